@@ -1,0 +1,98 @@
+"""The typed environment. `infra` renders these very records into each function's environment; `_runtime` parses them back."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Self
+
+PREFIX = "PUNCTUAL_"
+
+
+class SettingsError(Exception):
+    """An environment variable is missing or of the wrong type; the message names it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What every function knows. A subclass holds what one verb needs besides."""
+
+    stage: str
+    jobs_table: str
+    ledger_table: str
+
+    @classmethod
+    def parse(cls, environ: Mapping[str, str]) -> Self:
+        """The record from the environment. Raises SettingsError naming the first bad variable."""
+        values: dict[str, Any] = {}
+        for item in fields(cls):
+            name = PREFIX + item.name.upper()
+            if name in environ:
+                values[item.name] = _read(name, environ[name], item.type)
+            elif item.default is MISSING:
+                raise SettingsError(f"{name} is not set")
+        return cls(**values)
+
+    def render(self) -> dict[str, str]:
+        """The environment that `parse` reads back."""
+        return {PREFIX + item.name.upper(): _write(getattr(self, item.name)) for item in fields(self)}
+
+
+def _read(name: str, text: str, kind: Any) -> str | int | bool:
+    if kind is int:
+        try:
+            return int(text)
+        except ValueError:
+            raise SettingsError(f"{name} must be a whole number, not {text!r}") from None
+    if kind is bool:
+        if text not in ("true", "false"):
+            raise SettingsError(f"{name} must be true or false, not {text!r}")
+        return text == "true"
+    return text
+
+
+def _write(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandOver(Settings):
+    """What it takes to place a job in a slot and hand it to its lane at once."""
+
+    one_time_queue_url: str
+    recurring_queue_url: str
+    retry_queue_url: str
+    shards: int = 16  # slots per minute; may grow, never shrink (the ledger keeps the largest)
+    hold_ms: int = 5_000  # how long before its instant an executor may claim a job and wait with it
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiSettings(HandOver):
+    user_pool_client_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TickSettings(HandOver):
+    dispatch_function: str
+    units: int = 1  # dispatchers per minute
+    max_backlog: int = 1_000  # a lane with more waiting messages is behind: rechecks do not add to it
+    retention_days: int = 30
+    failure_retention_days: int = 90
+
+
+@dataclass(frozen=True, kw_only=True)
+class DispatchSettings(HandOver):
+    topic_arn: str
+    lead_ms: int = 500  # how far ahead of its instant a job leaves while nothing was measured yet
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecuteSettings(HandOver):
+    lane: str
+    retention_days: int = 30
+    failure_retention_days: int = 90
+    allow_private_http: bool = False  # `http` jobs may call private and loopback addresses (the local stage only)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BurySettings(Settings):
+    retention_days: int = 30
+    failure_retention_days: int = 90

@@ -1,0 +1,74 @@
+"""The errors of Punctual.
+
+    SchedulerError
+    ├── Invalid            the caller's input breaks a rule            → 400
+    │   └── TooLarge       ... a size rule                            → 413
+    ├── Unauthorized       no valid identity                           → 401
+    ├── NotFound           no such object, or not the caller's         → 404
+    ├── Conflict           the object is in a state that forbids it    → 409
+    ├── Unavailable        AWS refused for now; nothing was changed    → 503
+    └── IllegalTransition  a bug: the state machine has no such arrow  → 500
+
+A class docstring is the default message. `details` is a list of `{"field", "rule"}` records, empty unless the input was at fault.
+"""
+
+
+class SchedulerError(Exception):
+    """Something went wrong."""
+
+    code = "internal_error"
+
+    def __init__(self, message: str | None = None, *, details: list[dict[str, str]] | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+        self.details = details or []
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+
+class Invalid(SchedulerError):
+    """The request breaks a rule."""
+
+    code = "validation_failed"
+
+    @classmethod
+    def field(cls, name: str, rule: str) -> "Invalid":
+        """The error for one field: `name` is its path in the request, `rule` the rule it breaks."""
+        return cls(f"{name}: {rule}", details=[{"field": name, "rule": rule}])
+
+
+class TooLarge(Invalid):
+    """The request is too large."""
+
+    code = "payload_too_large"
+
+
+class Unauthorized(SchedulerError):
+    """Sign in first: the token is missing, expired or wrong."""
+
+    code = "unauthorized"
+
+
+class NotFound(SchedulerError):
+    """There is no such object."""
+
+    code = "not_found"
+
+
+class Conflict(SchedulerError):
+    """The object's state does not allow this."""
+
+    code = "conflict"
+
+
+class Unavailable(SchedulerError):
+    """A service this request needs is refusing for now; nothing was changed. Try again."""
+
+    code = "unavailable"
+
+
+class IllegalTransition(SchedulerError):
+    """The state machine has no such transition."""
+
+    code = "illegal_transition"

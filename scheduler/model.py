@@ -1,0 +1,222 @@
+"""The records everything else speaks about. All are immutable; every instant is an int of UTC milliseconds since the epoch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class Lane(StrEnum):
+    """One class of queue. One lane down does not stop the others, and a retry never waits behind first attempts."""
+
+    ONE_TIME = "one-time"
+    RECURRING = "recurring"
+    RETRY = "retry"  # its batches are of one: a job that kills its executor dies alone
+
+
+class Status(StrEnum):
+    """What a job is doing. Never stored: `lifecycle.status` derives it from the job's times."""
+
+    SCHEDULED = "scheduled"  # waits for its time
+    QUEUED = "queued"  # due, or handed out by its minute, and not started yet
+    RUNNING = "running"  # an executor has claimed it and its instant has come
+    SUCCEEDED = "succeeded"  # its target answered well
+    FAILED = "failed"  # no attempt is left, or the error is permanent
+    KILLED = "killed"  # its time-out passed and the work was stopped
+    CANCELLED = "cancelled"  # a person or a program asked
+    SKIPPED = "skipped"  # a rule decided that it should not run; `reason` says which
+
+
+class Outcome(StrEnum):
+    """How one attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    KILLED = "killed"
+    CRASHED = "crashed"  # its executor died; found by another one or by the recheck
+
+
+class JobKey(NamedTuple):
+    """What names a job everywhere: its owner and its id."""
+
+    owner: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An executor's mark on a running job."""
+
+    message_id: str  # the SQS message that brought the job
+    nonce: str  # unique per delivery: message id, request id and receive count
+    at: int
+    alone: bool  # no other job was in the batch: a crash now is this job's own
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt did not succeed."""
+
+    kind: str  # retryable | permanent | timeout | crashed
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a job, kept with it (the last `lifecycle.KEPT_ATTEMPTS`)."""
+
+    fence: int
+    picked_at: int
+    started_at: int | None  # None: the executor died before the instant
+    ended_at: int
+    outcome: Outcome
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One dated run.
+
+    A job is open while it has a `slot` (the minute and shard at which the scheduler must look at it next) and running
+    while it also has a `claim`. `fence` rises with every hand-back and never falls; `charged` counts the attempts that
+    used up one of `max_attempts`.
+    """
+
+    owner: str
+    id: str
+    type: str
+    payload: Mapping[str, Any]
+    scheduled_at: int  # when its owner wants it; never changed by the scheduler
+    due_at: int  # when its next attempt may start
+    created_at: int
+    slot: str | None
+    lane: Lane = Lane.ONE_TIME
+    fence: int = 1
+    charged: int = 0
+    max_attempts: int = 3
+    timeout_ms: int = 300_000
+    weight: float = 1.0
+    claim: Claim | None = None
+    looks: int = 0  # rechecks that found it not started since its last hand-back
+    crashes: int = 0  # charged crashes: alone in its batch
+    buried: int = 0  # times its message reached a dead-letter queue unstarted
+    picked_at: int | None = None
+    started_at: int | None = None
+    completed_at: int | None = None
+    failed_at: int | None = None
+    killed_at: int | None = None
+    cancelled_at: int | None = None
+    skipped_at: int | None = None
+    cancel_requested_at: int | None = None
+    delay_ms: int | None = None  # first start minus `scheduled_at`
+    reason: str | None = None
+    output: str | None = None
+    response: Mapping[str, Any] | None = None
+    attempts: tuple[Attempt, ...] = ()
+    expires: int | None = None  # epoch seconds (DynamoDB TTL); only a final transition writes it
+
+    @property
+    def key(self) -> JobKey:
+        return JobKey(self.owner, self.id)
+
+    def log_context(self) -> dict[str, Any]:
+        """The fields that name this job in a log line."""
+        return {"job_id": self.id, "user_id": self.owner, "fence": self.fence, "lane": str(self.lane), "type": self.type}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What travels through a lane: enough to claim the job, nothing of its content."""
+
+    key: JobKey
+    fence: int
+    lane: Lane
+    due_at: int
+    sent_at: int = 0  # by the sender's clock; 0 = not sent yet. Feeds the lead back
+    not_before: int = 0  # delivery may be delayed to this instant (whole seconds); 0 = at once
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message as an executor or bury received it."""
+
+    message: Message
+    message_id: str
+    receipt: str
+    receive_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DueEntry:
+    """What the due index projects of an open job: all that dispatch needs, so that it never reads a job."""
+
+    key: JobKey
+    slot: str
+    due_at: int
+    lane: Lane
+    fence: int
+    weight: float = 1.0
+
+
+class UnitKey(NamedTuple):
+    """A unit of dispatch: one minute and its `index`-th range of shards."""
+
+    minute: str  # "2026-11-20T10:01"
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A ledger entry: a range of slots of one minute that one dispatcher hands out. Open until its slots are proved empty.
+
+    `epoch` fences every change of it. `handed_out_at` is None while dispatch has work left here.
+    """
+
+    key: UnitKey
+    first_shard: int
+    last_shard: int  # inclusive
+    epoch: int = 0
+    lease_until: int = 0
+    progress: int = 0  # every job due before this instant has been published
+    handed_out_at: int | None = None
+    opened_at: int = 0
+
+    @property
+    def slots(self) -> list[str]:
+        return [f"{self.key.minute}#{shard:02d}" for shard in range(self.first_shard, self.last_shard + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A later look at a closed unit, against an index that lagged longer than the canary could prove."""
+
+    unit: Unit
+    number: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far the ledger is: every minute before `minute` has been opened; `shards` only grows."""
+
+    minute: str
+    shards: int
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a target says of one attempt: an output and a response when it went well, else a failure."""
+
+    output: str | None = None
+    response: Mapping[str, Any] | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of jobs and the cursor of the next one (None at the end)."""
+
+    jobs: list[Job] = field(default_factory=list)
+    cursor: str | None = None

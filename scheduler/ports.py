@@ -1,0 +1,224 @@
+"""What the services need from the world, in domain verbs. `memory` and `scheduler.aws` implement them; one test suite runs over both.
+
+An implementation may fail any call with `errors.Unavailable` (throttled, refused, unreachable): the effect may or may
+not have happened. Nothing here reads the clock: instants are arguments, UTC milliseconds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from scheduler.model import (
+    Cursor,
+    DueEntry,
+    Job,
+    JobKey,
+    Lane,
+    Look,
+    Message,
+    Page,
+    Result,
+    Unit,
+    UnitKey,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """Claim the job of `key` under `fence`, if it is scheduled and due no later than `due_by`."""
+
+    key: JobKey
+    fence: int
+    message_id: str
+    nonce: str
+    at: int
+    alone: bool
+    due_by: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimResult:
+    """`job` is the claimed job when `won`, else the job as it stands (None: there is none)."""
+
+    won: bool
+    job: Job | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Replace `before` by `after`, a later state of the same job.
+
+    Holds only if the stored job has the fence of `before`, the same claim (by nonce, or none) and is still open; and,
+    if `after` is open in another slot, the slot of `before`. What the change does not touch keeps its stored value.
+    """
+
+    before: Job
+    after: Job
+
+
+class Jobs(Protocol):
+    """The jobs table and its indexes."""
+
+    def put(self, job: Job) -> bool:
+        """Insert a new job. False if the id is taken (by an earlier try of the same call, say); nothing is overwritten."""
+
+    def get(self, key: JobKey) -> Job | None:
+        """The job as last written (strongly consistent)."""
+
+    def get_many(self, keys: Sequence[JobKey]) -> dict[JobKey, Job]:
+        """Those of the jobs that exist (strongly consistent)."""
+
+    def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
+        """Claim each job on its own; one result per request, in order. None: refused for now, state unknown."""
+
+    def change(self, changes: Sequence[Change]) -> list[bool | None]:
+        """Apply each change on its own; in order. True also if an earlier, lost answer had applied it. None: refused for now."""
+
+    def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
+        """A page of the due index of one slot by due time, and the cursor of the next page. Eventually consistent; no canaries."""
+
+    def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
+        """Put the canary of a unit into `slot`. Idempotent."""
+
+    def canary_visible(self, unit: UnitKey, slot: str) -> bool:
+        """Whether the due index shows the canary of the unit."""
+
+    def drop_canary(self, unit: UnitKey) -> None:
+        """Take the canary away. Idempotent."""
+
+    def oldest_slot(self) -> str | None:
+        """The earliest slot that the due index holds. Reads the whole (sparse) index: for an empty ledger only."""
+
+    def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
+        """Jobs of one owner with `since <= scheduled_at < until`, by scheduled time, from the cursor `after` on."""
+
+    def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
+        """Failed and killed jobs of one owner, newest first, at a cost that does not depend on the successes."""
+
+
+class Ledger(Protocol):
+    """The ledger of minutes: cursor, open units, later looks, measured latency of the lanes."""
+
+    def cursor(self) -> Cursor | None: ...
+
+    def advance(self, before: Cursor | None, after: Cursor) -> bool:
+        """Move the cursor if it still has the epoch of `before` (or does not exist). `after.epoch` is one more."""
+
+    def open_unit(self, unit: Unit) -> bool:
+        """Add an open unit. False if it is open already."""
+
+    def open_units(self) -> list[Unit]:
+        """All open units, oldest minute first (strongly consistent)."""
+
+    def unit(self, key: UnitKey) -> Unit | None: ...
+
+    def change_unit(self, before: Unit, after: Unit) -> bool:
+        """Replace an open unit if it still has the epoch of `before`."""
+
+    def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
+        """Close a unit that still has this epoch: it leaves the open ones, and its first later look is stored, at once (one transaction)."""
+
+    def looks(self, by: int) -> list[Look]:
+        """Later looks planned up to the instant `by`."""
+
+    def replace_look(self, look: Look, following: Look | None) -> None:
+        """A look is done: take it away and store the following one, if any. Idempotent."""
+
+    def closed_at(self, key: UnitKey) -> int | None:
+        """When a unit closed (kept for a while); None if it is open or unknown."""
+
+    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int) -> None:
+        """An executor's recent p99 from publish to claim. One item per lane and reporter bucket."""
+
+    def latency(self, lane: Lane, since: int) -> int | None:
+        """The largest p99 reported for the lane since the instant; None if there is none."""
+
+
+class Lanes(Protocol):
+    """The queues, addressed directly."""
+
+    def send(self, messages: Sequence[Message], now: int) -> list[Message]:
+        """Send each to its lane, delayed to its `not_before` (at most 900 s). Returns those that were refused."""
+
+    def extend(self, lane: Lane, receipts: Sequence[str], seconds: int) -> set[str]:
+        """Set the visibility of messages in hand to `seconds` from now. Returns the receipts for which it held."""
+
+    def backlog(self, lane: Lane) -> int:
+        """About how many messages wait in the lane (not counting those in flight or delayed)."""
+
+
+class Topic(Protocol):
+    """The fan-out: one publish, the lane's filter picks the queue."""
+
+    def publish(self, messages: Sequence[Message]) -> list[Message]:
+        """Publish all, on parallel connections. Returns those that were refused."""
+
+
+class Dispatchers(Protocol):
+    """Starts dispatchers."""
+
+    def start(self, unit: UnitKey) -> None:
+        """Start a dispatcher for the unit, without waiting for it."""
+
+
+class Clock(Protocol):
+    """The only source of time a service may wait on. In the simulation it is virtual."""
+
+    def now(self) -> int:
+        """UTC milliseconds of this machine."""
+
+    def monotonic(self) -> int:
+        """Milliseconds that never jump, for measuring leases."""
+
+    def sleep_until(self, at: int) -> None:
+        """Return at `at` by `now()` or just after, never before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A job's work that came back: when it really started and ended (by the executor's clock), and what it said."""
+
+    job: Job
+    started_at: int
+    ended_at: int
+    result: Result
+
+
+class Pool(Protocol):
+    """Where an executor's jobs run at once."""
+
+    def start(self, job: Job) -> None:
+        """Run the job's target now, beside the others, until its time-out. Its result comes out of `wait`."""
+
+    def wait(self, until: int) -> list[Finished]:
+        """Everything that has finished; waits for the first one, no longer than to the instant `until`."""
+
+    def stop(self) -> None:
+        """Ask all running work to stop: its result no longer counts."""
+
+
+class Accounts(Protocol):
+    """Who is who. Cognito's business, seen through four verbs at most."""
+
+    def login(self, username: str, password: str) -> "Session":
+        """Raises Unauthorized for a wrong name or password, without telling which."""
+
+    def refresh(self, refresh_token: str) -> "Session":
+        """Raises Unauthorized for a refresh token that is not valid any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    id: str
+    username: str
+    job_weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A signed-in user's tokens; `expire` is the instant at which `token` ends."""
+
+    token: str
+    expire: int
+    refresh_token: str | None = None
+    user: User | None = None
