@@ -160,10 +160,10 @@ class DueEntry:
 
 
 class UnitKey(NamedTuple):
-    """A unit of dispatch: one minute and its `index`-th range of shards."""
+    """A unit of dispatch: one minute and its `part`-th range of shards."""
 
     minute: str  # "2026-11-20T10:01"
-    index: int
+    part: int
 
 
 @dataclass(frozen=True, slots=True)

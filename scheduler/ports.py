@@ -75,7 +75,7 @@ class Jobs(Protocol):
         """Apply each change on its own; in order. True also if an earlier, lost answer had applied it. None: refused for now."""
 
     def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
-        """A page of the due index of one slot by due time, and the cursor of the next page. Eventually consistent; no canaries."""
+        """A page of one slot of the due index by due time, and the next page's cursor. Eventually consistent; no canaries."""
 
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         """Put the canary of a unit into `slot`. Idempotent."""
@@ -116,7 +116,7 @@ class Ledger(Protocol):
         """Replace an open unit if it still has the epoch of `before`."""
 
     def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
-        """Close a unit that still has this epoch: it leaves the open ones, and its first later look is stored, at once (one transaction)."""
+        """Close a unit that still has this epoch; its first later look is stored with it, in one transaction."""
 
     def looks(self, by: int) -> list[Look]:
         """Later looks planned up to the instant `by`."""
