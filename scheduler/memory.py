@@ -5,6 +5,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from scheduler import lifecycle
 from scheduler.lifecycle import DEAD, Event
@@ -95,8 +96,10 @@ class MemoryJobs:
 
     def _project(self, before: Job | None, after: Job) -> None:
         old, new = before and _entry(before), _entry(after)
-        if old == new:
-            return
+        if old != new:
+            self._reindex(old, new)
+
+    def _reindex(self, old: DueEntry | None, new: DueEntry | None) -> None:
         if old is not None:
             self._index[old.slot].pop(old.key, None)
         if new is not None:
@@ -109,18 +112,19 @@ def _nonce(job: Job) -> str | None:
 
 def _marks(job: Job) -> tuple[object, ...]:
     """What tells two states of one job apart."""
-    return (job.fence, job.slot, _nonce(job), job.buried, job.cancel_requested_at is None) + tuple(
-        getattr(job, name) for name in lifecycle.FINAL_TIMES.values()
-    )
+    ends = tuple(getattr(job, name) for name in lifecycle.FINAL_TIMES.values())
+    return (job.fence, job.slot, _nonce(job), job.buried, job.cancel_requested_at is None, ends)
 
 
-def _differences(before: Job, after: Job) -> dict[str, object]:
+def _differences(before: Job, after: Job) -> dict[str, Any]:
     names = Job.__dataclass_fields__
     return {name: getattr(after, name) for name in names if getattr(after, name) != getattr(before, name)}
 
 
 def _entry(job: Job) -> DueEntry | None:
-    return None if job.slot is None else DueEntry(job.key, job.slot, job.due_at, job.lane, job.fence, job.weight)
+    if job.slot is None:
+        return None
+    return DueEntry(job.key, job.slot, job.due_at, job.lane, job.fence, job.weight)
 
 
 def _page(rows: list[Job], after: str | None, limit: int, newest_first: bool) -> Page:
@@ -237,7 +241,8 @@ class MemoryLanes:
     def receive(self, lane: Lane, limit: int, now: int) -> list[Delivery]:
         """Up to `limit` visible messages, oldest first; what was received too often moves to the dead-letter queue."""
         self._now = max(self._now, now)
-        queue, taken = self.queues[lane], []
+        queue = self.queues[lane]
+        taken: list[Delivery] = []
         for queued in [item for item in queue.values() if item.visible_at <= now]:
             if len(taken) == limit:
                 break
