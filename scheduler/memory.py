@@ -95,7 +95,7 @@ class MemoryJobs:
         self._project(before, after)
 
     def _project(self, before: Job | None, after: Job) -> None:
-        old, new = before and _entry(before), _entry(after)
+        old, new = _entry(before) if before else None, _entry(after)
         if old != new:
             self._reindex(old, new)
 
