@@ -1,6 +1,7 @@
 """The ports in memory, for tests and for the simulation: the same contract as on AWS, in a few lines each."""
 
 import bisect
+import heapq
 import itertools
 from collections import defaultdict
 from collections.abc import Sequence
@@ -95,7 +96,7 @@ class MemoryJobs:
         self._project(before, after)
 
     def _project(self, before: Job | None, after: Job) -> None:
-        old, new = before and _entry(before), _entry(after)
+        old, new = _entry(before) if before else None, _entry(after)
         if old != new:
             self._reindex(old, new)
 
@@ -218,6 +219,7 @@ class MemoryLanes:
     def __init__(self, *, visibility_ms: int = 900_000) -> None:
         self.queues: dict[Lane, dict[str, _Queued]] = {lane: {} for lane in Lane}
         self.dead: dict[Lane, dict[str, _Queued]] = {lane: {} for lane in Lane}
+        self._ready: dict[Lane, list[tuple[int, str]]] = {lane: [] for lane in Lane}  # heaps of (visible at, message id)
         self._visibility = visibility_ms
         self._numbers = itertools.count(1)
         self._now = 0
@@ -235,25 +237,32 @@ class MemoryLanes:
 
     def add(self, message: Message, visible_at: int) -> None:
         """Store one message, visible from `visible_at` on."""
-        message_id = f"m{next(self._numbers)}"
-        self.queues[message.lane][message_id] = _Queued(message, message_id, visible_at)
+        queued = _Queued(message, f"m{next(self._numbers)}", visible_at)
+        self.queues[message.lane][queued.message_id] = queued
+        self._show(queued, visible_at)
 
     def receive(self, lane: Lane, limit: int, now: int) -> list[Delivery]:
-        """Up to `limit` visible messages, oldest first; what was received too often moves to the dead-letter queue."""
+        """Up to `limit` visible messages, the longest visible first; one received too often moves to the dead-letter queue."""
         self._now = max(self._now, now)
-        queue = self.queues[lane]
-        taken: list[Delivery] = []
-        for queued in [item for item in queue.values() if item.visible_at <= now]:
-            if len(taken) == limit:
-                break
+        ready, taken = self._ready[lane], list[Delivery]()
+        while ready and ready[0][0] <= now and len(taken) < limit:
+            at, message_id = heapq.heappop(ready)
+            queued = self.queues[lane].get(message_id)
+            if queued is None or queued.visible_at != at:
+                continue  # deleted or extended since
             if queued.receive_count >= MAX_RECEIVES:
-                self.dead[lane][queued.message_id] = queue.pop(queued.message_id)
+                self.dead[lane][message_id] = self.queues[lane].pop(message_id)
                 continue
             queued.receive_count += 1
-            queued.receipt = f"{queued.message_id}/{queued.receive_count}"
-            queued.visible_at = now + self._visibility
-            taken.append(Delivery(queued.message, queued.message_id, queued.receipt, queued.receive_count))
+            queued.receipt = f"{message_id}/{queued.receive_count}"
+            self._show(queued, now + self._visibility)
+            taken.append(Delivery(queued.message, message_id, queued.receipt, queued.receive_count))
         return taken
+
+    def _show(self, queued: _Queued, at: int) -> None:
+        """The message becomes visible at `at`."""
+        queued.visible_at = at
+        heapq.heappush(self._ready[queued.message.lane], (at, queued.message_id))
 
     def delete(self, lane: Lane, receipt: str) -> None:
         """Delete by receipt; a stale receipt deletes nothing."""
@@ -275,5 +284,5 @@ class MemoryLanes:
         queued = self.queues[lane].get(receipt.partition("/")[0])
         if queued is None or queued.receipt != receipt:
             return False
-        queued.visible_at = self.now() + seconds * 1000
+        self._show(queued, self.now() + seconds * 1000)
         return True
