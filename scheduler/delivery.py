@@ -1,0 +1,60 @@
+"""What to do with a delivery whose claim was answered: pure decisions. They keep a duplicate from starting a job twice
+and a message from vanishing while its job has no other net."""
+
+from dataclasses import dataclass
+
+from scheduler import lifecycle
+from scheduler.model import Delivery, Job
+from scheduler.ports import ClaimResult
+
+LEASE_MS = 30_000  # visibility given to a batch before its claim
+BEAT_MS = 10_000  # a batch in work renews its visibility this often
+LOST_MS = 20_000  # without a renewal for so long (monotonic clock), an executor stops
+PUT_BACK_S = 5  # when to look at a message again that can be neither run nor deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The claim is ours: run it."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A duplicate, or a job that needs nothing any more: delete the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """Neither ours nor done: leave the message in its queue for `seconds`."""
+
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """The executor that had this very message died: hand the job back."""
+
+    job: Job
+
+
+def decide(delivery: Delivery, answer: ClaimResult | None, nonce: str, now: int, *, hold_ms: int) -> Run | Drop | PutBack | TakeBack:
+    """What follows from `answer`, the result of the claim with `nonce` (None: the table refused)."""
+    if answer is None:
+        return PutBack(PUT_BACK_S)
+    job = answer.job
+    if answer.won and job is not None:
+        return Run(job)
+    if job is None or not lifecycle.is_open(job) or job.fence != delivery.message.fence:
+        return Drop()
+    if job.claim is None:
+        early = job.due_at - hold_ms - now  # a put-back counts as in flight, so only for a little
+        return PutBack(max(1, min(-(-early // 1000), 60))) if early > 0 else PutBack(1)
+    if job.claim.nonce == nonce:
+        return Run(job)  # our own claim, whose answer was lost
+    if job.claim.message_id != delivery.message_id:
+        return Drop()  # another message started it, and that message is its net
+    if now - job.claim.at < LEASE_MS:
+        return PutBack(PUT_BACK_S)
+    return TakeBack(job)

@@ -1,0 +1,218 @@
+"""The state machine of a job: one table of transitions and the one function that applies an event.
+
+The state is never stored. A job without a slot is final, and its times say how it ended; with a slot it is open, and
+running while it has a claim. `docs/lifecycle.md` draws `TRANSITIONS`; a test holds the two equal.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from scheduler.errors import IllegalTransition
+from scheduler.model import Attempt, Claim, Failure, Job, Lane, Outcome, Result, Status
+
+KEPT_ATTEMPTS = 5
+LATE_MS = 10_000  # a start this long after the scheduled time is late (the bound of the start-delay alarm)
+DAY_S = 86_400
+
+FINAL_TIMES = {
+    Status.SUCCEEDED: "completed_at",
+    Status.FAILED: "failed_at",
+    Status.KILLED: "killed_at",
+    Status.CANCELLED: "cancelled_at",
+    Status.SKIPPED: "skipped_at",
+}
+DEAD = (Status.FAILED, Status.KILLED)
+_OUTCOMES = {"timeout": Outcome.KILLED, "crashed": Outcome.CRASHED}  # of a failed attempt, by the kind of its failure
+
+CRASHED = Failure("crashed", "its executor died")
+
+
+class Event(StrEnum):
+    """What can happen to a job."""
+
+    CLAIM = "claim"  # an executor takes it
+    SUCCEED = "succeed"  # its target answered well
+    RETRY = "retry"  # its attempt failed and another one follows
+    FAIL = "fail"  # its attempt failed and none follows
+    KILL = "kill"  # its last attempt ran out of time
+    TAKE_BACK = "take_back"  # its executor died; it goes to the retry lane
+    CANCEL = "cancel"  # asked for, before the work started
+    FLAG = "flag"  # a cancel is asked of a claimed job; its executor decides
+    SKIP = "skip"  # a rule says no
+    MOVE = "move"  # the scheduler will look at it again in another slot
+    BURY = "bury"  # its message reached a dead-letter queue though it never started
+
+
+TRANSITIONS: dict[Event, dict[Status, Status]] = {
+    Event.CLAIM: {Status.SCHEDULED: Status.RUNNING},
+    Event.SUCCEED: {Status.RUNNING: Status.SUCCEEDED},
+    Event.RETRY: {Status.RUNNING: Status.SCHEDULED},
+    Event.FAIL: {Status.RUNNING: Status.FAILED, Status.SCHEDULED: Status.FAILED},
+    Event.KILL: {Status.RUNNING: Status.KILLED},
+    Event.TAKE_BACK: {Status.RUNNING: Status.SCHEDULED},
+    Event.CANCEL: {Status.SCHEDULED: Status.CANCELLED, Status.RUNNING: Status.CANCELLED},
+    Event.FLAG: {Status.RUNNING: Status.RUNNING},
+    Event.SKIP: {Status.SCHEDULED: Status.SKIPPED, Status.RUNNING: Status.SKIPPED},
+    Event.MOVE: {Status.SCHEDULED: Status.SCHEDULED, Status.RUNNING: Status.RUNNING},
+    Event.BURY: {Status.SCHEDULED: Status.SCHEDULED},
+}
+HANDS_BACK = (Event.RETRY, Event.TAKE_BACK)  # these raise the fence
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long final jobs are kept."""
+
+    days: int = 30
+    failure_days: int = 90
+
+
+def state(job: Job) -> Status:
+    """The stored state: any status but QUEUED, which only a reader with a clock can tell."""
+    if job.slot is not None:
+        return Status.SCHEDULED if job.claim is None else Status.RUNNING
+    for status, time in FINAL_TIMES.items():
+        if getattr(job, time) is not None:
+            return status
+    raise IllegalTransition(f"job {job.id} has neither a slot nor an end")
+
+
+def status(job: Job, now: int) -> Status:
+    """What the job is doing at `now`, as people see it."""
+    stored = state(job)
+    if stored is Status.RUNNING:
+        return Status.RUNNING if started_at(job) <= now else Status.QUEUED  # claimed, and held to its instant
+    if stored is Status.SCHEDULED and job.due_at <= now:
+        return Status.QUEUED
+    return stored
+
+
+def is_open(job: Job) -> bool:
+    return job.slot is not None
+
+
+def started_at(job: Job) -> int:
+    """When the attempt of a claimed job starts or started: a claim may come early, a start never does."""
+    if job.claim is None:
+        raise IllegalTransition(f"job {job.id} is not claimed")
+    return max(job.claim.at, job.due_at)
+
+
+def delay(job: Job, now: int) -> int | None:
+    """First start minus scheduled time, in ms; None while it has not started."""
+    if job.delay_ms is not None:
+        return job.delay_ms
+    if job.claim is not None and started_at(job) <= now:
+        return started_at(job) - job.scheduled_at
+    return None
+
+
+def is_late(job: Job, now: int) -> bool:
+    """Posted for a time already past, or started (or, still open, not started) `LATE_MS` after its time."""
+    delayed = delay(job, now)
+    if delayed is None:
+        delayed = now - job.scheduled_at if is_open(job) else 0
+    return job.scheduled_at < job.created_at or delayed >= LATE_MS
+
+
+def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
+    """The job after `event` at the instant `at`. Raises IllegalTransition if the table has no such arrow.
+
+    `data` by event: CLAIM `claim`; SUCCEED, RETRY, FAIL, KILL `started_at`, `result` (and RETRY `due_at`, `slot`);
+    TAKE_BACK `slot`; MOVE `slot`, `looked`; FAIL of a scheduled job, SKIP, CANCEL `reason`. Final events take `retention`.
+    """
+    before = state(job)
+    after = TRANSITIONS[event].get(before)
+    if after is None:
+        raise IllegalTransition(f"{event} of a job that is {before}")
+    changed = _EFFECTS[event](job, at, data)
+    if event in HANDS_BACK:
+        return replace(changed, fence=job.fence + 1, claim=None, looks=0, buried=0, lane=Lane.RETRY, picked_at=None, started_at=None)
+    if after in FINAL_TIMES:
+        return _ended(changed, after, at, data.get("retention", Retention()))
+    return changed
+
+
+def _ended(job: Job, status: Status, at: int, retention: Retention) -> Job:
+    days = retention.failure_days if status in DEAD else retention.days
+    times: dict[str, Any] = {FINAL_TIMES[status]: at}
+    return replace(job, slot=None, claim=None, expires=at // 1000 + days * DAY_S, **times)
+
+
+def _claim(job: Job, at: int, data: dict[str, Any]) -> Job:
+    claim: Claim = data["claim"]
+    return replace(job, claim=claim)
+
+
+def _attempted(job: Job, at: int, data: dict[str, Any], outcome: Outcome, failure: Failure | None) -> Job:
+    """The job with one more attempt in its history."""
+    claim, started = job.claim, data.get("started_at")
+    if claim is None:
+        return job
+    attempt = Attempt(job.fence, claim.at, started, at, outcome, failure)
+    delay_ms = job.delay_ms if job.delay_ms is not None or started is None else started - job.scheduled_at
+    return replace(job, attempts=(*job.attempts, attempt)[-KEPT_ATTEMPTS:], delay_ms=delay_ms, picked_at=claim.at, started_at=started)
+
+
+def _succeed(job: Job, at: int, data: dict[str, Any]) -> Job:
+    result: Result = data["result"]
+    done = _attempted(job, at, data, Outcome.SUCCEEDED, None)
+    return replace(done, charged=job.charged + 1, output=result.output, response=result.response)
+
+
+def _retry(job: Job, at: int, data: dict[str, Any]) -> Job:
+    return replace(_failed(job, at, data), due_at=data["due_at"], slot=data["slot"], reason=None)
+
+
+def _failed(job: Job, at: int, data: dict[str, Any]) -> Job:
+    if job.claim is None:  # failed without a start: buried
+        return replace(job, reason=data["reason"])
+    result: Result = data["result"]
+    outcome = _OUTCOMES.get(result.failure.kind if result.failure else "", Outcome.FAILED)
+    done = _attempted(job, at, data, outcome, result.failure)
+    return replace(done, charged=job.charged + 1, output=result.output, response=result.response, reason=data.get("reason") or job.reason)
+
+
+def _crash(job: Job, at: int, data: dict[str, Any]) -> Job:
+    """Alone in its batch, a job that lost its executor is charged; in company it may be innocent and is not."""
+    start = started_at(job)
+    done = _attempted(job, at, {"started_at": start if start <= at else None}, Outcome.CRASHED, CRASHED)
+    charge = 1 if job.claim and job.claim.alone else 0
+    return replace(done, due_at=at, slot=data["slot"], charged=job.charged + charge, crashes=job.crashes + charge)
+
+
+def _reason(job: Job, at: int, data: dict[str, Any]) -> Job:
+    return replace(job, reason=data.get("reason"))
+
+
+def _cancel(job: Job, at: int, data: dict[str, Any]) -> Job:
+    return replace(job, reason=data.get("reason"), cancel_requested_at=job.cancel_requested_at or at)
+
+
+def _flag(job: Job, at: int, data: dict[str, Any]) -> Job:
+    return replace(job, cancel_requested_at=job.cancel_requested_at or at)
+
+
+def _move(job: Job, at: int, data: dict[str, Any]) -> Job:
+    return replace(job, slot=data["slot"], looks=job.looks + (1 if data.get("looked") else 0))
+
+
+def _bury(job: Job, at: int, data: dict[str, Any]) -> Job:
+    return replace(job, buried=job.buried + 1)
+
+
+_EFFECTS: dict[Event, Callable[[Job, int, dict[str, Any]], Job]] = {
+    Event.CLAIM: _claim,
+    Event.SUCCEED: _succeed,
+    Event.RETRY: _retry,
+    Event.FAIL: _failed,
+    Event.KILL: _failed,
+    Event.TAKE_BACK: _crash,
+    Event.CANCEL: _cancel,
+    Event.FLAG: _flag,
+    Event.SKIP: _reason,
+    Event.MOVE: _move,
+    Event.BURY: _bury,
+}

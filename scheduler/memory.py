@@ -1,0 +1,288 @@
+"""The ports in memory, for tests and for the simulation: the same contract as on AWS, in a few lines each."""
+
+import bisect
+import heapq
+import itertools
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scheduler import lifecycle
+from scheduler.lifecycle import DEAD, Event
+from scheduler.model import Claim, Cursor, Delivery, DueEntry, Job, JobKey, Lane, Look, Message, Page, Unit, UnitKey
+from scheduler.ports import Change, ClaimRequest, ClaimResult
+
+DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
+MAX_RECEIVES = 10
+
+
+class MemoryJobs:
+    """The jobs table. `_index` is the due index; the simulation overrides `_project` to let it lag."""
+
+    def __init__(self) -> None:
+        self.rows: dict[JobKey, Job] = {}
+        self._index: dict[str, dict[JobKey, DueEntry]] = defaultdict(dict)
+        self._canaries: dict[UnitKey, str] = {}
+        self._order: list[tuple[str, str]] = []  # (id, owner), sorted
+
+    def put(self, job: Job) -> bool:
+        if job.key in self.rows:
+            return False
+        bisect.insort(self._order, (job.id, job.owner))
+        self._store(None, job)
+        return True
+
+    def get(self, key: JobKey) -> Job | None:
+        return self.rows.get(key)
+
+    def get_many(self, keys: Sequence[JobKey]) -> dict[JobKey, Job]:
+        return {key: self.rows[key] for key in keys if key in self.rows}
+
+    def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
+        return [self._claim(request) for request in requests]
+
+    def change(self, changes: Sequence[Change]) -> list[bool | None]:
+        return [self._change(change) for change in changes]
+
+    def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
+        return sorted(self._index[slot].values(), key=lambda entry: (entry.due_at, entry.key)), None
+
+    def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
+        self._canaries[unit] = slot
+
+    def canary_visible(self, unit: UnitKey, slot: str) -> bool:
+        return self._canaries.get(unit) == slot
+
+    def drop_canary(self, unit: UnitKey) -> None:
+        self._canaries.pop(unit, None)
+
+    def oldest_slot(self) -> str | None:
+        return min((slot for slot, entries in self._index.items() if entries), default=None)
+
+    def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
+        rows = [self.rows[JobKey(o, i)] for i, o in self._order if o == owner]
+        rows = [job for job in rows if (since is None or job.scheduled_at >= since) and (until is None or job.scheduled_at < until)]
+        return _page(rows, after, limit, newest_first)
+
+    def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
+        page = self.history(owner, since=since, until=until, after=after, limit=len(self.rows), newest_first=True)
+        dead = [job for job in page.jobs if not lifecycle.is_open(job) and lifecycle.state(job) in DEAD]
+        return _page(dead, after, limit, True)
+
+    def _claim(self, request: ClaimRequest) -> ClaimResult:
+        job = self.rows.get(request.key)
+        if job is None or not lifecycle.is_open(job) or job.claim or job.fence != request.fence or job.due_at > request.due_by:
+            return ClaimResult(False, job)
+        claim = Claim(request.message_id, request.nonce, request.at, request.alone)
+        claimed = lifecycle.apply(job, Event.CLAIM, request.at, claim=claim)
+        self._store(job, claimed)
+        return ClaimResult(True, claimed)
+
+    def _change(self, change: Change) -> bool:
+        stored, before, after = self.rows.get(change.before.key), change.before, change.after
+        if stored is None:
+            return False
+        holds = lifecycle.is_open(stored) and stored.fence == before.fence and _nonce(stored) == _nonce(before)
+        if holds and after.slot is not None and after.slot != before.slot:
+            holds = stored.slot == before.slot
+        if not holds:
+            return _marks(stored) == _marks(after)
+        self._store(stored, replace(stored, **_differences(before, after)))
+        return True
+
+    def _store(self, before: Job | None, after: Job) -> None:
+        self.rows[after.key] = after
+        self._project(before, after)
+
+    def _project(self, before: Job | None, after: Job) -> None:
+        old, new = _entry(before) if before else None, _entry(after)
+        if old != new:
+            self._reindex(old, new)
+
+    def _reindex(self, old: DueEntry | None, new: DueEntry | None) -> None:
+        if old is not None:
+            self._index[old.slot].pop(old.key, None)
+        if new is not None:
+            self._index[new.slot][new.key] = new
+
+
+def _nonce(job: Job) -> str | None:
+    return job.claim.nonce if job.claim else None
+
+
+def _marks(job: Job) -> tuple[object, ...]:
+    """What tells two states of one job apart."""
+    ends = tuple(getattr(job, name) for name in lifecycle.FINAL_TIMES.values())
+    return (job.fence, job.slot, _nonce(job), job.buried, job.cancel_requested_at is None, ends)
+
+
+def _differences(before: Job, after: Job) -> dict[str, Any]:
+    names = Job.__dataclass_fields__
+    return {name: getattr(after, name) for name in names if getattr(after, name) != getattr(before, name)}
+
+
+def _entry(job: Job) -> DueEntry | None:
+    if job.slot is None:
+        return None
+    return DueEntry(job.key, job.slot, job.due_at, job.lane, job.fence, job.weight)
+
+
+def _page(rows: list[Job], after: str | None, limit: int, newest_first: bool) -> Page:
+    ordered = sorted(rows, key=lambda job: job.id, reverse=newest_first)
+    if after is not None:
+        ordered = [job for job in ordered if (job.id < after if newest_first else job.id > after)]
+    cursor = ordered[limit - 1].id if len(ordered) > limit else None
+    return Page(ordered[:limit], cursor)
+
+
+class MemoryLedger:
+    """The ledger."""
+
+    def __init__(self) -> None:
+        self._cursor: Cursor | None = None
+        self._open: dict[UnitKey, Unit] = {}
+        self._closed: dict[UnitKey, int] = {}
+        self._looks: dict[tuple[int, UnitKey], Look] = {}
+        self._latency: dict[tuple[Lane, str], tuple[int, int]] = {}
+
+    def cursor(self) -> Cursor | None:
+        return self._cursor
+
+    def advance(self, before: Cursor | None, after: Cursor) -> bool:
+        if (self._cursor and self._cursor.epoch) != (before and before.epoch):
+            return False
+        self._cursor = after
+        return True
+
+    def open_unit(self, unit: Unit) -> bool:
+        if unit.key in self._open:
+            return False
+        self._open[unit.key] = unit
+        return True
+
+    def open_units(self) -> list[Unit]:
+        return sorted(self._open.values(), key=lambda unit: unit.key)
+
+    def unit(self, key: UnitKey) -> Unit | None:
+        return self._open.get(key)
+
+    def change_unit(self, before: Unit, after: Unit) -> bool:
+        stored = self._open.get(before.key)
+        if stored is None or stored.epoch != before.epoch:
+            return False
+        self._open[before.key] = after
+        return True
+
+    def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
+        stored = self._open.get(unit.key)
+        if stored is None or stored.epoch != unit.epoch:
+            return False
+        del self._open[unit.key]
+        self._closed[unit.key] = at
+        self._looks[(look.at, look.unit.key)] = look
+        return True
+
+    def looks(self, by: int) -> list[Look]:
+        return [self._looks[key] for key in sorted(self._looks) if key[0] <= by]
+
+    def replace_look(self, look: Look, following: Look | None) -> None:
+        self._looks.pop((look.at, look.unit.key), None)
+        if following is not None:
+            self._looks[(following.at, following.unit.key)] = following
+
+    def closed_at(self, key: UnitKey) -> int | None:
+        return None if key in self._open else self._closed.get(key)
+
+    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int) -> None:
+        self._latency[(lane, reporter)] = (p99_ms, at)
+
+    def latency(self, lane: Lane, since: int) -> int | None:
+        return max((p99 for (of, _), (p99, at) in self._latency.items() if of is lane and at >= since), default=None)
+
+
+@dataclass(slots=True)
+class _Queued:
+    message: Message
+    message_id: str
+    visible_at: int
+    receive_count: int = 0
+    receipt: str = ""
+
+
+class MemoryLanes:
+    """The queues and the topic in front of them: visibility, delays, receive counts, dead-letter queues.
+
+    `receive` and `delete` play the event source mapping.
+    """
+
+    def __init__(self, *, visibility_ms: int = 900_000) -> None:
+        self.queues: dict[Lane, dict[str, _Queued]] = {lane: {} for lane in Lane}
+        self.dead: dict[Lane, dict[str, _Queued]] = {lane: {} for lane in Lane}
+        self._ready: dict[Lane, list[tuple[int, str]]] = {lane: [] for lane in Lane}  # heaps of (visible at, message id)
+        self._visibility = visibility_ms
+        self._numbers = itertools.count(1)
+        self._now = 0
+
+    def send(self, messages: Sequence[Message], now: int) -> list[Message]:
+        for message in messages:
+            delay = min(max(message.not_before - now, 0) // 1000 * 1000, DELAY_LIMIT)
+            self.add(replace(message, sent_at=message.sent_at or now), now + delay)
+        return []
+
+    def publish(self, messages: Sequence[Message]) -> list[Message]:
+        for message in messages:
+            self.add(message, message.sent_at)
+        return []
+
+    def add(self, message: Message, visible_at: int) -> None:
+        """Store one message, visible from `visible_at` on."""
+        queued = _Queued(message, f"m{next(self._numbers)}", visible_at)
+        self.queues[message.lane][queued.message_id] = queued
+        self._show(queued, visible_at)
+
+    def receive(self, lane: Lane, limit: int, now: int) -> list[Delivery]:
+        """Up to `limit` visible messages, the longest visible first; one received too often moves to the dead-letter queue."""
+        self._now = max(self._now, now)
+        ready, taken = self._ready[lane], list[Delivery]()
+        while ready and ready[0][0] <= now and len(taken) < limit:
+            at, message_id = heapq.heappop(ready)
+            queued = self.queues[lane].get(message_id)
+            if queued is None or queued.visible_at != at:
+                continue  # deleted or extended since
+            if queued.receive_count >= MAX_RECEIVES:
+                self.dead[lane][message_id] = self.queues[lane].pop(message_id)
+                continue
+            queued.receive_count += 1
+            queued.receipt = f"{message_id}/{queued.receive_count}"
+            self._show(queued, now + self._visibility)
+            taken.append(Delivery(queued.message, message_id, queued.receipt, queued.receive_count))
+        return taken
+
+    def _show(self, queued: _Queued, at: int) -> None:
+        """The message becomes visible at `at`."""
+        queued.visible_at = at
+        heapq.heappush(self._ready[queued.message.lane], (at, queued.message_id))
+
+    def delete(self, lane: Lane, receipt: str) -> None:
+        """Delete by receipt; a stale receipt deletes nothing."""
+        queued = self.queues[lane].get(receipt.partition("/")[0])
+        if queued is not None and queued.receipt == receipt:
+            del self.queues[lane][queued.message_id]
+
+    def extend(self, lane: Lane, receipts: Sequence[str], seconds: int) -> set[str]:
+        return {receipt for receipt in receipts if self._extend(lane, receipt, seconds)}
+
+    def backlog(self, lane: Lane) -> int:
+        return sum(1 for queued in self.queues[lane].values() if queued.visible_at <= self._now)
+
+    def now(self) -> int:
+        """The queue service's own clock. Without a simulation: the last instant it was told."""
+        return self._now
+
+    def _extend(self, lane: Lane, receipt: str, seconds: int) -> bool:
+        queued = self.queues[lane].get(receipt.partition("/")[0])
+        if queued is None or queued.receipt != receipt:
+            return False
+        self._show(queued, self.now() + seconds * 1000)
+        return True

@@ -1,0 +1,32 @@
+"""When each job must leave dispatch to be waiting in an executor at its instant: pure arithmetic."""
+
+from collections.abc import Sequence
+
+MARGIN_MS = 500  # kept free between lead and hold, for clocks that differ
+LEAST_LEAD_MS = 150
+
+
+def lead(measured_ms: int | None, default_ms: int, hold_ms: int) -> int:
+    """How far ahead of its instant a job leaves: the lane's recent p99 from publish to claim, within the hold."""
+    wanted = default_ms if measured_ms is None else measured_ms * 5 // 4
+    return max(min(wanted, longest(hold_ms)), min(LEAST_LEAD_MS, hold_ms))
+
+
+def longest(hold_ms: int) -> int:
+    return max(hold_ms - MARGIN_MS, hold_ms // 2)
+
+
+def leave_times(due: Sequence[int], leads: Sequence[int], *, rate: float, hold_ms: int) -> list[int]:
+    """For jobs sorted by due time, the instant at which each leaves (ms).
+
+    A job leaves its lead ahead; where many are due close together the earlier ones leave earlier still, so that at
+    `rate` jobs a millisecond the last one leaves in time: leave[i] = min(due[i] - lead[i], leave[i + 1] - 1 / rate),
+    but never more than the hold ahead, since an executor may not claim a job sooner.
+    """
+    leaves = [0] * len(due)
+    following = float("inf")
+    for position in range(len(due) - 1, -1, -1):
+        following = min(due[position] - leads[position], following - 1 / rate)
+        following = max(following, due[position] - longest(hold_ms))
+        leaves[position] = int(following)
+    return leaves

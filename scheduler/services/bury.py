@@ -1,0 +1,46 @@
+"""Settle what landed in a dead-letter queue, so that it turns into the same failed jobs as any other."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from scheduler import settlement
+from scheduler.lifecycle import is_open
+from scheduler.model import Delivery
+from scheduler.ports import Change, Clock, Jobs
+from scheduler.rules import Rules
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Burial:
+    """What became of a batch from a dead-letter queue."""
+
+    failed: int = 0
+    kept: int = 0  # still scheduled: their slots are their net
+    dropped: int = 0  # duplicates and jobs that are done
+    returned: list[str] = field(default_factory=list)  # message ids to leave in the queue: the table refused
+
+
+def bury(deliveries: Sequence[Delivery], *, jobs: Jobs, clock: Clock, rules: Rules) -> Burial:
+    """Fail a job only if it is running under this very message; a scheduled one keeps its slot, up to three burials."""
+    done, now = Burial(), clock.now()
+    stored = jobs.get_many([item.message.key for item in deliveries])
+    for item in deliveries:
+        job = stored.get(item.message.key)
+        after = job and settlement.bury(job, item.message_id, item.message.fence, now, retention=rules.retention)
+        if job is None or after is None:
+            done.dropped += 1
+            continue
+        (held,) = jobs.change([Change(job, after)])
+        if held is None:
+            done.returned.append(item.message_id)
+        elif not held:
+            done.dropped += 1
+        elif is_open(after):
+            done.kept += 1
+        else:
+            done.failed += 1
+            log.error("buried", extra=after.log_context() | {"reason": after.reason})
+    return done

@@ -1,0 +1,58 @@
+"""Cancel a job: at once if it has not started; a claimed one is flagged, and its executor answers."""
+
+from scheduler import lifecycle
+from scheduler.errors import Conflict, NotFound, Unavailable
+from scheduler.lifecycle import Event
+from scheduler.model import Job, JobKey, Status
+from scheduler.ports import Change, Clock, Jobs
+from scheduler.rules import Rules
+
+TRIES = 5
+POLL_MS = 100
+
+
+def cancel(key: JobKey, *, jobs: Jobs, clock: Clock, rules: Rules) -> Job:
+    """The job after the request: cancelled, or running with `cancel_requested_at` set. Idempotent.
+
+    A job that is claimed but held to its instant is flagged; the answer waits, no longer than to just after the
+    instant, for its executor to drop it. Raises NotFound, and Conflict if the job is finished otherwise.
+    """
+    for _ in range(TRIES):
+        job = _require(jobs.get(key))
+        if not lifecycle.is_open(job):
+            return _finished(job)
+        if job.cancel_requested_at is not None and job.claim is not None:
+            return _settled(job, jobs, clock, rules)
+        event = Event.CANCEL if job.claim is None else Event.FLAG
+        changed = lifecycle.apply(job, event, clock.now(), reason="cancelled by request", retention=rules.retention)
+        (held,) = jobs.change([Change(job, changed)])
+        if held is None:
+            raise Unavailable
+        if held:
+            return changed if event is Event.CANCEL else _settled(changed, jobs, clock, rules)
+    raise Unavailable("the job keeps changing; try again")
+
+
+def _require(job: Job | None) -> Job:
+    if job is None:
+        raise NotFound("there is no such job")
+    return job
+
+
+def _finished(job: Job) -> Job:
+    state = lifecycle.state(job)
+    if state is not Status.CANCELLED:
+        raise Conflict(f"the job is finished: {state}")
+    return job
+
+
+def _settled(job: Job, jobs: Jobs, clock: Clock, rules: Rules) -> Job:
+    """The flagged job once its executor has dropped it or its instant has passed, whichever comes first."""
+    give_up = min(job.due_at, clock.now() + rules.hold_ms) + POLL_MS
+    while clock.now() < give_up:
+        clock.sleep_until(clock.now() + POLL_MS)
+        current = jobs.get(job.key)
+        if current is None or not lifecycle.is_open(current):
+            return _finished(_require(current))
+        job = current
+    return job

@@ -1,0 +1,172 @@
+"""Hand out one unit: read its slots, publish every job just ahead of its instant, read once more, and say so.
+
+No job is written here. Whatever a dispatcher does twice, late or not at all is safe: executors claim by fence, and
+what stays in the index is found by the recheck.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from scheduler import recheck as rule
+from scheduler import release, slots
+from scheduler.model import DueEntry, Lane, Message, Unit, UnitKey
+from scheduler.ports import Clock, Jobs, Lanes, Ledger, Topic
+from scheduler.rules import Rules
+from scheduler.services.recheck import read
+
+LEASE_MS = 15_000
+RENEW_MS = 5_000
+WAKE_MS = 3_000  # a parked unit is due for a dispatcher this long before its minute
+FRESH_MS = 120_000  # latencies older than this say nothing about the lane now
+GATHER_MS = 20  # jobs that leave within this long go out together
+CHUNK = 500  # messages published between two looks at the clock
+RATE = 0.5  # jobs a millisecond, until the first publish has been measured
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class DispatchResult:
+    """What one dispatcher did. `handed_out` is False if it lost or never had the unit, or parked it."""
+
+    published: int = 0
+    refused: int = 0
+    handed_out: bool = False
+
+
+@dataclass(slots=True)
+class _Planned:
+    leave: int
+    entry: DueEntry
+
+
+@dataclass(slots=True)
+class Dispatch:
+    """One dispatcher at work on one unit. `run` is its only entry."""
+
+    unit: Unit
+    jobs: Jobs
+    ledger: Ledger
+    topic: Topic
+    lanes: Lanes
+    clock: Clock
+    rules: Rules
+    result: DispatchResult = field(default_factory=DispatchResult)
+    _rate: float = RATE
+    _renew_at: int = 0
+    _sent: set[tuple[str, int]] = field(default_factory=set)  # (job id, fence)
+
+    def run(self) -> DispatchResult:
+        start = slots.start_of(self.unit.key.minute)
+        self._renew_at = self.clock.now() + RENEW_MS
+        entries = read(self.unit, self.jobs)
+        planned = self._plan([entry for entry in entries if entry.due_at >= max(start, self.unit.progress)])
+        if not planned and entries and self.clock.now() < start - WAKE_MS:
+            self._park(start)  # only nets: their jobs were handed over directly, and are looked at when the minute comes
+            return self.result
+        if entries and not self._publish_all(planned, start):
+            return self.result
+        self.result.handed_out = self._hand_out()
+        return self.result
+
+    def _publish_all(self, planned: list[_Planned], start: int) -> bool:
+        """Publish each at its time, and at the start of the minute what a second read shows besides. False: lost the unit."""
+        reread = False
+        while planned or not reread:
+            now = self.clock.now()
+            if not reread and now >= start:
+                reread, planned = True, self._plan(self._left(start), planned)
+                continue
+            if not self._keep(planned, now):
+                return False
+            ready = [item.entry for item in planned if item.leave <= now + GATHER_MS][:CHUNK]
+            if ready:
+                self._publish(ready)
+                planned = planned[len(ready) :]
+                continue
+            wake = min([self._renew_at, *(item.leave for item in planned[:1]), *([] if reread else [start])])
+            self.clock.sleep_until(max(wake, now + 1))
+        return True
+
+    def _left(self, start: int) -> list[DueEntry]:
+        """What a second read shows that was not published yet: laggards of the index, and nets still there at their minute."""
+        behind: dict[Lane, bool] = {}
+        left = []
+        for entry in read(self.unit, self.jobs):
+            if entry.due_at < start and self._behind(entry.lane, behind):
+                continue  # its message waits in the lane; a second one would not make it faster
+            left.append(entry)
+        return left
+
+    def _behind(self, lane: Lane, known: dict[Lane, bool]) -> bool:
+        if lane not in known:
+            known[lane] = rule.lane_is_behind(self.lanes.backlog(lane), self.rules.max_backlog)
+        return known[lane]
+
+    def _plan(self, entries: Sequence[DueEntry], planned: Sequence[_Planned] = ()) -> list[_Planned]:
+        """The entries not sent yet, with those already planned, by the time at which each must leave."""
+        merged = {(entry.key.id, entry.fence): entry for entry in [*(item.entry for item in planned), *entries]}
+        waiting = sorted((entry for mark, entry in merged.items() if mark not in self._sent), key=lambda entry: entry.due_at)
+        since = self.clock.now() - FRESH_MS
+        leads = {
+            lane: release.lead(self.ledger.latency(lane, since), self.rules.lead_ms, self.rules.hold_ms)
+            for lane in {entry.lane for entry in waiting}
+        }
+        leaves = release.leave_times(
+            [entry.due_at for entry in waiting],
+            [leads[entry.lane] for entry in waiting],
+            rate=self._rate,
+            hold_ms=self.rules.hold_ms,
+        )
+        return [_Planned(leave, entry) for leave, entry in zip(leaves, waiting, strict=True)]
+
+    def _publish(self, entries: Sequence[DueEntry]) -> None:
+        now = self.clock.now()
+        messages = [Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now) for entry in entries]
+        refused = self.topic.publish(messages)
+        if refused:
+            refused = self.topic.publish(refused)  # what stays refused is in the index anyway
+        took = max(self.clock.now() - now, 1)
+        if len(entries) >= 50:
+            self._rate = (self._rate + len(entries) / took) / 2
+        self._sent.update((entry.key.id, entry.fence) for entry in entries)
+        self.result.published += len(messages) - len(refused)
+        self.result.refused += len(refused)
+
+    def _keep(self, planned: Sequence[_Planned], now: int) -> bool:
+        """Renew the lease in time, with how far we are. False once another dispatcher has the unit."""
+        if now < self._renew_at:
+            return True
+        self._renew_at = now + RENEW_MS
+        progress = planned[0].entry.due_at if planned else self.unit.progress
+        return self._change(replace(self.unit, lease_until=now + LEASE_MS, progress=max(progress, self.unit.progress)))
+
+    def _park(self, start: int) -> None:
+        self._change(replace(self.unit, lease_until=start - WAKE_MS))
+
+    def _hand_out(self) -> bool:
+        return self._change(replace(self.unit, handed_out_at=self.clock.now(), lease_until=0))
+
+    def _change(self, after: Unit) -> bool:
+        held = self.ledger.change_unit(self.unit, after)
+        if held:
+            self.unit = after
+        return held
+
+
+def take_lease(key: UnitKey, ledger: Ledger, now: int) -> Unit | None:
+    """The unit, leased to us under a new epoch; None if it is handed out, unknown, or another dispatcher is at it."""
+    unit = ledger.unit(key)
+    if unit is None or unit.handed_out_at is not None or unit.lease_until > now:
+        return None
+    leased = replace(unit, epoch=unit.epoch + 1, lease_until=now + LEASE_MS)
+    return leased if ledger.change_unit(unit, leased) else None
+
+
+def dispatch(key: UnitKey, *, jobs: Jobs, ledger: Ledger, topic: Topic, lanes: Lanes, clock: Clock, rules: Rules) -> DispatchResult:
+    """Dispatch one unit, if nobody else does. Raises Unavailable if a service refuses: the lease runs out and another one starts."""
+    unit = take_lease(key, ledger, clock.now())
+    if unit is None:
+        return DispatchResult()
+    return Dispatch(unit, jobs, ledger, topic, lanes, clock, rules).run()

@@ -1,0 +1,90 @@
+"""Look at what is left in the slots of a minute: hand over again what never started, take back what lost its executor."""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from scheduler import recheck as rule
+from scheduler import settlement, slots
+from scheduler.lifecycle import Event, apply, is_open
+from scheduler.model import DueEntry, Job, Lane, Unit
+from scheduler.ports import Change, Jobs, Lanes
+from scheduler.rules import Rules
+from scheduler.services.handover import hand_over
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Recheck:
+    """What a recheck found. `left` counts the entries that still keep the slots from being empty."""
+
+    handed_over: int = 0
+    moved: int = 0
+    taken_back: int = 0
+    left: int = 0
+    lanes: dict[Lane, bool] = field(default_factory=dict)
+
+
+def read(unit: Unit, jobs: Jobs) -> list[DueEntry]:
+    """Everything that the due index shows in the slots of a unit, in order of due time."""
+    entries: list[DueEntry] = []
+    for slot in unit.slots:
+        cursor: str | None = None
+        while True:
+            page, cursor = jobs.due(slot, after=cursor)
+            entries += page
+            if cursor is None:
+                break
+    return sorted(entries, key=lambda entry: entry.due_at)
+
+
+def remaining(entries: Sequence[DueEntry], jobs: Jobs) -> list[tuple[str, Job]]:
+    """The entries whose job really is in that slot: the index may still show what has left."""
+    stored = jobs.get_many([entry.key for entry in entries])
+    found = ((entry.slot, stored.get(entry.key)) for entry in entries)
+    return [(slot, job) for slot, job in found if job is not None and job.slot == slot]
+
+
+def recheck(left: Sequence[tuple[str, Job]], *, jobs: Jobs, lanes: Lanes, now: int, rules: Rules) -> Recheck:
+    """Decide on every job left in its slot, apply the decisions that still hold, then hand over."""
+    done = Recheck()
+    planned = [_plan(slot, job, done, lanes, now, rules) for slot, job in left]
+    changes = [(change, send) for change, send in planned if change is not None]
+    held = jobs.change([change for change, _ in changes])
+    sends = [change.after for (change, send), ok in zip(changes, held, strict=True) if ok and send]
+    done.left = len([ok for ok in held if ok is None])
+    done.handed_over = len(sends) - hand_over(sends, lanes=lanes, now=now)
+    _report(changes, held)
+    return done
+
+
+def _plan(slot: str, job: Job, done: Recheck, lanes: Lanes, now: int, rules: Rules) -> tuple[Change | None, bool]:
+    if job.lane not in done.lanes:
+        done.lanes[job.lane] = rule.lane_is_behind(lanes.backlog(job.lane), rules.max_backlog)
+    decision = rule.decide(job, slot, now, shards=rules.shards, behind=done.lanes[job.lane])
+    if isinstance(decision, rule.Move):
+        done.moved += 1
+        return Change(job, apply(job, Event.MOVE, now, slot=decision.slot, looked=decision.hand_over)), decision.hand_over
+    if isinstance(decision, rule.TakeBack):
+        done.taken_back += 1
+        after = settlement.take_back(job, now, shards=rules.shards, retention=rules.retention)
+        return Change(job, after), is_open(after)
+    return None, False
+
+
+def _report(changes: Sequence[tuple[Change, bool]], held: Sequence[bool | None]) -> None:
+    kinds = Counter("taken back" if change.after.fence != change.before.fence else "moved" for change, _ in changes)
+    if kinds:
+        log.info("rechecked", extra={"kinds": dict(kinds), "held": sum(1 for ok in held if ok)})
+
+
+def is_due(unit: Unit, now: int) -> bool:
+    """Whether it is time to act on what is left, and not only to see whether anything is."""
+    return now >= over_at(unit) + rule.RECHECK_AFTER
+
+
+def over_at(unit: Unit) -> int:
+    """From when on the slots of a handed-out unit may be found empty for good."""
+    return max(unit.handed_out_at or 0, slots.start_of(unit.key.minute) + slots.MINUTE)

@@ -1,0 +1,63 @@
+"""How an attempt ends for its job: pure decisions over the lifecycle, shared by execute, recheck and bury."""
+
+from scheduler import lifecycle, retry, slots
+from scheduler.lifecycle import Event, Retention
+from scheduler.model import Job, Result
+from scheduler.ports import Finished
+
+MAX_BURIALS = 3  # unstarted arrivals in a dead-letter queue that end a job
+
+
+def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
+    """The job after its work came back: final, or scheduled again in the retry lane."""
+    job, result = done.job, done.result
+    if result.failure is None:
+        return lifecycle.apply(job, Event.SUCCEED, now, started_at=done.started_at, result=result, retention=retention)
+    if result.failure.kind == "timeout":
+        return lifecycle.apply(
+            job, Event.KILL, now, started_at=done.started_at, result=result, reason="its time-out passed", retention=retention
+        )
+    decision = retry.decide(job, result.failure, now)
+    if isinstance(decision, retry.GiveUp):
+        return lifecycle.apply(job, Event.FAIL, now, started_at=done.started_at, result=result, reason=decision.reason, retention=retention)
+    slot = slots.place(decision.at, now, job.id, shards).slot
+    return lifecycle.apply(job, Event.RETRY, now, started_at=done.started_at, result=result, due_at=decision.at, slot=slot)
+
+
+def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
+    """The running job whose executor died: to the retry lane, or failed if it died alone once too often."""
+    alone = job.claim is not None and job.claim.alone
+    if alone and (job.crashes + 1 >= retry.MAX_CRASHES or job.charged + 1 >= job.max_attempts):
+        start = lifecycle.started_at(job)
+        return lifecycle.apply(
+            job,
+            Event.FAIL,
+            now,
+            started_at=start if start <= now else None,
+            result=Result(failure=lifecycle.CRASHED),
+            reason="its executor died each time it ran alone",
+            retention=retention,
+        )
+    return lifecycle.apply(job, Event.TAKE_BACK, now, slot=slots.place(now, now, job.id, shards).slot)
+
+
+def bury(job: Job, message_id: str, fence: int, now: int, *, retention: Retention) -> Job | None:
+    """The job after its message reached a dead-letter queue; None if the message has no say in it any more.
+
+    Only a job running under this very message fails. A scheduled one keeps its slot, and fails at the third time.
+    """
+    if not lifecycle.is_open(job) or job.fence != fence:
+        return None
+    if job.claim is not None:
+        if job.claim.message_id != message_id:
+            return None
+        start = lifecycle.started_at(job)
+        result = Result(failure=lifecycle.CRASHED)
+        reason = "no executor could settle it: its message reached the dead-letter queue"
+        return lifecycle.apply(
+            job, Event.FAIL, now, started_at=start if start <= now else None, result=result, reason=reason, retention=retention
+        )
+    if job.buried + 1 >= MAX_BURIALS:
+        reason = f"it could not be started: its messages reached the dead-letter queue {MAX_BURIALS} times"
+        return lifecycle.apply(job, Event.FAIL, now, reason=reason, retention=retention)
+    return lifecycle.apply(job, Event.BURY, now)
