@@ -3,16 +3,18 @@
 import sys
 from collections.abc import Callable
 
+from local.client import ApiError
+
 
 class Trouble(Exception):
     """The message is complete: what is wrong, then what to do."""
 
 
 def tell(main: Callable[[], int]) -> int:
-    """Run a verb; its trouble is printed, not raised."""
+    """Run a verb; its trouble, and the API's, is printed, not raised."""
     try:
         return main()
-    except Trouble as trouble:
+    except (Trouble, ApiError) as trouble:
         print(f"\n{trouble}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
