@@ -1,0 +1,285 @@
+"""`http`: calls a URL. One connection, no redirects, no proxies, to public addresses only."""
+
+import http.client
+import ipaddress
+import json
+import re
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import Gt, Le, MaxLen, Predicate
+from urllib3 import HTTPResponse
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError, LocationParseError, NameResolutionError
+from urllib3.util import parse_url
+
+from scheduler.model import Failure, Result
+from scheduler.targets import Context
+
+READ_LIMIT = 1_048_576  # bytes of an answer that are read
+KEPT_BODY = 4_096  # bytes of it that are kept
+KEPT_HEADERS = 4_096  # characters of header names and values that are kept
+USER_AGENT = "Punctual/1"
+OURS = ("host", "content-length", "transfer-encoding", "connection", "idempotency-key", "punctual-job-id")
+RETRYABLE = (408, 425, 429)  # and every 5xx
+POLL = 0.2  # seconds until a set `stop` is noticed
+ROUTABLE_V6 = ipaddress.IPv6Network("2000::/3")
+
+
+# A predicate that raises gives its own words to the caller; one that returns False would answer "predicate failed".
+def _is_url(text: str) -> bool:
+    if not re.fullmatch(r"[\x21-\x7e]*", text):
+        raise ValueError("must be ASCII without spaces: percent-encode paths, write host names in their xn-- form")
+    try:
+        url = parse_url(text)
+    except LocationParseError:
+        raise ValueError("must be a URL") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError("must be an http:// or https:// URL with a host")
+    if url.auth is not None:
+        raise ValueError("must not carry a user name or password")
+    return True
+
+
+def _is_header_name(text: str) -> bool:
+    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", text):
+        raise ValueError("must be a header name: letters, digits and dashes")
+    if text.lower() in OURS:
+        raise ValueError("is set by the scheduler and cannot be given")
+    return True
+
+
+def _is_header_value(text: str) -> bool:
+    if not re.fullmatch(r"[\t\x20-\x7e]*", text):
+        raise ValueError("must be printable ASCII on one line")
+    return True
+
+
+HeaderName = Annotated[str, MaxLen(200), Predicate(_is_header_name)]
+HeaderValue = Annotated[str, MaxLen(8_192), Predicate(_is_header_value)]
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """An HTTP request."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
+
+    url: Annotated[str, MaxLen(4_096), Predicate(_is_url)]
+    """Where to: http or https."""
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "GET"
+    """The HTTP method."""
+    headers: Annotated[dict[HeaderName, HeaderValue], MaxLen(50)] = field(default_factory=dict)
+    """Request headers, at most 50."""
+    body: Any = None
+    """The request body: a string is sent as it is, anything else as JSON."""
+    timeout_seconds: Annotated[float, Gt(0), Le(840)] = 30
+    """How long the whole call may take, in seconds."""
+
+
+class Refused(Exception):
+    """http jobs may call public addresses only, and this host has none."""
+
+
+def run(payload: Mapping[str, Any], context: Context) -> Result:
+    """One call. 2xx is success; 408, 425, 429, 5xx, network errors and time-outs are worth another try; nothing else is."""
+    request = Payload(**payload)
+    line = _Line(min(time.monotonic() + request.timeout_seconds, context.deadline), context.stop, context.allow_private)
+    try:
+        with line.watched():
+            return _judged(_exchange(request, context, line))
+    except Refused as refused:
+        return Result(failure=Failure("permanent", str(refused.__doc__)))
+    except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
+        # ValueError: what urllib3 and http.client raise on a connection cut under their hands
+        return Result(failure=_broken(error, request, context, line))
+
+
+def _broken(error: Exception, request: Payload, context: Context, line: "_Line") -> Failure:
+    if context.stop.is_set() or time.monotonic() >= context.deadline:
+        return Failure("timeout", "stopped before the answer came")
+    if line.cut or isinstance(error, TimeoutError):
+        return Failure("retryable", f"no answer within {request.timeout_seconds:g} s")
+    return Failure("retryable", f"{type(error).__name__}: {error}"[:500])
+
+
+def _judged(response: Mapping[str, Any]) -> Result:
+    status = response["status"]
+    if 200 <= status < 300:
+        return Result(response=response)
+    kind = "retryable" if status in RETRYABLE or status >= 500 else "permanent"
+    return Result(response=response, failure=Failure(kind, f"HTTP {status}"))
+
+
+def _exchange(request: Payload, context: Context, line: "_Line") -> dict[str, Any]:
+    """Send the request and read the answer: status, headers and an excerpt of the body."""
+    url, body = parse_url(request.url), _body(request.body)
+    connection = line.connection(url.scheme == "https", url.host or "", url.port)
+    try:
+        connection.request(
+            request.method, url.request_uri, body=body, headers=_headers(request, context), preload_content=False, decode_content=False
+        )
+        response = connection.getresponse()
+        return {"status": response.status, "headers": _kept_headers(response), "body": _kept_body(response)}
+    finally:
+        connection.close()
+
+
+def _body(body: Any) -> bytes | None:
+    if body is None:
+        return None
+    return (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)).encode()
+
+
+def _headers(request: Payload, context: Context) -> dict[str, str]:
+    kind = "text/plain; charset=utf-8" if isinstance(request.body, str) else "application/json"
+    ours = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"} | ({} if request.body is None else {"Content-Type": kind})
+    given = {name.lower() for name in request.headers}
+    return (
+        {name: value for name, value in ours.items() if name.lower() not in given}
+        | request.headers
+        | {"Idempotency-Key": context.idempotency_key, "Punctual-Job-Id": context.job_id}
+    )
+
+
+def _kept_headers(response: HTTPResponse) -> dict[str, str]:
+    kept: dict[str, str] = {}
+    room = KEPT_HEADERS
+    for name, value in response.headers.items():
+        room -= len(name) + len(value)
+        if room < 0:
+            break
+        kept[name.lower()] = value
+    return kept
+
+
+def _kept_body(response: HTTPResponse) -> str:
+    """The excerpt of the body. The rest is read up to the limit, so that a server in the middle of its answer can finish."""
+    kept, read = b"", 0
+    while read < READ_LIMIT and (chunk := response.read(min(65_536, READ_LIMIT - read))):
+        read += len(chunk)
+        kept += chunk[: KEPT_BODY - len(kept)]
+    text = kept.decode("latin-1" if "8859-1" in response.headers.get("Content-Type", "") else "utf-8", "replace")
+    return text.rstrip("\ufffd") if read > KEPT_BODY else text  # a character cut in two
+
+
+class _Line:
+    """The one TCP connection of a call: opened to an address that was checked, cut when time is up or a stop is asked."""
+
+    def __init__(self, end: float, stop: threading.Event, allow_private: bool) -> None:
+        self.end = end
+        self.stop = stop
+        self.allow_private = allow_private
+        self.cut = False
+        self._handle: socket.socket | None = None
+
+    def connection(self, tls: bool, host: str, port: int | None) -> "_Plain | _Secure":
+        connection = _Secure(host.strip("[]"), port, ssl_context=_trust()) if tls else _Plain(host.strip("[]"), port)
+        connection.line = self
+        return connection
+
+    def open(self, connection: HTTPConnection) -> socket.socket:
+        """A socket to the first address of the host that may be called and answers."""
+        error: OSError = TimeoutError()
+        for family, address in self._addresses(connection):
+            try:
+                sock = self._dial(family, address)
+            except OSError as refused:
+                error = refused
+                continue
+            self._handle = sock.dup()  # TLS takes the socket over; a duplicate can still cut it
+            return sock
+        raise error
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Cuts the line at `end`, or when `stop` is set: socket time-outs alone would let a server drip for hours.
+
+        Name resolution cannot be cut; it ends by the resolver's own time-outs.
+        """
+        done = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(done,), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+            if self._handle is not None:
+                self._handle.close()
+
+    def _watch(self, done: threading.Event) -> None:
+        while not done.wait(min(POLL, max(self.end - time.monotonic(), 0))):
+            if self.stop.is_set() or time.monotonic() >= self.end:
+                self.cut = True
+                if self._handle is not None:
+                    self._shut(self._handle)
+                    return
+                done.wait(POLL)  # still connecting
+
+    def _shut(self, handle: socket.socket) -> None:
+        try:
+            handle.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the peer was faster
+
+    def _addresses(self, connection: HTTPConnection) -> Iterator[tuple[int, Any]]:
+        try:
+            found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
+        except socket.gaierror as error:
+            raise NameResolutionError(connection.host, connection, error) from error
+        allowed = [(family, address) for family, _, _, _, address in found if self.allow_private or is_public(str(address[0]))]
+        if not allowed:
+            raise Refused
+        yield from allowed
+
+    def _dial(self, family: int, address: Any) -> socket.socket:
+        left = self.end - time.monotonic()
+        if left <= 0 or self.cut:
+            raise TimeoutError
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(left)
+            sock.connect(address)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:
+            sock.close()
+            raise
+        return sock
+
+
+class _Plain(HTTPConnection):
+    line: _Line
+
+    def _new_conn(self) -> socket.socket:
+        return self.line.open(self)
+
+
+class _Secure(HTTPSConnection):
+    line: _Line
+
+    def _new_conn(self) -> socket.socket:
+        return self.line.open(self)
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    """The certificates of the system; loading them takes longer than a call."""
+    return ssl.create_default_context()
+
+
+def is_public(text: str) -> bool:
+    """Whether an address is reachable from anywhere: not private, loopback, link-local, multicast, reserved or a tunnel to one."""
+    address = ipaddress.ip_address(text)
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return is_public(str(address.ipv4_mapped))
+        return address in ROUTABLE_V6 and address.is_global and address.sixtofour is None and address.teredo is None
+    return address.is_global and not address.is_multicast and not address.is_reserved

@@ -1,0 +1,40 @@
+"""`log`: writes a message to the log. The simplest job there is, and a stand-in for slow work."""
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Ge, Le, MinLen
+
+from scheduler.model import Failure, Result
+from scheduler.targets import Context
+
+KEPT = 4_096  # characters of the message kept as output: the item must stay small
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A line to write, and how long to take."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
+
+    message: Annotated[str, MinLen(1)]
+    """What to write."""
+    sleep_seconds: Annotated[float, Ge(0), Le(600)] = 0
+    """How long to wait after writing, in seconds."""
+
+
+def run(payload: Mapping[str, Any], context: Context) -> Result:
+    """Write the message, then wait as long as asked. The output is the message."""
+    wanted = Payload(**payload)
+    logger.info("%s", wanted.message, extra={"job_id": context.job_id, "attempt": context.attempt})
+    until = time.monotonic() + wanted.sleep_seconds
+    if wanted.sleep_seconds and context.stop.wait(min(until, context.deadline) - time.monotonic()):
+        return Result(failure=Failure("timeout", "stopped while it waited"))
+    if until > context.deadline:
+        return Result(failure=Failure("timeout", "its time-out passed while it waited"))
+    return Result(output=wanted.message[:KEPT])

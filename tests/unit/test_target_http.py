@@ -1,0 +1,371 @@
+"""The `http` target, against a real server on loopback: what it sends, keeps, retries, refuses, and how it ends."""
+
+import datetime
+import ipaddress
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from scheduler import targets
+from scheduler.model import Result
+from scheduler.targets import Context
+
+http = targets.load("http")
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Answers `/status/<n>`, `/echo` and the odd paths below; keeps the requests."""
+
+    seen: ClassVar[list[dict[str, Any]]] = []
+    hang: ClassVar[threading.Event]
+
+    def do_any(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.seen.append({"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body})
+        route = self.path.partition("?")[0].split("/")
+        answers: dict[str, Callable[[], None]] = {
+            "big": self.big,
+            "drip": self.drip,
+            "hang": self.wait,
+            "reset": self.reset,
+            "text": self.text,
+        }
+        if route[1] in answers:
+            answers[route[1]]()
+        else:
+            self.answer(int(route[2]) if route[1] == "status" else 200, b'{"ok": true}')
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = do_any
+
+    def odd(self) -> dict[str, Callable[[], None]]:
+        return {"big": self.big, "drip": self.drip, "hang": self.wait, "reset": self.reset, "text": self.text}
+
+    def answer(self, status: int, body: bytes, content_type: str = "application/json", headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Type": content_type, "Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        if 300 <= status < 400:
+            self.send_header("Location", "/echo")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def big(self) -> None:
+        self.answer(200, "é".encode() * 3_000_000, "text/plain; charset=utf-8", {f"X-{i}": "v" * 400 for i in range(40)})
+
+    def text(self) -> None:
+        self.answer(200, b"caf\xe9", "text/plain; charset=ISO-8859-1")
+
+    def drip(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        while not self.hang.wait(0.02):
+            self.wfile.write(b".")
+
+    def wait(self) -> None:
+        self.hang.wait(30)
+
+    def reset(self) -> None:
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # clients that hang up are what these tests are about
+
+
+@contextmanager
+def serving(tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    Receiver.seen.clear()
+    Receiver.hang = threading.Event()
+    server = Server(("127.0.0.1", 0), Receiver)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        Receiver.hang.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with serving() as number:
+        yield number
+
+
+def context(seconds: float = 10.0, *, private: bool = True, stop: threading.Event | None = None) -> Context:
+    return Context("01JOB", 2, time.monotonic() + seconds, stop or threading.Event(), allow_private=private)
+
+
+def call(url: str, *, seconds: float = 10.0, private: bool = True, stop: threading.Event | None = None, **payload: Any) -> Result:
+    return http.run({"url": url, **payload}, context(seconds, private=private, stop=stop))
+
+
+def kind(result: Result) -> str | None:
+    return result.failure.kind if result.failure else None
+
+
+# What it sends
+
+
+def test_it_sends_method_path_headers_and_json_body(port: int) -> None:
+    call(f"http://127.0.0.1:{port}/echo?a=1", method="PUT", headers={"X-One": "1"}, body={"n": [1, "é"]})
+    [seen] = Receiver.seen
+    assert (seen["method"], seen["path"], json.loads(seen["body"])) == ("PUT", "/echo?a=1", {"n": [1, "é"]})
+    assert seen["headers"]["X-One"] == "1" and seen["headers"]["Content-Type"] == "application/json"
+
+
+def test_it_names_the_job_and_itself(port: int) -> None:
+    call(f"http://127.0.0.1:{port}/echo")
+    headers = Receiver.seen[0]["headers"]
+    assert (headers["Idempotency-Key"], headers["Punctual-Job-Id"], headers["User-Agent"]) == ("01JOB", "01JOB", "Punctual/1")
+    assert headers["Host"] == f"127.0.0.1:{port}"
+
+
+def test_a_string_body_is_sent_as_it_is_and_given_headers_win(port: int) -> None:
+    call(f"http://127.0.0.1:{port}/echo", method="POST", body="<a/>", headers={"content-type": "text/xml", "user-agent": "mine"})
+    headers = {name.lower(): value for name, value in Receiver.seen[0]["headers"].items()}
+    assert Receiver.seen[0]["body"] == b"<a/>"
+    assert (headers["content-type"], headers["user-agent"]) == ("text/xml", "mine")
+
+
+def test_proxies_of_the_environment_are_not_used(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert call(f"http://127.0.0.1:{port}/echo").failure is None
+
+
+# What it keeps
+
+
+def test_it_keeps_status_headers_and_body(port: int) -> None:
+    response = call(f"http://127.0.0.1:{port}/echo").response
+    assert response is not None
+    assert (response["status"], response["body"], response["headers"]["content-type"]) == (200, '{"ok": true}', "application/json")
+
+
+def test_of_a_large_answer_it_keeps_an_excerpt(port: int) -> None:
+    response = call(f"http://127.0.0.1:{port}/big").response
+    assert response is not None
+    assert response["body"] == "é" * 2_048
+    assert sum(len(name) + len(value) for name, value in response["headers"].items()) <= 4_096
+
+
+def test_latin_text_is_read_as_its_charset_says(port: int) -> None:
+    assert (call(f"http://127.0.0.1:{port}/text").response or {})["body"] == "café"
+
+
+# What its answers mean
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(200, None), (204, None), (299, None), (301, "permanent"), (302, "permanent"), (400, "permanent"), (404, "permanent")]
+    + [(code, "retryable") for code in (408, 425, 429, 500, 502, 503, 599)],
+)
+def test_the_status_decides_whether_another_try_is_worth_it(port: int, status: int, expected: str | None) -> None:
+    result = call(f"http://127.0.0.1:{port}/status/{status}")
+    assert kind(result) == expected
+    assert (result.response or {})["status"] == status
+
+
+def test_redirects_are_not_followed(port: int) -> None:
+    call(f"http://127.0.0.1:{port}/status/302")
+    assert [seen["path"] for seen in Receiver.seen] == ["/status/302"]
+
+
+def test_a_connection_reset_is_retryable(port: int) -> None:
+    assert kind(call(f"http://127.0.0.1:{port}/reset")) == "retryable"
+
+
+def test_a_port_nobody_listens_on_is_retryable() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        assert kind(call(f"http://127.0.0.1:{free.getsockname()[1]}/")) == "retryable"
+
+
+def test_an_unknown_host_is_retryable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*args: Any, **kwargs: Any) -> Any:
+        raise socket.gaierror("no such host")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    result = call("http://nowhere.invalid/")
+    assert kind(result) == "retryable" and "nowhere.invalid" in str(result.failure)
+
+
+# How it ends
+
+
+@pytest.mark.parametrize("path", ["hang", "drip"])
+def test_its_own_time_out_ends_it_and_is_retryable(port: int, path: str) -> None:
+    began = time.monotonic()
+    result = call(f"http://127.0.0.1:{port}/{path}", timeout_seconds=0.15)
+    assert kind(result) == "retryable" and "0.15 s" in str(result.failure)
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("path", ["hang", "drip"])
+def test_the_deadline_of_the_job_ends_it_as_a_time_out(port: int, path: str) -> None:
+    began = time.monotonic()
+    assert kind(call(f"http://127.0.0.1:{port}/{path}", seconds=0.15)) == "timeout"
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("path", ["hang", "drip"])
+def test_a_stop_ends_it(port: int, path: str) -> None:
+    stop = threading.Event()
+    threading.Timer(0.1, stop.set).start()
+    began = time.monotonic()
+    assert kind(call(f"http://127.0.0.1:{port}/{path}", stop=stop)) == "timeout"
+    assert time.monotonic() - began < 5
+
+
+def test_it_leaves_no_thread_behind(port: int) -> None:
+    call(f"http://127.0.0.1:{port}/hang", timeout_seconds=0.05)
+    assert "_watch" not in " ".join(thread.name for thread in threading.enumerate())
+
+
+# Addresses
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1", "0.0.0.0", "2130706433", "0x7f.1"])
+def test_addresses_that_are_not_public_are_refused_for_good(host: str) -> None:
+    result = call(f"http://{host}:1/", private=False)
+    assert kind(result) == "permanent" and "public addresses only" in str(result.failure)
+
+
+def test_the_address_that_was_checked_is_the_one_that_is_called(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([[(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]])
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: next(answers))  # a second look-up would raise
+    assert call("http://rebound.example/echo").failure is None
+    assert Receiver.seen[0]["headers"]["Host"] == "rebound.example"
+
+
+def test_of_mixed_addresses_only_the_public_ones_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dial(line: Any, family: int, address: Any) -> None:
+        dialled.append(address[0])
+        raise TimeoutError
+
+    dialled: list[str] = []
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80)) for address in ("127.0.0.1", "8.8.8.8", "10.0.0.1")]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)
+    monkeypatch.setattr(http._Line, "_dial", dial)  # type: ignore[attr-defined]
+    call("http://mixed.example/", private=False)
+    assert dialled == ["8.8.8.8"]
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [("8.8.8.8", True), ("2606:4700:4700::1111", True)]
+    + [(text, False) for text in ("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0")]
+    + [(text, False) for text in ("224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255", "192.0.2.1", "198.18.0.1")]
+    + [(text, False) for text in ("::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1")]
+    + [(text, False) for text in ("::ffff:127.0.0.1", "::ffff:10.0.0.1", "2002:7f00:1::", "2001:0:1::1", "64:ff9b::7f00:1", "::7f00:1")],
+)
+def test_which_addresses_are_public(address: str, public: bool) -> None:
+    assert http.is_public(address) is public  # type: ignore[attr-defined]
+
+
+@given(st.ip_addresses(v=4))
+def test_no_mapped_address_is_more_public_than_the_address_itself(address: ipaddress.IPv4Address) -> None:
+    assert http.is_public(f"::ffff:{address}") == http.is_public(str(address))  # type: ignore[attr-defined]
+
+
+# TLS
+
+
+@pytest.fixture
+def certified(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's context and the client's that trusts it, for the name `secure.example`."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "secure.example")])
+    now = datetime.datetime.now(datetime.UTC)
+    built = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + datetime.timedelta(days=1))
+    signed = built.add_extension(x509.SubjectAlternativeName([x509.DNSName("secure.example")]), False).sign(key, hashes.SHA256())
+    pem = tmp_path / "server.pem"
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    pem.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(pem)
+    return server, ssl.create_default_context(cafile=str(pem))
+
+
+def at_loopback(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)
+
+
+def test_tls_checks_the_certificate_against_the_name_in_the_url(certified: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, client = certified
+    monkeypatch.setattr(http, "_trust", lambda: client)
+    with serving(server) as port:
+        at_loopback(monkeypatch, port)
+        assert call("https://secure.example/echo").failure is None
+        assert kind(call("https://other.example/echo")) == "retryable"
+
+
+def test_tls_trusts_no_certificate_it_does_not_know(certified: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(certified[0]) as port:
+        at_loopback(monkeypatch, port)
+        result = call("https://secure.example/echo")
+    assert kind(result) == "retryable" and "certificate" in str(result.failure).lower()
+    assert not Receiver.seen
+
+
+def test_a_hanging_tls_answer_is_cut(certified: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, client = certified
+    monkeypatch.setattr(http, "_trust", lambda: client)
+    with serving(server) as port:
+        at_loopback(monkeypatch, port)
+        began = time.monotonic()
+        assert kind(call("https://secure.example/hang", seconds=0.2)) == "timeout"
+        assert time.monotonic() - began < 5
+
+
+# Its payload
+
+
+@pytest.mark.parametrize(
+    ("payload", "fields"),
+    [
+        ({}, {"url"}),
+        ({"url": "ftp://a.example"}, {"url"}),
+        ({"url": "http://"}, {"url"}),
+        ({"url": "http://user:secret@a.example"}, {"url"}),
+        ({"url": "http://a.example/a b"}, {"url"}),
+        ({"url": "http://a.example", "headers": {"Host": "b"}}, {"headers.Host.[key]"}),
+        ({"url": "http://a.example", "headers": {"X": "a\r\nY: b"}}, {"headers.X"}),
+        ({"url": "http://a.example", "method": "get", "timeout_seconds": 0, "extra": 1}, {"method", "timeout_seconds", "extra"}),
+    ],
+)
+def test_bad_payloads_are_refused_by_field(payload: dict[str, Any], fields: set[str]) -> None:
+    with pytest.raises(ValidationError) as refused:
+        TypeAdapter(http.Payload).validate_json(json.dumps(payload), strict=True)
+    assert {".".join(str(part) for part in error["loc"]) for error in refused.value.errors()} == fields

@@ -1,0 +1,50 @@
+"""The `log` target: writes, waits no longer than it may, answers with its message."""
+
+import logging
+import threading
+import time
+
+import pytest
+
+from scheduler import targets
+from scheduler.targets import Context
+
+
+def context(seconds: float = 60.0, *, stop: threading.Event | None = None) -> Context:
+    return Context(job_id="job", attempt=1, deadline=time.monotonic() + seconds, stop=stop or threading.Event())
+
+
+def test_it_writes_the_message_with_the_job_id_and_returns_it(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        result = targets.load("log").run({"message": "50 % of 3"}, context())
+    assert (result.output, result.failure) == ("50 % of 3", None)
+    assert [(record.getMessage(), record.job_id) for record in caplog.records] == [("50 % of 3", "job")]  # type: ignore[attr-defined]
+
+
+def test_its_output_stays_small() -> None:
+    assert len(targets.load("log").run({"message": "x" * 10_000}, context()).output or "") == 4_096
+
+
+def test_it_takes_as_long_as_asked() -> None:
+    began = time.monotonic()
+    result = targets.load("log").run({"message": "slow", "sleep_seconds": 0.05}, context())
+    assert result.output == "slow" and time.monotonic() - began >= 0.05
+
+
+def test_a_sleep_ends_at_the_deadline_as_a_time_out() -> None:
+    began = time.monotonic()
+    result = targets.load("log").run({"message": "slow", "sleep_seconds": 600}, context(0.05))
+    assert result.failure is not None and result.failure.kind == "timeout"
+    assert 0.05 <= time.monotonic() - began < 5
+
+
+def test_a_sleep_ends_when_it_is_asked_to_stop() -> None:
+    stop = threading.Event()
+    threading.Timer(0.05, stop.set).start()
+    result = targets.load("log").run({"message": "slow", "sleep_seconds": 600}, context(stop=stop))
+    assert result.failure is not None and result.failure.kind == "timeout"
+
+
+def test_a_sleep_that_fits_exactly_before_the_deadline_succeeds() -> None:
+    assert targets.load("log").run({"message": "m", "sleep_seconds": 0}, context(-1)).failure is not None
+    assert targets.load("log").run({"message": "m", "sleep_seconds": 0}, context(1)).failure is None
