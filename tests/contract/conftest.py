@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from moto import mock_aws
 
 from scheduler.aws import clients
@@ -23,6 +24,10 @@ from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
 from scheduler.model import Lane
 from scheduler.ports import Jobs, Lanes, Ledger
 from tests.contract import tables
+
+# A busy machine is no failure: examples are not timed.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True, scope="session")

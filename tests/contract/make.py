@@ -6,8 +6,8 @@ from typing import Any
 
 from scheduler import ids, lifecycle, slots
 from scheduler.lifecycle import Event
-from scheduler.model import Failure, Job, JobKey, Lane, Message, Result
-from scheduler.ports import Change, ClaimRequest
+from scheduler.model import Claim, Failure, Job, JobKey, Lane, Message, Result
+from scheduler.ports import ClaimRequest
 
 NOW = 1_795_000_000_000  # some day in November 2026
 _numbers = itertools.count(1)
@@ -54,8 +54,8 @@ def flagged(job: Job) -> Job:
     return lifecycle.apply(job, Event.FLAG, NOW)
 
 
-def change(before: Job, after: Job) -> Change:
-    return Change(before, after)
+def claimed(job: Job, nonce: str = "m1/r1/1") -> Job:
+    return lifecycle.apply(job, Event.CLAIM, NOW, claim=Claim("m1", nonce, NOW, False))
 
 
 def message(**fields: Any) -> Message:

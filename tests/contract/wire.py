@@ -10,6 +10,8 @@ from botocore.exceptions import EndpointConnectionError
 class Wire:
     """Listens to a client; `answers` maps an operation to the answer, error or exception it gets."""
 
+    OK = SimpleNamespace(status_code=200)
+
     def __init__(self, client: Any) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.answers: dict[str, Callable[[dict[str, Any]], Any]] = {}
