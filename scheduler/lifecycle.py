@@ -117,6 +117,13 @@ def is_late(job: Job, now: int) -> bool:
     return job.scheduled_at < job.created_at or delayed >= LATE_MS
 
 
+def marks(job: Job) -> tuple[object, ...]:
+    """What tells two states of one job apart: a writer whose answer was lost finds its own write by them."""
+    ends = tuple(getattr(job, name) for name in FINAL_TIMES.values())
+    nonce = job.claim.nonce if job.claim else None
+    return (job.fence, job.slot, job.due_at, nonce, job.buried, job.cancel_requested_at is None, ends)
+
+
 def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
     """The job after `event` at the instant `at`. Raises IllegalTransition if the table has no such arrow.
 

@@ -87,7 +87,7 @@ class MemoryJobs:
         if holds and after.slot is not None and after.slot != before.slot:
             holds = stored.slot == before.slot
         if not holds:
-            return _marks(stored) == _marks(after)
+            return lifecycle.marks(stored) == lifecycle.marks(after)
         self._store(stored, replace(stored, **_differences(before, after)))
         return True
 
@@ -109,12 +109,6 @@ class MemoryJobs:
 
 def _nonce(job: Job) -> str | None:
     return job.claim.nonce if job.claim else None
-
-
-def _marks(job: Job) -> tuple[object, ...]:
-    """What tells two states of one job apart."""
-    ends = tuple(getattr(job, name) for name in lifecycle.FINAL_TIMES.values())
-    return (job.fence, job.slot, _nonce(job), job.buried, job.cancel_requested_at is None, ends)
 
 
 def _differences(before: Job, after: Job) -> dict[str, Any]:

@@ -1,0 +1,61 @@
+"""Who may sign in: a Cognito user pool, its public client and the group of administrators."""
+
+from aws_cdk import Acknowledgment, Duration, Validations
+from aws_cdk import aws_cognito as cognito
+from constructs import Construct
+
+from infra.settings import Settings
+
+ADMINISTRATORS = "administrators"
+WEIGHT_ATTRIBUTE = "job_weight"
+
+
+class Accounts(Construct):
+    """Administrators create users; there is no sign-up."""
+
+    def __init__(self, scope: Construct, id: str, settings: Settings) -> None:
+        super().__init__(scope, id)
+        self.pool = cognito.UserPool(
+            self,
+            "Users",
+            self_sign_up_enabled=False,
+            sign_in_aliases=cognito.SignInAliases(username=True, email=True),
+            sign_in_case_sensitive=False,
+            custom_attributes={WEIGHT_ATTRIBUTE: cognito.NumberAttribute(min=0, mutable=True)},
+            password_policy=cognito.PasswordPolicy(
+                min_length=12,
+                require_lowercase=True,
+                require_uppercase=True,
+                require_digits=True,
+                require_symbols=True,
+                temp_password_validity=Duration.days(3),
+            ),
+            deletion_protection=settings.protected,
+            removal_policy=settings.removal_policy,
+        )
+        cognito.UserPoolGroup(self, "Administrators", user_pool=self.pool, group_name=ADMINISTRATORS)
+        self.client = self.pool.add_client(
+            "Client",
+            auth_flows=cognito.AuthFlow(user_password=True),  # our own login route hands the password on; refresh comes with every client
+            disable_o_auth=True,
+            generate_secret=False,  # public: the API calls it without one
+            prevent_user_existence_errors=True,
+            enable_token_revocation=True,
+            access_token_validity=Duration.hours(1),
+            id_token_validity=Duration.hours(1),
+            refresh_token_validity=Duration.days(30),
+            # A user may read their weight and not write it: it is their share of everything.
+            read_attributes=cognito.ClientAttributes()
+            .with_standard_attributes(email=True, email_verified=True)
+            .with_custom_attributes(WEIGHT_ATTRIBUTE),
+            write_attributes=cognito.ClientAttributes().with_standard_attributes(email=True),
+        )
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        paid = "threat protection costs 0.02 USD per user and month; login is throttled instead"
+        Validations.of(self.pool).acknowledge(
+            Acknowledgment(id="AwsSolutions-COG2", reason="programs sign in with these accounts; a second factor would stop them"),
+            Acknowledgment(id="AwsSolutions-COG3", reason=paid),
+            Acknowledgment(id="AwsSolutions-COG8", reason=paid),
+        )

@@ -1,0 +1,108 @@
+"""api: the HTTPS front. Everything but health, login, refresh and docs is behind the authorizer."""
+
+import json
+
+from aws_cdk import Acknowledgment, ArnFormat, Duration, Stack, Validations
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_logs as logs
+from aws_cdk.aws_apigatewayv2_authorizers import HttpUserPoolAuthorizer
+from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from constructs import Construct
+
+from infra.accounts import Accounts
+from infra.function import Foundation, Function, allow, change_jobs
+from infra.settings import Settings
+from lambdas._settings import ApiSettings
+
+BASE = "/api/v1"
+GET, POST, ANY = apigateway.HttpMethod.GET, apigateway.HttpMethod.POST, apigateway.HttpMethod.ANY
+LOGIN_ROUTES = [(POST, f"{BASE}/auth/login"), (POST, f"{BASE}/auth/refresh")]
+OPEN_ROUTES = [(GET, f"{BASE}/health"), *LOGIN_ROUTES, (GET, f"{BASE}/openapi.json"), (GET, f"{BASE}/docs")]
+CATCH_ALL = f"{BASE}/{{proxy+}}"
+
+# Never the query string, a header or a body: tokens and payloads travel there.
+ACCESS_LOG_FIELDS = {
+    "requestId": "$context.requestId",
+    "ip": "$context.identity.sourceIp",
+    "time": "$context.requestTime",
+    "route": "$context.routeKey",
+    "path": "$context.path",
+    "status": "$context.status",
+    "latencyMs": "$context.responseLatency",
+    "bytes": "$context.responseLength",
+    "user": "$context.authorizer.claims.sub",
+    "error": "$context.error.message",
+}
+
+
+class Api(Construct):
+    """The function behind all routes, the HTTP API before it."""
+
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, accounts: Accounts) -> None:
+        super().__init__(scope, id)
+        storage, lanes = foundation.storage, foundation.lanes
+        self.function = Function(
+            self,
+            "api",
+            foundation,
+            ApiSettings(**foundation.hand_over, user_pool_client_id=accounts.client.user_pool_client_id),
+            grants=[
+                allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"),
+                allow(storage.failures_index_arn, "dynamodb:Query"),
+                *change_jobs(foundation),
+                allow(storage.ledger.table_arn, "dynamodb:Query"),  # health: the oldest open minute
+                allow(lanes.arns, "sqs:SendMessage"),
+                # None for Cognito: login, refresh and "who am I" are its public calls.
+            ],
+            timeout=Duration.seconds(29),  # the gateway answers 503 after 30
+        )
+        self.http = apigateway.HttpApi(self, "Http", create_default_stage=False)
+        self._stage = self._default_stage(foundation.settings)
+        self._routes(accounts)
+        self._throttle_logins(foundation.settings)
+        if foundation.settings.access_logs:
+            self._log_access(foundation.settings)
+
+    def _default_stage(self, settings: Settings) -> apigateway.HttpStage:
+        return apigateway.HttpStage(
+            self,
+            "Stage",
+            http_api=self.http,
+            stage_name="$default",
+            auto_deploy=True,
+            detailed_metrics_enabled=True,
+            throttle=apigateway.ThrottleSettings(rate_limit=settings.api_rate, burst_limit=settings.api_burst),
+        )
+
+    def _log_access(self, settings: Settings) -> None:
+        group = logs.LogGroup(self, "AccessLogs", retention=settings.log_retention, removal_policy=settings.removal_policy)
+        arn = Stack.of(self).format_arn(
+            service="logs", resource="log-group", resource_name=group.log_group_name, arn_format=ArnFormat.COLON_RESOURCE_NAME
+        )
+        self._raw_stage.access_log_settings = apigateway.CfnStage.AccessLogSettingsProperty(
+            destination_arn=arn, format=json.dumps(ACCESS_LOG_FIELDS)
+        )
+
+    def _routes(self, accounts: Accounts) -> None:
+        # One permission for the whole API instead of one per route: the function is behind all of them.
+        to_function = HttpLambdaIntegration("Function", self.function, scope_permission_to_route=False)
+        signed_in = HttpUserPoolAuthorizer("SignedIn", accounts.pool, user_pool_clients=[accounts.client])
+        for method, path in OPEN_ROUTES:
+            for route in self.http.add_routes(path=path, methods=[method], integration=to_function):
+                Validations.of(route).acknowledge(
+                    Acknowledgment(id="AwsSolutions-APIG4", reason="open by purpose: health, sign-in and the description of the API")
+                )
+                self._stage.node.add_dependency(route)  # a stage cannot throttle a route that is not there yet
+        # Unknown routes come to the function as well, so that their 404 is our own.
+        self.http.add_routes(path=CATCH_ALL, methods=[ANY], integration=to_function, authorizer=signed_in)
+
+    def _throttle_logins(self, settings: Settings) -> None:
+        limits = {"ThrottlingRateLimit": settings.login_rate, "ThrottlingBurstLimit": settings.login_burst}
+        self._raw_stage.route_settings = {f"{method.value} {path}": limits for method, path in LOGIN_ROUTES}
+
+    @property
+    def _raw_stage(self) -> apigateway.CfnStage:
+        """The stage as CloudFormation knows it: it has settings that the construct has not."""
+        stage = self._stage.node.default_child
+        assert isinstance(stage, apigateway.CfnStage)
+        return stage

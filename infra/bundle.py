@@ -1,0 +1,82 @@
+"""The one code asset that all functions share: `lambdas/`, `scheduler/` and the locked dependencies, built without docker.
+
+boto3 ships with it on AWS, 10 MB of zip for certainty: Lambda has one, but its version moves by itself and is not the one
+that was tested. For the local AWS it stays out: its interpreter has the locked version already, and a deploy is faster.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_lambda as lambda_
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ("lambdas", "scheduler")
+LOCK = ROOT / "lambdas" / "requirements.txt"
+RUNTIME = lambda_.Runtime.PYTHON_3_13
+
+_AWS_PLATFORM = ("--python-platform", "aarch64-manylinux2014", "--python-version", "3.13")
+_LEFT_OUT_LOCALLY = ("boto3", "botocore", "s3transfer")
+_NEVER_SHIPPED = (".lock", "bin")  # uv's traces in a target folder
+
+
+class BundleError(Exception):
+    """The dependencies could not be installed; the message is the installer's."""
+
+
+@jsii.implements(cdk.ILocalBundling)
+class LocalBundling:
+    """Fills the asset's folder. Never falls back to docker: it works or it raises."""
+
+    def __init__(self, host_wheels: bool) -> None:
+        self._host_wheels = host_wheels
+
+    def try_bundle(self, output_dir: str, *, image: cdk.DockerImage, **options: Any) -> bool:
+        bundle_into(Path(output_dir), host_wheels=self._host_wheels)
+        return True
+
+
+def code(host_wheels: bool) -> lambda_.Code:
+    """The asset. Its hash covers the sources, the lock and how the wheels are chosen; tests and infra do not change it."""
+    return lambda_.Code.from_asset(
+        str(ROOT),
+        # Anchored patterns in git mode: other spellings of "only these folders" gave an empty asset.
+        exclude=["/*", *(f"!/{folder}" for folder in SOURCES), "__pycache__"],
+        ignore_mode=cdk.IgnoreMode.GIT,
+        asset_hash_type=cdk.AssetHashType.SOURCE,
+        bundling=cdk.BundlingOptions(
+            image=RUNTIME.bundling_image,  # demanded by the interface, never pulled
+            command=["host"] if host_wheels else list(_AWS_PLATFORM),  # never run, but part of the hash
+            local=LocalBundling(host_wheels),
+        ),
+    )
+
+
+def bundle_into(folder: Path, *, host_wheels: bool) -> None:
+    """Install the locked dependencies and copy the sources. Raises BundleError."""
+    _install(folder, () if host_wheels else _AWS_PLATFORM)
+    for name in (*_NEVER_SHIPPED, *(_LEFT_OUT_LOCALLY if host_wheels else ())):
+        _remove(folder, name)
+    for source in SOURCES:
+        shutil.copytree(ROOT / source, folder / source, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _install(folder: Path, platform: tuple[str, ...]) -> None:
+    # Wheels only: a dependency that has none for Lambda fails here and not at its first import there.
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", sys.executable, "--target", str(folder)]
+    choice = ["--only-binary", ":all:", "--no-deps", "--require-hashes", "-r", str(LOCK)]
+    done = subprocess.run([*command, *platform, *choice], capture_output=True, text=True)
+    if done.returncode:
+        raise BundleError(f"the dependencies of the functions could not be installed:\n{done.stderr.strip()}")
+
+
+def _remove(folder: Path, name: str) -> None:
+    for path in (folder / name, *folder.glob(f"{name}-*.dist-info")):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

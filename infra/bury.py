@@ -1,0 +1,38 @@
+"""bury: settles the jobs whose messages landed in a dead-letter queue."""
+
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.function import Foundation, Function, allow, change_jobs
+from infra.lanes import BURY_TIMEOUT, camel
+from lambdas._settings import BurySettings
+
+
+class Bury(Construct):
+    """The function and the three dead-letter queues as event sources."""
+
+    def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
+        super().__init__(scope, id)
+        dead = {lane: queues.dead for lane, queues in foundation.lanes.queues.items()}
+        self.function = Function(
+            self,
+            "bury",
+            foundation,
+            BurySettings(**foundation.tables, **foundation.retention),
+            grants=[
+                allow(foundation.storage.jobs.table_arn, "dynamodb:GetItem"),
+                *change_jobs(foundation),
+                allow([queue.queue_arn for queue in dead.values()], "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
+            ],
+            timeout=BURY_TIMEOUT,
+        )
+        for lane, queue in dead.items():
+            lambda_.EventSourceMapping(
+                self,
+                f"{camel(lane)}Dead",
+                target=self.function,
+                event_source_arn=queue.queue_arn,
+                batch_size=10,
+                max_concurrency=2,  # AWS's least; nothing here is in a hurry
+                report_batch_item_failures=True,
+            )

@@ -1,0 +1,46 @@
+"""execute: claims, holds, runs and settles the jobs of one lane. One function per lane, so that one lane down does not stop the others."""
+
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.function import Foundation, Function, allow, change_jobs
+from infra.lanes import EXECUTE_TIMEOUT
+from lambdas._settings import ExecuteSettings
+from scheduler.model import Lane
+
+# A retry runs alone: a job that kills its executor takes nobody with it.
+BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}
+
+
+class Execute(Construct):
+    """The function of one lane and its queue as event source."""
+
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane) -> None:
+        super().__init__(scope, id)
+        settings, storage, lanes = foundation.settings, foundation.storage, foundation.lanes
+        queue = lanes.queues[lane].main
+        self.function = Function(
+            self,
+            "execute",
+            foundation,
+            ExecuteSettings(**foundation.hand_over, **foundation.retention, lane=str(lane), allow_private_http=settings.allow_private_http),
+            grants=[
+                allow(storage.jobs.table_arn, "dynamodb:GetItem", "dynamodb:BatchGetItem"),
+                *change_jobs(foundation),
+                allow(storage.ledger.table_arn, "dynamodb:PutItem", "dynamodb:UpdateItem"),  # its latency, which feeds the lead
+                allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs handed over again
+                allow(  # the visibility of a message is the lease of its job
+                    queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
+                ),
+            ],
+            timeout=EXECUTE_TIMEOUT,
+        )
+        lambda_.EventSourceMapping(
+            self,
+            "Lane",
+            target=self.function,
+            event_source_arn=queue.queue_arn,
+            batch_size=BATCH[lane],
+            max_concurrency=settings.concurrency[lane],
+            report_batch_item_failures=True,
+        )

@@ -1,0 +1,133 @@
+"""The only place that makes a function: its own role with exactly the grants given, its log group, its error alarm."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aws_cdk import Acknowledgment, Duration, Validations
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.alarms import Operators
+from infra.bundle import RUNTIME
+from infra.lanes import Lanes
+from infra.settings import Settings
+from infra.storage import Storage
+from lambdas._settings import Settings as Environment
+from scheduler import metrics
+from scheduler.model import Lane
+
+
+@dataclass(frozen=True)
+class Foundation:
+    """What every function stands on."""
+
+    settings: Settings
+    code: lambda_.Code
+    storage: Storage
+    lanes: Lanes
+    operators: Operators
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The fields that every function's environment has."""
+        return {
+            "stage": self.settings.stage,
+            "jobs_table": self.storage.jobs.table_name,
+            "ledger_table": self.storage.ledger.table_name,
+        }
+
+    @property
+    def hand_over(self) -> dict[str, Any]:
+        """The fields of every environment that places jobs in slots and lanes."""
+        return self.tables | {
+            "one_time_queue_url": self.lanes.queues[Lane.ONE_TIME].main.queue_url,
+            "recurring_queue_url": self.lanes.queues[Lane.RECURRING].main.queue_url,
+            "retry_queue_url": self.lanes.queues[Lane.RETRY].main.queue_url,
+            "shards": self.settings.shards,
+            "hold_ms": self.settings.hold_ms,
+        }
+
+    @property
+    def retention(self) -> dict[str, Any]:
+        """How long the functions that end jobs let them be kept."""
+        return {"retention_days": self.settings.retention_days, "failure_retention_days": self.settings.failure_retention_days}
+
+
+def allow(resources: str | Sequence[str], *actions: str) -> iam.PolicyStatement:
+    """One grant: these actions on these ARNs."""
+    return iam.PolicyStatement(actions=list(actions), resources=[resources] if isinstance(resources, str) else list(resources))
+
+
+def change_jobs(foundation: Foundation) -> list[iam.PolicyStatement]:
+    """The grants behind `Jobs.change` and `Jobs.claim`: conditional updates, alone or 25 a call (a PartiQL batch)."""
+    extra = foundation.settings.extra_actions
+    return [
+        allow(foundation.storage.jobs.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),
+        *([allow("*", *extra)] if extra else []),
+    ]
+
+
+class Function(lambda_.Function):
+    """One verb: `lambdas/<verb>.py`."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        verb: str,
+        foundation: Foundation,
+        environment: Environment,
+        grants: Sequence[iam.PolicyStatement],
+        timeout: Duration,
+    ) -> None:
+        settings = foundation.settings
+        log_group = logs.LogGroup(scope, "Logs", retention=settings.log_retention, removal_policy=settings.removal_policy)
+        super().__init__(
+            scope,
+            "Function",
+            code=foundation.code,
+            handler=f"lambdas.{verb}.handler",
+            runtime=RUNTIME,
+            architecture=lambda_.Architecture.custom(settings.architecture),
+            memory_size=settings.memory_mb[verb],
+            timeout=timeout,
+            environment=environment.render() | powertools(verb, settings),
+            role=_role(scope, log_group, settings, grants),
+            log_group=log_group,
+            tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
+            # What failed asynchronously is found again by the next tick: a retry by Lambda would only come on top.
+            retry_attempts=0,
+        )
+        Validations.of(self).acknowledge(
+            Acknowledgment(id="AwsSolutions-L1", reason="the lock holds the wheels of this runtime; a newer one comes with a new lock")
+        )
+        foundation.operators.alarm(
+            scope, "Errors", self.metric_errors(statistic="Sum"), f"The function {scope.node.id} failed or ran out of time", above=0
+        )
+
+
+def powertools(verb: str, settings: Settings) -> dict[str, str]:
+    """What the logger, the metrics and the tracer read; their names, not ours."""
+    return {
+        "POWERTOOLS_SERVICE_NAME": verb,
+        "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
+        "POWERTOOLS_TRACE_DISABLED": str(not settings.tracing).lower(),
+        "LOG_LEVEL": settings.log_level,
+    }
+
+
+def _role(scope: Construct, log_group: logs.LogGroup, settings: Settings, grants: Sequence[iam.PolicyStatement]) -> iam.IRole:
+    statements = [allow(log_group.log_group_arn, "logs:CreateLogStream", "logs:PutLogEvents"), *grants]
+    if settings.tracing:
+        statements.append(allow("*", "xray:PutTraceSegments", "xray:PutTelemetryRecords"))
+    role = iam.Role(
+        scope,
+        "Role",
+        assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+        inline_policies={"Grants": iam.PolicyDocument(statements=statements)},
+    )
+    Validations.of(role).acknowledge(Acknowledgment(id="AwsSolutions-IAM5[Resource::*]", reason="X-Ray actions know no resource but *"))
+    # Closed: nothing may add to the grants behind our back.
+    return role.without_policy_updates()

@@ -1,0 +1,73 @@
+"""Speaking to a local AWS: its address, credentials that only it accepts, boto3 clients, the outputs of the stack."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+HOST = "127.0.0.1"
+REGION = "us-east-1"
+ACCOUNT = "000000000000"
+STACK = "punctual-local"
+ADMIN = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}  # the emulator's root user
+
+
+@dataclass(frozen=True)
+class LocalAws:
+    """One running local AWS, seen by its administrator."""
+
+    port: int
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    @cached_property
+    def session(self) -> boto3.Session:
+        return boto3.Session(ADMIN["AWS_ACCESS_KEY_ID"], ADMIN["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
+
+    def client(self, service: str, **options: Any) -> Any:
+        """A boto3 client with the administrator's credentials."""
+        return self.session.client(service, endpoint_url=self.endpoint, config=Config(proxies={}, **options))
+
+    def environment(self) -> dict[str, str]:
+        """This process's environment for a child that must reach this AWS, and can never reach a real account."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+        bypass = ",".join(filter(None, [kept.get("NO_PROXY", kept.get("no_proxy", "")), HOST, "localhost", ".localhost"]))
+        return {
+            **kept,
+            **ADMIN,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ENDPOINT_URL_S3": self.endpoint,
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "NO_PROXY": bypass,
+            "no_proxy": bypass,
+        }
+
+    def outputs(self, stack: str = STACK) -> dict[str, str]:
+        """The stack's outputs; empty if it is not (completely) there."""
+        return stack_outputs(self.client("cloudformation"), stack)
+
+    def api_address(self, outputs: Mapping[str, str]) -> str:
+        """The API under the one address: its own host name (<id>.execute-api.localhost) resolves on few machines."""
+        api_id = outputs["ApiUrl"].split("://", 1)[-1].split(".", 1)[0]
+        return f"{self.endpoint}/_aws/execute-api/{api_id}/$default"
+
+
+def stack_outputs(cloudformation: Any, stack: str) -> dict[str, str]:
+    try:
+        found = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
+    except ClientError:
+        return {}
+    if not found["StackStatus"].endswith("_COMPLETE") or "ROLLBACK" in found["StackStatus"]:
+        return {}
+    return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}

@@ -1,0 +1,95 @@
+"""The API from outside, as any program would use it: one base address, one token."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+
+Json = dict[str, Any]
+
+
+class ApiError(Exception):
+    """The API said no, or said nothing. `status` is 0 if there was no answer."""
+
+    def __init__(self, status: int, code: str, message: str, body: Mapping[str, Any] | None = None) -> None:
+        super().__init__(f"{status} {code}: {message}" if status else f"{code}: {message}")
+        self.status = status
+        self.code = code
+        self.body = body or {}
+
+
+class Client:
+    """A caller of the API; safe to use from several threads."""
+
+    def __init__(self, address: str, *, token: str | None = None, connections: int = 8) -> None:
+        self.address = address.rstrip("/")
+        self.token = token
+        self._pool = urllib3.PoolManager(maxsize=connections, block=False, retries=False, timeout=urllib3.Timeout(30))
+
+    def login(self, username: str, password: str) -> Json:
+        """Sign in; every later call carries the token."""
+        session: Json = self.request("POST", "/auth/login", {"username": username, "password": password})
+        self.token = session["token"]
+        return session
+
+    def post_job(self, type: str, payload: Mapping[str, Any], *, execute_at: str | None = None, **options: Any) -> Json:
+        body = {"type": type, "payload": payload, **({"execute_at": execute_at} if execute_at else {}), **options}
+        job: Json = self.request("POST", "/me/jobs", body)
+        return job
+
+    def job(self, job_id: str) -> Json:
+        job: Json = self.request("GET", f"/me/jobs/{job_id}")
+        return job
+
+    def page(self, **query: Any) -> Json:
+        page: Json = self.request("GET", "/me/jobs", query=query)
+        return page
+
+    def jobs(self, **query: Any) -> Iterator[Json]:
+        """All jobs of a listing, page by page."""
+        page = self.page(**query)
+        while True:
+            yield from page["jobs"]
+            if not page.get("cursor"):
+                return
+            page = self.page(**{**query, "cursor": page["cursor"]})
+
+    def cancel(self, job_id: str) -> Json:
+        job: Json = self.request("POST", f"/me/jobs/{job_id}/cancel")
+        return job
+
+    def health(self) -> Json:
+        health: Json = self.request("GET", "/health")
+        return health
+
+    def request(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+        """The `data` of a successful answer. Raises ApiError for everything else."""
+        status, answer = self.send(method, path, body, query)
+        if status < 400 and answer.get("success") is True:
+            return answer.get("data")
+        error = answer.get("error") or {}
+        raise ApiError(status, error.get("code", "unexpected_answer"), error.get("message", json.dumps(answer)[:300]), answer)
+
+    def send(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> tuple[int, Json]:
+        """Status and body of any answer, whatever it says. Bytes are sent as they are. Raises ApiError without an answer."""
+        headers = {"Content-Type": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        fields = {name: str(value).lower() if isinstance(value, bool) else value for name, value in (query or {}).items()}
+        url = f"{self.address}/api/v1{path}" + (f"?{urlencode(fields)}" if fields else "")
+        try:
+            answer = self._pool.request(method, url, body=content, headers=headers)
+        except urllib3.exceptions.HTTPError as error:
+            raise ApiError(0, "no_answer", f"{method} {url}: {error}") from error
+        return answer.status, _parse(answer.data)
+
+
+def _parse(data: bytes) -> Json:
+    try:
+        parsed = json.loads(data)
+    except ValueError:
+        return {"text": data.decode(errors="replace")}
+    return parsed if isinstance(parsed, dict) else {"value": parsed}

@@ -1,0 +1,95 @@
+"""`make demo`: a fresh stack, sixty jobs, and the verdict. The last line is JSON; exit code 1 if a job was not run on time."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from local import previous, table
+from local.client import Client, Json
+from local.failure import tell
+from local.receiver import Receiver
+from local.samples import Sample, call, log
+from local.stack import up
+from local.steps import Say, console, step
+from local.stop import DEMO
+from local.verdict import Promise, Verdict, judge
+
+LEAD = timedelta(seconds=8)  # the first jobs are due after everything is posted
+PATIENCE = 90.0  # seconds beyond the last due time
+WARM_UP = 20
+FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
+
+
+def main() -> int:
+    previous.clear(DEMO)
+    shutil.rmtree(DEMO.root, ignore_errors=True)
+    with up(DEMO, port=os.environ.get("PORT")) as stack, Receiver() as receiver:
+        client = stack.client()
+        with step(f"Warming up: {WARM_UP} jobs that start the functions and do not count") as say:
+            wait(client, post(client, warm_up()), say)
+        plan = list(jobs(receiver, datetime.now(UTC) + LEAD))
+        with step(f"Posting {len(plan)} jobs, due now and over the next half minute"):
+            ids = post(client, plan)
+        with step("Waiting until all have ended") as say:
+            found = wait(client, ids, say)
+        verdict = judge([promise(*pair, receiver) for pair in zip(ids, plan, strict=True)], found)
+    report(verdict, list(found.values()))
+    return 1 if verdict.complaints else 0
+
+
+def warm_up() -> list[Sample]:
+    return [log(f"warm up {n}", sleep_seconds=0.5) for n in range(WARM_UP)]
+
+
+def jobs(receiver: Receiver, start: datetime) -> Iterator[Sample]:
+    """Sixty: at once, spread over half a minute, twenty at one instant, calls, one of which fails the first time."""
+    yield from (log(f"now {n}") for n in range(9))
+    yield call(receiver, "/ok/now")
+    yield from (log(f"at its own time {n}", start + timedelta(milliseconds=1_250 * n + 137)) for n in range(20))
+    yield from (log(f"at one instant {n}", start + timedelta(seconds=12)) for n in range(20))
+    yield from (call(receiver, f"/ok/{n}", start + timedelta(milliseconds=2_500 * n + 70)) for n in range(9))
+    yield call(receiver, "/fail-once/demo", start + timedelta(seconds=3), attempts=2)
+
+
+def post(client: Client, samples: Sequence[Sample]) -> list[str]:
+    with ThreadPoolExecutor(4) as pool:
+        return [job["id"] for job in pool.map(lambda sample: sample.post(client), samples)]
+
+
+def wait(client: Client, ids: Sequence[str], say: Say) -> dict[str, Json]:
+    """The jobs once all are final, or as they stand when patience ends."""
+    found: dict[str, Json] = {}
+    begin = time.monotonic()
+    while time.monotonic() - begin < PATIENCE + 40:
+        for job_id in ids:
+            if found.get(job_id, {}).get("status") not in FINAL:
+                found[job_id] = client.job(job_id)
+        ended = sum(job["status"] in FINAL for job in found.values())
+        say(f"{ended} of {len(ids)}")
+        if ended == len(ids):
+            break
+        time.sleep(1)
+    return found
+
+
+def promise(job_id: str, sample: Sample, receiver: Receiver) -> Promise:
+    calls = [call.at for call in receiver.calls(sample.path)] if sample.path else None
+    label = sample.payload.get("message") or sample.path
+    return Promise(job_id, str(label), sample.attempts, calls)
+
+
+def report(verdict: Verdict, found: Sequence[Mapping[str, Any]]) -> None:
+    ordered = sorted(found, key=lambda job: (str(job["scheduled_at"]), str(job["id"])))
+    console.print(table.picture(ordered, "Start delay is the first start less the scheduled time."))
+    for complaint in verdict.complaints:
+        console.print(f"NOT KEPT  {complaint}", style="red", markup=False)
+    print(json.dumps(verdict.figures()))
+
+
+if __name__ == "__main__":
+    raise SystemExit(tell(main))

@@ -1,0 +1,135 @@
+"""The stack onto a local AWS, by the very CDK command line that deploys it to AWS. Nothing is done when nothing changed."""
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from local.aftercare import aftercare
+from local.aws import ACCOUNT, REGION, STACK, LocalAws
+from local.failure import Trouble
+from local.home import REPOSITORY, Home
+from local.steps import Say, step
+
+SOURCES = ("app.py", "cdk.json", "package-lock.json", "requirements.txt", "infra", "lambdas", "scheduler")
+MARK = "/punctual/deployed"  # kept in the local AWS itself: if its state is lost, so is the mark
+OLDEST_NODE = 20
+EVENT = re.compile(r"\|\s*(\d+)/(\d+)\s*\|.*\|\s*(\w+)\s*\|\s*(AWS::\S+)")
+
+
+def deploy(home: Home, aws: LocalAws) -> dict[str, str]:
+    """The outputs of the deployed stack; deploys first if the sources changed since this state saw them last."""
+    wanted = fingerprint(REPOSITORY)
+    outputs = aws.outputs()
+    if outputs and _deployed(aws.client("ssm")) == wanted:
+        return outputs
+    cdk = Cdk(home, aws, find_cdk())
+    home.deploy_log.unlink(missing_ok=True)
+    with step("Synthesizing the stack") as say:
+        cdk.synth(say)
+    if not aws.outputs("CDKToolkit"):
+        with step("Bootstrapping the local AWS for the CDK") as say:
+            cdk.bootstrap(say)
+    with step("Deploying the stack") as say:
+        cdk.deploy(say)
+    outputs = aws.outputs()
+    aftercare(aws, outputs)
+    aws.client("ssm").put_parameter(Name=MARK, Value=wanted, Type="String", Overwrite=True)
+    return outputs
+
+
+def _deployed(ssm: Any) -> str | None:
+    try:
+        return str(ssm.get_parameter(Name=MARK)["Parameter"]["Value"])
+    except ClientError:
+        return None
+
+
+def fingerprint(repository: Path) -> str:
+    """A hash of all that decides what gets deployed, and of the interpreter (the bundle holds its wheels)."""
+    digest = hashlib.sha256(sys.version.encode())
+    for path in sorted(_source_files(repository)):
+        digest.update(f"\0{path.relative_to(repository)}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _source_files(repository: Path) -> Iterator[Path]:
+    for name in SOURCES:
+        source = repository / name
+        found = source.rglob("*") if source.is_dir() else [source]
+        yield from (path for path in found if path.is_file() and "__pycache__" not in path.parts)
+
+
+def find_cdk() -> list[str]:
+    """The command that runs the pinned CDK. Raises Trouble that says what is missing and how to get it."""
+    node = shutil.which("node")
+    if not node:
+        raise Trouble(
+            f"Node.js is missing: the CDK command line needs it. Install Node {OLDEST_NODE} or newer (https://nodejs.org), then repeat."
+        )
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    if not version.startswith("v") or int(version[1:].split(".")[0]) < OLDEST_NODE:
+        raise Trouble(f"Node.js {version or '(unknown version)'} at {node} is too old: the CDK command line needs {OLDEST_NODE} or newer.")
+    script = REPOSITORY / "node_modules/aws-cdk/bin/cdk"
+    if not script.exists():
+        raise Trouble("The CDK command line is not installed. Install it: make setup")
+    return [node, str(script)]
+
+
+class Cdk:
+    """The CDK command line against one local AWS."""
+
+    def __init__(self, home: Home, aws: LocalAws, command: list[str]) -> None:
+        self._home = home
+        self._command = command
+        self._environment = {
+            **aws.environment(),
+            "CDK_DEFAULT_ACCOUNT": ACCOUNT,
+            "CDK_DEFAULT_REGION": REGION,
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
+            "JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION": "1",
+            "CI": "true",  # progress to standard output, no colours
+        }
+
+    def synth(self, say: Say) -> None:
+        self._run(
+            say, "synth", STACK, "--quiet", "--app", f"{sys.executable} app.py", "--output", str(self._home.assembly), "-c", "stage=local"
+        )
+
+    def bootstrap(self, say: Say) -> None:
+        self._run(say, "bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", str(self._home.assembly))
+
+    def deploy(self, say: Say) -> None:
+        self._run(say, "deploy", STACK, "--app", str(self._home.assembly), "--require-approval", "never", "--progress", "events")
+
+    def _run(self, say: Say, *arguments: str) -> None:
+        said = []
+        with (
+            self._home.deploy_log.open("a") as log,
+            subprocess.Popen(
+                [*self._command, *arguments, "--no-notices", "--no-version-reporting"],
+                cwd=REPOSITORY,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            ) as child,
+        ):
+            for line in child.stdout or ():
+                log.write(line)
+                said.append(line.rstrip())
+                if event := EVENT.search(line):
+                    done, total, status, kind = event.groups()
+                    say(f"{done} of {total} resources, {kind} {status.lower().replace('_', ' ')}")
+        if child.returncode:
+            ending = "\n".join(f"    {line}" for line in said[-25:])
+            raise Trouble(f"`cdk {arguments[0]}` failed. The whole output: {self._home.deploy_log}. It ends:\n{ending}")

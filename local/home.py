@@ -1,0 +1,86 @@
+"""Where one local AWS keeps everything it has: a folder that git ignores. Two homes never meet."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LOCAL = REPOSITORY / ".local"
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folder of one local AWS."""
+
+    root: Path
+
+    @property
+    def state(self) -> Path:
+        """One JSON file per emulated service, written when it stops."""
+        return self.root / "state"
+
+    @property
+    def objects(self) -> Path:
+        """The content of the S3 buckets, written at once."""
+        return self.root / "objects"
+
+    @property
+    def scratch(self) -> Path:
+        """The unpacked functions. Names every process that belongs to this home."""
+        return self.root / "scratch"
+
+    @property
+    def assembly(self) -> Path:
+        """What the CDK synthesized last."""
+        return self.root / "cdk.out"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "aws.log"
+
+    @property
+    def deploy_log(self) -> Path:
+        return self.root / "deploy.log"
+
+    @property
+    def running(self) -> "Note":
+        """Who runs here: there while something does, or after it was killed."""
+        return Note(self.root / "running.json")
+
+    @property
+    def settled(self) -> "Note":
+        """What outlives a run: the port, the first user."""
+        return Note(self.root / "settled.json")
+
+    def create(self) -> "Home":
+        for folder in (self.state, self.objects, self.scratch):
+            folder.mkdir(parents=True, exist_ok=True)
+        return self
+
+
+@dataclass(frozen=True)
+class Note:
+    """A small JSON file that may be missing or, after a crash, unreadable: both read as empty."""
+
+    path: Path
+
+    def read(self) -> dict[str, Any]:
+        try:
+            content = json.loads(self.path.read_text())
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def write(self, **values: Any) -> None:
+        """Replace the note. Only its owner may read it: it can hold a password."""
+        fresh = self.path.with_suffix(".new")
+        fresh.touch(mode=0o600)
+        fresh.write_text(json.dumps(values, indent=2) + "\n")
+        fresh.replace(self.path)
+
+    def update(self, **values: Any) -> None:
+        self.write(**{**self.read(), **values})
+
+    def drop(self) -> None:
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,104 @@
+"""A small HTTP server that `http` jobs call: it remembers every call, and can fail the first one of a path.
+
+/ok/<name>           answers 200
+/fail-once/<name>    answers 500 to the first call, 200 from then on
+/status/<n>/<name>   answers n
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request as it arrived, `at` in UTC milliseconds."""
+
+    method: str
+    path: str
+    at: int
+    headers: Mapping[str, str]
+    body: bytes
+    status: int
+
+
+class Receiver:
+    """Listens on a free port of the loopback while it is open."""
+
+    def __init__(self) -> None:
+        self._calls: list[Call] = []
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.receiver = self
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}{path}"
+
+    def calls(self, path: str | None = None) -> list[Call]:
+        """The calls so far, of one path or of all, in order of arrival."""
+        with self._lock:
+            return [call for call in self._calls if path is None or call.path == path]
+
+    def counts(self) -> Counter[str]:
+        return Counter(call.path for call in self.calls())
+
+    def record(self, method: str, path: str, at: int, headers: Mapping[str, str], body: bytes) -> int:
+        """Remember a call; the status to answer."""
+        with self._lock:
+            first = all(call.path != path for call in self._calls)
+            status = answer(path, first)
+            self._calls.append(Call(method, path, at, headers, body, status))
+        return status
+
+
+def answer(path: str, first: bool) -> int:
+    """The status for a call, which may be the first of its path."""
+    kind, _, rest = path.lstrip("/").partition("/")
+    if kind == "fail-once":
+        return HTTPStatus.INTERNAL_SERVER_ERROR if first else HTTPStatus.OK
+    if kind == "status":
+        return int(rest.partition("/")[0])
+    return HTTPStatus.OK
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 1024  # a thousand jobs may call at one instant
+    receiver: Receiver
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def _answer(self) -> None:
+        at = time.time_ns() // 1_000_000
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        status = self.server.receiver.record(self.command, self.path, at, dict(self.headers), body)
+        content = f'{{"received": "{self.path}", "status": {status}}}'.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Not to the terminal: the live table is there."""

@@ -1,0 +1,102 @@
+"""`make run`: everything up, sample jobs posted, and the jobs live in the terminal until Ctrl-C."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.live import Live
+
+from local import table
+from local.client import ApiError, Client
+from local.failure import Trouble, tell
+from local.home import LOCAL, Home
+from local.receiver import Receiver
+from local.samples import samples
+from local.stack import Stack, again, up
+from local.steps import console, step
+
+EVERY = 1.0  # seconds between two looks
+
+
+def main() -> int:
+    begin = time.monotonic()
+    home = Home(LOCAL)
+    with up(home, port=os.environ.get("PORT")) as stack, Receiver() as receiver:
+        with step("Signing in"):
+            client = stack.client()
+        with step("Posting the sample jobs"):
+            for sample in samples(receiver, datetime.now(UTC)):
+                sample.post(client)
+        introduce(stack, time.monotonic() - begin)
+        try:
+            show(stack, client)
+        except KeyboardInterrupt:
+            console.print("\nStopping. The jobs are kept; the next `make run` finds them.")
+    return 0
+
+
+def introduce(stack: Stack, seconds: float) -> None:
+    """How to use what is up, ready to be copied."""
+    console.print(f"\nPunctual is up after {seconds:.0f} s.\n")
+    console.print(f"  API        {stack.address}/api/v1", markup=False)
+    console.print(f"  user       {stack.username}", markup=False)
+    console.print(f"  password   {stack.password}", markup=False)
+    console.print(f"  logs       {stack.home.log}\n", markup=False)
+    console.print("Post a job for 20 seconds ahead from another terminal:\n")
+    console.print(example(stack.address, stack.username, stack.password), markup=False, style="dim")
+    console.print()
+
+
+def example(address: str, username: str, password: str) -> str:
+    """Lines for a shell with curl and python3, on Linux and macOS."""
+    read_token = 'python3 -c \'import json,sys; print(json.load(sys.stdin)["data"]["token"])\''
+    in_20_s = "python3 -c 'import datetime as d; print((d.datetime.now(d.timezone.utc)+d.timedelta(seconds=20)).isoformat())'"
+    return "\n".join(
+        (
+            f"  API='{address}/api/v1'",
+            f"""  TOKEN=$(curl -s "$API/auth/login" -d '{{"username": "{username}", "password": "{password}"}}' | {read_token})""",
+            f"  AT=$({in_20_s})",
+            '  curl -s "$API/me/jobs" -H "Authorization: Bearer $TOKEN" -d "{\\"message\\": \\"hello\\", \\"execute_at\\": \\"$AT\\"}"',
+        )
+    )
+
+
+def show(stack: Stack, client: Client) -> None:
+    """The jobs, live, until an interrupt."""
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            while True:
+                jobs = table.choose(*look(stack, client), height=max(5, console.height - 6))
+                live.update(table.picture(jobs, "Ctrl-C stops everything and keeps the jobs."), refresh=True)
+                time.sleep(EVERY)
+    status: dict[str, str] = {}
+    while True:
+        past, ahead = look(stack, client)
+        for job in table.changed(status, table.choose(past, ahead, height=200)):
+            console.print(table.row(job).line(), markup=False)
+            status[job["id"]] = job["status"]
+        time.sleep(EVERY)
+
+
+Jobs = Sequence[Mapping[str, Any]]
+
+
+def look(stack: Stack, client: Client) -> tuple[Jobs, Jobs]:
+    """The latest jobs that were due, and the soonest that wait. Raises Trouble if the local AWS is gone."""
+    try:
+        ahead = again(client, stack, lambda: client.page(limit=50, upcoming=True))["jobs"]
+        past = again(client, stack, lambda: client.page(limit=50))["jobs"]
+    except ApiError as error:
+        if stack.server.alive:
+            raise Trouble(f"The API does not answer as it should: {error}\nIts log: {stack.home.log}") from error
+        raise Trouble(
+            "The local AWS was killed from outside: what happened since this run started is lost.\n"
+            f"Its log: {stack.home.log}. Start again: make run"
+        ) from error
+    return past, ahead
+
+
+if __name__ == "__main__":
+    raise SystemExit(tell(main))

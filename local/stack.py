@@ -1,0 +1,115 @@
+"""A whole local stack: AWS started, Punctual deployed, a first user in it; taken down in order, whatever happens."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from local import previous, server, user
+from local.aws import LocalAws
+from local.client import ApiError, Client
+from local.deploy import deploy
+from local.home import Home
+from local.steps import console, step
+
+USERNAME = "admin"
+
+
+@dataclass
+class Stack:
+    """What is up. `outputs` are those of the deployed stack."""
+
+    home: Home
+    server: server.Server
+    outputs: dict[str, str]
+    username: str = USERNAME
+    password: str = ""
+
+    @property
+    def aws(self) -> LocalAws:
+        return self.server.aws
+
+    @property
+    def address(self) -> str:
+        return self.aws.api_address(self.outputs)
+
+    def client(self, **options: Any) -> Client:
+        """The API as its first user sees it."""
+        client = Client(self.address, **options)
+        client.login(self.username, self.password)
+        return client
+
+    def restart(self, *, enforce_iam: bool = False) -> None:
+        """Stop and start on the same port; all state is kept."""
+        self.server.stop()
+        self.server = server.start(self.home, self.aws.port, enforce_iam=enforce_iam)
+
+
+@contextmanager
+def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Iterator[Stack]:
+    """Bring up the stack of a home; take it down at the end. Raises Trouble with a way out."""
+    for found in previous.clear(home):
+        console.print(f"  [yellow]![/] {found}")
+    chosen = server.choose_port(home, port)
+    with _interruptible():
+        with step(f"Starting the local AWS on port {chosen}"):
+            stack = Stack(home, server.start(home, chosen), {})
+        try:
+            stack.outputs = deploy(home, stack.aws)
+            if enforce_iam:
+                with step("Restarting it with IAM enforced"):
+                    stack.restart(enforce_iam=True)
+            with step("Making sure of the first user"):
+                _first_user(stack)
+            yield stack
+        finally:
+            with _uninterruptible(), step("Stopping the local AWS"):
+                stack.server.stop()
+
+
+def _first_user(stack: Stack) -> None:
+    """The user and a password that stays the same over restarts."""
+    secret = stack.home.settled.read().get("password") or user.password()
+    user.ensure(stack.aws.client("cognito-idp"), stack.outputs["UserPoolId"], stack.username, secret)
+    stack.home.settled.update(username=stack.username, password=secret)
+    stack.password = secret
+
+
+Handler = Callable[[int, FrameType | None], Any] | int | None
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """`kill` and a closed terminal end a run as Ctrl-C does."""
+    with _handling((signal.SIGTERM, signal.SIGHUP), signal.default_int_handler):
+        yield
+
+
+@contextmanager
+def _uninterruptible() -> Iterator[None]:
+    """A second Ctrl-C must not cost the state that is just being written."""
+    with _handling((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _handling(signals: tuple[signal.Signals, ...], handler: Handler) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in signals}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def again(client: Client, stack: Stack, call: Callable[[], Any]) -> Any:
+    """The call; if the token has expired meanwhile (it lives an hour), sign in and call once more."""
+    try:
+        return call()
+    except ApiError as error:
+        if error.status != 401:
+            raise
+        client.login(stack.username, stack.password)
+        return call()

@@ -1,0 +1,17 @@
+"""`make stop`: stop what runs, here or in another terminal, and clean up after runs that were killed."""
+
+from local import previous
+from local.failure import tell
+from local.home import LOCAL, Home
+
+DEMO = Home(LOCAL / "demo")
+
+
+def main() -> int:
+    found = [line for home in (Home(LOCAL), DEMO) for line in previous.stop(home)]
+    print("\n".join(found) or "Nothing was running.")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(tell(main))

@@ -1,0 +1,85 @@
+"""The live table: which jobs a person looking on wants to see, and how. Pure: jobs in, rows or a picture out."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+AHEAD = 12  # at most so many rows for jobs that wait
+COLOURS = {
+    "scheduled": "cyan",
+    "queued": "yellow",
+    "running": "bold yellow",
+    "succeeded": "green",
+    "failed": "bold red",
+    "killed": "red",
+    "cancelled": "dim",
+    "skipped": "dim",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One job as shown."""
+
+    id: str
+    type: str
+    due: str
+    status: str
+    delay: str
+    attempts: str
+
+    def line(self) -> str:
+        return f"{self.due}  {self.id}  {self.type:<5} {self.status:<10} {self.delay:>9}  {self.attempts}"
+
+
+def row(job: Mapping[str, Any], zone: tzinfo | None = None) -> Row:
+    delay = job.get("start_delay_ms")
+    attempts = job.get("attempts") or []
+    outcomes = ", ".join(str(attempt["outcome"]) for attempt in attempts) if len(attempts) > 1 else str(len(attempts) or "")
+    return Row(job["id"], job["type"], clock(job["scheduled_at"], zone), job["status"], "" if delay is None else f"{delay:,} ms", outcomes)
+
+
+def clock(instant: str, zone: tzinfo | None = None) -> str:
+    """The time of day, in the machine's zone unless one is given, to the millisecond.
+
+    >>> from datetime import UTC
+    >>> clock("2026-11-20T10:00:00.250Z", UTC)
+    '10:00:00.250'
+    """
+    return datetime.fromisoformat(instant).astimezone(zone).strftime("%H:%M:%S.%f")[:-3]
+
+
+def choose(past: Iterable[Mapping[str, Any]], ahead: Iterable[Mapping[str, Any]], height: int) -> list[Mapping[str, Any]]:
+    """The rows that fit, by time: the soonest of what waits, above them the latest of what was due."""
+    seen: dict[str, Mapping[str, Any]] = {}
+    for job in [*past, *ahead]:  # a job may come due between the two listings: the later one is fresher
+        seen[job["id"]] = job
+    ordered = sorted(seen.values(), key=lambda job: (str(job["scheduled_at"]), str(job["id"])))
+    waiting = [job for job in ordered if job["status"] == "scheduled"][: min(AHEAD, max(1, height // 2))]
+    gone = [job for job in ordered if job["status"] != "scheduled"]
+    room = max(0, height - len(waiting))
+    return (gone[-room:] if room else []) + waiting
+
+
+def changed(before: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The jobs whose status is another one than before; for outputs that are not a terminal."""
+    return [job for job in jobs if before.get(job["id"]) != job["status"]]
+
+
+def picture(jobs: Sequence[Mapping[str, Any]], caption: str, zone: tzinfo | None = None) -> Table:
+    counts = Counter(str(job["status"]) for job in jobs)
+    summary = "  ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    table = Table(title=f"Jobs: {summary or 'none yet'}", caption=caption, title_justify="left", caption_justify="left")
+    for name in ("due", "id", "type", "status"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("start delay", justify="right", no_wrap=True)
+    table.add_column("attempts")
+    for job in jobs:
+        shown = row(job, zone)
+        table.add_row(shown.due, shown.id, shown.type, Text(shown.status, COLOURS.get(shown.status, "")), shown.delay, shown.attempts)
+    return table

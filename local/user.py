@@ -1,0 +1,68 @@
+"""The first administrator, made through Cognito's own administration calls: on the local AWS, and with `make admin` on a real one."""
+
+import argparse
+import getpass
+import secrets
+import sys
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local.aws import stack_outputs
+from local.failure import Trouble, tell
+
+ADMINISTRATORS = "administrators"
+
+
+def password() -> str:
+    """A new one that satisfies any reasonable policy: letters of both cases, digits, a symbol."""
+    return f"{secrets.token_urlsafe(15)}-aA1"
+
+
+def ensure(cognito: Any, pool: str, username: str, secret: str) -> bool:
+    """Make the user exist with this password, an administrator if the pool knows that group. True if it is new. Idempotent."""
+    new = _create(cognito, pool, username)
+    cognito.admin_set_user_password(UserPoolId=pool, Username=username, Password=secret, Permanent=True)
+    groups = {group["GroupName"] for group in cognito.list_groups(UserPoolId=pool)["Groups"]}
+    if ADMINISTRATORS in groups:
+        cognito.admin_add_user_to_group(UserPoolId=pool, Username=username, GroupName=ADMINISTRATORS)
+    return new
+
+
+def _create(cognito: Any, pool: str, username: str) -> bool:
+    try:
+        cognito.admin_create_user(UserPoolId=pool, Username=username, MessageAction="SUPPRESS")
+    except cognito.exceptions.UsernameExistsException:
+        return False
+    return True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="local.user", description="Make the first administrator of a stage deployed on AWS.")
+    parser.add_argument("--stage", required=True)
+    parser.add_argument("--username", default="admin")
+    options = parser.parse_args()
+    secret, chosen = _ask()
+    try:
+        session = boto3.Session()
+        outputs = stack_outputs(session.client("cloudformation"), f"punctual-{options.stage}")
+        if not outputs:
+            raise Trouble(f"There is no deployed stack punctual-{options.stage} here. Deploy it: make deploy STAGE={options.stage}")
+        new = ensure(session.client("cognito-idp"), outputs["UserPoolId"], options.username, secret)
+    except (BotoCoreError, ClientError) as error:
+        raise Trouble(f"AWS refused: {error}") from error
+    print(f"{'Created' if new else 'Updated'} the administrator {options.username} of punctual-{options.stage}.")
+    print(f"API       {outputs['ApiUrl']}")
+    print(f"password  {'(the one you typed)' if chosen else secret}")
+    return 0
+
+
+def _ask() -> tuple[str, bool]:
+    """The password and whether a person chose it; without a terminal it is generated."""
+    typed = getpass.getpass("Password (empty: one is made and printed): ") if sys.stdin.isatty() else ""
+    return typed or password(), bool(typed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(tell(main))

@@ -1,0 +1,98 @@
+"""Was it on time? What the demo promised against what happened. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+TOO_LATE_MS = 10_000
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One posted job: how many attempts it takes, and when the receiver was called for it."""
+
+    id: str
+    label: str
+    attempts: int = 1
+    calls: Sequence[int] | None = None  # UTC milliseconds; None: it calls nobody
+
+
+@dataclass(frozen=True)
+class Verdict:
+    jobs: int
+    succeeded: int
+    late_p50_ms: int
+    late_p99_ms: int
+    early: int
+    lost: int
+    duplicated: int
+    complaints: list[str] = field(default_factory=list)
+
+    def figures(self) -> dict[str, int]:
+        figures = asdict(self)
+        del figures["complaints"]
+        return figures
+
+
+def judge(promises: Sequence[Promise], found: Mapping[str, Mapping[str, Any]]) -> Verdict:
+    """The figures, and a complaint for every promise that was not kept."""
+    counts = {"succeeded": 0, "early": 0, "lost": 0, "duplicated": 0}
+    delays: list[int] = []
+    complaints: list[str] = []
+    for promise in promises:
+        job = found.get(promise.id)
+        delay = job.get("start_delay_ms") if job else None
+        if delay is not None:
+            delays.append(delay)
+        for kind, complaint in _faults(promise, job, delay):
+            complaints.append(f"{promise.label} ({promise.id}): {complaint}")
+            if kind in counts:
+                counts[kind] += 1
+        counts["succeeded"] += job is not None and job["status"] == "succeeded"
+    return Verdict(
+        jobs=len(promises),
+        late_p50_ms=percentile(delays, 50),
+        late_p99_ms=percentile(delays, 99),
+        complaints=complaints,
+        **counts,
+    )
+
+
+def _faults(promise: Promise, job: Mapping[str, Any] | None, delay: int | None) -> list[tuple[str, str]]:
+    """What is wrong with one job: (kind, words)."""
+    if job is None:
+        return [("lost", "is not there")]
+    if delay is None:
+        return [("lost", f"never started; its status is {job['status']}")]
+    faults = []
+    if delay < 0 or any(at < milliseconds(job["scheduled_at"]) for at in promise.calls or ()):
+        faults.append(("early", f"started {-delay} ms before its time"))
+    if delay > TOO_LATE_MS:
+        faults.append(("late", f"started {delay} ms late"))
+    starts = max(len(job.get("attempts") or ()), len(promise.calls or ()))
+    if starts > promise.attempts:
+        faults.append(("duplicated", f"ran {starts} times instead of {promise.attempts}"))
+    if job["status"] != "succeeded":
+        faults.append(("failed", f"ended {job['status']}: {job.get('reason') or 'no reason given'}"))
+    return faults
+
+
+def milliseconds(instant: str) -> int:
+    """UTC milliseconds of an RFC 3339 instant.
+
+    >>> milliseconds("1970-01-01T00:00:01.500Z")
+    1500
+    """
+    return round(datetime.fromisoformat(instant).timestamp() * 1000)
+
+
+def percentile(values: Sequence[int], share: int) -> int:
+    """By nearest rank; 0 of nothing.
+
+    >>> percentile([5, 1, 3], 50), percentile([5, 1, 3], 99)
+    (3, 5)
+    """
+    ordered = sorted(values)
+    return ordered[math.ceil(len(ordered) * share / 100) - 1] if ordered else 0

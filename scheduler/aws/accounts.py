@@ -1,0 +1,79 @@
+"""Who is who, in Cognito."""
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from scheduler.aws import errors
+from scheduler.errors import Unauthorized
+from scheduler.ports import Session, User
+
+if TYPE_CHECKING:
+    from mypy_boto3_cognito_idp import CognitoIdentityProviderClient
+
+WEIGHT = "custom:job_weight"
+_WRONG = frozenset(  # all of them answer alike: a caller must not learn which users exist
+    {
+        "InvalidParameterException",
+        "NotAuthorizedException",
+        "PasswordResetRequiredException",
+        "RefreshTokenReuseException",
+        "UserNotConfirmedException",
+        "UserNotFoundException",
+    }
+)
+
+
+class CognitoAccounts:
+    """The port `Accounts`: the app client allows USER_PASSWORD_AUTH and REFRESH_TOKEN_AUTH and has no secret."""
+
+    def __init__(self, client: "CognitoIdentityProviderClient", client_id: str) -> None:
+        self._client = client
+        self._client_id = client_id
+
+    def login(self, username: str, password: str) -> Session:
+        with _refusing("The user name or the password is wrong."):
+            answer = self._client.initiate_auth(
+                ClientId=self._client_id,
+                AuthFlow="USER_PASSWORD_AUTH",
+                AuthParameters={"USERNAME": username, "PASSWORD": password},
+            )
+            tokens = answer.get("AuthenticationResult", {})
+            if "AccessToken" not in tokens:
+                raise Unauthorized(f"This account must first pass another step: {answer.get('ChallengeName', 'unknown')}.")
+            found = self._client.get_user(AccessToken=tokens["AccessToken"])
+        return Session(tokens["AccessToken"], _end(tokens["AccessToken"]), tokens.get("RefreshToken"), _user(found))
+
+    def refresh(self, refresh_token: str) -> Session:
+        with _refusing("The refresh token is not valid any more."):
+            answer = self._client.initiate_auth(
+                ClientId=self._client_id, AuthFlow="REFRESH_TOKEN_AUTH", AuthParameters={"REFRESH_TOKEN": refresh_token}
+            )
+        tokens = answer["AuthenticationResult"]
+        return Session(tokens["AccessToken"], _end(tokens["AccessToken"]), tokens.get("RefreshToken"))
+
+
+@contextmanager
+def _refusing(message: str) -> Iterator[None]:
+    with errors.translated():
+        try:
+            yield
+        except ClientError as error:
+            if errors.code(error) in _WRONG:
+                raise Unauthorized(message) from None
+            raise
+
+
+def _user(answer: Any) -> User:
+    attributes = {attribute["Name"]: attribute["Value"] for attribute in answer["UserAttributes"]}
+    return User(attributes["sub"], answer["Username"], float(attributes.get(WEIGHT) or 1.0))
+
+
+def _end(token: str) -> int:
+    """When a token ends (ms), as it says itself. Its signature is the authorizer's business: this one came from Cognito."""
+    claims = token.split(".")[1]
+    return int(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]) * 1000

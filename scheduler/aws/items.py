@@ -1,0 +1,169 @@
+"""A job as an item of the jobs table. Written by hand: this runs for every job, and a general serializer costs ten times as much.
+
+Fields with their default value are not stored. Payload, response and attempts are JSON text: it keeps any JSON a user
+may send (DynamoDB's own maps refuse long numbers and empty keys), and AWS's clients need not walk through it.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from scheduler.aws import keys
+from scheduler.model import Attempt, Claim, DueEntry, Failure, Job, JobKey, Lane, Outcome
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
+
+Item = dict[str, Any]
+
+_NUMBERS: dict[str, int | None] = {  # with the default that is not stored
+    "max_attempts": 3,
+    "timeout_ms": 300_000,
+    "charged": 0,
+    "looks": 0,
+    "crashes": 0,
+    "buried": 0,
+    "picked_at": None,
+    "started_at": None,
+    "completed_at": None,
+    "failed_at": None,
+    "killed_at": None,
+    "cancelled_at": None,
+    "skipped_at": None,
+    "cancel_requested_at": None,
+    "delay_ms": None,
+    "expires": None,
+}
+_TEXTS = ("slot", "reason", "output")
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def encode(job: Job) -> Item:
+    """The whole item."""
+    return keys.job(job.key) | attributes(job)
+
+
+def attributes(job: Job) -> Item:
+    """All of the item but its key."""
+    item: Item = {
+        "v": {"N": keys.FORMAT},
+        "type": {"S": job.type},
+        "payload": {"S": _json(job.payload)},
+        "scheduled_at": {"N": str(job.scheduled_at)},
+        "due_at": {"N": str(job.due_at)},
+        "created_at": {"N": str(job.created_at)},
+        "fence": {"N": str(job.fence)},  # stored even if 1: conditions compare it
+    }
+    if job.lane is not Lane.ONE_TIME:
+        item["lane"] = {"S": job.lane.value}
+    if job.weight != 1.0:
+        item["weight"] = {"N": repr(job.weight)}
+    for name, default in _NUMBERS.items():
+        number = getattr(job, name)
+        if number != default:
+            item[name] = {"N": str(number)}
+    for name in _TEXTS:
+        text = getattr(job, name)
+        if text is not None:
+            item[name] = {"S": text}
+    if job.claim is not None:
+        item["claim"] = claim(job.claim)
+    if job.response is not None:
+        item["response"] = {"S": _json(job.response)}
+    if job.attempts:
+        item["attempts"] = {"S": _json([_attempt(attempt) for attempt in job.attempts])}
+    if job.slot is None and (job.failed_at is not None or job.killed_at is not None):
+        item["failed_owner"] = {"S": job.owner}
+    return item
+
+
+def differences(before: Job, after: Job) -> tuple[Item, list[str]]:
+    """What to set and what to remove to make the item of `before` that of `after`; nothing else is touched."""
+    old, new = attributes(before), attributes(after)
+    return {name: value for name, value in new.items() if old.get(name) != value}, [name for name in old if name not in new]
+
+
+def claim(claim: Claim) -> "AttributeValueTypeDef":
+    return {
+        "M": {
+            "message_id": {"S": claim.message_id},
+            "nonce": {"S": claim.nonce},
+            "at": {"N": str(claim.at)},
+            "alone": {"BOOL": claim.alone},
+        }
+    }
+
+
+def decode(item: Mapping[str, Any]) -> Job:
+    """The job of a whole item, as a table, a stream or an index that projects everything returns it."""
+    found: dict[str, Any] = {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
+    for name in _TEXTS:
+        if name in item:
+            found[name] = item[name]["S"]
+    if "slot" not in item:
+        found["slot"] = None
+    if "lane" in item:
+        found["lane"] = Lane(item["lane"]["S"])
+    if "weight" in item:
+        found["weight"] = float(item["weight"]["N"])
+    if "claim" in item:
+        found["claim"] = _claim(item["claim"]["M"])
+    if "response" in item:
+        found["response"] = json.loads(item["response"]["S"])
+    if "attempts" in item:
+        found["attempts"] = tuple(_read_attempt(values) for values in json.loads(item["attempts"]["S"]))
+    return Job(
+        owner=keys.owner(item["pk"]["S"]),
+        id=item["sk"]["S"],
+        type=item["type"]["S"],
+        payload=json.loads(item["payload"]["S"]),
+        scheduled_at=int(item["scheduled_at"]["N"]),
+        due_at=int(item["due_at"]["N"]),
+        created_at=int(item["created_at"]["N"]),
+        fence=int(item["fence"]["N"]),
+        **found,
+    )
+
+
+def due_entry(item: Mapping[str, Any]) -> DueEntry:
+    """What the due index projects."""
+    return DueEntry(
+        JobKey(keys.owner(item["pk"]["S"]), item["sk"]["S"]),
+        item["slot"]["S"],
+        int(item["due_at"]["N"]),
+        Lane(item["lane"]["S"]) if "lane" in item else Lane.ONE_TIME,
+        int(item["fence"]["N"]),
+        float(item["weight"]["N"]) if "weight" in item else 1.0,
+    )
+
+
+def size(item: Mapping[str, Any]) -> int:
+    """Bytes of an item as DynamoDB counts them, rounded up where AWS only says "about"."""
+    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
+
+
+def _value_size(value: Mapping[str, Any]) -> int:
+    ((kind, content),) = value.items()
+    if kind == "S":
+        return len(content.encode())
+    if kind == "N":
+        return len(content.lstrip("-").replace(".", "")) // 2 + 2
+    if kind == "M":
+        return 3 + len(content) + size(content)
+    if kind == "L":
+        return 3 + len(content) + sum(_value_size(element) for element in content)
+    return 1  # BOOL, NULL
+
+
+def _claim(fields: Mapping[str, Any]) -> Claim:
+    return Claim(fields["message_id"]["S"], fields["nonce"]["S"], int(fields["at"]["N"]), fields["alone"]["BOOL"])
+
+
+def _attempt(attempt: Attempt) -> list[Any]:
+    failure = attempt.failure and [attempt.failure.kind, attempt.failure.message]
+    return [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, failure]
+
+
+def _read_attempt(values: list[Any]) -> Attempt:
+    fence, picked_at, started_at, ended_at, outcome, failure = values
+    return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), Failure(*failure) if failure else None)

@@ -1,0 +1,148 @@
+"""Every key shape, index and condition of the two tables, each named with its purpose.
+
+Attributes of a job carry the names of the model's fields; `items` says how each is stored. Besides them:
+
+    pk, sk         <owner>#<partition> and the job id: the owner is in the key, and a heavy one spreads over partitions
+    failed_owner   the owner, on failed and killed jobs only: the partition of the sparse index `failures`
+    expires        epoch seconds, the tables' TTL attribute
+    v              format of the item
+"""
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from scheduler import ids
+from scheduler.model import JobKey, Lane, Look, UnitKey
+from scheduler.ports import Change, ClaimRequest
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
+
+Value = dict[str, "AttributeValueTypeDef"]  # what the type stubs call an item
+FORMAT = "1"
+
+# Indexes of the jobs table.
+DUE = "due"  # slot, due_at: exactly what is not finished, in the order in which the scheduler must look at it
+FAILURES = "failures"  # failed_owner, sk: what a user must look at, at a cost that does not depend on the successes
+
+# Key conditions.
+IN_SLOT = "#slot = :slot"
+CANARY_IN_SLOT = "#slot = :slot AND due_at = :zero"
+IN_PARTITION = "pk = :pk AND sk BETWEEN :low AND :high"
+FAILED = "failed_owner = :pk AND sk BETWEEN :low AND :high"
+ALL_OF = "pk = :pk"
+UP_TO = "pk = :pk AND sk < :bound"
+
+# Conditions of plain writes.
+NEW = "attribute_not_exists(pk)"  # nothing is overwritten
+EXISTS = "attribute_exists(pk)"
+SAME_EPOCH = "epoch = :epoch"  # nobody has changed it since it was read
+
+CANARY = "canary"  # sort key and first part of the partition key of a unit's proof that the index has caught up
+_LAST = "~"  # sorts after every job id
+
+
+class Term(NamedTuple):
+    """One term of the condition of an update; all terms of an update must hold."""
+
+    path: tuple[str, ...]
+    test: Literal["=", "<=", "exists", "missing"]
+    value: "AttributeValueTypeDef | None" = None
+
+
+def claimable(request: ClaimRequest) -> list[Term]:
+    """The job waits under the fence of the message and is due soon enough; it has neither ended nor been claimed."""
+    return [
+        Term(("fence",), "=", {"N": str(request.fence)}),
+        Term(("due_at",), "<=", {"N": str(request.due_by)}),
+        Term(("slot",), "exists"),
+        Term(("claim",), "missing"),
+    ]
+
+
+def unchanged(change: Change) -> list[Term]:
+    """Nobody has settled the job, handed it back, claimed it or, if the change moves it, moved it since `before` was read."""
+    before, after = change.before, change.after
+    terms = [Term(("fence",), "=", {"N": str(before.fence)})]
+    if before.claim is None:
+        terms.append(Term(("claim",), "missing"))
+    else:
+        terms.append(Term(("claim", "nonce"), "=", {"S": before.claim.nonce}))
+    if before.slot is not None and after.slot is not None and after.slot != before.slot:
+        terms.append(Term(("slot",), "=", {"S": before.slot}))
+    else:
+        terms.append(Term(("slot",), "exists"))
+    return terms
+
+
+def job(key: JobKey) -> Value:
+    return {"pk": {"S": partition(key.owner, ids.partition(key.id))}, "sk": {"S": key.id}}
+
+
+def partition(owner: str, number: int) -> str:
+    return f"{owner}#{number:02d}"
+
+
+def partitions(owner: str) -> list[str]:
+    """Everywhere the owner's jobs live."""
+    return [partition(owner, number) for number in range(ids.PARTITIONS)]
+
+
+def owner(pk: str) -> str:
+    return pk.rpartition("#")[0]
+
+
+def id_bounds(since: int | None, until: int | None, after: str | None, newest_first: bool) -> tuple[str, str]:
+    """The first and the last sort key of a range of times, beyond the cursor `after`."""
+    low = "" if since is None else ids.first(since)
+    high = _LAST if until is None else ids.first(until)  # a bound is shorter than any id, so never equal to one
+    if after and newest_first:
+        high = min(high, after[:-1] + chr(ord(after[-1]) - 1) + _LAST)  # sorts right before the id `after`
+    elif after:
+        low = max(low, after + "0")  # right after it
+    return low or "0", high
+
+
+def canary(unit: UnitKey) -> Value:
+    return {"pk": {"S": f"{CANARY}#{_unit(unit)}"}, "sk": {"S": CANARY}}
+
+
+def is_canary(pk: str) -> bool:
+    return pk.startswith(CANARY + "#")
+
+
+# The ledger.
+CURSOR: Value = {"pk": {"S": "cursor"}, "sk": {"S": "cursor"}}
+OPEN = "open"  # units whose slots are not proved empty
+LOOKS = "look"  # later looks at closed units, by their instant
+LATENCY_BUCKETS = 8  # items per lane that its executors share, so that none is written hot
+
+
+def open_unit(unit: UnitKey) -> Value:
+    return {"pk": {"S": OPEN}, "sk": {"S": _unit(unit)}}
+
+
+def closed_unit(unit: UnitKey) -> Value:
+    return {"pk": {"S": f"closed#{unit.minute[:10]}"}, "sk": {"S": _unit(unit)}}
+
+
+def look(look: Look) -> Value:
+    return {"pk": {"S": LOOKS}, "sk": {"S": f"{look_bound(look.at)}#{_unit(look.unit.key)}"}}
+
+
+def look_bound(at: int) -> str:
+    """Sorts before every look planned for `at` or later."""
+    return f"{at:020d}"
+
+
+def latencies(lane: Lane) -> str:
+    return f"lane#{lane}"
+
+
+def unit_key(text: str) -> UnitKey:
+    """The unit named by the end of a sort key."""
+    minute, part = text.split("#")[-2:]
+    return UnitKey(minute, int(part))
+
+
+def _unit(unit: UnitKey) -> str:
+    return f"{unit.minute}#{unit.part:02d}"

@@ -1,0 +1,10 @@
+"""The names of our own metrics, for the functions that emit them and the alarms that watch them.
+
+Each is emitted with the one dimension `service`, the verb that emits it.
+"""
+
+NAMESPACE = "Punctual"
+SERVICE = "service"
+
+OLDEST_OPEN_MINUTE = "OldestOpenMinuteSeconds"  # tick: the scheduler's lag, the age of the oldest minute not closed
+BURIED = "Buried"  # bury: jobs that ended in a dead-letter queue

@@ -1,0 +1,150 @@
+"""AWS as the simulation models it: an index that lags, queues that lose and double, Lambda that polls and dies."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from random import Random
+
+from scheduler.memory import MemoryJobs, MemoryLanes
+from scheduler.model import Delivery, DueEntry, Failure, Job, Lane, Message, Result, UnitKey
+from scheduler.ports import Finished
+from tests.simulation.faults import Faults
+from tests.simulation.hub import Hub
+
+BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}
+
+
+class SimClock:
+    """An invocation's clock: virtual time plus this machine's error. Monotonic time has none."""
+
+    def __init__(self, hub: Hub, skew: int) -> None:
+        self._hub, self._skew = hub, skew
+
+    def now(self) -> int:
+        return self._hub.time + self._skew
+
+    def monotonic(self) -> int:
+        return self._hub.time
+
+    def sleep_until(self, at: int) -> None:
+        self._hub.sleep_until(max(at - self._skew, self._hub.time))
+
+
+class LaggingJobs(MemoryJobs):
+    """The jobs table with an index that shows each slot's changes in order, but later. `watch` sees every write."""
+
+    def __init__(self, hub: Hub, faults: Faults, watch: Callable[[Job | None, Job], None]) -> None:
+        super().__init__()
+        self._hub, self._faults, self._watch = hub, faults, watch
+        self._shown: dict[str, int] = {}  # slot → when its last change becomes visible
+        self._visible: dict[UnitKey, int] = {}
+        self._storm_until = 0
+
+    def _store(self, before: Job | None, after: Job) -> None:
+        self._watch(before, after)
+        super()._store(before, after)
+
+    def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
+        super().put_canary(unit, slot, at)
+        self._visible[unit] = self._when(slot)
+
+    def canary_visible(self, unit: UnitKey, slot: str) -> bool:
+        return super().canary_visible(unit, slot) and self._visible[unit] <= self._hub.time
+
+    def _reindex(self, old: DueEntry | None, new: DueEntry | None) -> None:
+        if old is not None:
+            self._hub.at(self._when(old.slot), lambda: self._index[old.slot].pop(old.key, None))
+        if new is not None:
+            self._hub.at(self._when(new.slot), lambda: self._index[new.slot].__setitem__(new.key, new))
+
+    def _when(self, slot: str) -> int:
+        faults, now = self._faults, self._hub.time
+        usual = faults.rates.lag_ms if faults.on else 0
+        lag = faults.random.randint(0, 60_000 if now < self._storm_until else usual) if usual else 0
+        self._shown[slot] = max(self._shown.get(slot, 0), now + lag)
+        return self._shown[slot]
+
+    def storm(self) -> None:
+        """For the next minute and a half the index lags up to a minute."""
+        self._storm_until = self._hub.time + 90_000
+
+
+class SimLanes(MemoryLanes):
+    """Queues and topic that lose, double, delay and reorder, and wake their poller when a message becomes visible."""
+
+    def __init__(self, hub: Hub, faults: Faults, wake: Callable[[Lane], None]) -> None:
+        super().__init__()
+        self._hub, self._faults, self._wake = hub, faults, wake
+
+    def now(self) -> int:
+        return self._hub.time
+
+    def publish(self, messages: Sequence[Message]) -> list[Message]:
+        refused = []
+        for message in messages:
+            if self._faults.strike("publish refused", self._faults.rates.refuse):
+                refused.append(message)
+            else:
+                self._arrive(message, self._hub.time)
+        return refused
+
+    def send(self, messages: Sequence[Message], now: int) -> list[Message]:
+        for message in messages:
+            delay = max(message.not_before - now, 0) // 1000 * 1000
+            self._arrive(message, self._hub.time + min(delay, 900_000))
+        return []
+
+    def receive(self, lane: Lane, limit: int, now: int) -> list[Delivery]:
+        taken = super().receive(lane, limit, now)
+        for delivery in taken:
+            if self._faults.strike("redelivered", self._faults.rates.redeliver):
+                queued = self.queues[lane][delivery.message_id]
+                self._show(queued, now + self._faults.random.choice((100, 5_000, 31_000)))
+        return taken
+
+    def _arrive(self, message: Message, at: int) -> None:
+        faults = self._faults
+        if faults.strike("lost", faults.rates.lose):
+            return
+        self.add(message, at + faults.random.randint(5, 60))
+        if faults.strike("doubled", faults.rates.double):
+            self.add(message, at + faults.random.choice((10, 4_000, 60_000, 400_000)))
+
+    def _show(self, queued: object, at: int) -> None:
+        super()._show(queued, at)  # type: ignore[arg-type]
+        lane = queued.message.lane  # type: ignore[attr-defined]
+        self._hub.at(at, lambda: self._wake(lane))
+
+
+class SimPool:
+    """Where an executor's jobs run: each for the time its payload says, with the outcome its payload says."""
+
+    def __init__(self, hub: Hub, clock: SimClock, random: Random, started: Callable[[Job, int], None]) -> None:
+        self._hub, self._clock, self._random, self._started = hub, clock, random, started
+        self._running: list[tuple[int, Finished]] = []
+
+    def start(self, job: Job) -> None:
+        now = self._clock.now()
+        self._started(job, now)
+        took = min(int(job.payload["takes"]), job.timeout_ms)
+        result: Result = outcome(job, took)
+        self._running.append((self._hub.time + took, Finished(job, now, now + took, result)))
+
+    def wait(self, until: int) -> list[Finished]:
+        ends = min((end for end, _ in self._running), default=None)
+        wake = max(until - (self._clock.now() - self._hub.time), self._hub.time)
+        self._hub.sleep_until(wake if ends is None else min(max(ends, self._hub.time), wake))
+        done = [item for end, item in self._running if end <= self._hub.time]
+        self._running = [(end, item) for end, item in self._running if end > self._hub.time]
+        return [replace(item, ended_at=self._clock.now()) for item in done]
+
+    def stop(self) -> None:
+        self._running.clear()
+
+
+def outcome(job: Job, took: int) -> Result:
+    """What the job's target says: it fails as many times as its payload asks."""
+    if took >= job.timeout_ms:
+        return Result(failure=Failure("timeout", "its time-out passed"))
+    if job.charged < int(job.payload["fails"]):
+        return Result(failure=Failure("retryable", "simulated"))
+    return Result(output="done")

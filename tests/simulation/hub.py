@@ -1,0 +1,50 @@
+"""Virtual time: a heap of events and a greenlet per invocation, so that the real, blocking services run unchanged."""
+
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import greenlet
+
+
+class Killed(BaseException):
+    """The invocation dies here: nothing of it runs any more. Not an Exception, so that no service can catch it."""
+
+
+class Hub:
+    """Runs everything that is due, in order of virtual time and then of arrival. Deterministic."""
+
+    def __init__(self, start: int) -> None:
+        self.time = start
+        self._events: list[tuple[int, int, Callable[[], Any]]] = []
+        self._numbers = itertools.count()
+        self._main = greenlet.getcurrent()
+
+    def at(self, when: int, call: Callable[[], Any]) -> None:
+        """Call `call` at the instant `when`, or now if that has passed."""
+        heapq.heappush(self._events, (max(when, self.time), next(self._numbers), call))
+
+    def spawn(self, work: Callable[[], Any], when: int | None = None) -> None:
+        """Run `work` as an invocation of its own, which may sleep and may be killed."""
+
+        def body() -> None:
+            try:
+                work()
+            except Killed:
+                pass
+
+        self.at(self.time if when is None else when, greenlet.greenlet(body, self._main).switch)
+
+    def sleep_until(self, when: int) -> None:
+        """Let everything else run until `when`. For invocations only."""
+        self.at(when, greenlet.getcurrent().switch)
+        self._main.switch()
+
+    def run(self, until: int) -> None:
+        """Work off the events up to the instant `until`."""
+        while self._events and self._events[0][0] <= until:
+            when, _, call = heapq.heappop(self._events)
+            self.time = when
+            call()
+        self.time = until

@@ -1,0 +1,270 @@
+"""A whole Punctual in virtual time: the real services over memory ports, faults between any two effects, and the oracles."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from scheduler import ids, lifecycle, slots
+from scheduler.errors import Conflict, NotFound, Unavailable
+from scheduler.memory import MemoryLedger
+from scheduler.model import Delivery, Job, JobKey, Lane, Status, UnitKey
+from scheduler.rules import Rules
+from scheduler.services.bury import bury
+from scheduler.services.cancel import cancel
+from scheduler.services.dispatch import dispatch
+from scheduler.services.execute import LatencyMeter, execute
+from scheduler.services.submit import NewJob, submit
+from scheduler.services.tick import tick
+from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool
+from tests.simulation.faults import Faults, Faulty, Rates
+from tests.simulation.hub import Hub
+
+START = slots.start_of("2026-11-20T10:00")
+STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
+
+
+@dataclass
+class Report:
+    """What a run saw. Everything in `violations` must be zero."""
+
+    seed: int = 0
+    jobs: int = 0
+    accepted: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    violations: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+    delays: list[int] = field(default_factory=list)
+    starts: int = 0
+
+
+class World:
+    """One run. `rules` and `rates` set the stage; the same seed gives the same run."""
+
+    def __init__(self, seed: int, rates: Rates, *, rules: Rules | None = None, concurrency: int = 50) -> None:
+        self.random = Random(seed)
+        self.hub = Hub(START)
+        self.faults = Faults(rates, Random(seed + 1), self.hub)
+        self.rules = rules or Rules(shards=2)
+        self.jobs = LaggingJobs(self.hub, self.faults, self._watch)
+        self.ledger = MemoryLedger()
+        self.lanes = SimLanes(self.hub, self.faults, self._wake)
+        self.report = Report(seed)
+        self._busy: Counter[Lane] = Counter()
+        self._asleep = dict.fromkeys(Lane, True)
+        self._concurrency = concurrency
+        self._accepted: set[JobKey] = set()
+        self._cancelled: dict[JobKey, int] = {}
+        self._starts: set[tuple[str, int]] = set()
+        self._settled: set[tuple[str, int]] = set()
+        self._requests = 0
+        self._tick_off: tuple[int, int] = (0, 0)
+
+    # what happens
+
+    def run(self, jobs: int, minutes: int, *, wind_down: int = 100) -> Report:
+        """Post `jobs` over the first `minutes`, with faults; then let the system recover without any, and look at it."""
+        end = START + minutes * slots.MINUTE
+        self._plan_outage(minutes)
+        self._schedule_ticks(end + wind_down * slots.MINUTE)
+        for _ in range(jobs):
+            self._plan_job(self.random.randint(START, end - 1), end)
+        self.hub.run(end + 10 * slots.MINUTE)
+        self.faults.on = False
+        self.hub.run(end + wind_down * slots.MINUTE)
+        return self._judge()
+
+    def _plan_outage(self, minutes: int) -> None:
+        if self.faults.strike("tick outage", self.faults.rates.outage):
+            begin = START + self.random.randint(0, minutes) * slots.MINUTE
+            self._tick_off = (begin, begin + self.random.randint(10, 60) * slots.MINUTE)
+
+    def _schedule_ticks(self, end: int) -> None:
+        for due in range(START + self.random.randint(0, 59_999), end, slots.MINUTE):
+            self.hub.at(due, lambda due=due: self._maybe_tick(due))  # type: ignore[misc]
+
+    def _maybe_tick(self, due: int) -> None:
+        rates = self.faults.rates
+        if self.faults.strike("storm", rates.storm):
+            self.jobs.storm()
+        if self._tick_off[0] <= due < self._tick_off[1] or self.faults.strike("missing tick", rates.missing_tick):
+            return
+        late = self.random.randint(0, rates.late_tick_ms) if self.faults.on else 0
+        for _ in range(2 if self.faults.strike("double tick", rates.double_tick) else 1):
+            self.hub.spawn(self._tick, due + late)
+
+    def _plan_job(self, at: int, end: int) -> None:
+        ahead = self.random.choice((None, None, 5_000, 60_000, 200_000, 250_000, 400_000, 900_000, -5_000))
+        execute_at = None if ahead is None else min(at + self.random.randint(min(ahead, 0), max(ahead, 0)), end)
+        takes = self.random.choice((1, 1, 1, 20, 500, 4_000, 45_000))
+        fails = self.random.choice((0, 0, 0, 0, 0, 1, 2, 5))
+        self.hub.spawn(lambda: self._submit(execute_at, takes, fails), at)
+
+    # invocations
+
+    def _faulty(self, port: object, **options: Any) -> Any:
+        return Faulty(port, self.faults, **options)
+
+    def _clock(self) -> SimClock:
+        return SimClock(self.hub, self.faults.skew())
+
+    def _submit(self, execute_at: int | None, takes: int, fails: int) -> None:
+        request = NewJob("user", "log", {"takes": takes, "fails": fails}, execute_at, timeout_ms=60_000)
+        self.report.jobs += 1
+        random = self.random.getrandbits(ids.RANDOM_BITS)
+        try:
+            job = submit(
+                request,
+                jobs=self._faulty(self.jobs),
+                lanes=self._faulty(self.lanes),
+                clock=self._clock(),
+                rules=self.rules,
+                random=random,
+            )
+        except Unavailable:
+            return
+        self._accepted.add(job.key)
+        if self.faults.strike("cancel", self.faults.rates.cancel):
+            self.hub.spawn(lambda: self._cancel(job.key), self.hub.time + self.random.choice((0, 1_000, 30_000)))
+
+    def _cancel(self, key: JobKey) -> None:
+        try:
+            job = cancel(key, jobs=self._faulty(self.jobs), clock=self._clock(), rules=self.rules)
+        except (Conflict, NotFound, Unavailable):
+            return
+        if not lifecycle.is_open(job):
+            self._cancelled[key] = self.hub.time
+
+    def _tick(self) -> None:
+        try:
+            tick(
+                jobs=self._faulty(self.jobs),
+                ledger=self._faulty(self.ledger),
+                lanes=self._faulty(self.lanes),
+                dispatchers=self._faulty(self),
+                clock=self._clock(),
+                rules=self.rules,
+            )
+        except Unavailable:
+            self.faults.counts["tick failed"] += 1
+
+    def start(self, unit: UnitKey) -> None:
+        """The Dispatchers port: an asynchronous invocation."""
+        if not self.faults.strike("dispatch lost", self.faults.rates.lose):
+            self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + self.random.randint(10, 200))
+        if self.faults.strike("double dispatch", self.faults.rates.double):
+            self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + self.random.randint(10, 2_000))
+
+    def _dispatch(self, unit: UnitKey) -> None:
+        try:
+            dispatch(
+                unit,
+                jobs=self._faulty(self.jobs),
+                ledger=self._faulty(self.ledger),
+                topic=self._faulty(self.lanes),
+                lanes=self._faulty(self.lanes),
+                clock=self._clock(),
+                rules=self.rules,
+            )
+        except Unavailable:
+            self.faults.counts["dispatch failed"] += 1
+
+    def _wake(self, lane: Lane) -> None:
+        """The event source mapping: take a batch if there is one and an executor is free."""
+        if self._busy[lane] >= self._concurrency:
+            return
+        batch = self.lanes.receive(lane, BATCH[lane], self.hub.time)
+        if batch:
+            self._busy[lane] += 1
+            self.hub.spawn(lambda: self._execute(lane, batch))
+        if self.lanes.dead[lane]:
+            self.hub.spawn(lambda: self._bury(lane))
+
+    def _execute(self, lane: Lane, batch: list[Any]) -> None:
+        self._requests += 1
+        clock = self._clock()
+        pool = SimPool(self.hub, clock, self.random, self._started)
+        try:
+            left = execute(
+                lane,
+                batch,
+                jobs=self._faulty(self.jobs),
+                lanes=self._faulty(self.lanes),
+                ledger=self._faulty(self.ledger),
+                pool=pool,
+                clock=clock,
+                rules=self.rules,
+                meter=LatencyMeter(lane, str(self._requests % 8)),
+                request_id=f"r{self._requests}",
+            )
+            for item in batch:
+                if item.message_id not in left and not self.faults.strike("delete lost", self.faults.rates.refuse):
+                    self.lanes.delete(lane, item.receipt)
+        finally:
+            self._busy[lane] -= 1
+            self.hub.at(self.hub.time + 1, lambda: self._wake(lane))
+
+    def _bury(self, lane: Lane) -> None:
+        dead = self.lanes.dead[lane]
+        batch = [Delivery(q.message, q.message_id, q.receipt, q.receive_count) for q in list(dead.values())[:10]]
+        try:
+            done = bury(batch, jobs=self._faulty(self.jobs), clock=self._clock(), rules=self.rules)
+        except Unavailable:
+            return
+        for item in batch:
+            if item.message_id not in done.returned:
+                dead.pop(item.message_id, None)
+
+    # oracles
+
+    def _violation(self, kind: str, job_id: str) -> None:
+        self.report.violations[kind] += 1
+        if len(self.report.examples) < 20:
+            self.report.examples.append(f"{kind}: {job_id} at {self.hub.time - START} ms, seed {self.report.seed}")
+
+    def _started(self, job: Job, now: int) -> None:
+        """A target starts, by the executor's clock."""
+        self.report.starts += 1
+        if now < job.due_at:
+            self._violation("early", job.id)
+        if (job.id, job.fence) in self._starts:
+            self._violation("double_started", job.id)
+        self._starts.add((job.id, job.fence))
+        if job.key in self._cancelled:
+            self._violation("started_after_cancel", job.id)
+        if not job.attempts:
+            self.report.delays.append(now - max(job.scheduled_at, job.created_at))
+
+    def _watch(self, before: Job | None, after: Job) -> None:
+        """Every write of the table."""
+        if before is None:
+            return
+        if not lifecycle.is_open(before):
+            self._violation("changed_after_final", after.id)
+        if after.fence < before.fence:
+            self._violation("fence_fell", after.id)
+        if before.claim is not None and after.claim is None:
+            if (before.id, before.fence) in self._settled:
+                self._violation("double_settled", after.id)
+            self._settled.add((before.id, before.fence))
+
+    def _judge(self) -> Report:
+        now = self.hub.time
+        self.report.accepted = len(self._accepted)
+        self.report.faults = self.faults.counts
+        for key in self._accepted:
+            job = self.jobs.get(key)
+            if job is None:
+                self._violation("lost", key.id)
+                continue
+            status = lifecycle.status(job, now)
+            self.report.statuses[status] += 1
+            if status is Status.RUNNING and now > lifecycle.started_at(job) + job.timeout_ms + STUCK_MS:
+                self._violation("stuck", key.id)
+            elif lifecycle.is_open(job):
+                self._violation("lost", key.id)
+        oldest = self.ledger.open_units()[:1]
+        if oldest and now - slots.start_of(oldest[0].key.minute) > 10 * slots.MINUTE:
+            self._violation("ledger_open", oldest[0].key.minute)
+        return self.report
