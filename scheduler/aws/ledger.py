@@ -139,4 +139,3 @@ def _look(look: Look) -> Item:
 
 def _read_look(item: Mapping[str, Any]) -> Look:
     return Look(_read_unit(item), int(item["number"]["N"]), int(item["at"]["N"]))
-

@@ -1,0 +1,78 @@
+"""Where an executor's jobs run at once: threads, each with its own deadline."""
+
+import logging
+import queue
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from lambdas._clock import SystemClock, seconds_until
+from scheduler import targets
+from scheduler.model import Failure, Job, Result
+from scheduler.ports import Finished
+
+GATHER_S = 0.004  # after the first result, how long to wait for its neighbours: one write settles them all
+
+log = logging.getLogger(__name__)
+
+
+class ThreadPool:
+    """The port `Pool`. Both built-in targets end by their deadline; a thread that does not is left to the invocation's end."""
+
+    def __init__(self, threads: ThreadPoolExecutor, clock: SystemClock, *, allow_private: bool) -> None:
+        self._threads = threads
+        self._clock = clock
+        self._allow_private = allow_private
+        self._finished: queue.SimpleQueue[Finished] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        self._running = 0
+
+    def start(self, job: Job) -> None:
+        self._running += 1
+        self._threads.submit(self._run, job, self._stop)
+
+    def wait(self, until: int) -> list[Finished]:
+        first = self._first(until)
+        if first is None:
+            return []
+        if self._running > 1:
+            time.sleep(GATHER_S)
+        finished = [first]
+        while not self._finished.empty():
+            finished.append(self._finished.get_nowait())
+        self._running -= len(finished)
+        return finished
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._stop, self._finished, self._running = threading.Event(), queue.SimpleQueue(), 0
+
+    def _first(self, until: int) -> Finished | None:
+        while (left := seconds_until(until)) > 0:
+            try:
+                return self._finished.get(timeout=left)
+            except queue.Empty:
+                continue
+        return None if self._finished.empty() else self._finished.get_nowait()
+
+    def _run(self, job: Job, stop: threading.Event) -> None:
+        finished, started_at = self._finished, self._clock.now()
+        context = targets.Context(
+            job_id=job.id,
+            attempt=job.charged + 1,
+            deadline=time.monotonic() + job.timeout_ms / 1000,
+            stop=stop,
+            allow_private=self._allow_private,
+        )
+        finished.put(Finished(job, started_at, self._clock.now(), _result(job, context)))
+
+
+def _result(job: Job, context: targets.Context) -> Result:
+    """What the target says. A target that raises has a bug: its job may be tried again, and its neighbours go on."""
+    try:
+        return targets.load(job.type).run(job.payload, context)
+    except targets.UnknownType as error:
+        return Result(failure=Failure("permanent", str(error)))
+    except Exception as error:
+        log.exception("target raised", extra=job.log_context())
+        return Result(failure=Failure("retryable", f"{type(error).__name__}: {error}"))

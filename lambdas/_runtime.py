@@ -1,0 +1,154 @@
+"""The composition root: settings from the environment, adapters on first use, one cached record per verb.
+
+Nothing happens at import but definitions and the logger.
+"""
+
+import logging
+import os
+import secrets
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from lambdas._clock import SystemClock
+from lambdas._settings import ApiSettings, BurySettings, DispatchSettings, ExecuteSettings, HandOver, TickSettings
+from scheduler.aws import clients
+from scheduler.aws.jobs import DynamoJobs
+from scheduler.aws.lanes import SqsLanes
+from scheduler.aws.ledger import DynamoLedger
+from scheduler.lifecycle import Retention
+from scheduler.model import Lane
+from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Topic
+from scheduler.rules import Rules
+from scheduler.services.execute import LatencyMeter
+
+WORKERS = 32  # jobs an executor runs at once; a batch has ten
+
+logger = Logger()
+logging.getLogger("scheduler").parent = logger._logger  # the services log through the standard library
+
+
+@dataclass(frozen=True)
+class Api:
+    settings: ApiSettings
+    rules: Rules
+    clock: Clock
+    jobs: Jobs
+    lanes: Lanes
+    accounts: Accounts
+
+
+@dataclass(frozen=True)
+class Tick:
+    rules: Rules
+    clock: Clock
+    jobs: Jobs
+    lanes: Lanes
+    ledger: Ledger
+    dispatchers: Dispatchers
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    rules: Rules
+    clock: Clock
+    jobs: Jobs
+    lanes: Lanes
+    ledger: Ledger
+    topic: Topic
+
+
+@dataclass(frozen=True)
+class Execute:
+    settings: ExecuteSettings
+    lane: Lane
+    rules: Rules
+    clock: SystemClock
+    jobs: Jobs
+    lanes: Lanes
+    ledger: Ledger
+    meter: LatencyMeter
+    threads: ThreadPoolExecutor
+
+
+@dataclass(frozen=True)
+class Bury:
+    rules: Rules
+    clock: Clock
+    jobs: Jobs
+
+
+@cache
+def api() -> Api:
+    from scheduler.aws.accounts import CognitoAccounts
+
+    settings = ApiSettings.parse(os.environ)
+    accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
+    return Api(settings, _rules(settings), SystemClock(), *_stores(settings), accounts)
+
+
+@cache
+def tick() -> Tick:
+    from scheduler.aws.dispatchers import LambdaDispatchers
+
+    settings = TickSettings.parse(os.environ)
+    rules = _rules(settings, units=settings.units, max_backlog=settings.max_backlog, retention=_retention(settings))
+    dispatchers = LambdaDispatchers(clients.functions(), settings.dispatch_function)
+    return Tick(rules, SystemClock(), *_stores(settings), _ledger(settings), dispatchers)
+
+
+@cache
+def dispatch() -> Dispatch:
+    from scheduler.aws.topic import SnsTopic
+
+    settings = DispatchSettings.parse(os.environ)
+    rules = _rules(settings, lead_ms=settings.lead_ms)
+    topic = SnsTopic(clients.sns(), settings.topic_arn)
+    return Dispatch(rules, SystemClock(), *_stores(settings), _ledger(settings), topic)
+
+
+@cache
+def execute() -> Execute:
+    settings = ExecuteSettings.parse(os.environ)
+    lane = Lane(settings.lane)
+    meter = LatencyMeter(lane, secrets.token_hex(4))
+    rules = _rules(settings, retention=_retention(settings))
+    return Execute(settings, lane, rules, SystemClock(), *_stores(settings), _ledger(settings), meter, ThreadPoolExecutor(WORKERS, "job"))
+
+
+@cache
+def bury() -> Bury:
+    settings = BurySettings.parse(os.environ)
+    return Bury(Rules(retention=_retention(settings)), SystemClock(), _jobs(settings.jobs_table))
+
+
+def _rules(settings: HandOver, **more: Any) -> Rules:
+    return Rules(shards=settings.shards, hold_ms=settings.hold_ms, **more)
+
+
+def _retention(settings: TickSettings | ExecuteSettings | BurySettings) -> Retention:
+    return Retention(settings.retention_days, settings.failure_retention_days)
+
+
+def _stores(settings: HandOver) -> tuple[Jobs, Lanes]:
+    return _jobs(settings.jobs_table), SqsLanes(clients.sqs(), _queues(settings))
+
+
+def _queues(settings: HandOver) -> Mapping[Lane, str]:
+    return {
+        Lane.ONE_TIME: settings.one_time_queue_url,
+        Lane.RECURRING: settings.recurring_queue_url,
+        Lane.RETRY: settings.retry_queue_url,
+    }
+
+
+def _jobs(table: str) -> DynamoJobs:
+    return DynamoJobs(clients.dynamodb(), table)
+
+
+def _ledger(settings: HandOver) -> DynamoLedger:
+    return DynamoLedger(clients.dynamodb(), settings.ledger_table)

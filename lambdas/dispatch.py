@@ -1,0 +1,17 @@
+"""An asynchronous invocation by tick → services.dispatch."""
+
+from dataclasses import asdict
+from typing import Any
+
+from lambdas import _runtime
+from scheduler.aws.dispatchers import unit
+from scheduler.services.dispatch import dispatch
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Hand out one unit: `{"minute": "2026-11-20T10:01", "part": 0}`."""
+    at = _runtime.dispatch()
+    key = unit(event)
+    result = dispatch(key, jobs=at.jobs, ledger=at.ledger, topic=at.topic, lanes=at.lanes, clock=at.clock, rules=at.rules)
+    _runtime.logger.info("dispatch", extra={"minute": key.minute, "part": key.part} | asdict(result))
+    return asdict(result)
