@@ -1,0 +1,112 @@
+"""What every answer looks like, and which error gets which status."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
+
+from scheduler.errors import Conflict, Invalid, NotFound, SchedulerError, TooLarge, Unauthorized, Unavailable
+
+RETRY_AFTER_S = 2
+
+
+class MalformedJson(Invalid):
+    """The body is not JSON."""
+
+    code = "malformed_json"
+
+
+class UnsupportedMediaType(Invalid):
+    """Send the body as JSON, with the header Content-Type: application/json."""
+
+    code = "unsupported_media_type"
+
+
+class MethodNotAllowed(SchedulerError):
+    """This path does not take this method."""
+
+    code = "method_not_allowed"
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        super().__init__(f"this path takes {', '.join(allowed)} only")
+        self.allowed = allowed
+
+
+STATUS: dict[type[SchedulerError], int] = {
+    Invalid: 400,
+    Unauthorized: 401,
+    NotFound: 404,
+    MethodNotAllowed: 405,
+    Conflict: 409,
+    TooLarge: 413,
+    UnsupportedMediaType: 415,
+    Unavailable: 503,
+}
+
+
+def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[str]:
+    return _response({"success": True, "data": data}, status, headers or {})
+
+
+def refusal(error: SchedulerError, request_id: str) -> Response[str]:
+    """The answer to an error. One that the table does not know is a fault of ours: its message stays inside."""
+    status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+    shown = error if status != 500 else SchedulerError("Something went wrong on our side; the request id finds it in the logs.")
+    body = {"code": shown.code, "message": shown.message, "details": shown.details, "request_id": request_id}
+    return _response({"success": False, "error": body}, status, _headers(error))
+
+
+def _headers(error: SchedulerError) -> dict[str, str]:
+    if isinstance(error, Unavailable):
+        return {"Retry-After": str(RETRY_AFTER_S)}
+    return {"Allow": ", ".join(error.allowed)} if isinstance(error, MethodNotAllowed) else {}
+
+
+def _response(body: Mapping[str, Any], status: int, headers: Mapping[str, str]) -> Response[str]:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return Response(status, APPLICATION_JSON, text, {"Cache-Control": "no-store", **headers})
+
+
+def violations(errors: Sequence[Mapping[str, Any]]) -> Invalid:
+    """The error that names every broken rule; `errors` as pydantic lists them, each `loc` led by where it is: body or query."""
+    details = [{"field": _field(error["loc"]), "rule": _rule(error)} for error in errors]
+    return Invalid("; ".join(f"{detail['field']}: {detail['rule']}" for detail in details), details=details)
+
+
+def _field(loc: Sequence[str | int]) -> str:
+    return ".".join(str(part) for part in loc[1:] if part != "[key]") or str(loc[0])
+
+
+_RULES = {
+    "missing": "is required",
+    "extra_forbidden": "is not a known field",
+    "unexpected_keyword_argument": "is not a known field",
+    "string_type": "must be a string",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_long": "must have at most {max_length} entries",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_parsing": "must be true or false",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "dataclass_type": "must be an object",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be less than {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "literal_error": "must be one of {expected}",
+    "enum": "must be one of {expected}",
+    "value_error": "{error}",
+}
+
+
+def _rule(error: Mapping[str, Any]) -> str:
+    """One broken rule in words a person understands; pydantic's own words where there are none of ours."""
+    words = _RULES.get(error["type"])
+    return str(error["msg"]) if words is None else words.format(**error.get("ctx", {}))

@@ -1,0 +1,219 @@
+"""The shapes of requests and answers, as they are checked and as OpenAPI describes them."""
+
+import json
+from functools import cache
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, WithJsonSchema, field_validator
+
+from scheduler import instants, targets
+from scheduler.model import Lane, Outcome, Status
+from scheduler.services.submit import NewJob
+
+T = TypeVar("T")
+WRITTEN_INSTANT = WithJsonSchema({"type": "string", "format": "date-time"})
+
+
+def _from_query(text: str) -> int:
+    return instants.parse(text.replace(" ", "+"))  # a plus sign that was not percent-encoded arrives as a space
+
+
+Instant = Annotated[int, BeforeValidator(instants.parse), WRITTEN_INSTANT]
+QueryInstant = Annotated[int, BeforeValidator(_from_query), WRITTEN_INSTANT]
+
+
+class Request(BaseModel):
+    """A request body: unknown fields are refused, nothing is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class Login(Request):
+    """Who wants in."""
+
+    username: Annotated[str, Field(min_length=1, max_length=128)]
+    password: Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class Refresh(Request):
+    """The refresh token, unless it comes as the bearer token."""
+
+    refresh_token: Annotated[str, Field(min_length=1, max_length=8_192)] | None = None
+
+
+class JobRequest(Request):
+    """A one-time job: `message` alone, short for a job of type log, or `type` with its `payload`."""
+
+    execute_at: Instant | None = None
+    """When to start: RFC 3339 with an offset; fractions of a second count. Absent: now. A past instant (at most a day) is due now, and late."""
+    message: Annotated[str, Field(min_length=1)] | None = None
+    """What to write to the log."""
+    type: str | None = Field(None, validate_default=True)
+    """The task type."""
+    payload: dict[str, Any] | None = Field(None, validate_default=True)
+    """What the task type needs; all in all at most 256 KB."""
+    max_attempts: Annotated[int, Field(ge=1, le=25)] = 3
+    """How often to try; 1 means no retry."""
+    timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
+    """How long one attempt may take before it is killed."""
+
+    @field_validator("type")
+    @classmethod
+    def _known(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if "message" in info.data and (value is None) == (info.data["message"] is None):
+            raise ValueError("give either message alone, or type with its payload")
+        if value is not None and value not in targets.names():
+            raise ValueError(f"there is no such type; known types: {', '.join(targets.names())}")
+        return value
+
+    @field_validator("payload")
+    @classmethod
+    def _fits(cls, value: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
+        """Runs after the type was found good or bad; a bad one is reported already."""
+        if info.data.get("type") is not None:
+            payload_of(info.data["type"]).validate_json(json.dumps(value or {}), strict=True)
+        elif value is not None and "type" in info.data:
+            raise ValueError("goes with type, not with message")
+        return value
+
+    def asked(self, owner: str, now: int) -> NewJob:
+        """The job to submit. Raises Invalid if its start is out of bounds at `now`."""
+        if self.execute_at is not None:
+            instants.check_start("execute_at", self.execute_at, now)
+        payload = (self.payload or {}) if self.message is None else {"message": self.message}
+        return NewJob(
+            owner=owner,
+            type=self.type or "log",
+            payload=payload,
+            execute_at=self.execute_at,
+            max_attempts=self.max_attempts,
+            timeout_ms=self.timeout_seconds * 1000,
+        )
+
+
+@cache
+def payload_of(job_type: str) -> TypeAdapter[Any]:
+    """The check and the JSON Schema of a task type's payload."""
+    return TypeAdapter(targets.load(job_type).Payload)
+
+
+class Shape(BaseModel):
+    """Part of an answer."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+WrittenTime = Annotated[str, WRITTEN_INSTANT]
+
+
+class FailureShape(Shape):
+    kind: Literal["retryable", "permanent", "timeout", "crashed"]
+    message: str
+
+
+class AttemptShape(Shape):
+    number: int
+    """Rises from attempt to attempt; a gap is a hand-over that never started."""
+    picked_at: WrittenTime
+    started_at: WrittenTime | None
+    ended_at: WrittenTime
+    outcome: Outcome
+    failure: FailureShape | None
+
+
+class ResponseShape(Shape):
+    status: int
+    headers: dict[str, str]
+    body: str
+    """The first 4 KB."""
+
+
+class JobShape(Shape):
+    """A job. Every field is always there; null where there is nothing to tell."""
+
+    id: str
+    type: str
+    status: Status
+    lane: Lane
+    shard_id: int | None
+    """The shard of the minute that holds it; null once it is finished."""
+    payload: dict[str, Any]
+    created_at: WrittenTime
+    scheduled_at: WrittenTime
+    due_at: WrittenTime
+    """When its next attempt may start."""
+    picked_at: WrittenTime | None
+    started_at: WrittenTime | None
+    completed_at: WrittenTime | None
+    failed_at: WrittenTime | None
+    killed_at: WrittenTime | None
+    cancelled_at: WrittenTime | None
+    skipped_at: WrittenTime | None
+    start_delay_ms: int | None
+    """First start minus scheduled time."""
+    late: bool
+    cancel_requested_at: WrittenTime | None
+    max_attempts: int
+    timeout_seconds: int
+    attempts: list[AttemptShape]
+    """The last five."""
+    output: str | None
+    response: ResponseShape | None
+    reason: str | None
+
+
+class PageShape(Shape):
+    jobs: list[JobShape]
+    cursor: str | None
+    """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+
+
+class UserShape(Shape):
+    id: str
+    username: str
+    job_weight: float
+
+
+class RefreshedShape(Shape):
+    token: str
+    expire: WrittenTime
+    refresh_token: str | None = None
+    """There only if the old one was replaced."""
+
+
+class SessionShape(Shape):
+    token: str
+    expire: WrittenTime
+    refresh_token: str
+    user: UserShape
+
+
+class HealthShape(Shape):
+    status: Literal["ok"]
+
+
+class Answer(Shape, Generic[T]):
+    """Every answer that is not an error."""
+
+    success: Literal[True]
+    data: T
+
+
+class Violation(Shape):
+    field: str
+    rule: str
+
+
+class ErrorShape(Shape):
+    code: str
+    message: str
+    details: list[Violation]
+    """One entry per broken rule, if the request was at fault."""
+    request_id: str
+
+
+class ErrorAnswer(Shape):
+    """Every error."""
+
+    success: Literal[False]
+    error: ErrorShape

@@ -1,0 +1,99 @@
+"""The HTTP resolver: Powertools', with our envelope, our reading of bodies, and an OpenAPI document that tells no lies."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.event_handler.middlewares.openapi_validation import OpenAPIRequestValidationMiddleware
+from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
+from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, OpenAPI
+from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
+
+from lambdas import _body, _envelope, _models
+from scheduler import targets
+from scheduler.errors import NotFound, SchedulerError, Unauthorized
+
+OPEN: dict[str, Any] = {"security": []}  # the OpenAPI mark of a route that needs no token
+NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")  # shapes of Powertools' own answers
+
+logger = Logger(service="api")
+
+
+class _Reading(OpenAPIRequestValidationMiddleware):
+    """Powertools would take forms for JSON, the first of a list for the object, and NaN for a number."""
+
+    def _get_body(self, app: Any) -> dict[str, Any]:
+        return _body.read(app.current_event.raw_event)
+
+
+class Resolver(APIGatewayHttpResolver):
+    """Routes requests; whatever happens, the answer is in the envelope."""
+
+    def __init__(self, title: str, description: str) -> None:
+        super().__init__(enable_validation=True)
+        self._request_validation_middleware = _Reading()
+        self.configure_openapi(
+            title=title,
+            version="1",
+            description=description,
+            security_schemes={"bearer": HTTPBearer(bearerFormat="JWT", description="the `token` of /api/v1/auth/login")},
+            security=[{"bearer": []}],
+        )
+        self.exception_handler(SchedulerError)(self._refused)
+        self.exception_handler(RequestValidationError)(lambda error: self._refused(_envelope.violations(error.errors())))
+        self.exception_handler(NotFoundError)(lambda error: self._refused(self._no_route()))
+        self.exception_handler(Exception)(self._refused)
+
+    @property
+    def request_id(self) -> str:
+        """API Gateway's, so that its access log and ours agree."""
+        return str(self.current_event.raw_event["requestContext"]["requestId"])
+
+    @property
+    def owner(self) -> str:
+        """Whom the authorizer found behind the token. Raises Unauthorized if it was not asked."""
+        authorizer = self.current_event.raw_event["requestContext"].get("authorizer", {})
+        owner = authorizer.get("jwt", {}).get("claims", {}).get("sub")
+        if not owner:
+            raise Unauthorized()
+        return str(owner)
+
+    def get_openapi_schema(self, **options: Any) -> OpenAPI:
+        document = super().get_openapi_schema(**options).model_dump(mode="json", by_alias=True, exclude_none=True)
+        for path in document["paths"].values():
+            for operation in path.values():
+                operation["responses"].pop("422", None)  # Powertools' own; ours is 400
+        schemas = {name: schema for name, schema in document["components"]["schemas"].items() if name not in NOT_OURS}
+        document["components"]["schemas"] = _with_payloads(schemas)
+        return OpenAPI.model_validate(document)
+
+    def _refused(self, error: Exception) -> Response[str]:
+        if not isinstance(error, SchedulerError):
+            logger.exception("unexpected error")
+            error = SchedulerError()
+        return _envelope.refusal(error, self.request_id)
+
+    def _no_route(self) -> SchedulerError:
+        path = self.current_event.path
+        allowed = sorted({route.method for route in self._static_routes + self._dynamic_routes if route.rule.match(path)})
+        return _envelope.MethodNotAllowed(allowed) if allowed else NotFound("there is no such path")
+
+
+def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
+    """The components with a schema per task type, and the job request naming them."""
+    payloads = {f"{name.title()}Payload": _models.payload_of(name).json_schema() for name in targets.names()}
+    job = schemas["JobRequest"]["properties"]
+    job["payload"] |= {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in payloads] + [{"type": "null"}]}
+    job["type"] |= {"anyOf": [{"type": "string", "enum": targets.names()}, {"type": "null"}]}
+    return schemas | payloads
+
+
+def answers(status: int, model: Any, *, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:
+    """What a route answers, for the document; any route may also say 500."""
+    shapes = {status: model} | {code: _models.ErrorAnswer for code in (*errors, 500)}
+    return {
+        code: {"description": HTTPStatus(code).phrase, "content": {"application/json": {"model": shape}}} for code, shape in shapes.items()
+    }

@@ -1,0 +1,76 @@
+"""Records as the API shows them."""
+
+from typing import Any
+
+from scheduler import lifecycle
+from scheduler.instants import render as instant
+from scheduler.model import Attempt, Failure, Job
+from scheduler.ports import Session
+
+
+def job(record: Job, now: int) -> dict[str, Any]:
+    """All there is to know of a job at `now`. Every field is always there, null where there is nothing to tell."""
+    return {
+        "id": record.id,
+        "type": record.type,
+        "status": str(lifecycle.status(record, now)),
+        "lane": str(record.lane),
+        "shard_id": _shard(record),
+        "payload": record.payload,
+        "created_at": instant(record.created_at),
+        "scheduled_at": instant(record.scheduled_at),
+        "due_at": instant(record.due_at),
+        "picked_at": _instant(record.claim.at if record.claim else record.picked_at),
+        "started_at": _instant(_started(record, now)),
+        **{name: _instant(getattr(record, name)) for name in lifecycle.FINAL_TIMES.values()},
+        "start_delay_ms": lifecycle.delay(record, now),
+        "late": lifecycle.is_late(record, now),
+        "cancel_requested_at": _instant(record.cancel_requested_at),
+        "max_attempts": record.max_attempts,
+        "timeout_seconds": record.timeout_ms // 1000,
+        "attempts": [_attempt(each) for each in record.attempts],
+        "output": record.output,
+        "response": record.response,
+        "reason": record.reason,
+    }
+
+
+def session(record: Session) -> dict[str, Any]:
+    """A sign-in: the tokens, and who it is where that was asked."""
+    shown: dict[str, Any] = {"token": record.token, "expire": instant(record.expire)}
+    if record.refresh_token is not None:
+        shown["refresh_token"] = record.refresh_token
+    if record.user is not None:
+        shown["user"] = {"id": record.user.id, "username": record.user.username, "job_weight": record.user.job_weight}
+    return shown
+
+
+def _shard(record: Job) -> int | None:
+    return None if record.slot is None else int(record.slot.partition("#")[2])
+
+
+def _started(record: Job, now: int) -> int | None:
+    """A claimed job has started once its instant has passed; nothing is written at that moment."""
+    if record.claim is None:
+        return record.started_at
+    started = lifecycle.started_at(record)
+    return started if started <= now else None
+
+
+def _attempt(record: Attempt) -> dict[str, Any]:
+    return {
+        "number": record.fence,
+        "picked_at": instant(record.picked_at),
+        "started_at": _instant(record.started_at),
+        "ended_at": instant(record.ended_at),
+        "outcome": str(record.outcome),
+        "failure": _failure(record.failure),
+    }
+
+
+def _failure(record: Failure | None) -> dict[str, str] | None:
+    return None if record is None else {"kind": record.kind, "message": record.message}
+
+
+def _instant(at: int | None) -> str | None:
+    return None if at is None else instant(at)
