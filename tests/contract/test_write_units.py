@@ -62,3 +62,9 @@ def test_a_refused_write_is_paid_for_too(counted: tuple[DynamoJobs, Recorder]) -
     jobs.put(job)
     assert jobs.change([Change(make.moved(job, "b"), make.moved(job, "c"))]) == [False]
     assert recorder.total() == 2 + 1
+
+
+def test_a_write_costs_by_the_larger_image() -> None:
+    large, small = {"pk": {"S": "p"}, "text": {"S": "x" * 2_000}}, {"pk": {"S": "p"}}
+    assert [operations.price(*images, []) for images in ((large, small), (small, large), (None, large), (large, None))] == [2] * 4
+    assert operations.price(None, None, []) == 1  # a condition on nothing
