@@ -122,7 +122,7 @@ class Ledger(Protocol):
         """Later looks planned up to the instant `by`."""
 
     def replace_look(self, look: Look, following: Look | None) -> None:
-        """A look is done: take it away and store the following one, if any. Idempotent."""
+        """A look is done: take it away and store the following one, if any. Does nothing if the look is gone."""
 
     def closed_at(self, key: UnitKey) -> int | None:
         """When a unit closed (kept for a while); None if it is open or unknown."""
