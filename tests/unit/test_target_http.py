@@ -35,15 +35,8 @@ class Receiver(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.seen.append({"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body})
         route = self.path.partition("?")[0].split("/")
-        answers: dict[str, Callable[[], None]] = {
-            "big": self.big,
-            "drip": self.drip,
-            "hang": self.wait,
-            "reset": self.reset,
-            "text": self.text,
-        }
-        if route[1] in answers:
-            answers[route[1]]()
+        if answer := self.odd().get(route[1]):
+            answer()
         else:
             self.answer(int(route[2]) if route[1] == "status" else 200, b'{"ok": true}')
 
