@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from local.aws import stack_outputs
 from local.failure import Trouble, tell
 
-ADMINISTRATORS = "administrators"
+ADMINISTRATORS = "administrators"  # the group of that name in infra/accounts.py
 
 
 def password() -> str:
@@ -20,12 +20,11 @@ def password() -> str:
     return f"{secrets.token_urlsafe(15)}-aA1"
 
 
-def ensure(cognito: Any, pool: str, username: str, secret: str) -> bool:
-    """Make the user exist with this password, an administrator if the pool knows that group. True if it is new. Idempotent."""
+def ensure(cognito: Any, pool: str, username: str, secret: str, *, administrator: bool = True) -> bool:
+    """Make the user exist with this password. True if it is new. Idempotent."""
     new = _create(cognito, pool, username)
     cognito.admin_set_user_password(UserPoolId=pool, Username=username, Password=secret, Permanent=True)
-    groups = {group["GroupName"] for group in cognito.list_groups(UserPoolId=pool)["Groups"]}
-    if ADMINISTRATORS in groups:
+    if administrator:
         cognito.admin_add_user_to_group(UserPoolId=pool, Username=username, GroupName=ADMINISTRATORS)
     return new
 

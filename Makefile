@@ -1,0 +1,62 @@
+# `make help` lists what there is. Everything runs in the project's own environment (.venv, node_modules).
+
+PY := .venv/bin/python
+CDK := node_modules/.bin/cdk
+export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run demo stop test check bench simulate synth deploy destroy admin lock clean need-stage
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install everything into .venv and node_modules (instant when nothing changed)
+	@./local/setup.sh
+
+run: setup ## The whole stack on this machine, sample jobs live in the terminal until Ctrl-C (PORT=4566)
+	@$(PY) -m local.run
+
+demo: setup ## The same scripted: a fresh stack, sixty jobs, a verdict; exit code 1 if a job was not on time
+	@$(PY) -m local.demo
+
+stop: setup ## Stop what runs on this machine, and clean up after runs that were killed
+	@$(PY) -m local.stop
+
+test: check ## All tests; the system tests deploy the stack on a local AWS with IAM enforced
+	$(PY) -m pytest -m system
+
+check: setup ## Lint, types and the fast tests: under a minute
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -m pytest -m "not system"
+
+bench: setup ## Start delays, CPU and write units per job, against the budgets
+	@$(PY) -m bench
+
+simulate: setup ## The long simulation: the real services in virtual time, with faults
+	@$(PY) -m tests.simulation
+
+synth: setup ## The CloudFormation templates of a stage into cdk.out, without credentials (STAGE=dev|prod)
+	$(CDK) synth --quiet -c stage=$(or $(STAGE),dev)
+
+deploy: setup need-stage ## Deploy a stage to AWS (STAGE=dev|prod); once per account and region: node_modules/.bin/cdk bootstrap
+	$(CDK) deploy punctual-$(STAGE) -c stage=$(STAGE)
+
+destroy: setup need-stage ## Delete a stage from AWS (STAGE=dev|prod)
+	$(CDK) destroy punctual-$(STAGE) -c stage=$(STAGE)
+
+admin: setup need-stage ## Make the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
+	@$(PY) -m local.user --stage $(STAGE) --username $(or $(USERNAME),admin)
+
+lock: setup ## Resolve the dependencies anew and write both locks
+	$(PY) -m uv pip compile pyproject.toml --group dev --universal --generate-hashes -o requirements.txt
+	$(PY) -m uv pip compile pyproject.toml --universal --generate-hashes -c requirements.txt -o lambdas/requirements.txt
+
+clean: ## Stop everything and delete the local stack, its jobs, and all caches (not .venv and node_modules)
+	@if [ -x $(PY) ]; then $(PY) -m local.stop; fi
+	rm -rf .local cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv/*' -not -path './node_modules/*' -prune -exec rm -rf {} +
+
+need-stage:
+	@if [ -z "$(STAGE)" ]; then echo "Say which stage: make $(MAKECMDGOALS) STAGE=dev" >&2; exit 1; fi

@@ -1,0 +1,83 @@
+"""The API client: wraps, pages, and says clearly what went wrong."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any, ClassVar
+
+import pytest
+
+from local.client import ApiError, Client
+
+
+class Api(BaseHTTPRequestHandler):
+    """A stand-in for the API: answers what the test has laid out for a path."""
+
+    answers: ClassVar[dict[str, tuple[int, bytes]]] = {}
+    seen: ClassVar[list[tuple[str, str | None]]] = []
+
+    def do_GET(self) -> None:
+        self.seen.append((self.path, self.headers.get("Authorization")))
+        status, body = self.answers[self.path]
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
+    def log_message(self, format: str, *arguments: object) -> None: ...
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    Api.answers, Api.seen = {}, []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield Client(f"http://127.0.0.1:{server.server_address[1]}")
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def wrapped(data: Any) -> tuple[int, bytes]:
+    return 200, json.dumps({"success": True, "data": data}).encode()
+
+
+def test_after_a_login_every_call_carries_the_token(client: Client) -> None:
+    Api.answers = {"/api/v1/auth/login": wrapped({"token": "t0ken"}), "/api/v1/me/jobs/a": wrapped({"id": "a"})}
+    client.login("ann", "secret")
+    assert client.job("a") == {"id": "a"}
+    assert Api.seen[-1] == ("/api/v1/me/jobs/a", "Bearer t0ken")
+
+
+def test_a_listing_is_read_to_its_last_page(client: Client) -> None:
+    Api.answers = {
+        "/api/v1/me/jobs?upcoming=true": wrapped({"jobs": [{"id": "a"}], "cursor": "next one"}),
+        "/api/v1/me/jobs?upcoming=true&cursor=next+one": wrapped({"jobs": [{"id": "b"}], "cursor": None}),
+    }
+    assert [job["id"] for job in client.jobs(upcoming=True)] == ["a", "b"]
+
+
+def test_an_error_of_the_api_is_told_with_its_code_and_message(client: Client) -> None:
+    refusal = {"success": False, "error": {"code": "not_found", "message": "There is no such job."}}
+    Api.answers = {"/api/v1/me/jobs/a": (404, json.dumps(refusal).encode())}
+    with pytest.raises(ApiError, match="404 not_found: There is no such job") as error:
+        client.job("a")
+    assert error.value.status == 404
+
+
+def test_an_answer_that_is_not_the_apis_is_shown_as_it_came(client: Client) -> None:
+    Api.answers = {"/api/v1/health": (502, b"<html>Bad gateway</html>")}
+    with pytest.raises(ApiError, match="Bad gateway"):
+        client.health()
+
+
+def test_no_answer_is_an_error_of_status_0() -> None:
+    with pytest.raises(ApiError) as error:
+        Client("http://127.0.0.1:1").health()
+    assert error.value.status == 0

@@ -1,0 +1,43 @@
+"""The receiver that sample jobs call."""
+
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from local.receiver import Receiver, answer
+
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def test_it_remembers_what_it_got_and_when() -> None:
+    before = time.time_ns() // 1_000_000
+    with Receiver() as receiver:
+        request = urllib.request.Request(receiver.url("/ok/a"), data=b"body", headers={"X-Job": "7"})
+        with DIRECT.open(request) as response:
+            assert response.status == 200
+        [call] = receiver.calls("/ok/a")
+    assert (call.method, call.body, call.headers["X-Job"]) == ("POST", b"body", "7")
+    assert before <= call.at <= time.time_ns() // 1_000_000
+
+
+def test_it_fails_the_first_call_of_a_path_and_no_other() -> None:
+    with Receiver() as receiver:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            DIRECT.open(receiver.url("/fail-once/a"))
+        refused.value.close()
+        assert refused.value.code == 500
+        DIRECT.open(receiver.url("/fail-once/a")).close()
+        assert receiver.counts() == {"/fail-once/a": 2}
+
+
+def test_it_answers_the_status_that_the_path_names() -> None:
+    assert answer("/status/429/a", first=True) == 429
+
+
+def test_it_frees_its_port_when_it_ends() -> None:
+    with Receiver() as receiver:
+        url = receiver.url("/ok/a")
+    with pytest.raises(urllib.error.URLError):
+        DIRECT.open(url)

@@ -1,0 +1,64 @@
+"""The live table shows what a person looking on wants to see."""
+
+from datetime import UTC
+from typing import Any
+
+from rich.console import Console
+
+from local import table
+
+
+def job(number: int, status: str = "scheduled", **values: Any) -> dict[str, Any]:
+    return {"id": f"job-{number:02}", "type": "log", "scheduled_at": f"2026-11-20T10:00:{number:02}.000Z", "status": status, **values}
+
+
+def ids(jobs: list[Any]) -> list[str]:
+    return [job["id"] for job in jobs]
+
+
+def test_jobs_are_shown_by_time_whatever_order_they_come_in() -> None:
+    assert ids(table.choose([job(2, "succeeded"), job(1, "failed")], [job(4), job(3)], 10)) == ["job-01", "job-02", "job-03", "job-04"]
+
+
+def test_when_room_is_short_the_latest_of_the_past_and_the_soonest_of_the_future_stay() -> None:
+    past = [job(number, "succeeded") for number in range(10)]
+    ahead = [job(number) for number in range(20, 30)]
+    assert ids(table.choose(past, ahead, 4)) == ["job-08", "job-09", "job-20", "job-21"]
+
+
+def test_waiting_jobs_never_take_more_than_their_share_of_a_tall_terminal() -> None:
+    chosen = table.choose([job(1, "succeeded")], [job(number) for number in range(20, 50)], 100)
+    assert len(chosen) == 1 + table.AHEAD
+
+
+def test_a_job_that_came_due_between_two_looks_is_shown_once() -> None:
+    chosen = table.choose([job(1, "running")], [job(1, "scheduled")], 10)
+    assert ids(chosen) == ["job-01"]
+
+
+def test_a_row_says_how_late_the_job_started_and_how_its_attempts_ended() -> None:
+    attempts = [{"number": 1, "outcome": "failed"}, {"number": 2, "outcome": "succeeded"}]
+    row = table.row(job(1, "succeeded", start_delay_ms=1_234, attempts=attempts), UTC)
+    assert (row.due, row.delay, row.attempts) == ("10:00:01.000", "1,234 ms", "failed, succeeded")
+
+
+def test_a_job_that_has_not_started_has_no_delay() -> None:
+    row = table.row(job(1, start_delay_ms=None, attempts=[]), UTC)
+    assert (row.delay, row.attempts) == ("", "")
+
+
+def test_a_delay_of_nothing_is_still_a_delay() -> None:
+    assert table.row(job(1, "succeeded", start_delay_ms=0), UTC).delay == "0 ms"
+
+
+def test_without_a_terminal_only_changes_are_told() -> None:
+    jobs = [job(1, "running"), job(2)]
+    assert ids(table.changed({"job-01": "scheduled", "job-02": "scheduled"}, jobs)) == ["job-01"]
+
+
+def test_the_picture_counts_the_states_and_holds_every_job() -> None:
+    console = Console(width=120, record=True, file=None, force_terminal=False, quiet=False)
+    with console.capture() as capture:
+        console.print(table.picture([job(1, "succeeded"), job(2, "succeeded"), job(3, "brand-new")], "caption", UTC))
+    assert "2 succeeded" in capture.get()
+    assert "job-03" in capture.get()

@@ -1,0 +1,81 @@
+"""The demo's verdict: every kind of broken promise is found, and a kept one is not."""
+
+from typing import Any
+
+from local.verdict import Promise, judge
+
+DUE = 1_795_168_800_000  # 2026-11-20T10:00:00Z
+
+
+def job(**values: Any) -> dict[str, Any]:
+    attempts = [{"number": 1, "outcome": "succeeded"}]
+    return {
+        "id": "a",
+        "status": "succeeded",
+        "scheduled_at": "2026-11-20T10:00:00.000Z",
+        "start_delay_ms": 3,
+        "attempts": attempts,
+        **values,
+    }
+
+
+def judged(promise: Promise, found: dict[str, Any] | None) -> tuple[dict[str, int], list[str]]:
+    verdict = judge([promise], {} if found is None else {"a": found})
+    return verdict.figures(), verdict.complaints
+
+
+def test_a_job_that_ran_once_and_on_time_is_no_complaint() -> None:
+    figures, complaints = judged(Promise("a", "good", calls=[DUE + 4]), job())
+    assert complaints == []
+    assert figures == {"jobs": 1, "succeeded": 1, "late_p50_ms": 3, "late_p99_ms": 3, "early": 0, "lost": 0, "duplicated": 0}
+
+
+def test_a_job_that_is_gone_is_lost() -> None:
+    assert judged(Promise("a", "gone"), None)[0]["lost"] == 1
+
+
+def test_a_job_that_never_started_is_lost_and_its_status_told() -> None:
+    figures, complaints = judged(Promise("a", "stuck"), job(status="queued", start_delay_ms=None, attempts=[]))
+    assert figures["lost"] == 1
+    assert "queued" in complaints[0]
+
+
+def test_a_start_before_its_time_is_early() -> None:
+    assert judged(Promise("a", "hasty"), job(start_delay_ms=-1))[0]["early"] == 1
+
+
+def test_a_call_before_its_time_is_early_whatever_the_job_says_of_itself() -> None:
+    assert judged(Promise("a", "liar", calls=[DUE - 1]), job())[0]["early"] == 1
+
+
+def test_a_start_more_than_ten_seconds_late_is_a_complaint_and_ten_seconds_is_not() -> None:
+    assert judged(Promise("a", "late"), job(start_delay_ms=10_001))[1]
+    assert not judged(Promise("a", "in time"), job(start_delay_ms=10_000))[1]
+
+
+def test_more_attempts_than_foreseen_are_a_double() -> None:
+    attempts = [{"number": 1, "outcome": "crashed"}, {"number": 2, "outcome": "succeeded"}]
+    assert judged(Promise("a", "twice"), job(attempts=attempts))[0]["duplicated"] == 1
+    assert judged(Promise("a", "retried", attempts=2), job(attempts=attempts))[0]["duplicated"] == 0
+
+
+def test_more_calls_than_attempts_are_a_double() -> None:
+    assert judged(Promise("a", "called twice", calls=[DUE, DUE + 1]), job())[0]["duplicated"] == 1
+
+
+def test_a_job_that_did_not_succeed_is_a_complaint_with_its_reason() -> None:
+    figures, complaints = judged(Promise("a", "bad"), job(status="failed", reason="500 from the target"))
+    assert figures["succeeded"] == 0
+    assert "500 from the target" in complaints[0]
+
+
+def test_of_nothing_there_is_nothing_to_say() -> None:
+    assert judge([], {}).figures() == {
+        "jobs": 0,
+        "succeeded": 0,
+        "late_p50_ms": 0,
+        "late_p99_ms": 0,
+        "early": 0,
+        "lost": 0,
+        "duplicated": 0,
+    }
