@@ -47,8 +47,10 @@ class Api(Construct):
             foundation,
             ApiSettings(**foundation.hand_over, user_pool_client_id=accounts.client.user_pool_client_id),
             grants=[
-                allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"),
+                allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:GetItem"),
+                allow(storage.jobs.table_arn, "dynamodb:Query"),  # history
                 allow(storage.failures_index_arn, "dynamodb:Query"),
+                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # failures: their index holds keys only
                 *change_jobs(foundation),
                 allow(storage.ledger.table_arn, "dynamodb:Query"),  # health: the oldest open minute
                 allow(lanes.arns, "sqs:SendMessage"),

@@ -20,7 +20,7 @@ class Bury(Construct):
             foundation,
             BurySettings(**foundation.tables, **foundation.retention),
             grants=[
-                allow(foundation.storage.jobs.table_arn, "dynamodb:GetItem"),
+                allow(foundation.storage.jobs.table_arn, "dynamodb:BatchGetItem"),
                 *change_jobs(foundation),
                 allow([queue.queue_arn for queue in dead.values()], "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             ],

@@ -12,18 +12,18 @@ class Dispatch(Construct):
 
     def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
         super().__init__(scope, id)
-        storage, topic = foundation.storage, foundation.lanes.topic
+        storage, lanes = foundation.storage, foundation.lanes
         self.function = Function(
             self,
             "dispatch",
             foundation,
-            DispatchSettings(**foundation.hand_over, topic_arn=topic.topic_arn, lead_ms=foundation.settings.lead_ms),
+            DispatchSettings(**foundation.hand_over, topic_arn=lanes.topic.topic_arn, lead_ms=foundation.settings.lead_ms),
             grants=[
-                allow(  # its lease and progress; the measured latency of the lanes
-                    storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"
-                ),
+                allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # its lease and progress
+                allow(storage.ledger.table_arn, "dynamodb:Query"),  # the measured latency of the lanes
                 allow(storage.due_index_arn, "dynamodb:Query"),
-                allow(topic.topic_arn, "sns:Publish"),
+                allow(lanes.topic.topic_arn, "sns:Publish"),
+                allow(lanes.arns, "sqs:GetQueueAttributes"),  # is a lane behind?
             ],
             timeout=Duration.minutes(10),
         )

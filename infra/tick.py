@@ -23,18 +23,11 @@ class Tick(Construct):
             foundation,
             TickSettings(**foundation.hand_over, **foundation.retention, dispatch_function=dispatch.function_name, units=settings.units),
             grants=[
-                allow(  # cursor, units, looks; a minute closes in a transaction, which needs its parts' grants
-                    storage.ledger.table_arn,
-                    "dynamodb:GetItem",
-                    "dynamodb:Query",
-                    "dynamodb:PutItem",
-                    "dynamodb:UpdateItem",
-                    "dynamodb:DeleteItem",
-                    "dynamodb:ConditionCheckItem",
+                allow(  # cursor, units, looks; a minute closes in a transaction, which needs the grants of its parts
+                    storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"
                 ),
-                allow(  # rechecks read whole jobs; canaries come and go
-                    storage.jobs.table_arn, "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"
-                ),
+                allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem"),  # canaries
+                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # rechecks read whole jobs
                 *change_jobs(foundation),
                 allow(storage.due_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the scan looks for the oldest slot of an empty ledger
                 allow(lanes.arns, "sqs:SendMessage", "sqs:GetQueueAttributes"),

@@ -93,7 +93,7 @@ def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
 
 def answers(status: int, model: Any, *, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:
     """What a route answers, for the document; any route may also say 500."""
-    shapes = {status: model} | {code: _models.ErrorAnswer for code in (*errors, 500)}
+    shapes = {status: model} | dict.fromkeys((*errors, 500), _models.ErrorAnswer)
     return {
         code: {"description": HTTPStatus(code).phrase, "content": {"application/json": {"model": shape}}} for code, shape in shapes.items()
     }

@@ -1,12 +1,9 @@
-"""The one place where AWS clients are made.
-
-botocore alone, without boto3's layer: it is all that the low-level clients need, and it saves a cold start some 20 ms.
-"""
+"""The one place where AWS clients are made."""
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
-import botocore.session
+import boto3
 from botocore.config import Config
 
 if TYPE_CHECKING:
@@ -46,11 +43,11 @@ def cognito(**options: Any) -> "CognitoIdentityProviderClient":
     return cast("CognitoIdentityProviderClient", _client("cognito-idp", options))
 
 
-def _client(service: str, options: dict[str, Any]) -> object:
-    """Region, credentials and endpoint come from the environment unless `options` (as of `create_client`) say otherwise."""
-    return _session().create_client(service, config=CONFIG, **options)
+def _client(service: Any, options: dict[str, Any]) -> object:
+    """Region, credentials and endpoint come from the environment unless `options` (as of `boto3.client`) say otherwise."""
+    return _session().client(service, config=CONFIG, **options)
 
 
 @lru_cache
-def _session() -> botocore.session.Session:
-    return botocore.session.get_session()
+def _session() -> boto3.Session:
+    return boto3.Session()

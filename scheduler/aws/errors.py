@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as NoConnection
 from botocore.parsers import ResponseParserError
 
 from scheduler.errors import SchedulerError, TooLarge, Unavailable
@@ -53,7 +54,7 @@ def translate(error: Exception) -> SchedulerError:
     """The error to raise for what botocore raised."""
     if isinstance(error, ClientError):
         return _refusal(error)
-    if isinstance(error, HTTPClientError | ResponseParserError):  # no connection, no answer in time, half an answer
+    if isinstance(error, NoConnection | HTTPClientError | ResponseParserError):  # no connection, no answer in time, half an answer
         return Unavailable()
     return SchedulerError(f"AWS could not be called: {error}")
 

@@ -1,0 +1,104 @@
+"""The implementations of each port, one fixture a port: what a test says of one holds for all.
+
+The jobs table needs conditional PartiQL, which moto does not speak: it is tested on the local AWS, a process of its
+own. Everything else runs on moto, in process.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+from moto import mock_aws
+
+from scheduler.aws import clients
+from scheduler.aws.jobs import DynamoJobs
+from scheduler.aws.lanes import SqsLanes
+from scheduler.aws.ledger import DynamoLedger
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.model import Lane
+from scheduler.ports import Jobs, Lanes, Ledger
+from tests.contract import tables
+
+# A busy machine is no failure: examples are not timed.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def credentials() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_ACCESS_KEY_ID", "test")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield
+
+
+@pytest.fixture(scope="session")
+def local_aws() -> Iterator[str]:
+    """The address of a local AWS that lives as long as the session."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {"GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "IOT_MTLS_ENABLED": "0", "PERSIST_STATE": "0"}
+    command = [sys.executable, "-m", "ministack"]
+    ready = threading.Event()
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        reader = threading.Thread(target=_drain, args=(process, ready), daemon=True)
+        reader.start()
+        try:
+            assert ready.wait(30), "the local AWS did not start"
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(20)
+            reader.join(5)
+
+
+def _drain(process: "subprocess.Popen[str]", ready: threading.Event) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "Running on" in line:
+            ready.set()
+
+
+@pytest.fixture
+def moto() -> Iterator[None]:
+    with mock_aws():
+        yield
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def jobs(request: pytest.FixtureRequest) -> Iterator[Jobs]:
+    if request.param == "memory":
+        yield MemoryJobs()
+        return
+    client = clients.dynamodb(endpoint_url=request.getfixturevalue("local_aws"))
+    name = f"jobs-{uuid.uuid4().hex}"
+    client.create_table(TableName=name, **tables.JOBS)
+    yield DynamoJobs(client, name)
+    client.delete_table(TableName=name)
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def ledger(request: pytest.FixtureRequest) -> Ledger:
+    if request.param == "memory":
+        return MemoryLedger()
+    request.getfixturevalue("moto")
+    client = clients.dynamodb()
+    client.create_table(TableName="ledger", **tables.LEDGER)
+    return DynamoLedger(client, "ledger")
+
+
+@pytest.fixture(params=["memory", "sqs"])
+def lanes(request: pytest.FixtureRequest) -> Lanes:
+    if request.param == "memory":
+        return MemoryLanes()
+    request.getfixturevalue("moto")
+    client = clients.sqs()
+    return SqsLanes(client, {lane: client.create_queue(QueueName=lane)["QueueUrl"] for lane in Lane})

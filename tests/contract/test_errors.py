@@ -1,0 +1,198 @@
+"""What botocore raises, translated; and what the ports make of refusals."""
+
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
+
+from scheduler.aws import clients, errors
+from scheduler.aws.dispatchers import LambdaDispatchers, unit
+from scheduler.aws.items import encode
+from scheduler.aws.jobs import DynamoJobs
+from scheduler.aws.ledger import DynamoLedger
+from scheduler.errors import Invalid, SchedulerError, TooLarge, Unavailable
+from scheduler.model import Unit, UnitKey
+from scheduler.ports import Change
+from tests.contract import make
+from tests.contract.test_ledger import look
+from tests.contract.wire import Wire
+
+
+def refusal(code: str, status: int = 400, message: str = "so", **fields: Any) -> ClientError:
+    response: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}} | fields
+    return ClientError(response, "Some")
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (refusal("ThrottlingException"), Unavailable),
+        (refusal("ProvisionedThroughputExceededException"), Unavailable),
+        (refusal("TransactionConflictException"), Unavailable),
+        (refusal("Anything", 503), Unavailable),
+        (refusal("Anything", 429), Unavailable),
+        (refusal("TransactionCanceledException", CancellationReasons=[{"Code": "None"}, {"Code": "TransactionConflict"}]), Unavailable),
+        (EndpointConnectionError(endpoint_url="http://nowhere"), Unavailable),
+        (ReadTimeoutError(endpoint_url="http://nowhere"), Unavailable),
+        (refusal("ValidationException", message="Item size has exceeded the maximum allowed size"), TooLarge),
+        (refusal("ValidationException"), SchedulerError),
+        (refusal("AccessDeniedException"), SchedulerError),
+        (NoCredentialsError(), SchedulerError),
+    ],
+    ids=str,
+)
+def test_botocores_errors_become_ours(raised: Exception, expected: type[SchedulerError]) -> None:
+    with pytest.raises(SchedulerError) as found, errors.translated():
+        raise raised
+    assert type(found.value) is expected
+
+
+def test_a_transaction_failed_by_its_condition_only_if_nothing_else_stood_in_its_way() -> None:
+    def cancelled(*codes: str) -> ClientError:
+        return refusal("TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
+
+    assert errors.condition_failed(cancelled("ConditionalCheckFailed", "None"))
+    assert not errors.condition_failed(cancelled("ConditionalCheckFailed", "TransactionConflict"))
+    assert not errors.condition_failed(cancelled("None", "ValidationError"))
+
+
+@pytest.fixture
+def jobs() -> tuple[DynamoJobs, Wire]:
+    client = clients.dynamodb()
+    return DynamoJobs(client, "jobs"), Wire(client)
+
+
+READS_AND_WRITES = {
+    "PutItem": lambda jobs: jobs.put(make.job()),
+    "GetItem": lambda jobs: jobs.get(make.job().key),
+    "BatchGetItem": lambda jobs: jobs.get_many([make.job().key]),
+    "Query": lambda jobs: jobs.due("2026-11-20T10:01#00"),
+    "Scan": lambda jobs: jobs.oldest_slot(),
+    "DeleteItem": lambda jobs: jobs.drop_canary(UnitKey("2026-11-20T10:01", 0)),
+}
+
+
+@pytest.mark.parametrize("operation", READS_AND_WRITES)
+def test_a_throttled_call_is_unavailable(jobs: tuple[DynamoJobs, Wire], operation: str) -> None:
+    port, wire = jobs
+    wire.refuse(operation, "ProvisionedThroughputExceededException")
+    with pytest.raises(Unavailable):
+        READS_AND_WRITES[operation](port)
+
+
+@pytest.mark.parametrize("company", [0, 2])
+def test_a_throttled_claim_or_change_is_refused_for_now(jobs: tuple[DynamoJobs, Wire], company: int) -> None:
+    port, wire = jobs
+    for operation in ("UpdateItem", "BatchExecuteStatement"):
+        wire.refuse(operation, "ThrottlingException")
+    made = [make.job() for _ in range(1 + company)]
+    assert port.claim([make.request(job) for job in made]) == [None] * len(made)
+    assert port.change([Change(job, make.moved(job, "elsewhere")) for job in made]) == [None] * len(made)
+    for operation in ("UpdateItem", "BatchExecuteStatement"):
+        wire.cut(operation)
+    assert port.claim([make.request(job) for job in made]) == [None] * len(made)
+
+
+@pytest.mark.parametrize("code", ["ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict", "InternalServerError"])
+def test_a_statement_refused_for_now_does_not_disturb_its_batch_mates(jobs: tuple[DynamoJobs, Wire], code: str) -> None:
+    port, wire = jobs
+    made = [make.job(), make.job(), make.job()]
+    item = encode(made[2])
+    answers = [{"Error": {"Code": code}}, {"Item": encode(made[1])}, {"Error": {"Code": "ConditionalCheckFailed", "Item": item}}]
+    wire.answer("BatchExecuteStatement", {"Responses": answers})
+    refused, won, lost = port.claim([make.request(job) for job in made])
+    assert refused is None and won is not None and won.won and lost is not None and not lost.won
+    assert port.change([Change(job, make.moved(job, "elsewhere")) for job in made]) == [None, True, False]
+
+
+def test_a_statement_that_dynamodb_cannot_take_stays_undone_and_is_logged(
+    jobs: tuple[DynamoJobs, Wire], caplog: pytest.LogCaptureFixture
+) -> None:
+    port, wire = jobs
+    made = [make.job(), make.job()]
+    wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "ValidationError", "Message": "Item size"}}, {}]})
+    assert port.change([Change(job, make.moved(job, "elsewhere")) for job in made]) == [None, True]
+    assert made[0].id in caplog.text
+
+
+def test_a_missing_grant_on_statements_is_raised(jobs: tuple[DynamoJobs, Wire]) -> None:
+    port, wire = jobs
+    wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "AccessDenied", "Message": "no grant"}}] * 2})
+    with pytest.raises(SchedulerError, match="no grant"):
+        port.claim([make.request(make.job()), make.request(make.job())])
+
+
+def test_a_claim_won_without_its_item_reads_it(jobs: tuple[DynamoJobs, Wire]) -> None:
+    port, wire = jobs
+    made = [make.job(), make.job()]
+    wire.answer("BatchExecuteStatement", {"Responses": [{}, {}]})
+    mine = encode(make.claimed(made[0])), encode(make.claimed(made[1], nonce="another's"))
+    wire.answer("BatchGetItem", {"Responses": {"jobs": list(mine)}})
+    first, second = port.claim([make.request(job) for job in made])
+    assert first is not None and first.won and first.job == make.claimed(made[0])
+    assert second is None  # it has moved on since
+    assert wire.sent("BatchGetItem")[0]["RequestItems"]["jobs"]["ConsistentRead"]
+
+
+def test_what_dynamodb_leaves_over_is_read_again_while_that_brings_anything(jobs: tuple[DynamoJobs, Wire]) -> None:
+    port, wire = jobs
+    made = [make.job(), make.job()]
+    rest = {"jobs": {"Keys": [{"pk": {"S": "a"}, "sk": {"S": "b"}}]}}
+    pages = iter([{"Responses": {"jobs": [encode(made[0])]}, "UnprocessedKeys": rest}, {"Responses": {"jobs": [encode(made[1])]}}])
+    wire.answers["BatchGetItem"] = lambda params: (wire.OK, next(pages))
+    assert port.get_many([job.key for job in made]) == {job.key: job for job in made}
+    wire.answer("BatchGetItem", {"Responses": {}, "UnprocessedKeys": rest})
+    with pytest.raises(Unavailable):
+        port.get_many([made[0].key])
+
+
+def test_no_call_names_an_item_twice_nor_holds_more_than_25_statements(jobs: tuple[DynamoJobs, Wire]) -> None:
+    port, wire = jobs
+
+    def agree(params: dict[str, Any]) -> Any:
+        count = len(wire.sent("BatchExecuteStatement")[-1]["Statements"])
+        return wire.OK, {"Responses": [{} for _ in range(count)]}
+
+    wire.answers["BatchExecuteStatement"] = agree
+    made = [make.job() for _ in range(27)]
+    changes = [Change(job, make.moved(job, "elsewhere")) for job in [*made, made[26], made[0]]]
+    assert port.change(changes) == [True] * 29
+    assert [len(call["Statements"]) for call in wire.sent("BatchExecuteStatement")] == [25, 2, 2]
+
+
+@pytest.fixture
+def ledger() -> tuple[DynamoLedger, Wire]:
+    client = clients.dynamodb()
+    return DynamoLedger(client, "ledger"), Wire(client)
+
+
+def test_a_unit_that_meets_a_conflict_is_not_taken_for_changed(ledger: tuple[DynamoLedger, Wire]) -> None:
+    port, wire = ledger
+    unit = Unit(UnitKey("2026-11-20T10:01", 0), 0, 15)
+    reasons = [{"Code": "None"}, {"Code": "TransactionConflict"}, {"Code": "None"}]
+    wire.refuse("TransactWriteItems", "TransactionCanceledException", CancellationReasons=reasons)
+    with pytest.raises(Unavailable):
+        port.close_unit(unit, 0, look(unit))
+    wire.refuse("PutItem", "InternalServerError", 500)
+    with pytest.raises(Unavailable):
+        port.change_unit(unit, unit)
+
+
+def test_a_dispatcher_is_started_without_waiting_and_reads_its_unit_back() -> None:
+    client = clients.functions()
+    wire = Wire(client)
+    wire.answer("Invoke", {"StatusCode": 202})
+    LambdaDispatchers(client, "dispatch").start(UnitKey("2026-11-20T10:01", 3))
+    (call,) = wire.sent("Invoke")
+    assert (call["FunctionName"], call["InvocationType"]) == ("dispatch", "Event")
+    assert unit(json.loads(call["Payload"])) == UnitKey("2026-11-20T10:01", 3)
+    wire.refuse("Invoke", "TooManyRequestsException", 429)
+    with pytest.raises(Unavailable):
+        LambdaDispatchers(client, "dispatch").start(UnitKey("2026-11-20T10:01", 3))
+
+
+@pytest.mark.parametrize("event", [{}, {"minute": "2026-11-20T10:01"}, {"minute": "2026-11-20T10:01", "part": "x"}])
+def test_another_event_names_no_unit(event: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        unit(event)

@@ -1,0 +1,137 @@
+"""Jobs as items."""
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler import ids, lifecycle
+from scheduler.aws import items, keys
+from scheduler.lifecycle import Event
+from scheduler.model import Attempt, Claim, Failure, Job, Lane, Outcome, Result
+from tests.contract import make, tables
+from tests.contract.make import NOW
+
+instants = st.integers(min_value=0, max_value=2**45)
+counts = st.integers(min_value=0, max_value=100)
+maybe_instants = st.none() | instants
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(st.text(), json_values, max_size=4)
+attempts = st.builds(
+    Attempt,
+    fence=counts,
+    picked_at=instants,
+    started_at=maybe_instants,
+    ended_at=instants,
+    outcome=st.sampled_from(Outcome),
+    failure=st.none() | st.builds(Failure, st.text(), st.text()),
+)
+TIMES = (
+    *lifecycle.FINAL_TIMES.values(),
+    "picked_at",
+    "started_at",
+    "cancel_requested_at",
+    "delay_ms",
+    "expires",
+)
+INDEXED = ("pk", "sk", "slot", "due_at", *tables.PROJECTED)
+all_jobs = st.builds(
+    Job,
+    owner=st.text(min_size=1),
+    id=st.builds(ids.new, instants, st.integers(0, 2**75 - 1)),
+    type=st.text(),
+    payload=objects,
+    scheduled_at=instants,
+    due_at=instants,
+    created_at=instants,
+    slot=st.none() | st.text(min_size=1),
+    lane=st.sampled_from(Lane),
+    fence=st.integers(1, 1000),
+    charged=counts,
+    max_attempts=counts,
+    timeout_ms=instants,
+    weight=st.floats(min_value=0.001, max_value=1000),
+    claim=st.none() | st.builds(Claim, st.text(), st.text(), instants, st.booleans()),
+    looks=counts,
+    crashes=counts,
+    buried=counts,
+    reason=st.none() | st.text(),
+    output=st.none() | st.text(),
+    response=st.none() | objects,
+    attempts=st.lists(attempts, max_size=5).map(tuple),
+    **dict.fromkeys(TIMES, maybe_instants),
+)
+
+
+@given(all_jobs)
+def test_a_job_survives_its_item(job: Job) -> None:
+    assert items.decode(items.encode(job)) == job
+
+
+@given(all_jobs)
+def test_a_projected_job_is_its_due_entry(job: Job) -> None:
+    job = replace(job, slot="2026-11-20T10:01#00")
+    projected = {
+        name: value for name, value in items.encode(job).items() if name in ("pk", "sk", "slot", "due_at", "lane", "fence", "weight")
+    }
+    entry = items.due_entry(projected)
+    assert (entry.key, entry.slot, entry.due_at, entry.lane, entry.fence, entry.weight) == (
+        job.key,
+        job.slot,
+        job.due_at,
+        job.lane,
+        job.fence,
+        job.weight,
+    )
+
+
+@given(all_jobs, all_jobs)
+def test_the_differences_make_one_job_of_the_other(before: Job, other: Job) -> None:
+    after = replace(other, owner=before.owner, id=before.id)
+    sets, removes = items.differences(before, after)
+    item = {name: value for name, value in (items.encode(before) | sets).items() if name not in removes}
+    assert item == items.encode(after)
+
+
+def test_what_has_not_changed_is_not_written_again() -> None:
+    job = make.job()
+    assert items.differences(job, job) == ({}, [])
+    assert items.differences(job, make.moved(job, "elsewhere")) == ({"slot": {"S": "elsewhere"}, "looks": {"N": "1"}}, [])
+
+
+def test_defaults_are_not_stored() -> None:
+    assert set(items.encode(make.job())) == {"pk", "sk", "v", "type", "payload", "scheduled_at", "due_at", "created_at", "fence", "slot"}
+
+
+def ended(job: Job, event: Event, **data: Any) -> Job:
+    claimed = replace(job, claim=Claim("m" * 36, "m" * 36 + "/" + "r" * 36 + "/1", NOW - 400, False))
+    return lifecycle.apply(claimed, event, NOW + 12, started_at=NOW, **data)
+
+
+def test_a_typical_job_stays_within_one_write_unit_from_its_creation_to_its_end() -> None:
+    job = make.job(owner="0" * 36, payload={"message": "x" * 80})
+    done = ended(job, Event.SUCCEED, result=Result("x" * 80))
+    dead = ended(job, Event.FAIL, result=Result(failure=Failure("permanent", "y" * 80)), reason="y" * 80)
+    sizes = [items.size(items.encode(stage)) for stage in (job, done, dead)]
+    assert max(sizes) <= 1024 and sizes == sorted(sizes)
+
+
+def test_only_failed_and_killed_jobs_are_in_the_index_of_failures() -> None:
+    job = make.job()
+    dead = ended(job, Event.FAIL, result=Result(failure=Failure("permanent", "no")), reason="no")
+    killed = ended(job, Event.KILL, result=Result(failure=Failure("timeout", "no")), reason="no")
+    done = ended(job, Event.SUCCEED, result=Result())
+    assert ["failed_owner" in items.encode(stage) for stage in (job, dead, killed, done)] == [False, True, True, False]
+    reopened = replace(dead, slot="2026-11-20T10:01#00", fence=2, failed_at=None)
+    assert "failed_owner" in items.differences(dead, reopened)[1]
+
+
+def test_a_key_leads_back_to_its_owner_and_unit() -> None:
+    job = make.job(owner="some#body")
+    assert keys.owner(keys.job(job.key)["pk"]["S"]) == "some#body"
+    assert keys.job(job.key)["pk"]["S"] in keys.partitions("some#body")

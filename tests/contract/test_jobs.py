@@ -1,0 +1,261 @@
+"""The port Jobs: writes, claims and changes, the due index and its canaries."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from scheduler.model import DueEntry, Job, JobKey, Lane, UnitKey
+from scheduler.ports import Change, ClaimRequest, ClaimResult, Jobs
+from tests.contract import make
+from tests.contract.make import NOW
+
+Claim = Callable[[ClaimRequest], ClaimResult]
+Apply = Callable[[Job, Job], bool | None]
+
+
+@pytest.fixture(params=["alone", "in company"])
+def claim(request: pytest.FixtureRequest, jobs: Jobs) -> Claim:
+    """Claims one job, by itself or between two others: adapters treat one and many apart."""
+
+    def run(wanted: ClaimRequest) -> ClaimResult:
+        company = stored(jobs, *(make.job() for _ in range(2 if request.param == "in company" else 0)))
+        requests = [wanted, *map(make.request, company)]
+        result, *others = jobs.claim(requests)
+        assert all(other is not None and other.won for other in others)
+        assert result is not None
+        return result
+
+    return run
+
+
+@pytest.fixture(params=["alone", "in company"])
+def apply(request: pytest.FixtureRequest, jobs: Jobs) -> Apply:
+    """Changes one job, by itself or between two others."""
+
+    def run(before: Job, after: Job) -> bool | None:
+        company = stored(jobs, *(make.job() for _ in range(2 if request.param == "in company" else 0)))
+        result, *others = jobs.change([Change(before, after), *(Change(job, make.moved(job, "2026-11-20T23:59#15")) for job in company)])
+        assert all(others)
+        return result
+
+    return run
+
+
+def stored(jobs: Jobs, *made: Job) -> Sequence[Job]:
+    assert all(jobs.put(job) for job in made)
+    return made
+
+
+def running(jobs: Jobs, job: Job | None = None, **fields: object) -> Job:
+    (put,) = stored(jobs, job or make.job())
+    (result,) = jobs.claim([make.request(put, **fields)])
+    assert result is not None and result.won and result.job is not None
+    return result.job
+
+
+def test_a_stored_job_is_read_back_whole(jobs: Jobs) -> None:
+    job = make.job(payload={"deep": [1, 2.5, {"": None}]}, lane=Lane.RECURRING, weight=2.5, fence=3, max_attempts=7, reason="")
+    assert jobs.put(job)
+    assert jobs.get(job.key) == job
+
+
+def test_put_never_overwrites(jobs: Jobs) -> None:
+    (job,) = stored(jobs, make.job())
+    assert not jobs.put(replace(job, payload={"message": "other"}))
+    assert jobs.get(job.key) == job
+
+
+def test_there_is_no_job_of_an_unknown_key_nor_of_another_owner(jobs: Jobs) -> None:
+    (job,) = stored(jobs, make.job())
+    assert jobs.get(JobKey("eve", job.id)) is None
+    assert jobs.get_many([JobKey("eve", job.id), make.job().key]) == {}
+
+
+def test_many_jobs_are_read_at_once_and_each_once(jobs: Jobs) -> None:
+    made = stored(jobs, *(make.job() for _ in range(120)))
+    assert jobs.get_many([job.key for job in [*made, *made]]) == {job.key: job for job in made}
+    assert jobs.get_many([]) == {}
+
+
+def test_a_claim_wins_and_shows_the_claimed_job(jobs: Jobs, claim: Claim) -> None:
+    (job,) = stored(jobs, make.job())
+    result = claim(make.request(job, nonce="n1", alone=True))
+    assert result.won and result.job is not None and result.job.claim is not None
+    assert (result.job.claim.nonce, result.job.claim.alone, result.job.claim.at) == ("n1", True, NOW)
+    assert replace(result.job, claim=None) == job
+    assert jobs.get(job.key) == result.job
+
+
+def test_a_second_claim_loses_and_shows_the_first(jobs: Jobs, claim: Claim) -> None:
+    job = running(jobs, nonce="first")
+    assert claim(make.request(job, nonce="second")) == ClaimResult(False, job)
+
+
+@pytest.mark.parametrize("fields", [{"fence": 2}, {"fence": 0}, {"due_by": NOW - 1}], ids=["newer fence", "older fence", "too early"])
+def test_a_claim_loses_and_shows_the_job_as_it_stands(jobs: Jobs, claim: Claim, fields: dict[str, int]) -> None:
+    (job,) = stored(jobs, make.job())
+    assert claim(make.request(job, **fields)) == ClaimResult(False, job)
+    assert jobs.get(job.key) == job
+
+
+def test_a_job_due_just_in_time_is_claimed(jobs: Jobs, claim: Claim) -> None:
+    (job,) = stored(jobs, make.job())
+    assert claim(make.request(job, due_by=NOW)).won
+
+
+def test_a_final_job_is_not_claimed(jobs: Jobs, claim: Claim, apply: Apply) -> None:
+    job = running(jobs)
+    done = make.succeeded(job)
+    assert apply(job, done)
+    assert claim(make.request(done)) == ClaimResult(False, done)
+
+
+def test_nothing_is_claimed_where_there_is_no_job(claim: Claim, jobs: Jobs) -> None:
+    job = make.job()
+    assert claim(make.request(job)) == ClaimResult(False, None)
+    assert jobs.get(job.key) is None
+
+
+def test_claims_of_one_call_are_answered_in_order_even_for_one_job(jobs: Jobs) -> None:
+    made = stored(jobs, *(make.job() for _ in range(30)))
+    requests = [make.request(job) for job in made] + [make.request(made[0], nonce="late")]
+    results = jobs.claim(requests)
+    assert [result is not None and result.won for result in results] == [True] * 30 + [False]
+    assert [result.job.id for result in results if result and result.job] == [request.key.id for request in requests]
+    assert jobs.claim([]) == [] and jobs.change([]) == []
+
+
+def test_a_change_holds_and_leaves_the_rest(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs)
+    flagged = make.flagged(job)
+    assert apply(job, flagged)
+    assert apply(job, make.succeeded(job))  # by one who has not seen the flag
+    assert jobs.get(job.key) == replace(make.succeeded(job), cancel_requested_at=flagged.cancel_requested_at)
+
+
+def test_a_change_can_open_another_slot_and_raise_the_fence(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs)
+    again = make.retried(job, "2026-11-20T10:05#03")
+    assert apply(job, again)
+    assert jobs.get(job.key) == again
+    assert [entry.fence for entry in jobs.due("2026-11-20T10:05#03")[0]] == [2]
+    assert jobs.due(job.slot or "")[0] == []
+
+
+def test_a_change_fails_under_another_fence(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs)
+    assert not apply(replace(job, fence=2), replace(make.succeeded(job), fence=2))
+    assert jobs.get(job.key) == job
+
+
+def test_a_change_fails_under_another_claim(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs, nonce="mine")
+    assert job.claim is not None
+    assert not apply(replace(job, claim=replace(job.claim, nonce="yours")), make.succeeded(job))
+    assert not apply(replace(job, claim=None), make.moved(replace(job, claim=None), "2026-11-20T11:00#01"))
+    assert jobs.get(job.key) == job
+
+
+def test_a_change_of_a_claimed_job_fails_once_the_claim_is_gone(jobs: Jobs, apply: Apply) -> None:
+    (job,) = stored(jobs, make.job())
+    mine = replace(job, claim=running(jobs).claim)
+    assert not apply(mine, make.succeeded(mine))
+    assert jobs.get(job.key) == job
+
+
+def test_a_move_fails_once_the_job_is_in_another_slot(jobs: Jobs, apply: Apply) -> None:
+    (job,) = stored(jobs, make.job())
+    assert apply(job, make.moved(job, "2026-11-20T11:00#01"))
+    assert not apply(job, make.moved(job, "2026-11-20T12:00#01"))
+    current = jobs.get(job.key)
+    assert current is not None and current.slot == "2026-11-20T11:00#01"
+
+
+def test_a_settlement_holds_whatever_slot_the_job_was_moved_to(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs)
+    assert apply(job, make.moved(job, "2026-11-20T11:00#01"))
+    assert apply(job, make.succeeded(job))
+    assert jobs.due("2026-11-20T11:00#01")[0] == []
+
+
+def test_a_change_of_a_final_job_fails(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs)
+    assert apply(job, make.succeeded(job))
+    assert not apply(job, make.failed(job))
+    assert jobs.get(job.key) == make.succeeded(job)
+
+
+def test_a_change_of_no_job_fails_and_makes_none(jobs: Jobs, apply: Apply) -> None:
+    job = make.job()
+    assert not apply(job, make.moved(job, "2026-11-20T11:00#01"))
+    assert jobs.get(job.key) is None
+
+
+@pytest.mark.parametrize(
+    "after",
+    [make.succeeded, make.failed, lambda job: make.retried(job, "2026-11-20T10:05#03"), lambda job: make.moved(job, "2026-11-20T10:05#03")],
+    ids=["success", "failure", "retry", "move"],
+)
+def test_a_change_whose_answer_was_lost_holds_when_tried_again(jobs: Jobs, apply: Apply, after: Callable[[Job], Job]) -> None:
+    job = running(jobs)
+    assert apply(job, after(job))
+    assert apply(job, after(job))
+    assert jobs.get(job.key) == after(job)
+
+
+def test_another_ones_retry_into_the_same_slot_is_not_mistaken_for_the_own(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs)
+    assert apply(job, make.retried(job, "2026-11-20T10:05#03", due_at=NOW + 1))
+    assert not apply(job, make.retried(job, "2026-11-20T10:05#03", due_at=NOW + 2))
+
+
+def test_a_change_that_changes_nothing_tells_whether_the_job_still_stands(jobs: Jobs, apply: Apply) -> None:
+    (job,) = stored(jobs, make.job())
+    assert apply(job, job)
+    assert not apply(replace(job, fence=5), replace(job, fence=5))
+    assert jobs.get(job.key) == job
+
+
+def test_a_slot_lists_its_jobs_by_due_time(jobs: Jobs) -> None:
+    slot = "2026-11-20T10:01#07"
+    made = [make.job(slot=slot, due_at=NOW + offset, lane=Lane.RETRY, weight=2.5, fence=4) for offset in (300, 100, 200)]
+    stored(jobs, *made, make.job(slot="2026-11-20T10:01#08"))
+    entries, cursor = jobs.due(slot)
+    assert entries == [DueEntry(job.key, slot, job.due_at, Lane.RETRY, 4, 2.5) for job in sorted(made, key=lambda job: job.due_at)]
+    assert cursor is None
+
+
+def test_a_claimed_job_keeps_its_place_in_the_slot_and_a_settled_one_leaves_it(jobs: Jobs) -> None:
+    job = running(jobs)
+    assert [entry.key for entry in jobs.due(job.slot or "")[0]] == [job.key]
+    assert jobs.change([Change(job, make.succeeded(job))]) == [True]
+    assert jobs.due(job.slot or "")[0] == []
+
+
+def test_a_canary_is_visible_in_its_slot_and_never_among_the_jobs(jobs: Jobs) -> None:
+    unit, slot = UnitKey("2026-11-20T10:01", 0), "2026-11-20T10:01#00"
+    assert not jobs.canary_visible(unit, slot)
+    jobs.put_canary(unit, slot, NOW)
+    jobs.put_canary(unit, slot, NOW)
+    assert jobs.canary_visible(unit, slot)
+    assert not jobs.canary_visible(UnitKey("2026-11-20T10:01", 1), slot)
+    assert not jobs.canary_visible(unit, "2026-11-20T10:01#01")
+    assert jobs.due(slot)[0] == []
+    assert jobs.oldest_slot() is None
+
+
+def test_a_canary_goes_away_however_often_it_is_dropped(jobs: Jobs) -> None:
+    unit, slot = UnitKey("2026-11-20T10:01", 0), "2026-11-20T10:01#00"
+    jobs.put_canary(unit, slot, NOW)
+    jobs.drop_canary(unit)
+    jobs.drop_canary(unit)
+    assert not jobs.canary_visible(unit, slot)
+
+
+def test_the_oldest_slot_is_that_of_an_open_job(jobs: Jobs) -> None:
+    job = running(jobs, make.job(slot="2026-11-20T09:00#01"))
+    stored(jobs, make.job(slot="2026-11-20T10:00#01"), make.job(slot="2026-11-20T10:00#00"))
+    assert jobs.oldest_slot() == "2026-11-20T09:00#01"
+    assert jobs.change([Change(job, make.succeeded(job))]) == [True]
+    assert jobs.oldest_slot() == "2026-11-20T10:00#00"

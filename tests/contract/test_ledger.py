@@ -1,0 +1,113 @@
+"""The port Ledger."""
+
+from dataclasses import replace
+
+from scheduler.model import Cursor, Lane, Look, Unit, UnitKey
+from scheduler.ports import Ledger
+
+AT = 1_795_000_000_000
+
+
+def unit(minute: str = "2026-11-20T10:01", part: int = 0) -> Unit:
+    return Unit(UnitKey(minute, part), 0, 15, opened_at=AT)
+
+
+def look(of: Unit, number: int = 0, at: int = AT) -> Look:
+    return Look(of, number, at)
+
+
+def test_the_cursor_is_set_once_and_then_moves_by_its_epoch(ledger: Ledger) -> None:
+    first, second = Cursor("2026-11-20T10:00", 16), Cursor("2026-11-20T10:01", 32, epoch=1)
+    assert ledger.cursor() is None
+    assert ledger.advance(None, first)
+    assert not ledger.advance(None, replace(first, minute="2026-11-20T09:00"))
+    assert ledger.advance(first, second)
+    assert not ledger.advance(first, replace(second, minute="2026-11-20T10:02"))
+    assert ledger.cursor() == second
+
+
+def test_a_unit_is_opened_once(ledger: Ledger) -> None:
+    assert ledger.open_unit(unit())
+    assert not ledger.open_unit(replace(unit(), first_shard=3))
+    assert ledger.unit(unit().key) == unit()
+    assert ledger.unit(UnitKey("2026-11-20T10:01", 1)) is None
+
+
+def test_open_units_come_oldest_first(ledger: Ledger) -> None:
+    made = [unit(minute, part) for minute in ("2026-11-20T09:59", "2026-11-20T10:00") for part in range(3)]
+    for one in reversed(made):
+        assert ledger.open_unit(one)
+    assert ledger.open_units() == made
+
+
+def test_a_unit_changes_only_for_who_has_seen_its_last_change(ledger: Ledger) -> None:
+    before = unit()
+    after = replace(before, epoch=1, lease_until=AT + 20_000, progress=AT - 1, handed_out_at=AT)
+    ledger.open_unit(before)
+    assert ledger.change_unit(before, after)
+    assert not ledger.change_unit(before, replace(after, lease_until=0))
+    assert ledger.unit(before.key) == after
+    assert not ledger.change_unit(unit(part=9), unit(part=9))
+    assert ledger.unit(unit(part=9).key) is None
+
+
+def test_closing_takes_the_unit_away_and_stores_its_first_look_at_once(ledger: Ledger) -> None:
+    ledger.open_unit(unit())
+    assert ledger.close_unit(unit(), AT, look(unit(), at=AT + 5))
+    assert ledger.unit(unit().key) is None and ledger.open_units() == []
+    assert ledger.closed_at(unit().key) == AT
+    assert ledger.looks(AT + 5) == [look(unit(), at=AT + 5)]
+
+
+def test_closing_under_an_old_epoch_changes_nothing(ledger: Ledger) -> None:
+    ledger.open_unit(replace(unit(), epoch=1))
+    assert not ledger.close_unit(unit(), AT, look(unit()))
+    assert ledger.open_units() == [replace(unit(), epoch=1)]
+    assert ledger.closed_at(unit().key) is None and ledger.looks(AT) == []
+    assert not ledger.close_unit(unit(part=4), AT, look(unit(part=4)))
+
+
+def test_an_open_unit_is_not_closed_even_if_it_once_was(ledger: Ledger) -> None:
+    ledger.open_unit(unit())
+    ledger.close_unit(unit(), AT, look(unit()))
+    assert ledger.closed_at(unit(part=1).key) is None
+    ledger.open_unit(unit())
+    assert ledger.closed_at(unit().key) is None
+
+
+def test_looks_are_due_by_their_instant_in_order(ledger: Ledger) -> None:
+    late, soon = replace(unit(part=1), epoch=2, handed_out_at=AT), unit(part=2)
+    for one, at in ((late, AT + 9), (soon, AT + 3)):
+        ledger.open_unit(one)
+        ledger.close_unit(one, AT, look(one, at=at))
+    assert ledger.looks(AT + 2) == []
+    assert ledger.looks(AT + 3) == [look(soon, at=AT + 3)]
+    assert ledger.looks(AT + 99) == [look(soon, at=AT + 3), look(late, at=AT + 9)]
+
+
+def test_a_look_gives_way_to_the_following_one_and_at_last_to_none(ledger: Ledger) -> None:
+    first, second = look(unit()), look(unit(), 1, AT + 900_000)
+    ledger.open_unit(unit())
+    ledger.close_unit(unit(), AT, first)
+    ledger.replace_look(first, second)
+    ledger.replace_look(first, second)
+    assert ledger.looks(AT + 900_000) == [second]
+    ledger.replace_look(second, None)
+    ledger.replace_look(second, None)
+    assert ledger.looks(AT + 900_000) == []
+
+
+def test_the_latency_of_a_lane_is_the_largest_recent_report(ledger: Ledger) -> None:
+    assert ledger.latency(Lane.ONE_TIME, AT) is None
+    ledger.report_latency(Lane.ONE_TIME, "a", 120, AT)
+    ledger.report_latency(Lane.ONE_TIME, "b", 80, AT + 10)
+    ledger.report_latency(Lane.RETRY, "a", 999, AT + 10)
+    assert ledger.latency(Lane.ONE_TIME, AT) == 120
+    assert ledger.latency(Lane.ONE_TIME, AT + 1) == 80
+    assert ledger.latency(Lane.ONE_TIME, AT + 11) is None
+
+
+def test_a_reporters_new_latency_replaces_its_old_one(ledger: Ledger) -> None:
+    ledger.report_latency(Lane.ONE_TIME, "a", 500, AT)
+    ledger.report_latency(Lane.ONE_TIME, "a", 50, AT + 1)
+    assert ledger.latency(Lane.ONE_TIME, AT) == 50

@@ -1,0 +1,69 @@
+"""Messages as text."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler import messages
+from scheduler.errors import Invalid
+from scheduler.model import JobKey, Lane, Message
+from tests.contract import make
+
+names = st.text(min_size=1)
+instants = st.integers(min_value=0, max_value=2**45)
+all_messages = st.builds(
+    Message,
+    key=st.builds(JobKey, names, names),
+    fence=st.integers(1, 10**6),
+    lane=st.sampled_from(Lane),
+    due_at=instants,
+    sent_at=instants,
+    not_before=instants,
+)
+
+
+@given(all_messages)
+def test_a_message_survives_its_journey(message: Message) -> None:
+    assert messages.decode(messages.encode(message)) == message
+
+
+def test_a_message_is_small() -> None:
+    assert len(messages.encode(make.message(key=JobKey("0" * 36, "0" * 26), sent_at=make.NOW))) < 200
+
+
+@pytest.mark.parametrize("text", ["", "hello", "null", "[]", "{}", "3", '{"v":1}', "[" * 100_000])
+def test_nonsense_is_invalid(text: str) -> None:
+    with pytest.raises(Invalid):
+        messages.decode(text)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"v": 2},
+        {"v": True},
+        {"owner": ""},
+        {"owner": 3},
+        {"id": None},
+        {"fence": "1"},
+        {"fence": True},
+        {"fence": 1.5},
+        {"lane": "fast"},
+        {"lane": ["retry"]},
+        {"due_at": None},
+        {"not_before": "soon"},
+    ],
+    ids=str,
+)
+def test_a_wrong_field_is_invalid(wrong: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        messages.decode(json.dumps(json.loads(messages.encode(make.message())) | wrong))
+
+
+@given(st.text())
+def test_any_text_is_a_message_or_invalid(text: str) -> None:
+    with pytest.raises(Invalid):
+        messages.decode(text)
