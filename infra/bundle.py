@@ -16,6 +16,8 @@ from aws_cdk import aws_lambda as lambda_
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("lambdas", "scheduler")
+# Anchored patterns in git mode: other spellings of "only these folders" gave an empty asset.
+ALL_BUT_SOURCES = ["/*", *(f"!/{folder}" for folder in SOURCES), "__pycache__"]
 LOCK = ROOT / "lambdas" / "requirements.txt"
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 
@@ -44,8 +46,7 @@ def code(host_wheels: bool) -> lambda_.Code:
     """The asset. Its hash covers the sources, the lock and how the wheels are chosen; tests and infra do not change it."""
     return lambda_.Code.from_asset(
         str(ROOT),
-        # Anchored patterns in git mode: other spellings of "only these folders" gave an empty asset.
-        exclude=["/*", *(f"!/{folder}" for folder in SOURCES), "__pycache__"],
+        exclude=ALL_BUT_SOURCES,
         ignore_mode=cdk.IgnoreMode.GIT,
         asset_hash_type=cdk.AssetHashType.SOURCE,
         bundling=cdk.BundlingOptions(

@@ -21,7 +21,7 @@ class Bury(Construct):
             BurySettings(**foundation.tables, **foundation.retention),
             grants=[
                 allow(foundation.storage.jobs.table_arn, "dynamodb:BatchGetItem"),
-                *change_jobs(foundation),
+                change_jobs(foundation),
                 allow([queue.queue_arn for queue in dead.values()], "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             ],
             timeout=BURY_TIMEOUT,

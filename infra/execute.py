@@ -26,7 +26,7 @@ class Execute(Construct):
             ExecuteSettings(**foundation.hand_over, **foundation.retention, lane=str(lane), allow_private_http=settings.allow_private_http),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last look before the instant
-                *change_jobs(foundation),
+                change_jobs(foundation),
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead
                 allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs handed over again
                 allow(  # the visibility of a message is the lease of its job

@@ -1,6 +1,6 @@
 """The only place that makes a function: its own role with exactly the grants given, its log group, its error alarm."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,13 +61,9 @@ def allow(resources: str | Sequence[str], *actions: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=list(actions), resources=[resources] if isinstance(resources, str) else list(resources))
 
 
-def change_jobs(foundation: Foundation) -> list[iam.PolicyStatement]:
-    """The grants behind `Jobs.change` and `Jobs.claim`: conditional updates, alone or 25 a call (a PartiQL batch)."""
-    extra = foundation.settings.extra_actions
-    return [
-        allow(foundation.storage.jobs.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),
-        *([allow("*", *extra)] if extra else []),
-    ]
+def change_jobs(foundation: Foundation) -> iam.PolicyStatement:
+    """The grant behind `Jobs.change` and `Jobs.claim`: conditional updates, alone or 25 a call (a PartiQL batch)."""
+    return allow(foundation.storage.jobs.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate")
 
 
 class Function(lambda_.Function):
@@ -118,8 +114,16 @@ def powertools(verb: str, settings: Settings) -> dict[str, str]:
     }
 
 
+def _renamed(grants: Sequence[iam.PolicyStatement], settings: Settings) -> Iterator[iam.PolicyStatement]:
+    """The same grants under the names that the stage enforces, where they differ."""
+    for grant in grants:
+        for name in set(grant.actions) & set(settings.renamed_actions):
+            renamed = settings.renamed_actions[name]
+            yield allow("*" if renamed.anywhere else grant.resources, renamed.action)
+
+
 def _role(scope: Construct, log_group: logs.LogGroup, settings: Settings, grants: Sequence[iam.PolicyStatement]) -> iam.IRole:
-    statements = [allow(log_group.log_group_arn, "logs:CreateLogStream", "logs:PutLogEvents"), *grants]
+    statements = [allow(log_group.log_group_arn, "logs:CreateLogStream", "logs:PutLogEvents"), *grants, *_renamed(grants, settings)]
     if settings.tracing:
         statements.append(allow("*", "xray:PutTraceSegments", "xray:PutTelemetryRecords"))
     role = iam.Role(

@@ -3,11 +3,19 @@
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
 from scheduler.model import Lane
+
+
+class Renamed(NamedTuple):
+    """An IAM action under another name; `anywhere`: enforced on no particular resource."""
+
+    action: str
+    anywhere: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +54,7 @@ class Settings:
     tls_only: bool = True  # queues and topics refuse plain HTTP
     access_logs: bool = True  # of the HTTP API
     nag: bool = True  # a cdk-nag finding fails the synth
-    extra_actions: tuple[str, ...] = ()  # what every function that writes jobs may do besides
+    renamed_actions: Mapping[str, Renamed] = field(default_factory=dict)  # by AWS's name: what the stage enforces under its own
 
     @property
     def removal_policy(self) -> RemovalPolicy:
@@ -81,8 +89,12 @@ LOCAL = replace(
     tls_only=False,  # it speaks plain HTTP
     access_logs=False,  # it writes none
     nag=False,  # the findings of `dev` say it all; and the differences above would be findings
-    # It enforces the call's own name, where AWS asks for PartiQLUpdate on each table (which we grant as well).
-    extra_actions=("dynamodb:BatchExecuteStatement",),
+    renamed_actions={  # it enforces a batch call by the call's name, AWS by the name of the single one
+        "sqs:SendMessage": Renamed("sqs:SendMessageBatch"),
+        "sqs:ChangeMessageVisibility": Renamed("sqs:ChangeMessageVisibilityBatch"),
+        "sns:Publish": Renamed("sns:PublishBatch"),
+        "dynamodb:PartiQLUpdate": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),  # it sees no table in a statement
+    },
 )
 
 STAGES = {settings.stage: settings for settings in (LOCAL, DEV, PROD)}

@@ -28,7 +28,7 @@ class Tick(Construct):
                 ),
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem"),  # canaries
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # rechecks read whole jobs
-                *change_jobs(foundation),
+                change_jobs(foundation),
                 allow(storage.due_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the scan looks for the oldest slot of an empty ledger
                 allow(lanes.arns, "sqs:SendMessage", "sqs:GetQueueAttributes"),
                 allow(dispatch.function_arn, "lambda:InvokeFunction"),

@@ -1,0 +1,116 @@
+"""The stack of each stage, synthesized once for all assertions."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")  # read when aws_cdk is imported
+
+import aws_cdk as cdk
+import pytest
+
+from infra.settings import STAGES, Settings, settings_for
+from infra.stack import PunctualStack
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = json.loads((ROOT / "cdk.json").read_text())["context"]
+
+Resource = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Synthesized:
+    """One stage's template."""
+
+    settings: Settings
+    stack: PunctualStack
+    template: dict[str, Any]
+
+    def all(self, kind: str) -> dict[str, Resource]:
+        """The properties of every resource of a type, such as `SQS::Queue`, by logical id."""
+        return {
+            id: resource.get("Properties", {}) for id, resource in self.template["Resources"].items() if resource["Type"] == f"AWS::{kind}"
+        }
+
+    def one(self, kind: str, prefix: str) -> Resource:
+        """The properties of the only resource of a type whose logical id starts with the prefix and goes on with its hash."""
+        found = [properties for id, properties in self.all(kind).items() if id[:-8] == prefix]
+        assert len(found) == 1, f"{len(found)} resources {kind} are called {prefix}; there are {sorted(self.all(kind))}"
+        return found[0]
+
+    def id(self, kind: str, prefix: str) -> str:
+        self.one(kind, prefix)
+        return next(id for id in self.all(kind) if id[:-8] == prefix)
+
+    def functions(self) -> dict[str, Resource]:
+        """By verb, and lane for the executors: `Tick`, `ExecuteRetry`."""
+        return {id[:-8].removesuffix("Function"): function for id, function in self.all("Lambda::Function").items()}
+
+    def grants(self, name: str) -> list[tuple[str, str]]:
+        """Every (action, resource) that the role of a function allows."""
+        role = self.all("IAM::Role")[self.functions()[name]["Role"]["Fn::GetAtt"][0]]
+        return [grant for policy in role["Policies"] for grant in allowed(policy["PolicyDocument"])]
+
+
+def allowed(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The (action, resource) pairs that a policy document allows; a resource as readable text."""
+    for statement in document["Statement"]:
+        if statement["Effect"] == "Allow":
+            for action in as_list(statement["Action"]):
+                for resource in as_list(statement["Resource"]):
+                    yield action, name_of(resource)
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def name_of(value: Any) -> str:
+    """An ARN as a readable name: the logical id without its hash, then what is appended to it, such as `StorageJobs/index/due`.
+
+    >>> name_of({"Fn::Join": ["", [{"Fn::GetAtt": ["StorageJobs4C7573CB", "Arn"]}, "/index/due"]]})
+    'StorageJobs/index/due'
+    """
+    match value:
+        case {"Fn::GetAtt": [id, _]} | {"Ref": id}:
+            return str(id)[:-8]
+        case {"Fn::Join": [_, parts]}:
+            return "".join(name_of(part) for part in parts)
+    return str(value)
+
+
+@cache
+def synthesized(stage: str) -> Synthesized:
+    settings = settings_for(stage)
+    app = cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": []})  # no bundling: the asset is the bare sources
+    stack = PunctualStack(app, settings)
+    return Synthesized(settings, stack, app.synth().get_stack_by_name(stack.stack_name).template)
+
+
+@pytest.fixture(scope="session")
+def synth() -> Callable[[str], Synthesized]:
+    return synthesized
+
+
+@pytest.fixture(params=list(STAGES))
+def any_stage(request: pytest.FixtureRequest) -> Synthesized:
+    return synthesized(request.param)
+
+
+@pytest.fixture(params=["dev", "prod"])
+def on_aws(request: pytest.FixtureRequest) -> Synthesized:
+    return synthesized(request.param)
+
+
+@pytest.fixture
+def prod() -> Synthesized:
+    return synthesized("prod")
+
+
+@pytest.fixture
+def local() -> Synthesized:
+    return synthesized("local")

@@ -1,0 +1,69 @@
+from collections.abc import Callable
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from infra.settings import settings_for
+from infra.stack import PunctualStack
+from scheduler import metrics
+from tests.infra.conftest import FLAGS, Synthesized, name_of
+
+
+@pytest.mark.parametrize("name", ["OneTime", "Recurring", "Retry"])
+def test_the_first_dead_letter_of_a_lane_wakes_an_operator(any_stage: Synthesized, name: str) -> None:
+    alarm = any_stage.one("CloudWatch::Alarm", f"Alarms{name}Dead")
+    assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
+    assert name_of(alarm["Dimensions"][0]["Value"]) == f"Lanes{name}Dead"
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 0)
+
+
+@pytest.mark.parametrize(
+    ("id", "metric", "service", "threshold"),
+    [("AlarmsBuried", metrics.BURIED, "bury", 0), ("AlarmsLag", metrics.OLDEST_OPEN_MINUTE, "tick", 180)],
+)
+def test_our_own_metrics_are_watched_as_they_are_emitted(
+    any_stage: Synthesized, id: str, metric: str, service: str, threshold: int
+) -> None:
+    alarm = any_stage.one("CloudWatch::Alarm", id)
+    assert (alarm["Namespace"], alarm["MetricName"]) == (metrics.NAMESPACE, metric)
+    assert alarm["Dimensions"] == [{"Name": "service", "Value": service}]
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", threshold)
+    emitter = next(item for item in any_stage.functions().values() if item["Handler"] == f"lambdas.{service}.handler")
+    assert emitter["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"] == service
+    assert emitter["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"] == alarm["Namespace"]
+
+
+def test_three_minutes_without_a_tick_are_an_alarm_even_if_there_is_no_data_at_all(any_stage: Synthesized) -> None:
+    alarm = any_stage.one("CloudWatch::Alarm", "AlarmsNoTick")
+    assert (alarm["MetricName"], name_of(alarm["Dimensions"][0]["Value"])) == ("Invocations", "TickFunction")
+    assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 3, "breaching")
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
+
+
+def test_an_answer_with_a_5xx_status_is_an_alarm(any_stage: Synthesized) -> None:
+    alarm = any_stage.one("CloudWatch::Alarm", "AlarmsApiErrors")
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/ApiGateway", "5xx")
+    assert name_of(alarm["Dimensions"][0]["Value"]) == "ApiHttp"
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 0)
+
+
+def test_every_alarm_tells_the_operators_and_says_what_is_wrong(any_stage: Synthesized) -> None:
+    for id, alarm in any_stage.all("CloudWatch::Alarm").items():
+        assert [name_of(action) for action in alarm["AlarmActions"]] == ["OperatorsTopic"], id
+        assert alarm["AlarmDescription"], id
+
+
+def test_alarms_of_this_account_may_publish_to_the_operators(any_stage: Synthesized) -> None:
+    policy = any_stage.one("SNS::TopicPolicy", "OperatorsTopicPolicy")
+    (allows,) = [item for item in policy["PolicyDocument"]["Statement"] if item["Effect"] == "Allow"]
+    assert allows["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert allows["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def test_the_operators_are_mailed_when_the_context_names_an_address(synth: Callable[[str], Synthesized]) -> None:
+    mails = [item for item in synth("dev").all("SNS::Subscription").values() if item["Protocol"] == "email"]
+    assert mails == []
+    app = cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": []})
+    template = Template.from_stack(PunctualStack(app, settings_for("dev", operator_email="ops@example.org")))
+    template.has_resource_properties("AWS::SNS::Subscription", {"Protocol": "email", "Endpoint": "ops@example.org"})

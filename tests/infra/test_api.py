@@ -1,0 +1,57 @@
+from tests.infra.conftest import Synthesized
+
+OPEN = {
+    "GET /api/v1/health",
+    "POST /api/v1/auth/login",
+    "POST /api/v1/auth/refresh",
+    "GET /api/v1/openapi.json",
+    "GET /api/v1/docs",
+}
+
+
+def test_only_health_sign_in_and_docs_are_open(any_stage: Synthesized) -> None:
+    routes = any_stage.all("ApiGatewayV2::Route").values()
+    assert {route["RouteKey"] for route in routes if route.get("AuthorizationType", "NONE") == "NONE"} == OPEN
+
+
+def test_everything_else_needs_a_token_also_what_does_not_exist(any_stage: Synthesized) -> None:
+    routes = any_stage.all("ApiGatewayV2::Route").values()
+    (behind,) = [route for route in routes if route["RouteKey"] not in OPEN]
+    assert behind["RouteKey"] == "ANY /api/v1/{proxy+}"
+    assert behind["AuthorizationType"] == "JWT"
+    assert behind["AuthorizerId"]["Ref"] == any_stage.id("ApiGatewayV2::Authorizer", "ApiHttpSignedIn")
+
+
+def test_a_token_counts_if_our_pool_made_it_for_our_client(any_stage: Synthesized) -> None:
+    (authorizer,) = any_stage.all("ApiGatewayV2::Authorizer").values()
+    assert authorizer["IdentitySource"] == ["$request.header.Authorization"]
+    assert authorizer["JwtConfiguration"]["Audience"] == [{"Ref": any_stage.id("Cognito::UserPoolClient", "AccountsUsersClient")}]
+    assert {"Ref": any_stage.id("Cognito::UserPool", "AccountsUsers")} in authorizer["JwtConfiguration"]["Issuer"]["Fn::Join"][1]
+
+
+def test_all_requests_are_throttled_and_logins_more(any_stage: Synthesized) -> None:
+    (stage,) = any_stage.all("ApiGatewayV2::Stage").values()
+    settings = any_stage.settings
+    assert stage["StageName"] == "$default"
+    assert stage["AutoDeploy"] is True
+    assert stage["DefaultRouteSettings"]["ThrottlingRateLimit"] == settings.api_rate
+    assert stage["DefaultRouteSettings"]["ThrottlingBurstLimit"] == settings.api_burst
+    limits = {"ThrottlingRateLimit": settings.login_rate, "ThrottlingBurstLimit": settings.login_burst}
+    assert stage["RouteSettings"] == {"POST /api/v1/auth/login": limits, "POST /api/v1/auth/refresh": limits}
+    assert settings.login_rate < settings.api_rate
+
+
+def test_the_stage_comes_after_the_routes_that_it_throttles(any_stage: Synthesized) -> None:
+    (stage,) = [resource for resource in any_stage.template["Resources"].values() if resource["Type"] == "AWS::ApiGatewayV2::Stage"]
+    throttled = {id for id, route in any_stage.all("ApiGatewayV2::Route").items() if "/auth/" in route["RouteKey"]}
+    assert len(throttled) == 2
+    assert throttled <= set(stage["DependsOn"])
+
+
+def test_access_is_logged_without_tokens_queries_or_bodies(on_aws: Synthesized) -> None:
+    (stage,) = on_aws.all("ApiGatewayV2::Stage").values()
+    format = stage["AccessLogSettings"]["Format"]
+    assert "$context.status" in format
+    assert "$context.requestId" in format
+    assert not [word for word in ("authorization", "querystring", "body", "$request") if word in format.lower()]
+    assert on_aws.one("Logs::LogGroup", "ApiAccessLogs")["RetentionInDays"] == {"dev": 7, "prod": 90}[on_aws.settings.stage]

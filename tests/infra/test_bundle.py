@@ -1,0 +1,78 @@
+"""The code asset. The first of the real bundlings fetches wheels, if the machine has none yet; later ones take half a second."""
+
+import re
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+
+from infra import bundle
+from infra.settings import settings_for
+from infra.stack import PunctualStack
+from tests.infra.conftest import FLAGS, ROOT
+
+
+def test_the_asset_s_hash_covers_the_sources_and_the_lock_and_nothing_else(tmp_path: Path) -> None:
+    stack = cdk.Stack(cdk.App(outdir=str(tmp_path)), "only-an-asset")
+    # Staged without bundling, a copy of just those files that the hash is made of.
+    cdk.AssetStaging(stack, "Code", source_path=str(ROOT), exclude=bundle.ALL_BUT_SOURCES, ignore_mode=cdk.IgnoreMode.GIT)
+    (folder,) = tmp_path.glob("asset.*")
+    assert {path.name for path in folder.iterdir()} == {"lambdas", "scheduler"}
+    assert (folder / "lambdas" / "requirements.txt").read_bytes() == bundle.LOCK.read_bytes()
+    for source in bundle.SOURCES:
+        expected = {path.relative_to(ROOT) for path in (ROOT / source).rglob("*.py")}
+        assert {path.relative_to(folder) for path in (folder / source).rglob("*.py")} == expected
+    assert not list(folder.rglob("__pycache__"))
+
+
+def test_the_bundle_for_aws_holds_sources_and_locked_wheels_of_lambda(tmp_path: Path) -> None:
+    bundle.bundle_into(tmp_path, host_wheels=False)
+    assert (tmp_path / "lambdas" / "_settings.py").exists()
+    assert (tmp_path / "scheduler" / "model.py").exists()
+    locked = re.findall(r"^([a-z0-9-]+)==(\S+)", bundle.LOCK.read_text(), re.M)
+    installed = {path.name for path in tmp_path.glob("*.dist-info")}
+    assert installed == {f"{name.replace('-', '_')}-{version}.dist-info" for name, version in locked}
+    assert list(tmp_path.glob("pydantic_core/*cpython-313-aarch64-linux-gnu.so"))
+    assert not list(tmp_path.rglob("*.pyc"))
+
+
+def test_the_bundle_for_the_local_aws_leaves_out_what_its_interpreter_has(tmp_path: Path) -> None:
+    bundle.bundle_into(tmp_path, host_wheels=True)
+    names = {path.name.split("-")[0] for path in tmp_path.iterdir()}
+    assert {"lambdas", "scheduler", "pydantic", "pydantic_core", "aws_lambda_powertools"} <= names
+    assert not names & {"boto3", "botocore", "s3transfer", "bin", ".lock"}
+
+
+def test_a_lock_that_cannot_be_installed_fails_with_the_installer_s_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "requirements.txt"
+    broken.write_text("six==1.17.0\n")  # without its hash
+    monkeypatch.setattr(bundle, "LOCK", broken)
+    with pytest.raises(bundle.BundleError, match="six"):
+        bundle.bundle_into(tmp_path / "out", host_wheels=True)
+
+
+def test_synth_bundles_once_for_all_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Path] = []
+
+    def record(folder: Path, *, host_wheels: bool) -> None:
+        calls.append(folder)
+        (folder / "marker").touch()
+
+    monkeypatch.setattr(bundle, "bundle_into", record)
+    app = cdk.App(context=FLAGS, outdir=str(tmp_path))
+    PunctualStack(app, settings_for("prod"))
+    app.synth()
+    assert len(calls) == 1
+    (asset,) = tmp_path.glob("asset.*")
+    assert (asset / "marker").exists()
+
+
+def test_the_wheels_of_another_machine_are_another_asset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle, "bundle_into", lambda folder, *, host_wheels: (folder / "marker").touch())
+    for stage in ("dev", "prod", "local"):
+        app = cdk.App(context=FLAGS, outdir=str(tmp_path / stage))
+        PunctualStack(app, settings_for(stage))
+        app.synth()
+    dev, prod, local = ([path.name for path in (tmp_path / stage).glob("asset.*")] for stage in ("dev", "prod", "local"))
+    assert dev == prod
+    assert dev != local

@@ -1,0 +1,131 @@
+import json
+from typing import Any
+
+import pytest
+
+from lambdas import _settings
+from scheduler.model import Lane
+from tests.infra.conftest import ROOT, Synthesized
+
+NAMES = ["Api", "Tick", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury"]
+ENVIRONMENTS: dict[str, type[_settings.Settings]] = {
+    "api": _settings.ApiSettings,
+    "tick": _settings.TickSettings,
+    "dispatch": _settings.DispatchSettings,
+    "execute": _settings.ExecuteSettings,
+    "bury": _settings.BurySettings,
+}
+
+
+def verb(function: dict[str, Any]) -> str:
+    return str(function["Handler"]).split(".")[1]
+
+
+def environ(function: dict[str, Any]) -> dict[str, str]:
+    """A function's variables; what CloudFormation fills in stands as its expression."""
+    variables = function["Environment"]["Variables"]
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in variables.items()}
+
+
+def test_there_is_one_function_per_verb_and_for_execute_one_per_lane(any_stage: Synthesized) -> None:
+    assert sorted(any_stage.functions()) == sorted(NAMES)
+
+
+def test_every_handler_is_a_function_of_a_file_under_lambdas(any_stage: Synthesized) -> None:
+    for function in any_stage.functions().values():
+        assert function["Handler"] == f"lambdas.{verb(function)}.handler"
+        source = ROOT / "lambdas" / f"{verb(function)}.py"
+        assert "def handler(" in source.read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_s_environment_is_what_its_handler_parses(any_stage: Synthesized, name: str) -> None:
+    function = any_stage.functions()[name]
+    parsed = ENVIRONMENTS[verb(function)].parse(environ(function))
+    settings = any_stage.settings
+    assert parsed.stage == settings.stage
+    ours = {name for name in environ(function) if name.startswith(_settings.PREFIX)}
+    assert ours == set(parsed.render()), "a variable that no handler reads, or one left to its default"
+    for shared in ("shards", "hold_ms", "lead_ms", "units", "retention_days", "failure_retention_days", "allow_private_http"):
+        if hasattr(parsed, shared):
+            assert getattr(parsed, shared) == getattr(settings, shared)
+
+
+def test_each_executor_knows_its_lane(any_stage: Synthesized) -> None:
+    lanes = [environ(any_stage.functions()[name])["PUNCTUAL_LANE"] for name in NAMES if name.startswith("Execute")]
+    assert lanes == [Lane.ONE_TIME, Lane.RECURRING, Lane.RETRY]
+
+
+def test_logs_and_metrics_carry_the_verb_as_service(any_stage: Synthesized) -> None:
+    for function in any_stage.functions().values():
+        assert environ(function)["POWERTOOLS_SERVICE_NAME"] == verb(function)
+        assert environ(function)["POWERTOOLS_METRICS_NAMESPACE"] == "Punctual"
+
+
+def test_every_function_has_a_role_of_its_own(any_stage: Synthesized) -> None:
+    roles = [function["Role"]["Fn::GetAtt"][0] for function in any_stage.functions().values()]
+    assert len(set(roles)) == len(NAMES)
+
+
+def test_every_function_writes_to_a_log_group_of_its_own_that_forgets(any_stage: Synthesized) -> None:
+    groups = [function["LoggingConfig"]["LogGroup"]["Ref"] for function in any_stage.functions().values()]
+    assert len(set(groups)) == len(NAMES)
+    kept = {any_stage.all("Logs::LogGroup")[group]["RetentionInDays"] for group in groups}
+    assert kept == {{"local": 1, "dev": 7, "prod": 90}[any_stage.settings.stage]}
+
+
+def test_every_function_wakes_an_operator_when_it_fails(any_stage: Synthesized) -> None:
+    watched = {
+        alarm["Dimensions"][0]["Value"]["Ref"]
+        for alarm in any_stage.all("CloudWatch::Alarm").values()
+        if alarm.get("MetricName") == "Errors" and alarm["Namespace"] == "AWS/Lambda"
+    }
+    assert watched == set(any_stage.all("Lambda::Function"))
+
+
+def test_functions_run_on_arm_and_are_traced(on_aws: Synthesized) -> None:
+    for function in on_aws.functions().values():
+        assert function["Runtime"] == "python3.13"
+        assert function["Architectures"] == ["arm64"]
+        assert function["TracingConfig"] == {"Mode": "Active"}
+
+
+def test_no_asynchronous_call_is_repeated_by_lambda(any_stage: Synthesized) -> None:
+    configured = {
+        config["FunctionName"]["Ref"]: config["MaximumRetryAttempts"] for config in any_stage.all("Lambda::EventInvokeConfig").values()
+    }
+    assert configured == dict.fromkeys(any_stage.all("Lambda::Function"), 0)
+
+
+def test_all_functions_share_one_code_asset(any_stage: Synthesized) -> None:
+    assert len({json.dumps(function["Code"], sort_keys=True) for function in any_stage.functions().values()}) == 1
+
+
+def test_tick_comes_every_minute_and_is_not_insisted_on(any_stage: Synthesized) -> None:
+    (schedule,) = any_stage.all("Scheduler::Schedule").values()
+    assert schedule["ScheduleExpression"] == "rate(1 minute)"
+    assert schedule["State"] == "ENABLED"
+    assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
+    assert schedule["Target"]["Arn"]["Fn::GetAtt"][0] == any_stage.id("Lambda::Function", "TickFunction")
+    assert schedule["Target"]["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 1}
+
+
+@pytest.mark.parametrize(("name", "batch"), [("OneTime", 10), ("Recurring", 10), ("Retry", 1)])
+def test_a_lane_feeds_its_executor_in_batches_that_fail_in_part(any_stage: Synthesized, name: str, batch: int) -> None:
+    mapping = any_stage.one("Lambda::EventSourceMapping", f"Execute{name}Lane")
+    lane = {"OneTime": Lane.ONE_TIME, "Recurring": Lane.RECURRING, "Retry": Lane.RETRY}[name]
+    assert mapping["EventSourceArn"]["Fn::GetAtt"][0] == any_stage.id("SQS::Queue", f"Lanes{name}")
+    assert mapping["FunctionName"]["Ref"] == any_stage.id("Lambda::Function", f"Execute{name}Function")
+    assert mapping["BatchSize"] == batch
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": any_stage.settings.concurrency[lane]}
+
+
+def test_bury_takes_from_all_dead_letter_queues(any_stage: Synthesized) -> None:
+    bury = any_stage.id("Lambda::Function", "BuryFunction")
+    taken = {
+        mapping["EventSourceArn"]["Fn::GetAtt"][0][:-8]
+        for mapping in any_stage.all("Lambda::EventSourceMapping").values()
+        if mapping["FunctionName"]["Ref"] == bury and mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    }
+    assert taken == {"LanesOneTimeDead", "LanesRecurringDead", "LanesRetryDead"}

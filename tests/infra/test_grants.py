@@ -1,0 +1,80 @@
+from tests.infra.conftest import Synthesized, allowed
+
+# Actions that may be granted on every resource, and why there is no other way.
+ANYWHERE = {
+    "xray:PutTraceSegments": "X-Ray actions know no resource",
+    "xray:PutTelemetryRecords": "X-Ray actions know no resource",
+}
+ANYWHERE_LOCALLY = {"dynamodb:BatchExecuteStatement": "an action of the local AWS alone, which sees no table in a statement"}
+
+
+def who_may(stack: Synthesized, action: str, resource: str) -> set[str]:
+    return {name for name in stack.functions() if (action, resource) in stack.grants(name)}
+
+
+EXECUTORS = {"ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry"}
+
+
+def test_no_role_allows_a_wildcard_but_for_the_explained_ones(any_stage: Synthesized) -> None:
+    explained = ANYWHERE | (ANYWHERE_LOCALLY if any_stage.settings.stage == "local" else {})
+    for id, role in any_stage.all("IAM::Role").items():
+        assert "ManagedPolicyArns" not in role, id
+        for policy in role["Policies"]:
+            for action, resource in allowed(policy["PolicyDocument"]):
+                assert "*" not in action, (id, action)
+                assert "*" not in resource or action in explained, (id, action, resource)
+
+
+def test_no_policy_is_added_to_a_role_behind_its_grants(any_stage: Synthesized) -> None:
+    assert not any_stage.all("IAM::Policy")
+    assert not any_stage.all("IAM::ManagedPolicy")
+
+
+def test_a_role_can_be_assumed_by_its_service_alone(any_stage: Synthesized) -> None:
+    for id, role in any_stage.all("IAM::Role").items():
+        (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+        service = "scheduler" if id.startswith("TickScheduleRole") else "lambda"
+        assert statement["Principal"] == {"Service": f"{service}.amazonaws.com"}
+
+
+def test_a_job_is_written_by_the_verbs_that_change_jobs_and_inserted_by_api_alone(prod: Synthesized) -> None:
+    changers = {"Api", "Tick", "Bury"} | EXECUTORS
+    assert who_may(prod, "dynamodb:UpdateItem", "StorageJobs") == changers
+    assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageJobs") == changers
+    assert who_may(prod, "dynamodb:PutItem", "StorageJobs") == {"Api", "Tick"}  # tick: canaries
+    assert who_may(prod, "dynamodb:DeleteItem", "StorageJobs") == {"Tick"}  # canaries as well
+
+
+def test_dispatch_sees_of_the_jobs_no_more_than_the_due_index(prod: Synthesized) -> None:
+    assert {grant for grant in prod.grants("Dispatch") if grant[1].startswith("StorageJobs")} == {
+        ("dynamodb:Query", "StorageJobs/index/due")
+    }
+
+
+def test_only_tick_scans_and_only_the_sparse_index(prod: Synthesized) -> None:
+    scans = [(name, resource) for name in prod.functions() for action, resource in prod.grants(name) if action == "dynamodb:Scan"]
+    assert scans == [("Tick", "StorageJobs/index/due")]
+
+
+def test_an_executor_takes_messages_from_its_own_lane_alone(prod: Synthesized) -> None:
+    for name in EXECUTORS:
+        lane = name.replace("Execute", "Lanes")
+        for action in ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"):
+            assert [resource for granted, resource in prod.grants(name) if granted == action] == [lane]
+
+
+def test_only_dispatch_publishes_and_only_tick_starts_it(prod: Synthesized) -> None:
+    assert who_may(prod, "sns:Publish", "LanesTopic") == {"Dispatch"}
+    assert who_may(prod, "lambda:InvokeFunction", "DispatchFunction") == {"Tick"}
+
+
+def test_the_schedule_may_start_tick_and_nothing_else(prod: Synthesized) -> None:
+    (policy,) = prod.one("IAM::Role", "TickScheduleRole")["Policies"]
+    assert list(allowed(policy["PolicyDocument"])) == [("lambda:InvokeFunction", "TickFunction")]
+
+
+def test_the_local_stage_grants_the_same_but_for_tracing_and_the_names_of_batches(local: Synthesized, prod: Synthesized) -> None:
+    renamed = {item.action for item in local.settings.renamed_actions.values()}
+    for name in prod.functions():
+        on_aws = {grant for grant in prod.grants(name) if not grant[0].startswith("xray:")}
+        assert {grant for grant in local.grants(name) if grant[0] not in renamed} == on_aws

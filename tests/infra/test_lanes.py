@@ -1,0 +1,65 @@
+import pytest
+
+from scheduler.model import Lane
+from tests.infra.conftest import Synthesized, name_of
+
+LANES = {"OneTime": "one-time", "Recurring": "recurring", "Retry": "retry"}
+
+
+def test_every_lane_of_the_model_has_a_queue(any_stage: Synthesized) -> None:
+    assert set(LANES.values()) == set(Lane)
+    queues = {id[:-8] for id in any_stage.all("SQS::Queue")}
+    assert queues == {f"Lanes{name}" for name in LANES} | {f"Lanes{name}Dead" for name in LANES}
+
+
+@pytest.mark.parametrize("name", LANES)
+def test_the_topic_puts_into_a_lane_exactly_its_messages_unwrapped(any_stage: Synthesized, name: str) -> None:
+    subscriptions = any_stage.all("SNS::Subscription").values()
+    (mine,) = [item for item in subscriptions if name_of(item["Endpoint"]) == f"Lanes{name}"]
+    assert mine["FilterPolicy"] == {"lane": [LANES[name]]}
+    assert mine.get("FilterPolicyScope", "MessageAttributes") == "MessageAttributes"
+    assert mine["RawMessageDelivery"] is True
+    assert mine["Protocol"] == "sqs"
+    assert name_of(mine["TopicArn"]) == "LanesTopic"
+
+
+@pytest.mark.parametrize("name", LANES)
+def test_a_message_received_too_often_goes_to_the_lane_s_dead_letter_queue(any_stage: Synthesized, name: str) -> None:
+    queue = any_stage.one("SQS::Queue", f"Lanes{name}")
+    assert name_of(queue["RedrivePolicy"]["deadLetterTargetArn"]) == f"Lanes{name}Dead"
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == 10
+    dead = any_stage.one("SQS::Queue", f"Lanes{name}Dead")
+    assert dead["MessageRetentionPeriod"] == 14 * 24 * 3600
+    assert dead["MessageRetentionPeriod"] > queue.get("MessageRetentionPeriod", 4 * 24 * 3600)
+
+
+def test_no_queue_shows_a_message_again_while_the_function_may_still_work_on_it(any_stage: Synthesized) -> None:
+    functions = any_stage.all("Lambda::Function")
+    for mapping in any_stage.all("Lambda::EventSourceMapping").values():
+        queue = any_stage.all("SQS::Queue")[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
+        assert queue["VisibilityTimeout"] >= functions[mapping["FunctionName"]["Ref"]]["Timeout"]
+
+
+def test_queues_are_encrypted(any_stage: Synthesized) -> None:
+    assert all(queue["SqsManagedSseEnabled"] for queue in any_stage.all("SQS::Queue").values())
+
+
+def test_only_our_topic_may_send_into_a_lane(any_stage: Synthesized) -> None:
+    lets_in = [
+        (name_of(statement["Resource"]), statement["Principal"], name_of(statement["Condition"]["ArnEquals"]["aws:SourceArn"]))
+        for policy in any_stage.all("SQS::QueuePolicy").values()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow"
+    ]
+    assert sorted(lets_in) == [(f"Lanes{name}", {"Service": "sns.amazonaws.com"}, "LanesTopic") for name in LANES]
+
+
+def test_every_queue_and_topic_refuses_plain_http(on_aws: Synthesized) -> None:
+    policies = [*on_aws.all("SQS::QueuePolicy").values(), *on_aws.all("SNS::TopicPolicy").values()]
+    refused = {
+        name_of(statement["Resource"])
+        for policy in policies
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Deny" and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    }
+    assert refused == {id[:-8] for kind in ("SQS::Queue", "SNS::Topic") for id in on_aws.all(kind)}

@@ -1,0 +1,80 @@
+import aws_cdk as cdk
+from aws_cdk import aws_sqs as sqs
+from cdk_nag import AwsSolutionsChecks
+
+from infra.settings import settings_for
+from infra.stack import PunctualStack
+from tests.infra.conftest import FLAGS, Synthesized
+
+# What fails the whole deploy on the local AWS (MiniStack 1.5.33), of the services this project may come to use.
+REFUSED_LOCALLY = (
+    "AWS::ApplicationAutoScaling::",
+    "AWS::Athena::NamedQuery",
+    "AWS::Backup::BackupSelection",
+    "AWS::Budgets::Budget",
+    "AWS::CloudFront::MonitoringSubscription",
+    "AWS::CloudTrail::Trail",
+    "AWS::CloudWatch::AnomalyDetector",
+    "AWS::CloudWatch::CompositeAlarm",
+    "AWS::CloudWatch::MetricStream",
+    "AWS::Cognito::LogDeliveryConfiguration",
+    "AWS::Cognito::ManagedLoginBranding",
+    "AWS::Cognito::UserPoolUser",
+    "AWS::Events::Archive",
+    "AWS::IAM::ServiceLinkedRole",
+    "AWS::Lambda::CodeSigningConfig",
+    "AWS::Logs::Delivery",
+    "AWS::Logs::LogAnomalyDetector",
+    "AWS::Logs::QueryDefinition",
+    "AWS::ResourceGroups::Group",
+    "AWS::SES::Template",
+    "AWS::SNS::TopicInlinePolicy",
+    "AWS::SQS::QueueInlinePolicy",
+    "AWS::Synthetics::Canary",
+    "AWS::WAFv2::LoggingConfiguration",
+    "AWS::WAFv2::WebACLAssociation",
+    "AWS::XRay::Group",
+    "Custom::",
+)
+
+OUTPUTS = {
+    "ApiUrl",
+    "UserPoolId",
+    "UserPoolClientId",
+    "JobsTable",
+    "LedgerTable",
+    "TopicArn",
+    "TickScheduleName",
+    *(f"{lane}{kind}" for lane in ("OneTime", "Recurring", "Retry") for kind in ("QueueUrl", "DlqUrl")),
+    *(f"{name}Function" for name in ("Api", "Tick", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury")),
+}
+
+
+def test_a_stage_is_one_stack_named_after_it(any_stage: Synthesized) -> None:
+    assert any_stage.stack.stack_name == f"punctual-{any_stage.settings.stage}"
+
+
+def test_the_stack_tells_where_everything_is(any_stage: Synthesized) -> None:
+    assert set(any_stage.template["Outputs"]) == OUTPUTS
+
+
+def test_the_template_belongs_to_no_account_and_no_region(any_stage: Synthesized) -> None:
+    assert any_stage.stack.environment == "aws://unknown-account/unknown-region"
+
+
+def test_the_local_stage_has_no_resource_that_the_local_aws_refuses(local: Synthesized) -> None:
+    kinds = {resource["Type"] for resource in local.template["Resources"].values()}
+    assert not [kind for kind in kinds if kind.startswith(REFUSED_LOCALLY)]
+
+
+def test_cdk_nag_finds_nothing_that_is_not_acknowledged(on_aws: Synthesized) -> None:
+    report = AwsSolutionsChecks(on_aws.stack).validate_scope(on_aws.stack)
+    assert [(finding.rule_name, finding.violating_resources) for finding in report.violations] == []
+    assert on_aws.settings.nag
+
+
+def test_cdk_nag_would_find_a_queue_without_tls_and_dead_letters() -> None:
+    stack = PunctualStack(cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": []}), settings_for("dev"))
+    sqs.Queue(stack, "Careless")
+    report = AwsSolutionsChecks(stack).validate_scope(stack)
+    assert {finding.rule_name for finding in report.violations} == {"AwsSolutions-SQS3", "AwsSolutions-SQS4"}
