@@ -53,6 +53,8 @@ def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Ite
     for found in previous.clear(home):
         console.print(f"  [yellow]![/] {found}")
     chosen = server.choose_port(home, port)
+    if not port and chosen != (usual := home.settled.read().get("port", server.FIRST_PORT)):
+        console.print(f"  [yellow]![/] Port {usual} is taken by another program; using {chosen}.")
     with _interruptible():
         with step(f"Starting the local AWS on port {chosen}"):
             stack = Stack(home, server.start(home, chosen), {})

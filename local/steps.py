@@ -9,6 +9,8 @@ from rich.console import Console
 Say = Callable[[str], None]
 
 console = Console(highlight=False, soft_wrap=True)
+if not console.is_terminal:
+    console.width = 120  # a log file has no width; 80 columns would cut the table
 
 
 @contextmanager

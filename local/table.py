@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +21,7 @@ COLOURS = {
     "cancelled": "dim",
     "skipped": "dim",
 }
+MARKS = {"succeeded": "✓", "failed": "✗", "killed": "†", "crashed": "!"}  # one an attempt
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,14 @@ class Row:
 
 def row(job: Mapping[str, Any], zone: tzinfo | None = None) -> Row:
     delay = job.get("start_delay_ms")
-    attempts = job.get("attempts") or []
-    outcomes = ", ".join(str(attempt["outcome"]) for attempt in attempts) if len(attempts) > 1 else str(len(attempts) or "")
-    return Row(job["id"], job["type"], clock(job["scheduled_at"], zone), job["status"], "" if delay is None else f"{delay:,} ms", outcomes)
+    return Row(
+        id=job["id"],
+        type=job["type"],
+        due=clock(job["scheduled_at"], zone),
+        status=job["status"],
+        delay="" if delay is None else f"{delay:,} ms",
+        attempts="".join(MARKS.get(attempt["outcome"], "?") for attempt in job.get("attempts") or ()),
+    )
 
 
 def clock(instant: str, zone: tzinfo | None = None) -> str:
@@ -74,7 +81,14 @@ def changed(before: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> lis
 def picture(jobs: Sequence[Mapping[str, Any]], caption: str, zone: tzinfo | None = None) -> Table:
     counts = Counter(str(job["status"]) for job in jobs)
     summary = "  ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    table = Table(title=f"Jobs: {summary or 'none yet'}", caption=caption, title_justify="left", caption_justify="left")
+    table = Table(
+        title=f"Jobs: {summary or 'none yet'}",
+        caption=caption,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),  # 80 columns are enough
+    )
     for name in ("due", "id", "type", "status"):
         table.add_column(name, no_wrap=True)
     table.add_column("start delay", justify="right", no_wrap=True)

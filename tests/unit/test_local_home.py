@@ -25,11 +25,12 @@ def sleeper(home: Home) -> Iterator[subprocess.Popen[bytes]]:
     """A process that looks like a function's worker of this home."""
     script = home.scratch / "ministack-lambda-api-x" / "_worker.py"
     script.parent.mkdir()
-    script.write_text("import time\ntime.sleep(60)")
-    child = subprocess.Popen([sys.executable, str(script)])
-    yield child
-    child.kill()
-    child.wait()
+    script.write_text("import time\nprint('up', flush=True)\ntime.sleep(60)")
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield child
+        child.kill()
 
 
 def taken_port() -> Iterator[int]:

@@ -39,7 +39,7 @@ def test_a_job_that_came_due_between_two_looks_is_shown_once() -> None:
 def test_a_row_says_how_late_the_job_started_and_how_its_attempts_ended() -> None:
     attempts = [{"number": 1, "outcome": "failed"}, {"number": 2, "outcome": "succeeded"}]
     row = table.row(job(1, "succeeded", start_delay_ms=1_234, attempts=attempts), UTC)
-    assert (row.due, row.delay, row.attempts) == ("10:00:01.000", "1,234 ms", "failed, succeeded")
+    assert (row.due, row.delay, row.attempts) == ("10:00:01.000", "1,234 ms", "✗✓")
 
 
 def test_a_job_that_has_not_started_has_no_delay() -> None:
@@ -56,9 +56,21 @@ def test_without_a_terminal_only_changes_are_told() -> None:
     assert ids(table.changed({"job-01": "scheduled", "job-02": "scheduled"}, jobs)) == ["job-01"]
 
 
-def test_the_picture_counts_the_states_and_holds_every_job() -> None:
-    console = Console(width=120, record=True, file=None, force_terminal=False, quiet=False)
+def drawn(jobs: list[Any], width: int) -> str:
+    console = Console(width=width, force_terminal=False)
     with console.capture() as capture:
-        console.print(table.picture([job(1, "succeeded"), job(2, "succeeded"), job(3, "brand-new")], "caption", UTC))
-    assert "2 succeeded" in capture.get()
-    assert "job-03" in capture.get()
+        console.print(table.picture(jobs, "caption", UTC))
+    return capture.get()
+
+
+def test_the_picture_counts_the_states_and_holds_every_job_of_whatever_state() -> None:
+    shown = drawn([job(1, "succeeded"), job(2, "succeeded"), job(3, "brand-new")], 80)
+    assert "2 succeeded" in shown
+    assert "job-03" in shown
+
+
+def test_eighty_columns_show_everything() -> None:
+    attempts = [{"outcome": "failed"}, {"outcome": "failed"}, {"outcome": "succeeded"}]
+    values = {"id": "01M7X79EKJ3YQJCWKXJ3JTA5BP", "start_delay_ms": 123_456, "attempts": attempts}
+    [line] = [line for line in drawn([{**job(1, "succeeded"), **values}], 80).splitlines() if "01M7" in line]
+    assert line.split() == ["10:00:01.000", "01M7X79EKJ3YQJCWKXJ3JTA5BP", "log", "succeeded", "123,456", "ms", "✗✗✓"]
