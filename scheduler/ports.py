@@ -90,10 +90,13 @@ class Jobs(Protocol):
         """The earliest slot that the due index holds. Reads the whole (sparse) index: for an empty ledger only."""
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
-        """Jobs of one owner with `since <= scheduled_at < until`, by scheduled time, from the cursor `after` on."""
+        """Jobs of one owner with `since <= scheduled_at < until`, by scheduled time, beyond the job whose id is `after`.
+
+        The page's cursor is the id of its last job, so that a reader who stops inside a page can make one.
+        """
 
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
-        """Failed and killed jobs of one owner, newest first, at a cost that does not depend on the successes."""
+        """Failed and killed jobs of one owner, newest first, at a cost that does not depend on the successes. Cursors as in `history`."""
 
 
 class Ledger(Protocol):
