@@ -23,7 +23,7 @@ class Execute(Construct):
             self,
             "execute",
             foundation,
-            ExecuteSettings(**foundation.hand_over, **foundation.retention, lane=str(lane), allow_private_http=settings.allow_private_http),
+            ExecuteSettings(**foundation.hand_over, lane=str(lane), allow_private_http=settings.allow_private_http),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last look before the instant
                 change_jobs(foundation),

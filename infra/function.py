@@ -42,7 +42,9 @@ class Foundation:
     @property
     def hand_over(self) -> dict[str, Any]:
         """The fields of every environment that places jobs in slots and lanes."""
-        return self.tables | {
+        return {
+            **self.tables,
+            **self.retention,
             "one_time_queue_url": self.lanes.queues[Lane.ONE_TIME].main.queue_url,
             "recurring_queue_url": self.lanes.queues[Lane.RECURRING].main.queue_url,
             "retry_queue_url": self.lanes.queues[Lane.RETRY].main.queue_url,

@@ -21,7 +21,7 @@ class Tick(Construct):
             self,
             "tick",
             foundation,
-            TickSettings(**foundation.hand_over, **foundation.retention, dispatch_function=dispatch.function_name, units=settings.units),
+            TickSettings(**foundation.hand_over, dispatch_function=dispatch.function_name, units=settings.units),
             grants=[
                 allow(  # cursor, units, looks; a minute closes in a transaction, which needs the grants of its parts
                     storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"

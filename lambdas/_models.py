@@ -45,7 +45,7 @@ class JobRequest(Request):
     """A one-time job: `message` alone, short for a job of type log, or `type` with its `payload`."""
 
     execute_at: Instant | None = None
-    """When to start: RFC 3339 with an offset; fractions of a second count. Absent: now. A past instant (at most a day) is due now, and late."""
+    """When to start: RFC 3339 with an offset, to the millisecond. Absent: now. Up to a day past: due now, and late."""
     message: Annotated[str, Field(min_length=1)] | None = None
     """What to write to the log."""
     type: str | None = Field(None, validate_default=True)

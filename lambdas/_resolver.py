@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
-from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.event_handler.middlewares.openapi_validation import OpenAPIRequestValidationMiddleware
@@ -13,13 +12,12 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, OpenA
 from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
 
 from lambdas import _body, _envelope, _models
+from lambdas._runtime import logger
 from scheduler import targets
 from scheduler.errors import NotFound, SchedulerError, Unauthorized
 
 OPEN: dict[str, Any] = {"security": []}  # the OpenAPI mark of a route that needs no token
 NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")  # shapes of Powertools' own answers
-
-logger = Logger(service="api")
 
 
 class _Reading(OpenAPIRequestValidationMiddleware):
@@ -34,7 +32,7 @@ class Resolver(APIGatewayHttpResolver):
 
     def __init__(self, title: str, description: str) -> None:
         super().__init__(enable_validation=True)
-        self._request_validation_middleware = _Reading()
+        self._request_validation_middleware = _Reading()  # type: ignore[no-untyped-call]
         self.configure_openapi(
             title=title,
             version="1",
@@ -71,10 +69,12 @@ class Resolver(APIGatewayHttpResolver):
         return OpenAPI.model_validate(document)
 
     def _refused(self, error: Exception) -> Response[str]:
-        if not isinstance(error, SchedulerError):
+        refusal = _envelope.refusal(error if isinstance(error, SchedulerError) else SchedulerError(), self.request_id)
+        if refusal.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
             logger.exception("unexpected error")
-            error = SchedulerError()
-        return _envelope.refusal(error, self.request_id)
+        elif refusal.status_code > HTTPStatus.INTERNAL_SERVER_ERROR:
+            logger.warning("refused for now: %s", error)
+        return refusal
 
     def _no_route(self) -> SchedulerError:
         path = self.current_event.path

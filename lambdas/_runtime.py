@@ -96,7 +96,7 @@ def tick() -> Tick:
     from scheduler.aws.dispatchers import LambdaDispatchers
 
     settings = TickSettings.parse(os.environ)
-    rules = _rules(settings, units=settings.units, max_backlog=settings.max_backlog, retention=_retention(settings))
+    rules = _rules(settings, units=settings.units, max_backlog=settings.max_backlog)
     dispatchers = LambdaDispatchers(clients.functions(), settings.dispatch_function)
     return Tick(rules, SystemClock(), *_stores(settings), _ledger(settings), dispatchers)
 
@@ -116,8 +116,9 @@ def execute() -> Execute:
     settings = ExecuteSettings.parse(os.environ)
     lane = Lane(settings.lane)
     meter = LatencyMeter(lane, secrets.token_hex(4))
-    rules = _rules(settings, retention=_retention(settings))
-    return Execute(settings, lane, rules, SystemClock(), *_stores(settings), _ledger(settings), meter, ThreadPoolExecutor(WORKERS, "job"))
+    return Execute(
+        settings, lane, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), meter, ThreadPoolExecutor(WORKERS, "job")
+    )
 
 
 @cache
@@ -127,10 +128,10 @@ def bury() -> Bury:
 
 
 def _rules(settings: HandOver, **more: Any) -> Rules:
-    return Rules(shards=settings.shards, hold_ms=settings.hold_ms, **more)
+    return Rules(shards=settings.shards, hold_ms=settings.hold_ms, retention=_retention(settings), **more)
 
 
-def _retention(settings: TickSettings | ExecuteSettings | BurySettings) -> Retention:
+def _retention(settings: HandOver | BurySettings) -> Retention:
     return Retention(settings.retention_days, settings.failure_retention_days)
 
 

@@ -62,6 +62,8 @@ class HandOver(Settings):
     retry_queue_url: str
     shards: int = 16  # slots per minute; may grow, never shrink (the ledger keeps the largest)
     hold_ms: int = 5_000  # how long before its instant an executor may claim a job and wait with it
+    retention_days: int = 30  # of jobs that ended well
+    failure_retention_days: int = 90  # of failed and killed ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +76,6 @@ class TickSettings(HandOver):
     dispatch_function: str
     units: int = 1  # dispatchers per minute
     max_backlog: int = 1_000  # a lane with more waiting messages is behind: rechecks do not add to it
-    retention_days: int = 30
-    failure_retention_days: int = 90
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +87,6 @@ class DispatchSettings(HandOver):
 @dataclass(frozen=True, kw_only=True)
 class ExecuteSettings(HandOver):
     lane: str
-    retention_days: int = 30
-    failure_retention_days: int = 90
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses (the local stage only)
 
 

@@ -22,9 +22,10 @@ from lambdas._models import (
     RefreshedShape,
     SessionShape,
 )
-from lambdas._resolver import OPEN, Resolver, answers, logger
+from lambdas._resolver import OPEN, Resolver, answers
+from lambdas._runtime import logger
 from scheduler import ids, render
-from scheduler.errors import Invalid, Unauthorized
+from scheduler.errors import Invalid, NotFound, Unauthorized
 from scheduler.model import JobKey, Status
 from scheduler.services.cancel import cancel
 from scheduler.services.history import Query as HistoryQuery
@@ -121,7 +122,7 @@ def list_jobs(
 @app.get("/api/v1/me/jobs/<job_id>", summary="One job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
 def get_job(job_id: str) -> Response[str]:
     world = _runtime.api()
-    return answer(render.job(find(JobKey(app.owner, job_id), jobs=world.jobs), world.clock.now()))
+    return answer(render.job(find(_key(job_id), jobs=world.jobs), world.clock.now()))
 
 
 @app.post(
@@ -133,8 +134,7 @@ def get_job(job_id: str) -> Response[str]:
 )
 def cancel_job(job_id: str) -> Response[str]:
     world = _runtime.api()
-    key = find(JobKey(app.owner, job_id), jobs=world.jobs).key
-    return answer(render.job(cancel(key, jobs=world.jobs, clock=world.clock, rules=world.rules), world.clock.now()))
+    return answer(render.job(cancel(_key(job_id), jobs=world.jobs, clock=world.clock, rules=world.rules), world.clock.now()))
 
 
 @app.get("/api/v1/openapi.json", include_in_schema=False)
@@ -148,6 +148,13 @@ app.enable_swagger(path="/api/v1/docs", compress=True, persist_authorization=Tru
 @cache
 def _document() -> str:
     return app.get_openapi_json_schema()
+
+
+def _key(job_id: str) -> JobKey:
+    """The caller's job of that id: somebody else's is not even looked for. Raises NotFound for what cannot be an id."""
+    if not ids.is_job_id(job_id):
+        raise NotFound("there is no such job")
+    return JobKey(app.owner, job_id)
 
 
 def _bearer() -> str | None:

@@ -76,11 +76,12 @@ def _boot() -> str:
         return "boot"
 
 
-def naming(folder: Path) -> list[Process]:
-    """The Lambda workers that run out of the folder: children of a local AWS, orphans once it is killed."""
+def naming(folder: Path, function: str = "") -> list[Process]:
+    """The Lambda workers (of one function, if named) that run out of the folder: children of a local AWS, orphans once it is killed."""
     found = []
     for pid, command in _commands():
-        start = started(pid) if f"{folder}/" in command and command.endswith("_worker.py") else None
+        ours = f"{folder}/" in command and function in command and command.endswith("_worker.py")
+        start = started(pid) if ours else None
         if start:
             found.append(Process(pid, start))
     return found

@@ -181,8 +181,7 @@ class MemoryLedger:
         return [self._looks[key] for key in sorted(self._looks) if key[0] <= by]
 
     def replace_look(self, look: Look, following: Look | None) -> None:
-        self._looks.pop((look.at, look.unit.key), None)
-        if following is not None:
+        if self._looks.pop((look.at, look.unit.key), None) is not None and following is not None:
             self._looks[(following.at, following.unit.key)] = following
 
     def closed_at(self, key: UnitKey) -> int | None:

@@ -90,10 +90,13 @@ class Jobs(Protocol):
         """The earliest slot that the due index holds. Reads the whole (sparse) index: for an empty ledger only."""
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
-        """Jobs of one owner with `since <= scheduled_at < until`, by scheduled time, from the cursor `after` on."""
+        """Jobs of one owner with `since <= scheduled_at < until`, by scheduled time, beyond the job whose id is `after`.
+
+        The page's cursor is the id of its last job, so that a reader who stops inside a page can make one.
+        """
 
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
-        """Failed and killed jobs of one owner, newest first, at a cost that does not depend on the successes."""
+        """Failed and killed jobs of one owner, newest first, at a cost that does not depend on the successes. Cursors as in `history`."""
 
 
 class Ledger(Protocol):
@@ -122,7 +125,7 @@ class Ledger(Protocol):
         """Later looks planned up to the instant `by`."""
 
     def replace_look(self, look: Look, following: Look | None) -> None:
-        """A look is done: take it away and store the following one, if any. Idempotent."""
+        """A look is done: take it away and store the following one, if any. Does nothing if the look is gone."""
 
     def closed_at(self, key: UnitKey) -> int | None:
         """When a unit closed (kept for a while); None if it is open or unknown."""

@@ -56,7 +56,7 @@ class DynamoLedger:
         return [_read_look(item) for item in self._all(keys.UP_TO, values)]
 
     def replace_look(self, look: Look, following: Look | None) -> None:
-        """A look that is gone was replaced before: nothing is stored then, or a late second call would bring an old look back."""
+        """If the look is gone, nothing is stored: a late second call must not bring an old look back."""
         delete = {"TableName": self._table, "Key": keys.look(look), "ConditionExpression": keys.EXISTS}
         self._transact([{"Delete": delete}] + ([self._putting(_look(following))] if following else []))
 

@@ -31,8 +31,8 @@ class Query:
 
 
 def find(key: JobKey, *, jobs: Jobs) -> Job:
-    """One job. Raises NotFound, also for an id that no job can have."""
-    job = jobs.get(key) if ids.is_job_id(key.id) else None
+    """One job. Raises NotFound."""
+    job = jobs.get(key)
     if job is None:
         raise NotFound("there is no such job")
     return job

@@ -54,6 +54,14 @@ def flagged(job: Job) -> Job:
     return lifecycle.apply(job, Event.FLAG, NOW)
 
 
+def cancelled(job: Job) -> Job:
+    return lifecycle.apply(job, Event.CANCEL, NOW, reason="asked for")
+
+
+def buried(job: Job) -> Job:
+    return lifecycle.apply(job, Event.BURY, NOW)
+
+
 def claimed(job: Job, nonce: str = "m1/r1/1") -> Job:
     return lifecycle.apply(job, Event.CLAIM, NOW, claim=Claim("m1", nonce, NOW, False))
 

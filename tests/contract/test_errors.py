@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
+from botocore.parsers import ResponseParserError
 
 from scheduler.aws import clients, errors
 from scheduler.aws.dispatchers import LambdaDispatchers, unit
@@ -35,6 +36,7 @@ def refusal(code: str, status: int = 400, message: str = "so", **fields: Any) ->
         (refusal("TransactionCanceledException", CancellationReasons=[{"Code": "None"}, {"Code": "TransactionConflict"}]), Unavailable),
         (EndpointConnectionError(endpoint_url="http://nowhere"), Unavailable),
         (ReadTimeoutError(endpoint_url="http://nowhere"), Unavailable),
+        (ResponseParserError("half an answer"), Unavailable),
         (refusal("ValidationException", message="Item size has exceeded the maximum allowed size"), TooLarge),
         (refusal("ValidationException"), SchedulerError),
         (refusal("AccessDeniedException"), SchedulerError),

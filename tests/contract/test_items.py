@@ -129,6 +129,7 @@ def test_only_failed_and_killed_jobs_are_in_the_index_of_failures() -> None:
     assert ["failed_owner" in items.encode(stage) for stage in (job, dead, killed, done)] == [False, True, True, False]
     reopened = replace(dead, slot="2026-11-20T10:01#00", fence=2, failed_at=None)
     assert "failed_owner" in items.differences(dead, reopened)[1]
+    assert "failed_owner" not in items.encode(replace(dead, slot="2026-11-20T10:01#00"))  # open, whatever its times say
 
 
 def test_a_key_leads_back_to_its_owner_and_unit() -> None:

@@ -186,6 +186,14 @@ def test_a_change_of_a_final_job_fails(jobs: Jobs, apply: Apply) -> None:
     assert jobs.get(job.key) == make.succeeded(job)
 
 
+def test_a_job_cancelled_before_it_ran_is_final(jobs: Jobs, apply: Apply) -> None:
+    (job,) = stored(jobs, make.job())
+    cancelled = make.cancelled(job)
+    assert apply(job, cancelled)
+    assert not apply(job, make.buried(job))
+    assert jobs.get(job.key) == cancelled
+
+
 def test_a_change_of_no_job_fails_and_makes_none(jobs: Jobs, apply: Apply) -> None:
     job = make.job()
     assert not apply(job, make.moved(job, "2026-11-20T11:00#01"))

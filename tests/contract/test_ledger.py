@@ -95,6 +95,8 @@ def test_a_look_gives_way_to_the_following_one_and_at_last_to_none(ledger: Ledge
     ledger.replace_look(second, None)
     ledger.replace_look(second, None)
     assert ledger.looks(AT + 900_000) == []
+    ledger.replace_look(first, second)  # late: by one who has not seen the rest
+    assert ledger.looks(AT + 900_000) == []
 
 
 def test_the_latency_of_a_lane_is_the_largest_recent_report(ledger: Ledger) -> None:

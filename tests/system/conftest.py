@@ -2,17 +2,21 @@
 
 import os
 import secrets
-from collections.abc import Iterator
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from local import user
+from local import process, user
 from local.client import Client
 from local.home import Home
 from local.receiver import Receiver
+from local.samples import rfc3339
 from local.stack import Stack, up
 
 
@@ -55,6 +59,17 @@ class System:
         """A boto3 client with the administrator's credentials."""
         return self.stack.aws.client(service)
 
+    def workers(self, output: str) -> list[process.Process]:
+        """The processes that run the function named by a stack output."""
+        return process.naming(self.stack.home.scratch, self.outputs[output])
+
+    def set_tick(self, state: str) -> None:
+        """ENABLED or DISABLED: the schedule that wakes the scheduler every minute."""
+        scheduler = self.aws("scheduler")
+        known = scheduler.get_schedule(Name=self.outputs["TickScheduleName"])
+        wanted = {name: known[name] for name in ("Name", "GroupName", "ScheduleExpression", "FlexibleTimeWindow", "Target")}
+        scheduler.update_schedule(**wanted, State=state)
+
 
 @pytest.fixture(scope="session")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
@@ -68,3 +83,88 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 def client(system: System) -> Client:
     """The first user, signed in."""
     return system.client()
+
+
+T = TypeVar("T")
+FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
+
+
+def soon(seconds: float) -> str:
+    """The instant so many seconds from now, as the API reads it."""
+    return rfc3339(datetime.now(UTC) + timedelta(seconds=seconds))
+
+
+def until(seconds: float, look: Callable[[], T | None]) -> T:
+    """What `look` finds, looked for until it is there; the real stack has no event to wait on. Fails after `seconds`."""
+    end = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.25)
+    return found
+
+
+def ended(client: Client, jobs: Sequence[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
+    """The jobs, once all of them are final."""
+    left, done = {job["id"]: job for job in jobs}, {}
+
+    def look() -> bool:
+        for job_id in list(left):
+            found = client.job(job_id)
+            if found["status"] in FINAL:
+                done[job_id] = found
+                del left[job_id]
+        return not left
+
+    until(seconds, look)
+    return [done[job["id"]] for job in jobs]
+
+
+@dataclass
+class Outage:
+    """Three and a half minutes without a tick, while the other tests run.
+
+    `missed` are due in the middle of it, `after` two minutes after its end; both are far enough ahead, when they are
+    posted, to be left to their minute and its dispatcher.
+    """
+
+    missed: list[dict[str, Any]] = field(default_factory=list)
+    after: list[dict[str, Any]] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+
+OFF_AT, MISSED_AT, ON_AT, AFTER_AT = 90, 270, 300, 420  # seconds after the beginning
+
+
+@pytest.fixture(scope="session", autouse=True)
+def outage(system: System, client: Client) -> Iterator[Outage]:
+    """Begins with the session; `test_outage` waits for its end and looks."""
+    found = Outage()
+    start = datetime.now(UTC)
+
+    def due(seconds: float) -> str:
+        return rfc3339(start + timedelta(seconds=seconds))
+
+    found.missed = [client.post_job("log", {"message": f"missed {n}"}, execute_at=due(MISSED_AT + n)) for n in range(20)]
+    found.after = [client.post_job("log", {"message": f"after {n}"}, execute_at=due(AFTER_AT + n / 10)) for n in range(50)]
+
+    def back() -> None:
+        system.set_tick("ENABLED")
+        found.over.set()
+
+    timers = [threading.Timer(OFF_AT, system.set_tick, ("DISABLED",)), threading.Timer(ON_AT, back)]
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
+    yield found
+    for timer in timers:
+        timer.cancel()
+        timer.join()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs the tick comes after the outage, and the outage's own tests after everything that does not."""
+    last = {"test_outage.py": 1, "test_doubled.py": 2}
+    items.sort(key=lambda item: last.get(item.path.name, 0))
+    for item in items:
+        if item.path.parent.name == "system":
+            item.add_marker(pytest.mark.system)

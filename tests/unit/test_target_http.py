@@ -35,22 +35,15 @@ class Receiver(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.seen.append({"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body})
         route = self.path.partition("?")[0].split("/")
-        answers: dict[str, Callable[[], None]] = {
-            "big": self.big,
-            "drip": self.drip,
-            "hang": self.wait,
-            "reset": self.reset,
-            "text": self.text,
-        }
-        if route[1] in answers:
-            answers[route[1]]()
+        if answer := self.odd().get(route[1]):
+            answer()
         else:
             self.answer(int(route[2]) if route[1] == "status" else 200, b'{"ok": true}')
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = do_any
 
     def odd(self) -> dict[str, Callable[[], None]]:
-        return {"big": self.big, "drip": self.drip, "hang": self.wait, "reset": self.reset, "text": self.text}
+        return {"big": self.big, "endless": self.endless, "drip": self.drip, "hang": self.wait, "reset": self.reset, "text": self.text}
 
     def answer(self, status: int, body: bytes, content_type: str = "application/json", headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -64,6 +57,13 @@ class Receiver(BaseHTTPRequestHandler):
 
     def big(self) -> None:
         self.answer(200, "é".encode() * 3_000_000, "text/plain; charset=utf-8", {f"X-{i}": "v" * 400 for i in range(40)})
+
+    def endless(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(10**12))
+        self.end_headers()
+        while not self.hang.is_set():
+            self.wfile.write(b"." * 65_536)  # until the client hangs up
 
     def text(self) -> None:
         self.answer(200, b"caf\xe9", "text/plain; charset=ISO-8859-1")
@@ -171,6 +171,11 @@ def test_of_a_large_answer_it_keeps_an_excerpt(port: int) -> None:
     assert response is not None
     assert response["body"] == "é" * 2_048
     assert sum(len(name) + len(value) for name, value in response["headers"].items()) <= 4_096
+
+
+def test_an_endless_answer_is_left_after_a_megabyte(port: int) -> None:
+    result = call(f"http://127.0.0.1:{port}/endless", seconds=3)
+    assert result.failure is None and (result.response or {})["body"] == "." * 4_096
 
 
 def test_latin_text_is_read_as_its_charset_says(port: int) -> None:

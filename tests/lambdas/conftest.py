@@ -1,0 +1,14 @@
+from collections.abc import Iterator
+
+import pytest
+
+from lambdas import _runtime
+from tests.lambdas.gateway import World
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """The api's world, in memory."""
+    made = World()
+    monkeypatch.setattr(_runtime, "api", lambda: made)
+    yield made

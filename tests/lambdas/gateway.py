@@ -1,0 +1,154 @@
+"""API Gateway in front of the api handler: events as it sends them (payload format 2.0, JWT authorizer), ports in memory."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from lambdas import api
+from lambdas._settings import ApiSettings
+from scheduler.errors import Unauthorized
+from scheduler.instants import parse
+from scheduler.memory import MemoryJobs, MemoryLanes
+from scheduler.ports import Session, User
+from scheduler.rules import Rules
+
+NOW = parse("2026-11-20T10:00:00.500Z")
+SETTINGS = ApiSettings(
+    stage="test",
+    jobs_table="jobs",
+    ledger_table="ledger",
+    one_time_queue_url="q1",
+    recurring_queue_url="q2",
+    retry_queue_url="q3",
+    user_pool_client_id="client",
+)
+
+
+class SettableClock:
+    """Sleeping sets it."""
+
+    def __init__(self, at: int = NOW) -> None:
+        self.at = at
+
+    def now(self) -> int:
+        return self.at
+
+    def monotonic(self) -> int:
+        return self.at
+
+    def sleep_until(self, at: int) -> None:
+        self.at = max(self.at, at)
+
+
+class OneAccount:
+    """ann, whose password is `right` and whose refresh token is `fresh`."""
+
+    def login(self, username: str, password: str) -> Session:
+        if (username, password) != ("ann", "right"):
+            raise Unauthorized("The user name or the password is wrong.")
+        return Session("token", NOW + 3_600_000, "fresh", User("sub-ann", "ann", 2.0))
+
+    def refresh(self, refresh_token: str) -> Session:
+        if refresh_token != "fresh":
+            raise Unauthorized("The refresh token is not valid any more.")
+        return Session("token2", NOW + 3_600_000)
+
+
+@dataclass
+class World:
+    """What the composition root gives the api, in memory."""
+
+    jobs: Any = field(default_factory=MemoryJobs)
+    lanes: Any = field(default_factory=MemoryLanes)
+    clock: Any = field(default_factory=SettableClock)
+    accounts: Any = field(default_factory=OneAccount)
+    rules: Rules = field(default_factory=Rules)
+    settings: ApiSettings = SETTINGS
+
+
+@dataclass(frozen=True)
+class Answered:
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def body(self) -> Any:
+        return json.loads(self.text)
+
+    @property
+    def data(self) -> Any:
+        assert self.body["success"] is True, self.text
+        return self.body["data"]
+
+    @property
+    def error(self) -> Any:
+        assert self.body["success"] is False, self.text
+        return self.body["error"]
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The broken rules, by field."""
+        return {detail["field"]: detail["rule"] for detail in self.error["details"]}
+
+
+def event(
+    method: str,
+    path: str,
+    *,
+    body: str | None = None,
+    query: Mapping[str, str] | None = None,
+    user: str | None = "sub-ann",
+    headers: Mapping[str, str] | None = None,
+    base64: bool = False,
+) -> dict[str, Any]:
+    """As API Gateway records it; `user` None: the route has no authorizer."""
+    content = {"content-type": "application/json", "content-length": str(len(body))} if body is not None else {}
+    claims = {
+        "client_id": "3h5example",
+        "exp": "1795172400",
+        "iat": "1795168800",
+        "iss": "https://cognito-idp.us-east-1.amazonaws.com/us-east-1_Example",
+        "sub": user,
+        "token_use": "access",
+        "username": "ann",
+    }
+    recorded: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": "ANY /api/v1/{proxy+}",
+        "rawPath": path,
+        "rawQueryString": urlencode(query or {}),
+        "headers": {"accept": "*/*", "host": "abc123.execute-api.us-east-1.amazonaws.com", "user-agent": "curl/8.5.0", **content}
+        | dict(headers or {}),
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "abc123",
+            "domainName": "abc123.execute-api.us-east-1.amazonaws.com",
+            "domainPrefix": "abc123",
+            "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1", "userAgent": "curl/8.5.0"},
+            "requestId": "request-1",
+            "routeKey": "ANY /api/v1/{proxy+}",
+            "stage": "$default",
+            "time": "20/Nov/2026:10:00:00 +0000",
+            "timeEpoch": NOW,
+        },
+        "pathParameters": {"proxy": path.removeprefix("/api/v1/")},
+        "isBase64Encoded": base64,
+    }
+    if query:
+        recorded["queryStringParameters"] = dict(query)
+    if body is not None:
+        recorded["body"] = body
+    if user is not None:
+        recorded["requestContext"]["authorizer"] = {"jwt": {"claims": claims, "scopes": None}}
+    return recorded
+
+
+def send(method: str, path: str, *, json_body: Any = None, **rest: Any) -> Answered:
+    """One request to `/api/v1` + path through the handler."""
+    if json_body is not None:
+        rest["body"] = json.dumps(json_body)
+    answered = api.handler(event(method, f"/api/v1{path}", **rest), None)
+    return Answered(answered["statusCode"], answered["headers"], answered["body"])

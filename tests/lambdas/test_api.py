@@ -1,0 +1,298 @@
+"""What holds for every route: envelope, errors, bodies, who may; and the routes that are not about jobs."""
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lambdas import _models, _runtime, api
+from lambdas._envelope import refusal
+from scheduler import errors, targets
+from tests.lambdas.gateway import Answered, World, event, send
+
+pytestmark = pytest.mark.usefixtures("world")
+
+
+def test_health_is_open_and_touches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_runtime, "api", lambda: pytest.fail("built the world"))
+    answered = send("GET", "/health", user=None)
+    assert (answered.status, answered.body) == (200, {"success": True, "data": {"status": "ok"}})
+
+
+# Sign in
+
+
+def test_login_answers_tokens_and_user() -> None:
+    answered = send("POST", "/auth/login", json_body={"username": "ann", "password": "right"}, user=None)
+    assert answered.data == {
+        "token": "token",
+        "expire": "2026-11-20T11:00:00.500Z",
+        "refresh_token": "fresh",
+        "user": {"id": "sub-ann", "username": "ann", "job_weight": 2.0},
+    }
+    _models.Answer[_models.SessionShape].model_validate(answered.body)
+
+
+def test_a_wrong_password_and_an_unknown_user_are_refused_alike() -> None:
+    texts = {send("POST", "/auth/login", json_body={"username": name, "password": "wrong"}, user=None).text for name in ("ann", "eve")}
+    assert len(texts) == 1 and json.loads(texts.pop())["error"]["code"] == "unauthorized"
+
+
+def test_login_names_what_is_missing() -> None:
+    assert send("POST", "/auth/login", json_body={"username": ""}, user=None).fields == {
+        "username": "must not be empty",
+        "password": "is required",
+    }
+
+
+def refresh(**rest: Any) -> Answered:
+    return send("POST", "/auth/refresh", user=None, **rest)
+
+
+def test_refresh_takes_the_token_as_bearer_or_in_the_body() -> None:
+    for answered in (refresh(headers={"authorization": "Bearer fresh"}), refresh(json_body={"refresh_token": "fresh"})):
+        assert answered.data == {"token": "token2", "expire": "2026-11-20T11:00:00.500Z"}
+        _models.Answer[_models.RefreshedShape].model_validate(answered.body)
+
+
+def test_refresh_without_a_valid_token_is_unauthorized() -> None:
+    for answered in (refresh(), refresh(headers={"authorization": "Basic x"}), refresh(headers={"authorization": "Bearer old"})):
+        assert (answered.status, answered.error["code"]) == (401, "unauthorized")
+
+
+# Who may
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", ""), ("GET", ""), ("GET", "/01JOB"), ("POST", "/01JOB/cancel")])
+def test_without_an_identity_no_route_of_mine_answers(world: World, method: str, path: str) -> None:
+    answered = send(method, f"/me/jobs{path}", body='{"message": "m"}', user=None)
+    assert answered.status in (401, 404) and answered.body["success"] is False and not world.jobs.rows
+
+
+# Errors
+
+
+def test_an_unknown_path_is_not_found_in_the_envelope() -> None:
+    answered = send("GET", "/nothing")
+    assert (answered.status, answered.error) == (
+        404,
+        {"code": "not_found", "message": "there is no such path", "details": [], "request_id": "request-1"},
+    )
+
+
+@pytest.mark.parametrize(("method", "path", "allowed"), [("DELETE", "/me/jobs", "GET, POST"), ("GET", "/me/jobs/x/cancel", "POST")])
+def test_a_wrong_method_is_told_the_right_ones(method: str, path: str, allowed: str) -> None:
+    answered = send(method, path)
+    assert (answered.status, answered.error["code"], answered.headers["Allow"]) == (405, "method_not_allowed", allowed)
+
+
+@pytest.mark.parametrize(
+    "body", ["{", "{'a': 1}", '{"message": NaN}', '{"message": 1e999}', '{"message": "\\ud800"}', "[" * 100_000, "1" * 5_000]
+)
+def test_what_is_not_json_is_refused_as_such(world: World, body: str) -> None:
+    answered = send("POST", "/me/jobs", body=body)
+    assert (answered.status, answered.error["code"]) == (400, "malformed_json")
+    assert not world.jobs.rows
+
+
+def test_malformed_json_is_told_where() -> None:
+    assert "line 2, column 1" in send("POST", "/me/jobs", body='{"message": "m",\n}').error["message"]
+
+
+@pytest.mark.parametrize("body", ["[]", '[{"message": "m"}]', '"m"', "null", "1"])
+def test_a_body_that_is_no_object_is_refused(world: World, body: str) -> None:
+    assert send("POST", "/me/jobs", body=body).fields == {"body": "must be a JSON object"}
+    assert not world.jobs.rows
+
+
+def test_bodies_in_base64_are_read_and_broken_ones_refused() -> None:
+    encoded = base64.b64encode('{"message": "é"}'.encode()).decode()
+    assert send("POST", "/me/jobs", body=encoded, base64=True).data["payload"] == {"message": "é"}
+    for broken in ("x", base64.b64encode(b'{"message": "\xff"}').decode()):
+        assert send("POST", "/me/jobs", body=broken, base64=True).error["code"] == "malformed_json"
+
+
+@pytest.mark.parametrize("media_type", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x"])
+def test_other_media_types_are_refused(world: World, media_type: str) -> None:
+    answered = send("POST", "/me/jobs", body='{"message": "m"}', headers={"content-type": media_type})
+    assert (answered.status, answered.error["code"]) == (415, "unsupported_media_type") and not world.jobs.rows
+
+
+def test_the_media_type_is_read_as_http_says() -> None:
+    assert send("POST", "/me/jobs", body='{"message": "m"}', headers={"content-type": "Application/JSON; charset=UTF-8"}).status == 201
+
+
+def test_256_kb_are_taken_and_more_is_too_large(world: World) -> None:
+    frame = len('{"message": ""}')
+    assert send("POST", "/me/jobs", body=json.dumps({"message": "x" * (262_144 - frame)})).status == 201
+    for body in (json.dumps({"message": "x" * (262_145 - frame)}), json.dumps({"message": "é" * 150_000}, ensure_ascii=False)):
+        answered = send("POST", "/me/jobs", body=body)
+        assert (answered.status, answered.error["code"]) == (413, "payload_too_large")
+    assert len(world.jobs.rows) == 1
+
+
+class Broken:
+    """Jobs that fail every call."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __getattr__(self, name: str) -> Any:
+        def fail(*args: Any, **kwargs: Any) -> Any:
+            raise self.error
+
+        return fail
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    lines: list[str] = []
+    monkeypatch.setattr(_runtime.logger, "exception", lambda message, **_: lines.append(message))
+    yield lines
+
+
+def test_an_unexpected_error_is_logged_and_stays_inside(world: World, log: list[str]) -> None:
+    world.jobs = Broken(RuntimeError("secret of ours"))
+    answered = send("GET", "/me/jobs")
+    assert (answered.status, answered.error["code"], answered.error["request_id"]) == (500, "internal_error", "request-1")
+    assert "secret" not in answered.text and log == ["unexpected error"]
+
+
+def test_an_illegal_transition_is_logged_too(world: World, log: list[str]) -> None:
+    world.jobs = Broken(errors.IllegalTransition("claimed twice"))
+    answered = send("GET", "/me/jobs")
+    assert (answered.status, answered.error["code"]) == (500, "internal_error")
+    assert "claimed" not in answered.text and log == ["unexpected error"]
+
+
+def test_when_aws_refuses_the_caller_is_told_to_come_back(world: World) -> None:
+    world.jobs = Broken(errors.Unavailable())
+    answered = send("POST", "/me/jobs", json_body={"message": "m"})
+    assert (answered.status, answered.error["code"], answered.headers["Retry-After"]) == (503, "unavailable", "2")
+
+
+def test_every_error_of_the_tree_has_a_status() -> None:
+    tree = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.SchedulerError)]
+    statuses = {kind.__name__: refusal(kind(), "r").status_code for kind in tree}
+    assert statuses == {
+        "SchedulerError": 500,
+        "Invalid": 400,
+        "TooLarge": 413,
+        "Unauthorized": 401,
+        "NotFound": 404,
+        "Conflict": 409,
+        "Unavailable": 503,
+        "IllegalTransition": 500,
+    }
+
+
+# Whatever comes
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(max_size=10), children, max_size=4),
+    max_leaves=10,
+)
+plausible = st.sampled_from(["log", "http", {"message": "m"}, {"url": "http://a"}, "2026-11-21T10:00:00Z", "9999-12-31T23:59:59.9-23:59"])
+fields = st.sampled_from(["execute_at", "message", "type", "payload", "max_attempts", "timeout_seconds", "other"])
+job_bodies = st.dictionaries(fields, json_values | plausible)
+lenient = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@lenient
+@given(job_bodies | json_values)
+def test_no_json_body_breaks_the_api(world: World, body: Any) -> None:
+    answered = send("POST", "/me/jobs", body=json.dumps(body))
+    assert answered.status in (201, 400)
+    if answered.status == 201:
+        _models.Answer[_models.JobShape].model_validate(answered.body)
+    else:
+        assert answered.error["details"] or answered.error["code"] == "malformed_json"
+
+
+@lenient
+@given(st.text(max_size=50))
+def test_no_text_body_breaks_the_api(world: World, body: str) -> None:
+    assert send("POST", "/me/jobs", body=body).status < 500
+
+
+@lenient
+@given(st.dictionaries(st.sampled_from(["from", "to", "limit", "cursor", "status", "type", "upcoming", "x"]), st.text(max_size=30)))
+def test_no_parameters_break_the_api(world: World, query: dict[str, str]) -> None:
+    assert send("GET", "/me/jobs", query=query).status < 500
+
+
+@lenient
+@given(st.text(max_size=30))
+def test_no_path_breaks_the_api(world: World, path: str) -> None:
+    assert send("GET", f"/me/jobs/{path}").status < 500
+
+
+# The document
+
+
+@pytest.fixture(scope="module")
+def document() -> Any:
+    return json.loads(api.handler(event("GET", "/api/v1/openapi.json", user=None), None)["body"])
+
+
+def test_the_document_lists_every_route(document: Any) -> None:
+    routes = {(method, path) for path, operations in document["paths"].items() for method in operations}
+    assert routes == {
+        ("get", "/api/v1/health"),
+        ("post", "/api/v1/auth/login"),
+        ("post", "/api/v1/auth/refresh"),
+        ("post", "/api/v1/me/jobs"),
+        ("get", "/api/v1/me/jobs"),
+        ("get", "/api/v1/me/jobs/{job_id}"),
+        ("post", "/api/v1/me/jobs/{job_id}/cancel"),
+    }
+
+
+def test_the_document_asks_for_a_token_but_for_the_open_routes(document: Any) -> None:
+    assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
+    assert document["security"] == [{"bearer": []}]
+    operations = {path: operation for path, each in document["paths"].items() for operation in each.values()}
+    assert {path for path, operation in operations.items() if operation.get("security") == []} == {"/api/v1/health", "/api/v1/auth/login"}
+
+
+def test_the_document_speaks_of_no_shape_we_do_not_answer(document: Any) -> None:
+    text = json.dumps(document)
+    assert "HTTPValidationError" not in text and '"422"' not in text
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            shapes = {code: answer["content"]["application/json"]["schema"] for code, answer in operation["responses"].items()}
+            refusals = [shape for code, shape in shapes.items() if code >= "4"]
+            assert refusals and all(shape == {"$ref": "#/components/schemas/ErrorAnswer"} for shape in refusals)
+
+
+def test_every_reference_in_the_document_leads_somewhere(document: Any) -> None:
+    def references(node: Any) -> Iterator[str]:
+        if isinstance(node, dict):
+            yield from [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+        for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else []:
+            yield from references(child)
+
+    assert {ref.rpartition("/")[2] for ref in references(document)} <= set(document["components"]["schemas"])
+
+
+def test_the_document_describes_the_payload_of_every_type_and_gives_examples(document: Any) -> None:
+    schemas = document["components"]["schemas"]
+    payload = schemas["JobRequest"]["properties"]["payload"]["anyOf"]
+    for name in targets.names():
+        assert {"$ref": f"#/components/schemas/{name.title()}Payload"} in payload
+    assert schemas["HttpPayload"]["properties"]["url"]["type"] == "string"
+    examples = document["paths"]["/api/v1/me/jobs"]["post"]["requestBody"]["content"]["application/json"]["examples"]
+    for example in examples.values():
+        _models.JobRequest.model_validate(example["value"])
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Powertools leaves its files to the collector
+def test_the_docs_page_is_open() -> None:
+    answered = api.handler(event("GET", "/api/v1/docs", user=None), None)
+    assert (answered["statusCode"], answered["headers"]["Content-Type"]) == (200, "text/html")
+    assert "/api/v1/me/jobs" in answered["body"] and len(answered["body"]) < 6_000_000

@@ -1,0 +1,348 @@
+"""Posting, reading, listing and cancelling jobs over HTTP."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lambdas import _models
+from scheduler import ids, lifecycle
+from scheduler.instants import DAY, render
+from scheduler.lifecycle import Event
+from scheduler.model import Claim, Failure, Job, JobKey, Lane, Result
+from scheduler.services import history
+from tests.lambdas.gateway import NOW, World, send
+
+pytestmark = pytest.mark.usefixtures("world")
+
+
+def stored(world: World, at: int = NOW, *, owner: str = "sub-ann", number: int = 0, **changes: Any) -> Job:
+    """A scheduled job of ann in the table."""
+    job = Job(
+        owner=owner,
+        id=ids.new(at, number),
+        type="log",
+        payload={"message": f"at {at}"},
+        scheduled_at=at,
+        due_at=at,
+        created_at=min(at, NOW),
+        slot="2026-11-20T10:09#07",
+    )
+    job = replace(job, **changes)
+    world.jobs.put(job)
+    return job
+
+
+def claimed(job: Job, at: int) -> Job:
+    return lifecycle.apply(job, Event.CLAIM, at, claim=Claim("message", "nonce", at, True))
+
+
+def succeeded(job: Job) -> Job:
+    result = Result(output="done", response={"status": 200, "headers": {"a": "b"}, "body": "x"})
+    return lifecycle.apply(claimed(job, job.due_at), Event.SUCCEED, job.due_at + 40, started_at=job.due_at + 3, result=result)
+
+
+def failed(job: Job) -> Job:
+    result = Result(failure=Failure("permanent", "HTTP 404"))
+    return lifecycle.apply(claimed(job, job.due_at), Event.FAIL, job.due_at + 40, started_at=job.due_at, result=result)
+
+
+# Post
+
+
+def test_a_posted_job_is_stored_for_its_owner_and_answered_whole(world: World) -> None:
+    answered = send("POST", "/me/jobs", json_body={"execute_at": "2026-11-21T11:00:00.25+01:00", "message": "hello"})
+    job = answered.data
+    assert answered.status == 201
+    assert answered.headers["Location"] == f"/api/v1/me/jobs/{job['id']}"
+    assert (job["type"], job["payload"], job["status"], job["lane"]) == ("log", {"message": "hello"}, "scheduled", "one-time")
+    assert (job["scheduled_at"], job["due_at"], job["created_at"]) == ("2026-11-21T10:00:00.250Z",) * 2 + ("2026-11-20T10:00:00.500Z",)
+    assert (job["late"], job["max_attempts"], job["timeout_seconds"], job["attempts"]) == (False, 3, 300, [])
+    kept = world.jobs.get(JobKey("sub-ann", job["id"]))
+    assert kept is not None and kept.slot is not None and job["shard_id"] == int(kept.slot[-2:])
+    assert send("GET", f"/me/jobs/{job['id']}").data == job
+
+
+def test_a_job_without_a_time_is_due_now_and_on_its_way(world: World) -> None:
+    job = send("POST", "/me/jobs", json_body={"message": "now"}).data
+    assert (job["scheduled_at"], job["status"], job["late"]) == ("2026-11-20T10:00:00.500Z", "queued", False)
+    assert [queued.message.key.id for queued in world.lanes.queues[Lane.ONE_TIME].values()] == [job["id"]]
+
+
+def test_a_job_for_the_past_is_due_now_and_marked_late(world: World) -> None:
+    job = send("POST", "/me/jobs", json_body={"execute_at": render(NOW - 60_000), "message": "m"}).data
+    assert (job["scheduled_at"], job["due_at"], job["late"]) == (render(NOW - 60_000), render(NOW), True)
+
+
+def test_fractions_finer_than_a_millisecond_round_up() -> None:
+    job = send("POST", "/me/jobs", json_body={"execute_at": "2026-11-21T10:00:00.0000001Z", "message": "m"}).data
+    assert job["scheduled_at"] == "2026-11-21T10:00:00.001Z"
+
+
+def test_an_http_job_keeps_its_payload_as_it_was_given() -> None:
+    payload = {"url": "https://example.com/x", "method": "POST", "body": {"n": [1, 2.5, None, "é"]}}
+    body = {"type": "http", "payload": payload, "max_attempts": 25, "timeout_seconds": 840}
+    job = send("POST", "/me/jobs", json_body=body).data
+    assert (job["type"], job["payload"], job["max_attempts"], job["timeout_seconds"]) == ("http", payload, 25, 840)
+
+
+@pytest.mark.parametrize(("shift", "status"), [(-DAY, 201), (-DAY - 1, 400), (3_653 * DAY, 201), (3_653 * DAY + 1, 400)])
+def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: int, status: int) -> None:
+    answered = send("POST", "/me/jobs", json_body={"execute_at": render(NOW + shift), "message": "m"})
+    assert answered.status == status
+    if status == 400:
+        assert "execute_at" in answered.fields and not world.jobs.rows
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({}, {"type": "give either message alone, or type with its payload"}),
+        ({"message": "m", "type": "log", "payload": {"message": "m"}}, {"type": "give either message alone, or type with its payload"}),
+        ({"message": "m", "payload": {}}, {"payload": "goes with type, not with message"}),
+        ({"message": ""}, {"message": "must not be empty"}),
+        ({"message": 5}, {"message": "must be a string"}),
+        ({"type": "lamda"}, {"type": "there is no such type; known types: http, log"}),
+        ({"type": "log"}, {"payload.message": "is required"}),
+        ({"type": "log", "payload": [1]}, {"payload": "must be an object"}),
+        ({"type": "log", "payload": {"message": "m", "sleep_seconds": 601}}, {"payload.sleep_seconds": "must be at most 600"}),
+        ({"type": "log", "payload": {"message": "m", "sleep_seconds": "3"}}, {"payload.sleep_seconds": "must be a number"}),
+        ({"message": "m", "prio": 1, "when": 2}, {"prio": "is not a known field", "when": "is not a known field"}),
+        ({"message": "m", "max_attempts": 0}, {"max_attempts": "must be at least 1"}),
+        ({"message": "m", "timeout_seconds": 841}, {"timeout_seconds": "must be at most 840"}),
+        ({"message": "m", "max_attempts": "3"}, {"max_attempts": "must be a whole number"}),
+        ({"message": "m", "max_attempts": True}, {"max_attempts": "must be a whole number"}),
+        ({"message": "m", "timeout_seconds": 1.5}, {"timeout_seconds": "must be a whole number"}),
+    ],
+)
+def test_bad_jobs_are_refused_field_by_field(world: World, body: dict[str, Any], fields: dict[str, str]) -> None:
+    answered = send("POST", "/me/jobs", json_body=body)
+    assert (answered.status, answered.error["code"]) == (400, "validation_failed")
+    assert answered.fields == fields
+    assert all(field in answered.error["message"] for field in fields)
+    assert not world.jobs.rows
+
+
+def test_all_violations_are_told_at_once_with_those_inside_the_payload() -> None:
+    payload = {"url": "ftp://a", "method": "get", "headers": {"Host": "b"}, "colour": "red"}
+    body = {"execute_at": "tomorrow", "type": "http", "payload": payload, "max_attempts": 99, "colour": "blue"}
+    fields = set(send("POST", "/me/jobs", json_body=body).fields)
+    assert fields == {"execute_at", "payload.url", "payload.method", "payload.headers.Host", "payload.colour", "max_attempts", "colour"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-11-20T10:00:00",
+        "2026-11-20",
+        "10:00",
+        "",
+        "now",
+        "2026-11-20T10:00Z",
+        "2026-02-30T10:00:00Z",
+        "2026-11-20T24:00:00Z",
+        "2026-11-20 10:00:00Z",
+        "2026-11-20T10:00:00+25:00",
+        "0000-01-01T00:00:00Z",
+        "٢٠٢٦-11-20T10:00:00Z",
+        1795168800,
+        True,
+        ["x"],
+    ],
+)
+def test_a_start_must_be_rfc_3339_with_an_offset(text: Any) -> None:
+    answered = send("POST", "/me/jobs", json_body={"execute_at": text, "message": "m"})
+    assert answered.status == 400 and "RFC 3339 instant with an offset" in answered.fields["execute_at"]
+
+
+# Read
+
+
+def test_a_finished_job_shows_its_times_attempts_output_and_response(world: World) -> None:
+    job = stored(world, NOW - 5_000)
+    world.jobs.rows[job.key] = succeeded(job)
+    shown = send("GET", f"/me/jobs/{job.id}").data
+    picked, started, ended = (render(NOW - 5_000 + shift) for shift in (0, 3, 40))
+    assert (shown["status"], shown["shard_id"], shown["output"]) == ("succeeded", None, "done")
+    assert (shown["picked_at"], shown["started_at"], shown["completed_at"], shown["failed_at"]) == (picked, started, ended, None)
+    assert (shown["start_delay_ms"], shown["response"]) == (3, {"status": 200, "headers": {"a": "b"}, "body": "x"})
+    expected = {"number": 1, "picked_at": picked, "started_at": started, "ended_at": ended, "outcome": "succeeded", "failure": None}
+    assert shown["attempts"] == [expected]
+
+
+def test_a_claimed_job_shows_no_start_before_its_instant_and_its_start_after(world: World) -> None:
+    job = stored(world, NOW + 1_000)
+    world.jobs.rows[job.key] = claimed(job, NOW - 500)
+    held = send("GET", f"/me/jobs/{job.id}").data
+    assert (held["status"], held["picked_at"], held["started_at"]) == ("queued", render(NOW - 500), None)
+    world.clock.at = NOW + 1_500
+    running = send("GET", f"/me/jobs/{job.id}").data
+    assert (running["status"], running["started_at"], running["start_delay_ms"]) == ("running", render(NOW + 1_000), 0)
+
+
+@pytest.mark.parametrize("method", ["get", "cancel"])
+@pytest.mark.parametrize("job_id", [ids.new(NOW, 5), "nonsense", "0" * 26, "é", "..", "x" * 300])
+def test_an_unknown_job_and_a_malformed_id_are_not_found_alike(method: str, job_id: str) -> None:
+    answered = send("GET", f"/me/jobs/{job_id}") if method == "get" else send("POST", f"/me/jobs/{job_id}/cancel")
+    assert (answered.status, answered.error["code"], answered.error["message"]) == (404, "not_found", "there is no such job")
+
+
+def test_somebody_elses_job_cannot_be_told_from_none(world: World) -> None:
+    job = stored(world, NOW + DAY, owner="sub-bob")
+    unknown = ids.new(NOW + DAY, 99)
+    assert send("GET", f"/me/jobs/{job.id}").text == send("GET", f"/me/jobs/{unknown}").text
+    assert send("POST", f"/me/jobs/{job.id}/cancel").text == send("POST", f"/me/jobs/{unknown}/cancel").text
+    assert world.jobs.get(job.key) == job
+    assert send("GET", "/me/jobs", query={"upcoming": "true"}).data["jobs"] == []
+    assert send("GET", f"/me/jobs/{job.id}", user="sub-bob").status == 200
+
+
+# Cancel
+
+
+def test_a_waiting_job_is_cancelled_at_once_and_again_means_the_same(world: World) -> None:
+    job = stored(world, NOW + DAY)
+    first, second = (send("POST", f"/me/jobs/{job.id}/cancel") for _ in range(2))
+    assert (first.status, first.data["status"], first.data["cancelled_at"]) == (200, "cancelled", render(NOW))
+    assert second.data == first.data
+
+
+def test_a_running_job_is_asked_to_stop(world: World) -> None:
+    job = stored(world, NOW - 1_000)
+    world.jobs.rows[job.key] = claimed(job, NOW - 1_000)
+    shown = send("POST", f"/me/jobs/{job.id}/cancel").data
+    assert (shown["status"], shown["cancel_requested_at"]) == ("running", render(NOW))
+
+
+def test_a_finished_job_cannot_be_cancelled(world: World) -> None:
+    job = stored(world, NOW - 1_000)
+    world.jobs.rows[job.key] = succeeded(job)
+    answered = send("POST", f"/me/jobs/{job.id}/cancel")
+    assert (answered.status, answered.error["code"]) == (409, "conflict")
+
+
+# List
+
+
+def listed(**query: str) -> list[str]:
+    return [job["payload"]["message"] for job in send("GET", "/me/jobs", query=query).data["jobs"]]
+
+
+def test_the_list_is_what_was_due_newest_first_and_upcoming_what_is_ahead_soonest_first(world: World) -> None:
+    for shift in (-2, -1, 0, 1, 2):
+        stored(world, NOW + shift)
+    assert listed() == [f"at {NOW + shift}" for shift in (0, -1, -2)]
+    assert listed(upcoming="true") == [f"at {NOW + shift}" for shift in (1, 2)]
+
+
+def test_pages_follow_the_cursor_and_miss_nothing(world: World) -> None:
+    for number in range(45):
+        stored(world, NOW - number, number=number)
+    seen, query = [], {"limit": "20"}
+    for expected in (20, 20, 5):
+        page = send("GET", "/me/jobs", query=query).data
+        assert len(page["jobs"]) == expected
+        seen += [job["id"] for job in page["jobs"]]
+        query = {"limit": "20", "cursor": page["cursor"]}
+    assert page["cursor"] is None
+    assert len(set(seen)) == 45 and seen == sorted(seen, reverse=True)
+
+
+def test_a_time_range_includes_its_start_and_not_its_end(world: World) -> None:
+    for shift in (-3_000, -2_000, -1_000):
+        stored(world, NOW + shift)
+    assert listed(**{"from": render(NOW - 3_000), "to": render(NOW - 1_000)}) == [f"at {NOW - 2_000}", f"at {NOW - 3_000}"]
+    assert listed(**{"upcoming": "true", "from": render(NOW - DAY)}) == []
+
+
+def test_a_plus_sign_that_became_a_space_is_understood(world: World) -> None:
+    stored(world, NOW - 1_000)
+    for sign in ("+", " "):
+        assert len(listed(**{"from": f"2026-11-20T10:59:59{sign}01:00"})) == 1
+        assert len(listed(**{"from": f"2026-11-20T11:00:00{sign}01:00"})) == 0
+
+
+@pytest.mark.parametrize(("status", "expected"), [("succeeded", 30), ("failed", 2), ("queued", 1), ("cancelled", 0), ("killed", 0)])
+def test_the_status_filter_looks_through_what_does_not_match(world: World, status: str, expected: int) -> None:
+    for number in range(30):
+        job = stored(world, NOW - 1_000 - number)
+        world.jobs.rows[job.key] = succeeded(job)
+    for number in range(2):
+        job = stored(world, NOW - 90_000 - number)
+        world.jobs.rows[job.key] = failed(job)
+    stored(world, NOW - 100_000)
+    page = send("GET", "/me/jobs", query={"status": status, "limit": "100"}).data
+    assert len(page["jobs"]) == expected and {job["status"] for job in page["jobs"]} <= {status}
+    assert page["cursor"] is None
+
+
+def test_failures_are_found_without_reading_the_successes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = stored(world, NOW - DAY)
+    world.jobs.rows[job.key] = failed(job)
+    dead = world.jobs.failures("sub-ann", since=None, until=None, after=None, limit=10)
+    monkeypatch.setattr(world.jobs, "failures", lambda *args, **kwargs: dead)
+    monkeypatch.setattr(world.jobs, "history", lambda *args, **kwargs: pytest.fail("read the history"))
+    assert [job["status"] for job in send("GET", "/me/jobs", query={"status": "failed"}).data["jobs"]] == ["failed"]
+
+
+def test_the_type_filter_keeps_the_order_and_its_cursor_goes_on_where_it_stopped(world: World) -> None:
+    for number in range(10):
+        stored(world, NOW - number, type="http" if number % 3 == 0 else "log")
+    first = send("GET", "/me/jobs", query={"type": "http", "limit": "3"}).data
+    rest = send("GET", "/me/jobs", query={"type": "http", "limit": "3", "cursor": first["cursor"]}).data
+    messages = [job["payload"]["message"] for job in first["jobs"] + rest["jobs"]]
+    assert messages == [f"at {NOW - number}" for number in (0, 3, 6, 9)] and rest["cursor"] is None
+
+
+def test_a_filter_that_finds_little_reads_a_bounded_amount_and_says_there_may_be_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "CHUNK", 2)
+    monkeypatch.setattr(history, "READS", 3)
+    for number in range(8):
+        stored(world, NOW - number, type="http" if number == 7 else "log")
+    first = send("GET", "/me/jobs", query={"type": "http"}).data
+    assert first["jobs"] == [] and first["cursor"] is not None
+    second = send("GET", "/me/jobs", query={"type": "http", "cursor": first["cursor"]}).data
+    assert len(second["jobs"]) == 1 and second["cursor"] is None
+
+
+def test_a_page_stays_below_what_a_function_may_answer(world: World) -> None:
+    for number in range(30):
+        stored(world, NOW - number, payload={"message": "x" * 250_000})
+    first = send("GET", "/me/jobs", query={"limit": "100"})
+    assert len(first.text) < 6_000_000 and 0 < len(first.data["jobs"]) < 30
+    second = send("GET", "/me/jobs", query={"limit": "100", "cursor": first.data["cursor"]})
+    assert len(first.data["jobs"]) + len(second.data["jobs"]) == 30 and second.data["cursor"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"cursor": "nonsense"}, "cursor"),
+        ({"cursor": "é"}, "cursor"),
+        ({"cursor": "////"}, "cursor"),
+        ({"cursor": ""}, "cursor"),
+        ({"limit": "0"}, "limit"),
+        ({"limit": "101"}, "limit"),
+        ({"limit": "many"}, "limit"),
+        ({"status": "dead"}, "status"),
+        ({"upcoming": "perhaps"}, "upcoming"),
+        ({"from": "yesterday"}, "from"),
+        ({"to": "2026-11-20T10:00:00"}, "to"),
+        ({"from": "2026-11-20T10:00:00Z", "to": "2026-11-20T10:00:00Z"}, "to"),
+        ({"stauts": "failed"}, "stauts"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(query: dict[str, str], field: str) -> None:
+    answered = send("GET", "/me/jobs", query=query)
+    assert answered.status == 400 and set(answered.fields) == {field}
+
+
+def test_every_answer_has_the_shape_that_the_document_gives(world: World) -> None:
+    waiting, done, dead = stored(world, NOW + DAY), stored(world, NOW - 9_000), stored(world, NOW - 8_000)
+    world.jobs.rows[done.key], world.jobs.rows[dead.key] = succeeded(done), failed(dead)
+    for job in (waiting, done, dead):
+        _models.Answer[_models.JobShape].model_validate(send("GET", f"/me/jobs/{job.id}").body)
+    _models.Answer[_models.PageShape].model_validate(send("GET", "/me/jobs").body)
+    _models.ErrorAnswer.model_validate(send("GET", "/me/jobs/unknown").body)

@@ -1,0 +1,84 @@
+"""What AWS delivers twice starts nothing twice: a tick, a dispatcher, a message."""
+
+import json
+import threading
+from datetime import datetime
+from typing import Any
+
+from local.client import Client
+from scheduler import messages
+from scheduler.model import JobKey, Lane, Message
+from tests.system.conftest import System, ended, soon, until
+
+
+def _invoke(system: System, function: str, event: dict[str, Any]) -> dict[str, Any]:
+    answer = system.aws("lambda").invoke(FunctionName=system.outputs[function], Payload=json.dumps(event))
+    assert "FunctionError" not in answer, answer["Payload"].read()
+    result: dict[str, Any] = json.loads(answer["Payload"].read())
+    return result
+
+
+def _at_once(*calls: Any) -> None:
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_a_message_delivered_twice_starts_its_job_once(system: System, client: Client) -> None:
+    path = "/ok/doubled-message"
+    job = client.post_job("http", {"method": "POST", "url": system.receiver.url(path)}, execute_at=soon(6))
+    owner = _owner(system)
+    message = Message(JobKey(owner, job["id"]), 1, Lane.ONE_TIME, _ms(job["due_at"]), sent_at=1)
+    for _ in range(2):
+        system.aws("sqs").send_message(
+            QueueUrl=system.outputs["OneTimeQueueUrl"], MessageBody=messages.encode(message), MessageGroupId=owner, DelaySeconds=3
+        )
+    (final,) = ended(client, [job], 30)
+    assert (final["status"], len(final["attempts"])) == ("succeeded", 1)
+    until(30, lambda: _is_drained(system))
+    assert len(system.receiver.calls(path)) == 1
+
+
+def test_ticks_and_dispatchers_at_work_twice_start_each_job_once(system: System, client: Client) -> None:
+    at = soon(245)
+    paths = [f"/ok/doubled-tick-{n}" for n in range(20)]
+    posted = [client.post_job("http", {"method": "POST", "url": system.receiver.url(path)}, execute_at=at) for path in paths]
+    until(240, lambda: any(minute == at[:16] for minute in _open(system)))
+    unit = {"minute": at[:16], "part": 0}
+    _at_once(
+        lambda: _invoke(system, "TickFunction", {}),
+        lambda: _invoke(system, "TickFunction", {}),
+        lambda: _invoke(system, "DispatchFunction", unit),
+        lambda: _invoke(system, "DispatchFunction", unit),
+    )
+    jobs = ended(client, posted, 300)
+    assert {job["status"] for job in jobs} == {"succeeded"}
+    assert all(len(job["attempts"]) == 1 for job in jobs)
+    until(30, lambda: _is_drained(system))
+    assert [len(system.receiver.calls(path)) for path in paths] == [1] * len(paths)
+
+
+def _open(system: System) -> list[str]:
+    items = system.aws("dynamodb").query(
+        TableName=system.outputs["LedgerTable"],
+        KeyConditionExpression="pk = :open",
+        ExpressionAttributeValues={":open": {"S": "open"}},
+    )["Items"]
+    return [item["sk"]["S"].partition("#")[0] for item in items]
+
+
+def _owner(system: System) -> str:
+    found = system.aws("cognito-idp").admin_get_user(UserPoolId=system.outputs["UserPoolId"], Username=system.stack.username)
+    return str(next(each["Value"] for each in found["UserAttributes"] if each["Name"] == "sub"))
+
+
+def _is_drained(system: System) -> bool:
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"]
+    found = system.aws("sqs").get_queue_attributes(QueueUrl=system.outputs["OneTimeQueueUrl"], AttributeNames=names)["Attributes"]
+    return all(found[name] == "0" for name in names)
+
+
+def _ms(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)

@@ -1,0 +1,114 @@
+"""A job posted over HTTPS starts on time, once, and tells how it went: on the deployed stack, driven only over HTTP."""
+
+from collections import Counter
+
+from local.client import Client
+from tests.system.conftest import System, ended, soon, until
+
+
+def test_a_job_for_now_runs_and_tells_its_times(client: Client) -> None:
+    posted = client.post_job("log", {"message": "hello"})
+    (job,) = ended(client, [posted], 30)
+    assert (job["status"], job["output"], job["lane"]) == ("succeeded", "hello", "one-time")
+    assert job["created_at"] <= job["picked_at"] <= job["started_at"] <= job["completed_at"]
+    assert [attempt["outcome"] for attempt in job["attempts"]] == ["succeeded"]
+
+
+def test_a_job_starts_at_its_instant_and_never_before(client: Client) -> None:
+    at = soon(8)
+    jobs = ended(client, [client.post_job("log", {"message": f"{n}"}, execute_at=at) for n in range(5)], 40)
+    assert all(job["scheduled_at"] == at for job in jobs)
+    assert all(0 <= job["start_delay_ms"] < 1_000 for job in jobs), [job["start_delay_ms"] for job in jobs]
+
+
+def test_a_hundred_jobs_of_one_instant_all_run_once(system: System, client: Client) -> None:
+    at = soon(10)
+    paths = [f"/ok/instant-{n}" for n in range(100)]
+    posted = [client.post_job("http", {"method": "POST", "url": system.receiver.url(path)}, execute_at=at) for path in paths]
+    jobs = ended(client, posted, 90)
+    assert Counter(job["status"] for job in jobs) == {"succeeded": 100}
+    assert all(job["start_delay_ms"] >= 0 for job in jobs)
+    assert Counter(path for path, count in system.receiver.counts().items() if "instant" in path for _ in range(count)) == Counter(paths)
+
+
+def test_an_http_job_carries_its_id_and_keeps_the_response(system: System, client: Client) -> None:
+    url = system.receiver.url("/ok/kept")
+    (job,) = ended(client, [client.post_job("http", {"method": "POST", "url": url, "headers": {"X-Mine": "yes"}, "body": "b"})], 30)
+    (call,) = system.receiver.calls("/ok/kept")
+    assert (call.method, call.body, call.headers["X-Mine"]) == ("POST", b"b", "yes")
+    assert call.headers["Idempotency-Key"] == call.headers["Punctual-Job-Id"] == job["id"]
+    assert job["response"]["status"] == 200
+    assert "received" in job["response"]["body"]
+
+
+def test_a_job_that_fails_once_is_retried_through_the_retry_lane(system: System, client: Client) -> None:
+    posted = client.post_job("http", {"method": "GET", "url": system.receiver.url("/fail-once/retried")})
+    (job,) = ended(client, [posted], 60)
+    assert (job["status"], job["lane"]) == ("succeeded", "retry")
+    assert [attempt["outcome"] for attempt in job["attempts"]] == ["failed", "succeeded"]
+    keys = {call.headers["Idempotency-Key"] for call in system.receiver.calls("/fail-once/retried")}
+    assert keys == {job["id"]}
+
+
+def test_a_job_whose_attempts_are_used_up_is_failed_and_listed_apart(system: System, client: Client) -> None:
+    url = system.receiver.url("/status/503/always")
+    (job,) = ended(client, [client.post_job("http", {"method": "GET", "url": url}, max_attempts=2)], 60)
+    assert job["status"] == "failed"
+    assert "2" in job["reason"]
+    assert [attempt["failure"]["kind"] for attempt in job["attempts"]] == ["retryable", "retryable"]
+    assert job["id"] in until(10, lambda: [each["id"] for each in client.jobs(status="failed")])
+
+
+def test_a_permanent_error_is_not_retried(system: System, client: Client) -> None:
+    (job,) = ended(client, [client.post_job("http", {"method": "GET", "url": system.receiver.url("/status/404/gone")})], 30)
+    assert (job["status"], len(job["attempts"])) == ("failed", 1)
+
+
+def test_a_job_that_runs_into_its_time_out_is_killed(client: Client) -> None:
+    (job,) = ended(client, [client.post_job("log", {"message": "long", "sleep_seconds": 30}, timeout_seconds=1)], 40)
+    assert job["status"] == "killed"
+    assert job["attempts"][0]["failure"]["kind"] == "timeout"
+
+
+def test_a_job_cancelled_before_its_time_never_runs(system: System, client: Client) -> None:
+    payload = {"method": "GET", "url": system.receiver.url("/ok/never")}
+    near = client.post_job("http", payload, execute_at=soon(6))
+    far = client.post_job("http", payload, execute_at=soon(3_600))
+    assert client.cancel(near["id"])["status"] == "cancelled"
+    assert client.cancel(far["id"])["status"] == "cancelled"
+    assert client.cancel(far["id"])["status"] == "cancelled"  # idempotent
+    (witness,) = ended(client, [client.post_job("log", {"message": "later"}, execute_at=soon(8))], 40)
+    assert witness["status"] == "succeeded"
+    assert system.receiver.calls("/ok/never") == []
+
+
+def test_a_cancel_of_a_job_in_hand_is_seen_before_its_instant(system: System, client: Client) -> None:
+    """Its executor has claimed it and holds it: the answer waits until it has dropped it."""
+    job = client.post_job("http", {"method": "GET", "url": system.receiver.url("/ok/in-hand")}, execute_at=soon(5))
+    until(5, lambda: client.job(job["id"])["picked_at"])
+    answer = client.cancel(job["id"])
+    (final,) = ended(client, [job], 20)
+    assert answer["status"] == final["status"]
+    assert (final["status"] == "cancelled") == (system.receiver.calls("/ok/in-hand") == [])
+
+
+def test_a_running_job_is_flagged(client: Client) -> None:
+    job = client.post_job("log", {"message": "running", "sleep_seconds": 4})
+    until(20, lambda: client.job(job["id"])["status"] == "running")
+    assert client.cancel(job["id"])["cancel_requested_at"] is not None
+    assert ended(client, [job], 30)[0]["cancel_requested_at"] is not None
+
+
+def test_lists_are_pages_by_scheduled_time(system: System) -> None:
+    client = system.client("lister")
+    past = [client.post_job("log", {"message": f"{n}"}) for n in range(5)]
+    ahead = [client.post_job("log", {"message": f"{n}"}, execute_at=soon(7_200 + n)) for n in range(5)]
+    ended(client, past, 60)
+    first = client.page(limit=2)
+    assert first["cursor"]
+    assert [job["id"] for job in client.jobs(limit=2)] == [job["id"] for job in reversed(past)]
+    assert [job["id"] for job in client.jobs(upcoming=True, limit=2)] == [job["id"] for job in ahead]
+
+
+def test_health_is_open(system: System) -> None:
+    assert system.anonymous().health()

@@ -1,0 +1,45 @@
+"""Three and a half minutes without a tick: nothing is lost, what was due is late and says so, the ledger closes."""
+
+import time
+from datetime import datetime
+from typing import Any
+
+from local.client import Client
+from tests.system.conftest import Outage, System, ended, until
+
+
+def test_every_job_of_the_missed_minutes_runs_late_and_marked(outage: Outage, client: Client) -> None:
+    assert outage.over.wait(360)
+    jobs = ended(client, outage.missed, 120)
+    assert {job["status"] for job in jobs} == {"succeeded"}
+    assert all(len(job["attempts"]) == 1 for job in jobs)
+    late = [job for job in jobs if job["start_delay_ms"] >= 10_000]
+    assert late, "the outage did not delay anything"
+    assert all(job["late"] for job in late)
+
+
+def test_jobs_after_the_outage_are_dispatched_on_time(outage: Outage, client: Client) -> None:
+    jobs = ended(client, outage.after, 240)
+    delays = sorted(job["start_delay_ms"] for job in jobs)
+    assert {job["status"] for job in jobs} == {"succeeded"}
+    assert delays[0] >= 0
+    assert delays[len(delays) // 2] < 1_000, delays
+
+
+def test_the_minutes_of_the_outage_all_close(outage: Outage, system: System, client: Client) -> None:
+    last = max(_minute(job) for job in [*outage.missed, *outage.after])
+
+    def open_minutes() -> list[str]:
+        items = system.aws("dynamodb").query(
+            TableName=system.outputs["LedgerTable"],
+            KeyConditionExpression="pk = :open",
+            ExpressionAttributeValues={":open": {"S": "open"}},
+            ConsistentRead=True,
+        )["Items"]
+        return sorted(item["sk"]["S"].partition("#")[0] for item in items)
+
+    until(300, lambda: all(minute > last for minute in open_minutes()) and time.time())
+
+
+def _minute(job: dict[str, Any]) -> str:
+    return datetime.fromisoformat(job["scheduled_at"]).strftime("%Y-%m-%dT%H:%M")

@@ -1,0 +1,34 @@
+"""Instants in and out of RFC 3339."""
+
+import doctest
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler import instants
+
+offsets = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+
+
+def test_its_examples_hold() -> None:
+    assert doctest.testmod(instants).failed == 0
+
+
+@given(st.integers(0, 250_000_000_000_000))
+def test_what_was_written_is_read_back(at: int) -> None:
+    assert instants.parse(instants.render(at)) == at
+
+
+@given(st.datetimes(datetime(1970, 1, 3), datetime(2200, 1, 1)), offsets)
+def test_the_offset_counts_and_nothing_is_read_early(local: datetime, zone: timezone) -> None:
+    aware = local.replace(tzinfo=zone)
+    exact = (aware - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1) / 1000
+    assert 0 <= instants.parse(aware.isoformat()) - exact < 1
+
+
+@given(st.text())
+def test_any_other_text_is_refused_with_the_rule(text: str) -> None:
+    with pytest.raises(ValueError, match="RFC 3339"):
+        instants.parse(text)
