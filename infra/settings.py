@@ -49,7 +49,7 @@ class Settings:
     protected: bool = False  # tables, users and the stack itself cannot be deleted by accident
 
     architecture: str = "arm64"  # cheaper per millisecond than x86_64 at the same speed
-    host_wheels: bool = False  # bundle the wheels of this machine instead of those of Lambda
+    host_packages: bool = False  # bundle no dependencies: the interpreter that runs the functions has them
     tracing: bool = True  # X-Ray
     tls_only: bool = True  # queues and topics refuse plain HTTP
     access_logs: bool = True  # of the HTTP API
@@ -84,7 +84,7 @@ LOCAL = replace(
     allow_private_http=True,  # the sample receiver listens on loopback
     log_retention=RetentionDays.ONE_DAY,
     architecture="arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64",  # functions run on the host itself
-    host_wheels=True,  # ... in the interpreter of the local AWS
+    host_packages=True,  # the functions run in the interpreter of the local AWS
     tracing=False,  # there is no X-Ray daemon
     tls_only=False,  # it speaks plain HTTP
     access_logs=False,  # it writes none

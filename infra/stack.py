@@ -31,7 +31,7 @@ class PunctualStack(cdk.Stack):
         self.storage = Storage(self, "Storage", settings)
         self.lanes = Lanes(self, "Lanes", settings)
         operators = Operators(self, "Operators", settings)
-        foundation = Foundation(settings, bundle.code(settings.host_wheels), self.storage, self.lanes, operators)
+        foundation = Foundation(settings, bundle.code(settings.host_packages), self.storage, self.lanes, operators)
 
         self.api = Api(self, "Api", foundation, self.accounts)
         self.dispatch = Dispatch(self, "Dispatch", foundation)

@@ -18,9 +18,11 @@ from local.stack import up
 from local.steps import Say, console, step
 from local.stop import DEMO
 from local.verdict import Promise, Verdict, judge
+from local.warmup import warm_up
 
 LEAD = timedelta(seconds=8)  # the first jobs are due after everything is posted
 PATIENCE = 90.0  # seconds beyond the last due time
+EXECUTORS = 10
 WARM_UP = 20
 FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
 
@@ -30,8 +32,9 @@ def main() -> int:
     shutil.rmtree(DEMO.root, ignore_errors=True)
     with up(DEMO, port=os.environ.get("PORT")) as stack, Receiver() as receiver:
         client = stack.client()
-        with step(f"Warming up: {WARM_UP} jobs that start the functions and do not count") as say:
-            wait(client, post(client, warm_up()), say)
+        with step(f"Warming up: {EXECUTORS} executors, and {WARM_UP} jobs that do not count") as say:
+            warm_up(stack.aws, stack.outputs, OneTime=EXECUTORS, Retry=1)
+            wait(client, post(client, [log(f"warm up {n}") for n in range(WARM_UP)]), say)
         plan = list(jobs(receiver, datetime.now(UTC) + LEAD))
         with step(f"Posting {len(plan)} jobs, due now and over the next half minute"):
             ids = post(client, plan)
@@ -40,10 +43,6 @@ def main() -> int:
         verdict = judge([promise(*pair, receiver) for pair in zip(ids, plan, strict=True)], found)
     report(verdict, list(found.values()))
     return 1 if verdict.complaints else 0
-
-
-def warm_up() -> list[Sample]:
-    return [log(f"warm up {n}", sleep_seconds=0.5) for n in range(WARM_UP)]
 
 
 def jobs(receiver: Receiver, start: datetime) -> Iterator[Sample]:

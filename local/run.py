@@ -16,6 +16,7 @@ from local.receiver import Receiver
 from local.samples import samples
 from local.stack import Stack, again, up
 from local.steps import console, step
+from local.warmup import warm_up
 
 EVERY = 1.0  # seconds between two looks
 
@@ -24,8 +25,9 @@ def main() -> int:
     begin = time.monotonic()
     home = Home(LOCAL)
     with up(home, port=os.environ.get("PORT")) as stack, Receiver() as receiver:
-        with step("Signing in"):
+        with step("Warming up the functions"):
             client = stack.client()
+            warm_up(stack.aws, stack.outputs, OneTime=3, Retry=1)
         with step("Posting the sample jobs"):
             for sample in samples(receiver, datetime.now(UTC)):
                 sample.post(client)

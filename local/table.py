@@ -92,7 +92,7 @@ def picture(jobs: Sequence[Mapping[str, Any]], caption: str, zone: tzinfo | None
     for name in ("due", "id", "type", "status"):
         table.add_column(name, no_wrap=True)
     table.add_column("start delay", justify="right", no_wrap=True)
-    table.add_column("attempts")
+    table.add_column("tries", no_wrap=True)
     for job in jobs:
         shown = row(job, zone)
         table.add_row(shown.due, shown.id, shown.type, Text(shown.status, COLOURS.get(shown.status, "")), shown.delay, shown.attempts)

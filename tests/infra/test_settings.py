@@ -37,7 +37,7 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
         "concurrency",
         "allow_private_http",
         "log_retention",
-        "host_wheels",
+        "host_packages",
         "tracing",
         "tls_only",
         "access_logs",

@@ -1,0 +1,18 @@
+"""Warm functions: what provisioned concurrency is on AWS. A batch without messages starts an executor and runs no job."""
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from local.aws import LocalAws
+
+NOTHING = json.dumps({"Records": []})
+
+
+def warm_up(aws: LocalAws, outputs: Mapping[str, str], **executors: int) -> None:
+    """Start so many executors of each lane, named as in the outputs: `OneTime=10`. Calls at one time each get their own."""
+    functions = [outputs[f"Execute{lane}Function"] for lane, count in executors.items() for _ in range(count)]
+    client = aws.client("lambda", max_pool_connections=max(10, len(functions)), read_timeout=120, retries={"max_attempts": 0})
+    with ThreadPoolExecutor(len(functions)) as pool:
+        for answer in pool.map(lambda name: client.invoke(FunctionName=name, Payload=NOTHING), functions):
+            answer["Payload"].read()
