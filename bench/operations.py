@@ -225,15 +225,16 @@ SCENARIOS = {"one-time job": one_time, "job that fails": failed, "job retried on
 
 
 def main() -> None:
-    os.environ |= {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_DEFAULT_REGION": "us-east-1"}
     for name, scenario in SCENARIOS.items():
-        recorder = _recorded(scenario)
+        recorder = recorded(scenario)
         counted = ", ".join(f"{cost} {operation}" for operation, cost in recorder.by_operation().items())
         budget = f"   budget {BUDGET}" if scenario is one_time else ""
         print(f"{name:18} {recorder.total()} write units ({counted}){budget}")
 
 
-def _recorded(scenario: Callable[[Bench], None]) -> Recorder:
+def recorded(scenario: Callable[[Bench], None]) -> Recorder:
+    """What the scenario writes, on moto."""
+    os.environ |= {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_DEFAULT_REGION": "us-east-1"}
     with mock_aws():
         client, reader = clients.dynamodb(), clients.dynamodb()
         reader.create_table(TableName="jobs", **tables.JOBS)

@@ -7,6 +7,7 @@ what stays in the index is found by the recheck.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 
 from scheduler import recheck as rule
 from scheduler import release, slots
@@ -20,6 +21,7 @@ RENEW_MS = 5_000
 WAKE_MS = 3_000  # a parked unit is due for a dispatcher this long before its minute
 FRESH_MS = 120_000  # latencies older than this say nothing about the lane now
 GATHER_MS = 20  # jobs that leave within this long go out together
+CALL = 10  # messages of one publish call
 CHUNK = 500  # messages published between two looks at the clock
 RATE = 0.5  # jobs a millisecond, until the first publish has been measured
 
@@ -80,9 +82,9 @@ class Dispatch:
                 continue
             if not self._keep(planned, now):
                 return False
-            ready = [item.entry for item in planned if item.leave <= now + GATHER_MS][:CHUNK]
+            ready = _ready(planned, now)
             if ready:
-                self._publish(ready)
+                self._publish([item.entry for item in ready])
                 planned = planned[len(ready) :]
                 continue
             wake = min([self._renew_at, *(item.leave for item in planned[:1]), *([] if reread else [start])])
@@ -153,6 +155,15 @@ class Dispatch:
         if held:
             self.unit = after
         return held
+
+
+def _ready(planned: Sequence[_Planned], now: int) -> Sequence[_Planned]:
+    """What goes out now: all that must leave, with what follows within `GATHER_MS`, in whole calls if those hold what must."""
+    near = list(takewhile(lambda item: item.leave <= now + GATHER_MS, islice(planned, CHUNK)))  # they are in order of leaving
+    whole = len(near) - len(near) % CALL
+    if whole < len(near) and near[whole].leave > now:
+        return near[:whole]
+    return near
 
 
 def take_lease(key: UnitKey, ledger: Ledger, now: int) -> Unit | None:

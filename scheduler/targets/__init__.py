@@ -9,6 +9,7 @@ import pkgutil
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, cast
 
 from scheduler.model import Result
@@ -48,6 +49,7 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
+@cache  # asked for every job, and the folder never changes
 def load(name: str) -> Target:
     """The target of a task type. Raises UnknownType."""
     if name not in names():

@@ -1,0 +1,33 @@
+"""Jobs stored for later, written straight into the table in batches: posting a hundred thousand would take an hour."""
+
+import time
+from typing import Any
+
+from local.stack import Stack
+from scheduler import ids, slots
+from scheduler.aws import items
+from scheduler.aws.batches import chunks
+from scheduler.model import Job
+from scheduler.slots import MINUTE
+
+PER_SECOND = 800  # what a busy machine takes at least
+BATCH = 25  # puts of one BatchWriteItem
+DAY = 24 * 60 * MINUTE
+OWNER = "somebody-else"
+
+
+def store(stack: Stack, count: int) -> None:
+    """So many jobs, spread over the day that begins tomorrow at this time."""
+    now = time.time_ns() // 1_000_000
+    table, name = stack.aws.client("dynamodb"), stack.outputs["JobsTable"]
+    for chunk in chunks(list(range(count)), BATCH):
+        rest: Any = {name: [{"PutRequest": {"Item": items.encode(_job(now, number, count))}} for number in chunk]}
+        while rest:
+            rest = table.batch_write_item(RequestItems=rest).get("UnprocessedItems")
+
+
+def _job(now: int, number: int, count: int) -> Job:
+    at = now + DAY + DAY * number // count
+    job_id = ids.new(at, number * 7919)
+    slot = slots.slot(slots.minute_of(at), job_id, 2)
+    return Job(OWNER, job_id, "log", {"message": "much later"}, scheduled_at=at, due_at=at, created_at=now, slot=slot)

@@ -1,0 +1,69 @@
+"""Which jobs leave dispatch together."""
+
+from scheduler import slots
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.model import Job, Message, Unit, UnitKey
+from scheduler.rules import Rules
+from scheduler.services.dispatch import dispatch
+
+START = slots.start_of("2026-11-20T10:01")
+
+
+class Clock:
+    """Jumps to whatever is waited for."""
+
+    def __init__(self) -> None:
+        self.at = START - 60_000
+
+    def now(self) -> int:
+        return self.at
+
+    def monotonic(self) -> int:
+        return self.at
+
+    def sleep_until(self, at: int) -> None:
+        self.at = max(self.at, at)
+
+
+class Topic:
+    """Keeps what is published, by call."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.calls: list[tuple[int, list[int]]] = []
+
+    def publish(self, messages: list[Message]) -> list[Message]:
+        self.calls.append((self.clock.at, [message.due_at for message in messages]))
+        return []
+
+
+def dispatched(*due: int) -> list[tuple[int, list[int]]]:
+    """The calls for jobs due so many ms into the minute."""
+    jobs, ledger, clock = MemoryJobs(), MemoryLedger(), Clock()
+    for number, at in enumerate(due):
+        times = {"scheduled_at": START + at, "due_at": START + at, "created_at": 0}
+        jobs.put(Job("ada", f"{number:026d}", "log", {"message": "hello"}, slot="2026-11-20T10:01#00", **times))
+    key = UnitKey("2026-11-20T10:01", 0)
+    ledger.open_unit(Unit(key, 0, 0))
+    topic = Topic(clock)
+    done = dispatch(key, jobs=jobs, ledger=ledger, topic=topic, lanes=MemoryLanes(), clock=clock, rules=Rules(shards=1))
+    assert done.published == len(due) and done.handed_out
+    return topic.calls
+
+
+def test_jobs_that_follow_closely_fill_whole_calls() -> None:
+    calls = dispatched(*range(10_000, 10_200))
+    assert all(len(due) % 10 == 0 for _, due in calls)
+    assert sum(len(due) for _, due in calls) == 200
+
+
+def test_a_job_that_must_leave_takes_along_what_follows_it() -> None:
+    assert [len(due) for _, due in dispatched(10_000, 10_015, 10_500)] == [2, 1]
+
+
+def test_what_fills_no_call_leaves_when_it_must() -> None:
+    assert [len(due) for _, due in dispatched(*[10_000] * 23)] == [10, 10, 3]
+
+
+def test_every_job_leaves_its_lead_ahead() -> None:
+    assert all(at <= min(due) - Rules().lead_ms for at, due in dispatched(*range(10_000, 11_000, 7)))
