@@ -42,9 +42,7 @@ class Stage:
         return tick(jobs=self.jobs, ledger=self.ledger, lanes=self.lanes, dispatchers=self, clock=self.clock, rules=self.rules)
 
     def dispatch(self, unit: UnitKey) -> DispatchResult:
-        return dispatch(
-            unit, jobs=self.jobs, ledger=self.ledger, topic=self.lanes, lanes=self.lanes, clock=self.clock, rules=self.rules
-        )
+        return dispatch(unit, jobs=self.jobs, ledger=self.ledger, topic=self.lanes, lanes=self.lanes, clock=self.clock, rules=self.rules)
 
     def execute(
         self,
@@ -139,5 +137,3 @@ def lost_answer(verb: Any, *args: Any, **kwargs: Any) -> Any:
     """For `Wrapped`: the effect happens, the answer does not come."""
     verb(*args, **kwargs)
     raise Unavailable
-
-

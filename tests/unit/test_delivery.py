@@ -56,7 +56,9 @@ def test_another_message_of_a_running_job_is_a_duplicate() -> None:
     assert decide(ClaimResult(False, running("m2")), NOW + 900_000) == Drop()
 
 
-@pytest.mark.parametrize("job", [None, a_job(slot=None, completed_at=NOW), a_job(fence=2), a_job(fence=2, claim=Claim("m1", "mine", NOW, False))])
+@pytest.mark.parametrize(
+    "job", [None, a_job(slot=None, completed_at=NOW), a_job(fence=2), a_job(fence=2, claim=Claim("m1", "mine", NOW, False))]
+)
 def test_a_message_that_has_no_say_any_more_is_dropped_a7(job: Job | None) -> None:
     assert decide(ClaimResult(False, job), NOW + 900_000) == Drop()
 

@@ -53,7 +53,15 @@ def test_every_new_id_is_one(at: int, random: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x", "01JD4Q8XKZ38W2M5R7T9V1C4F", "01JD4Q8XKZ38W2M5R7T9V1C4FHH", "81JD4Q8XKZ38W2M5R7T9V1C4FH", "01JD4Q8XKZ98W2M5R7T9V1C4FH", "01jd4q8xkz38w2m5r7t9v1c4fh"],
+    [
+        "",
+        "x",
+        "01JD4Q8XKZ38W2M5R7T9V1C4F",
+        "01JD4Q8XKZ38W2M5R7T9V1C4FHH",
+        "81JD4Q8XKZ38W2M5R7T9V1C4FH",
+        "01JD4Q8XKZ98W2M5R7T9V1C4FH",
+        "01jd4q8xkz38w2m5r7t9v1c4fh",
+    ],
     ids=["empty", "short", "one less", "one more", "beyond 48 bits", "too many partitions", "lower case"],
 )
 def test_what_is_no_id_is_refused(text: str) -> None:

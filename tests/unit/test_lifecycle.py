@@ -46,7 +46,12 @@ def test_the_table_knows_every_event_and_final_states_are_final() -> None:
 
 
 def test_only_hand_backs_raise_the_fence_a7() -> None:
-    raised = {event for event in Event for job in STATES.values() if state(job) in TRANSITIONS[event] and apply(job, event, NOW, **DATA).fence > job.fence}
+    raised = {
+        event
+        for event in Event
+        for job in STATES.values()
+        if state(job) in TRANSITIONS[event] and apply(job, event, NOW, **DATA).fence > job.fence
+    }
     assert raised == {Event.RETRY, Event.TAKE_BACK}
 
 
@@ -107,7 +112,8 @@ def test_an_attempt_tells_when_it_was_picked_started_and_ended() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "outcome"), [("timeout", Outcome.KILLED), ("crashed", Outcome.CRASHED), ("retryable", Outcome.FAILED), ("permanent", Outcome.FAILED)]
+    ("kind", "outcome"),
+    [("timeout", Outcome.KILLED), ("crashed", Outcome.CRASHED), ("retryable", Outcome.FAILED), ("permanent", Outcome.FAILED)],
 )
 def test_the_kind_of_a_failure_tells_how_the_attempt_ended(kind: str, outcome: Outcome) -> None:
     job = apply(STATES[Status.RUNNING], Event.FAIL, NOW, **(DATA | {"result": Result(failure=Failure(kind, "no"))}))
