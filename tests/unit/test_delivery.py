@@ -1,0 +1,74 @@
+"""What becomes of a delivery whose claim was answered."""
+
+import pytest
+
+from scheduler import delivery
+from scheduler.delivery import Drop, PutBack, Run, TakeBack
+from scheduler.model import Claim, Delivery, Job
+from scheduler.ports import ClaimResult
+from tests.conftest import NOW, a_delivery, a_job, a_message
+
+JOB = a_job()
+ITEM = a_delivery(JOB, message_id="m1")
+
+
+def running(message_id: str = "m1", nonce: str = "other", at: int = NOW) -> Job:
+    return a_job(id=JOB.id, claim=Claim(message_id, nonce, at, False))
+
+
+def decide(answer: ClaimResult | None, now: int = NOW, *, item: Delivery = ITEM) -> object:
+    return delivery.decide(item, answer, "mine", now, hold_ms=5_000)
+
+
+def test_a_claim_won_is_run() -> None:
+    assert decide(ClaimResult(True, JOB)) == Run(JOB)
+
+
+def test_an_own_claim_whose_answer_was_lost_is_run_a1c() -> None:
+    mine = running(nonce="mine")
+    assert decide(ClaimResult(False, mine)) == Run(mine)
+
+
+def test_a_refused_claim_leaves_the_message() -> None:
+    assert decide(None) == PutBack(delivery.PUT_BACK_S)
+
+
+@pytest.mark.parametrize("after", [0, 5_000, 29_999])
+def test_the_same_message_within_a_lease_of_the_claim_is_put_back_never_deleted_a1b(after: int) -> None:
+    assert decide(ClaimResult(False, running()), NOW + after) == PutBack(delivery.PUT_BACK_S)
+
+
+def test_a_copy_by_the_clock_of_a_faster_machine_is_put_back_a1a() -> None:
+    """The claim lies in this machine's future: clocks differ."""
+    assert decide(ClaimResult(False, running(at=NOW + 150)), NOW) == PutBack(delivery.PUT_BACK_S)
+
+
+def test_the_same_message_a_lease_later_takes_the_job_back_from_its_dead_executor_a1a() -> None:
+    assert decide(ClaimResult(False, running()), NOW + delivery.LEASE_MS) == TakeBack(running())
+
+
+def test_the_same_message_with_another_nonce_is_not_our_own_a1() -> None:
+    """Two copies of a message in one batch: only one of them has won."""
+    assert not isinstance(decide(ClaimResult(False, running(nonce="m1/r1/1"))), Run)
+
+
+def test_another_message_of_a_running_job_is_a_duplicate() -> None:
+    assert decide(ClaimResult(False, running("m2")), NOW + 900_000) == Drop()
+
+
+@pytest.mark.parametrize(
+    "job", [None, a_job(slot=None, completed_at=NOW), a_job(fence=2), a_job(fence=2, claim=Claim("m1", "mine", NOW, False))]
+)
+def test_a_message_that_has_no_say_any_more_is_dropped_a7(job: Job | None) -> None:
+    assert decide(ClaimResult(False, job), NOW + 900_000) == Drop()
+
+
+@pytest.mark.parametrize(("ahead", "seconds"), [(5_001, 1), (6_000, 1), (6_001, 2), (30_000, 25), (3_600_000, 60), (5_000, 1), (-9_000, 1)])
+def test_an_early_message_goes_back_for_a_little_never_for_long_b1(ahead: int, seconds: int) -> None:
+    """In flight counts against a limit of the lane; a long wait belongs into a slot."""
+    job = a_job(due_at=NOW + ahead)
+    assert decide(ClaimResult(False, job), item=a_delivery(message=a_message(job))) == PutBack(seconds)
+
+
+def test_the_lease_outlives_two_missed_beats_and_the_stop() -> None:
+    assert 2 * delivery.BEAT_MS <= delivery.LOST_MS < delivery.LEASE_MS

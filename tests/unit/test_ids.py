@@ -1,0 +1,68 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler import ids
+
+instants = st.integers(min_value=0, max_value=2**48 - 1)
+randoms = st.integers(min_value=0, max_value=2**ids.RANDOM_BITS - 1)
+
+
+@given(instants, randoms)
+def test_the_time_comes_back_out_of_the_id(at: int, random: int) -> None:
+    assert ids.time(ids.new(at, random)) == at
+
+
+@given(instants, randoms, instants, randoms)
+def test_ids_sort_as_their_times_whatever_the_rest(one: int, a: int, two: int, b: int) -> None:
+    assert (ids.new(one, a) < ids.new(two, b)) == (one < two) or one == two
+
+
+@given(instants, randoms)
+def test_first_is_the_bound_of_a_range_of_times(at: int, random: int) -> None:
+    assert ids.first(at) <= ids.new(at, random) < ids.first(at + 1)
+    assert at == 0 or ids.new(at - 1, 2**ids.RANDOM_BITS - 1) < ids.first(at)
+
+
+def test_an_instant_before_the_epoch_bounds_like_the_epoch() -> None:
+    assert ids.first(-1) == ids.first(0) == "0000000000"
+
+
+@given(instants, randoms, st.sampled_from([1, 8, 64, 256]))
+def test_the_partition_is_written_in_the_id_and_stays(at: int, random: int, partitions: int) -> None:
+    job_id = ids.new(at, random, partitions=partitions)
+    assert 0 <= ids.partition(job_id) < partitions
+    assert ids.partition(job_id) == ids.partition(str(job_id))
+
+
+def test_known_ids_keep_their_partition_for_ever() -> None:
+    """Another hash would lose every stored job."""
+    assert ids.partition("01JD4Q8XKZ38W2M5R7T9V1C4FH") == 3
+    assert ids.new(0, 0) == "0" * 10 + "3" + "0" * 15
+
+
+@given(instants, st.lists(randoms, min_size=400, max_size=400, unique=True))
+def test_the_jobs_of_one_instant_spread_over_all_partitions(at: int, chosen: list[int]) -> None:
+    assert {ids.partition(ids.new(at, random)) for random in chosen} == set(range(ids.PARTITIONS))
+
+
+@given(instants, randoms)
+def test_every_new_id_is_one(at: int, random: int) -> None:
+    assert ids.is_job_id(ids.new(at, random))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "01JD4Q8XKZ38W2M5R7T9V1C4F",
+        "01JD4Q8XKZ38W2M5R7T9V1C4FHH",
+        "81JD4Q8XKZ38W2M5R7T9V1C4FH",
+        "01JD4Q8XKZ98W2M5R7T9V1C4FH",
+        "01jd4q8xkz38w2m5r7t9v1c4fh",
+    ],
+    ids=["empty", "short", "one less", "one more", "beyond 48 bits", "too many partitions", "lower case"],
+)
+def test_what_is_no_id_is_refused(text: str) -> None:
+    assert not ids.is_job_id(text)

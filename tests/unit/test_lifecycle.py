@@ -1,0 +1,251 @@
+"""The state machine: arrow by arrow, and by any sequence of events."""
+
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from scheduler import lifecycle
+from scheduler.errors import IllegalTransition
+from scheduler.lifecycle import FINAL_TIMES, TRANSITIONS, Event, Retention, apply, delay, is_late, state, status
+from scheduler.model import Attempt, Claim, Failure, Job, Lane, Outcome, Result, Status
+from tests.conftest import NOW, a_job
+
+NO = Result(failure=Failure("retryable", "503"))
+DATA: dict[str, Any] = {
+    "claim": Claim("m1", "m1/r1/1", NOW, True),
+    "started_at": NOW,
+    "result": NO,
+    "due_at": NOW + 5_000,
+    "slot": "2026-11-20T10:05#00",
+    "looked": True,
+    "reason": "because",
+}
+STATES = {
+    Status.SCHEDULED: a_job(),
+    Status.RUNNING: a_job(claim=DATA["claim"]),
+    **{final: a_job(slot=None, **{time: NOW}) for final, time in FINAL_TIMES.items()},
+}
+
+
+@pytest.mark.parametrize("event", Event)
+@pytest.mark.parametrize("before", STATES)
+def test_every_event_leads_where_the_table_says_or_nowhere(event: Event, before: Status) -> None:
+    job, after = STATES[before], TRANSITIONS[event].get(before)
+    if after is None:
+        with pytest.raises(IllegalTransition):
+            apply(job, event, NOW, **DATA)
+    else:
+        assert state(apply(job, event, NOW, **DATA)) is after
+
+
+def test_the_table_knows_every_event_and_final_states_are_final() -> None:
+    assert set(TRANSITIONS) == set(Event)
+    assert not {before for arrows in TRANSITIONS.values() for before in arrows} & set(FINAL_TIMES)
+
+
+def test_only_hand_backs_raise_the_fence_a7() -> None:
+    raised = {
+        event
+        for event in Event
+        for job in STATES.values()
+        if state(job) in TRANSITIONS[event] and apply(job, event, NOW, **DATA).fence > job.fence
+    }
+    assert raised == {Event.RETRY, Event.TAKE_BACK}
+
+
+def test_a_hand_back_goes_to_the_retry_lane_with_its_counters_at_zero() -> None:
+    job = a_job(claim=DATA["claim"], looks=3, buried=2, fence=4)
+    for event in (Event.RETRY, Event.TAKE_BACK):
+        after = apply(job, event, NOW, **DATA)
+        assert (after.lane, after.fence, after.looks, after.buried, after.claim) == (Lane.RETRY, 5, 0, 0, None)
+        assert (after.picked_at, after.started_at) == (None, None)
+
+
+def test_a_claim_keeps_the_slot_a1() -> None:
+    job = a_job()
+    assert apply(job, Event.CLAIM, NOW, **DATA).slot == job.slot
+
+
+@pytest.mark.parametrize(("alone", "charge"), [(True, 1), (False, 0)])
+def test_only_a_crash_alone_is_charged_a6(alone: bool, charge: int) -> None:
+    job = a_job(claim=Claim("m1", "n1", NOW, alone))
+    after = apply(job, Event.TAKE_BACK, NOW + 31_000, slot="2026-11-20T10:05#00")
+    assert (after.charged, after.crashes) == (charge, charge)
+    assert after.attempts[-1].outcome is Outcome.CRASHED and after.attempts[-1].started_at == NOW
+
+
+def test_a_crash_before_the_instant_is_no_start() -> None:
+    job = a_job(due_at=NOW + 5_000, claim=Claim("m1", "n1", NOW, True))
+    after = apply(job, Event.TAKE_BACK, NOW + 4_999, slot="2026-11-20T10:05#00")
+    assert after.attempts[-1].started_at is None and after.delay_ms is None
+
+
+@pytest.mark.parametrize("event", [event for event in Event if Status.RUNNING in TRANSITIONS[event]])
+def test_only_a_final_transition_sets_an_expiry_a12(event: Event) -> None:
+    after = apply(STATES[Status.RUNNING], event, NOW, **DATA)
+    assert (after.expires is not None) == (after.slot is None)
+
+
+def test_failures_are_kept_longer_than_the_rest() -> None:
+    keep = Retention(days=1, failure_days=2)
+    job = STATES[Status.RUNNING]
+    assert apply(job, Event.SUCCEED, NOW, **DATA, retention=keep).expires == NOW // 1000 + 86_400
+    assert apply(job, Event.KILL, NOW, **DATA, retention=keep).expires == NOW // 1000 + 2 * 86_400
+
+
+def test_the_history_keeps_the_last_five_attempts_and_cuts_long_messages_a12() -> None:
+    job = a_job()
+    long = Result(failure=Failure("retryable", "x" * 300_000))
+    for number in range(8):
+        job = apply(job, Event.CLAIM, NOW + number, claim=Claim("m1", "n1", NOW + number, True))
+        job = apply(job, Event.RETRY, NOW + number, **(DATA | {"result": long}))
+    assert [attempt.fence for attempt in job.attempts] == [4, 5, 6, 7, 8]
+    assert {len(attempt.failure.message) for attempt in job.attempts if attempt.failure} == {lifecycle.KEPT_FAILURE}
+
+
+def test_an_attempt_tells_when_it_was_picked_started_and_ended() -> None:
+    job = apply(a_job(claim=DATA["claim"]), Event.SUCCEED, NOW + 70, started_at=NOW + 3, result=Result("out", {"status": 200}))
+    assert job.attempts == (Attempt(1, NOW, NOW + 3, NOW + 70, Outcome.SUCCEEDED),)
+    assert (job.output, job.response, job.charged, job.completed_at) == ("out", {"status": 200}, 1, NOW + 70)
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [("timeout", Outcome.KILLED), ("crashed", Outcome.CRASHED), ("retryable", Outcome.FAILED), ("permanent", Outcome.FAILED)],
+)
+def test_the_kind_of_a_failure_tells_how_the_attempt_ended(kind: str, outcome: Outcome) -> None:
+    job = apply(STATES[Status.RUNNING], Event.FAIL, NOW, **(DATA | {"result": Result(failure=Failure(kind, "no"))}))
+    assert job.attempts[-1].outcome is outcome
+
+
+def test_a_job_failed_without_a_start_has_a_reason_and_no_attempt() -> None:
+    job = apply(a_job(), Event.FAIL, NOW, reason="buried")
+    assert (job.reason, job.attempts, job.charged) == ("buried", (), 0)
+
+
+def test_a_second_flag_keeps_the_time_of_the_first() -> None:
+    once = apply(STATES[Status.RUNNING], Event.FLAG, NOW)
+    assert apply(once, Event.FLAG, NOW + 9).cancel_requested_at == NOW
+    assert apply(once, Event.CANCEL, NOW + 9).cancel_requested_at == NOW
+
+
+def test_only_a_look_that_hands_over_counts() -> None:
+    assert apply(a_job(), Event.MOVE, NOW, slot="x#0", looked=True).looks == 1
+    assert apply(a_job(), Event.MOVE, NOW, slot="x#0").looks == 0
+
+
+@pytest.mark.parametrize(
+    ("job", "now", "seen"),
+    [
+        (a_job(), NOW - 1, Status.SCHEDULED),
+        (a_job(), NOW, Status.QUEUED),
+        (a_job(claim=Claim("m", "n", NOW - 3_000, True)), NOW - 1, Status.QUEUED),
+        (a_job(claim=Claim("m", "n", NOW - 3_000, True)), NOW, Status.RUNNING),
+        (a_job(claim=Claim("m", "n", NOW + 3_000, True)), NOW + 3_000, Status.RUNNING),
+        (a_job(slot=None, killed_at=NOW), NOW, Status.KILLED),
+    ],
+    ids=["ahead", "due", "held", "its instant", "claimed late", "over"],
+)
+def test_the_status_is_read_from_the_times(job: Job, now: int, seen: Status) -> None:
+    assert status(job, now) is seen
+
+
+def test_a_job_with_neither_slot_nor_end_is_a_bug() -> None:
+    with pytest.raises(IllegalTransition):
+        state(a_job(slot=None))
+    with pytest.raises(IllegalTransition):
+        lifecycle.started_at(a_job())
+
+
+def test_the_delay_is_that_of_the_first_start() -> None:
+    assert delay(a_job(), NOW + 50_000) is None
+    assert delay(a_job(claim=Claim("m", "n", NOW + 20, True)), NOW + 20) == 20
+    assert delay(a_job(delay_ms=7, claim=Claim("m", "n", NOW + 9_000, True)), NOW + 9_000) == 7
+
+
+@pytest.mark.parametrize(
+    ("job", "now", "late"),
+    [
+        (a_job(), NOW + 9_999, False),
+        (a_job(), NOW + 10_000, True),
+        (a_job(delay_ms=9_999, slot=None, completed_at=NOW), NOW + 99_999, False),
+        (a_job(delay_ms=10_000, slot=None, completed_at=NOW), NOW, True),
+        (a_job(created_at=NOW + 1), NOW, True),
+        (a_job(slot=None, cancelled_at=NOW), NOW + 99_999, False),
+    ],
+    ids=["not yet", "waits too long", "was in time", "was late", "posted for the past", "cancelled"],
+)
+def test_late_is_ten_seconds_or_posted_for_the_past(job: Job, now: int, late: bool) -> None:
+    assert is_late(job, now) is late
+
+
+def test_a_writer_finds_its_own_write_by_its_marks_and_no_other() -> None:
+    job = STATES[Status.RUNNING]
+    retried = apply(job, Event.RETRY, NOW, **DATA)
+    assert lifecycle.marks(retried) == lifecycle.marks(apply(job, Event.RETRY, NOW, **DATA))
+    for event in (Event.SUCCEED, Event.FLAG, Event.MOVE, Event.CANCEL):
+        assert lifecycle.marks(apply(job, event, NOW, **DATA)) not in (lifecycle.marks(job), lifecycle.marks(retried))
+
+
+class AnyLife(RuleBasedStateMachine):
+    """Any events in any order: what the table forbids is refused and changes nothing, what it allows keeps the invariants."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.job, self.now = a_job(), NOW
+        self.fence = self.charged = 0
+        self.final: Job | None = None
+
+    @rule(
+        event=st.sampled_from(Event),
+        pause=st.integers(0, 100_000),
+        alone=st.booleans(),
+        kind=st.sampled_from(["retryable", "permanent", "timeout", "crashed"]),
+    )
+    def happen(self, event: Event, pause: int, alone: bool, kind: str) -> None:
+        self.now += pause
+        before = self.job
+        result = Result("done") if event is Event.SUCCEED else Result(failure=Failure(kind, "no"))
+        more = {"claim": Claim("m", f"n{self.now}", self.now, alone), "started_at": self.now, "result": result}
+        try:
+            self.job = apply(before, event, self.now, **(DATA | more))
+        except IllegalTransition:
+            assert state(before) not in TRANSITIONS[event]
+            return
+        assert self.job.fence == before.fence + (event in lifecycle.HANDS_BACK)
+        assert self.job.charged - before.charged in (0, 1)
+        assert self.job.scheduled_at == before.scheduled_at and self.job.id == before.id
+
+    @invariant()
+    def the_fence_and_the_charge_never_fall(self) -> None:
+        assert self.job.fence >= self.fence and self.job.charged >= self.charged
+        self.fence, self.charged = self.job.fence, self.job.charged
+
+    @invariant()
+    def it_is_open_exactly_while_it_has_a_slot(self) -> None:
+        ends = [name for name in FINAL_TIMES.values() if getattr(self.job, name) is not None]
+        assert lifecycle.is_open(self.job) == (self.job.slot is not None) == (not ends)
+        assert len(ends) <= 1
+
+    @invariant()
+    def final_is_final(self) -> None:
+        if self.final is not None:
+            assert self.job == self.final
+        elif not lifecycle.is_open(self.job):
+            self.final = self.job
+            assert self.job.claim is None and self.job.expires is not None
+
+    @invariant()
+    def its_status_can_be_told_at_any_time(self) -> None:
+        assert status(self.job, self.now) in Status
+        assert isinstance(is_late(self.job, self.now), bool)
+
+    @precondition(lambda self: self.job.claim is not None)
+    @invariant()
+    def who_runs_is_watched(self) -> None:
+        assert self.job.slot is not None
+
+
+TestAnyLife = AnyLife.TestCase

@@ -1,0 +1,150 @@
+"""The decision on a job that is left in its slot, and the service that carries it out."""
+
+from dataclasses import replace
+
+import pytest
+
+from scheduler import lifecycle, recheck, slots
+from scheduler.lifecycle import Event
+from scheduler.model import Claim, Job, Lane, Status
+from scheduler.recheck import Leave, Move, TakeBack
+from scheduler.services.recheck import Recheck
+from scheduler.services.recheck import recheck as run_recheck
+from tests.conftest import NOW, a_job
+from tests.unit.stage import Stage, Wrapped, refuse
+
+SLOT = f"{slots.minute_of(NOW)}#00"
+
+
+def running(at: int, *, due_at: int = NOW, timeout_ms: int = 300_000, alone: bool = True) -> Job:
+    return a_job(due_at=due_at, timeout_ms=timeout_ms, claim=Claim("m1", "n1", at, alone), slot=SLOT)
+
+
+def decide(job: Job | None, now: int, *, behind: bool = False) -> Leave | Move | TakeBack:
+    return recheck.decide(job, SLOT, now, shards=1, behind=behind)
+
+
+def minutes_ahead(decision: object, now: int) -> float:
+    assert isinstance(decision, Move)
+    return (slots.start_of(slots.minute(decision.slot)) - now) / slots.MINUTE
+
+
+def test_what_is_not_in_the_slot_any_more_is_left_alone() -> None:
+    assert decide(None, NOW) == Leave()
+    assert decide(a_job(slot="2026-11-20T11:00#00"), NOW) == Leave()
+    assert decide(a_job(slot=None, completed_at=NOW), NOW) == Leave()
+
+
+def test_a_job_that_never_started_is_handed_over_again_and_looked_at_later() -> None:
+    decision = decide(a_job(slot=SLOT), NOW + 180_000)
+    assert isinstance(decision, Move) and decision.hand_over
+
+
+def test_the_looks_come_further_and_further_apart() -> None:
+    """2, 4, 8, 15 minutes, as far as a safe slot allows; the last step repeats."""
+    assert recheck.BACKOFF == (120_000, 240_000, 480_000, 900_000)
+    ahead = [minutes_ahead(decide(a_job(slot=SLOT, looks=looks), NOW), NOW) for looks in range(6)]
+    assert ahead == [4, 4, 8, 15, 15, 15]
+
+
+def test_a_lane_that_is_behind_gets_no_second_message_b6() -> None:
+    decision = decide(a_job(slot=SLOT), NOW + 180_000, behind=True)
+    assert isinstance(decision, Move) and not decision.hand_over
+
+
+def test_a_running_job_inside_its_time_out_moves_to_where_it_must_be_over() -> None:
+    decision = decide(running(NOW), NOW + 180_000)
+    assert isinstance(decision, Move) and not decision.hand_over
+    assert slots.start_of(slots.minute(decision.slot)) + slots.MINUTE > NOW + 300_000 + recheck.STOP_GRACE
+
+
+@pytest.mark.parametrize(("after", "lost"), [(359_999, False), (360_000, True)])
+def test_a_running_job_is_taken_back_a_minute_after_its_time_out(after: int, lost: bool) -> None:
+    assert isinstance(decide(running(NOW - 4_000), NOW + after), TakeBack) is lost
+
+
+def test_the_time_out_of_a_job_claimed_late_counts_from_its_claim() -> None:
+    assert isinstance(decide(running(NOW + 100_000), NOW + 400_000), Move)
+
+
+def test_a_job_found_before_its_time_goes_to_the_slot_of_its_time() -> None:
+    later = a_job(slot=SLOT, due_at=NOW + 3_600_000)
+    assert decide(later, NOW) == Move(f"{slots.minute_of(NOW + 3_600_000)}#00", hand_over=False)
+    soon = decide(a_job(slot=SLOT, due_at=NOW + 30_000), NOW)
+    assert isinstance(soon, Move) and soon.hand_over
+
+
+def test_later_looks_come_at_5_15_30_60_minutes_6_hours_and_a_day() -> None:
+    assert [look // 60_000 for look in recheck.LOOKS] == [5, 15, 30, 60, 360, 1_440]
+
+
+def test_a_lane_is_behind_beyond_what_is_allowed() -> None:
+    assert not recheck.lane_is_behind(1_000, 1_000)
+    assert recheck.lane_is_behind(1_001, 1_000)
+
+
+# the service
+
+
+def look(stage: Stage, *left: Job) -> Recheck:
+    for job in left:
+        stage.jobs.put(job)
+    return run_recheck(
+        [(job.slot or "", job) for job in left], jobs=stage.jobs, lanes=stage.lanes, now=stage.clock.now(), rules=stage.rules
+    )
+
+
+def test_it_hands_over_moves_and_takes_back_in_one_go() -> None:
+    stage = Stage()
+    stage.clock.advance(400_000)
+    never, alive, dead = a_job(), running(NOW + 300_000), running(NOW)
+    done = look(stage, never, alive, dead)
+    assert (done.handed_over, done.moved, done.taken_back, done.left) == (2, 2, 1, 0)
+    assert stage.waiting(Lane.ONE_TIME) == [never.id] and stage.waiting(Lane.RETRY) == [dead.id]
+    assert stage.stored(never).looks == 1 and stage.stored(alive).looks == 0
+    assert stage.stored(dead).fence == 2 and stage.stored(dead).lane is Lane.RETRY
+    assert all(stage.stored(job).slot != job.slot for job in (never, alive, dead))
+
+
+def test_a_job_that_died_alone_twice_is_failed_and_not_handed_over() -> None:
+    stage = Stage()
+    stage.clock.advance(400_000)
+    dead = replace(running(NOW), crashes=1, charged=1)
+    assert look(stage, dead).handed_over == 0
+    assert lifecycle.state(stage.stored(dead)) is Status.FAILED
+
+
+def test_what_changed_meanwhile_is_neither_moved_nor_handed_over() -> None:
+    stage = Stage()
+    stage.clock.advance(180_000)
+    job = a_job()
+    stage.jobs.put(lifecycle.apply(job, Event.CLAIM, NOW, claim=Claim("m1", "n1", NOW, True)))
+    assert look(stage, job).handed_over == 0
+    assert stage.waiting(Lane.ONE_TIME) == []
+    assert stage.stored(job).slot == job.slot
+
+
+def test_what_the_table_refuses_counts_as_left() -> None:
+    stage = Stage()
+    stage.clock.advance(180_000)
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [None] * len(changes))
+    assert look(stage, a_job()).left == 1
+    assert stage.waiting(Lane.ONE_TIME) == []
+
+
+def test_a_refused_lane_loses_nothing_since_the_slot_was_moved_first() -> None:
+    stage = Stage()
+    stage.clock.advance(180_000)
+    stage.lanes = Wrapped(stage.lanes, send=refuse)
+    job = a_job()
+    with pytest.raises(Exception, match="refusing"):
+        look(stage, job)
+    assert lifecycle.is_open(stage.stored(job)) and stage.stored(job).slot != job.slot
+
+
+def test_each_lane_is_asked_once_how_far_behind_it_is() -> None:
+    stage = Stage()
+    asked: list[Lane] = []
+    stage.lanes = Wrapped(stage.lanes, backlog=lambda verb, lane: (asked.append(lane), verb(lane))[1])
+    look(stage, a_job(), a_job(), a_job(lane=Lane.RETRY))
+    assert asked == [Lane.ONE_TIME, Lane.RETRY]

@@ -1,0 +1,104 @@
+"""How an attempt ends for its job."""
+
+import pytest
+
+from scheduler import lifecycle, settlement, slots
+from scheduler.lifecycle import Retention
+from scheduler.model import Claim, Failure, Job, Lane, Outcome, Result, Status
+from scheduler.ports import Finished
+from tests.conftest import NOW, a_job
+
+KEEP = Retention()
+
+
+def running(*, alone: bool = True, message_id: str = "m1", **fields: object) -> Job:
+    return a_job(claim=Claim(message_id, "n1", NOW, alone), **fields)
+
+
+def settle(result: Result, **fields: object) -> Job:
+    return settlement.settle(Finished(running(**fields), NOW + 2, NOW + 9, result), NOW + 10, shards=4, retention=KEEP)
+
+
+def failing(kind: str) -> Result:
+    return Result(failure=Failure(kind, "no"))
+
+
+def test_a_good_answer_succeeds() -> None:
+    job = settle(Result("out"))
+    assert (lifecycle.state(job), job.output, job.started_at, job.delay_ms) == (Status.SUCCEEDED, "out", NOW + 2, 2)
+
+
+def test_a_time_out_kills_even_where_attempts_are_left() -> None:
+    job = settle(failing("timeout"), max_attempts=9)
+    assert lifecycle.state(job) is Status.KILLED and job.attempts[-1].outcome is Outcome.KILLED
+
+
+def test_a_retryable_error_goes_back_with_a_safe_slot_and_a_new_fence() -> None:
+    job = settle(failing("retryable"))
+    assert (lifecycle.state(job), job.fence, job.charged, job.lane) == (Status.SCHEDULED, 2, 1, Lane.RETRY)
+    assert job.due_at >= NOW + 10 and job.slot is not None
+    assert slots.start_of(slots.minute(job.slot)) >= NOW + 10 + slots.HORIZON
+
+
+@pytest.mark.parametrize(("kind", "fields"), [("permanent", {}), ("retryable", {"charged": 2}), ("retryable", {"max_attempts": 1})])
+def test_an_error_after_which_nothing_follows_fails(kind: str, fields: dict[str, int]) -> None:
+    job = settle(failing(kind), **fields)
+    assert lifecycle.state(job) is Status.FAILED and job.reason
+
+
+def take_back(**fields: object) -> Job:
+    return settlement.take_back(running(**fields), NOW + 40_000, shards=4, retention=KEEP)
+
+
+def test_a_job_whose_executor_died_goes_to_the_retry_lane_at_once() -> None:
+    job = take_back()
+    assert (lifecycle.state(job), job.lane, job.due_at, job.fence) == (Status.SCHEDULED, Lane.RETRY, NOW + 40_000, 2)
+
+
+def test_two_crashes_alone_end_a_job() -> None:
+    assert lifecycle.state(take_back(crashes=1, charged=1, max_attempts=9)) is Status.FAILED
+
+
+def test_a_crash_alone_at_the_last_attempt_ends_a_job() -> None:
+    job = take_back(max_attempts=1)
+    assert lifecycle.state(job) is Status.FAILED and job.attempts[-1].outcome is Outcome.CRASHED
+
+
+@pytest.mark.parametrize("fields", [{"crashes": 1, "charged": 1}, {"max_attempts": 1}])
+def test_a_crash_in_company_ends_nobody_a6(fields: dict[str, int]) -> None:
+    job = take_back(alone=False, **fields)
+    assert lifecycle.state(job) is Status.SCHEDULED
+    assert (job.crashes, job.charged) == (fields.get("crashes", 0), fields.get("charged", 0))
+
+
+def test_nine_innocents_of_a_killed_batch_survive_any_number_of_such_batches_a6() -> None:
+    job = a_job()
+    for number in range(20):
+        job = lifecycle.apply(job, lifecycle.Event.CLAIM, NOW, claim=Claim(f"m{number}", f"n{number}", NOW, False))
+        job = settlement.take_back(job, NOW + 40_000, shards=4, retention=KEEP)
+    assert lifecycle.is_open(job) and job.charged == 0
+
+
+def bury(job: Job, message_id: str = "m1", fence: int = 1) -> Job | None:
+    return settlement.bury(job, message_id, fence, NOW + 99_000, retention=KEEP)
+
+
+def test_a_job_running_under_the_buried_message_fails() -> None:
+    job = bury(running())
+    assert job is not None and lifecycle.state(job) is Status.FAILED and job.attempts[-1].outcome is Outcome.CRASHED
+
+
+@pytest.mark.parametrize("job", [running(message_id="m2"), running(fence=2), a_job(fence=2), a_job(slot=None, completed_at=NOW)])
+def test_a_message_without_a_say_buries_nothing(job: Job) -> None:
+    assert bury(job) is None
+
+
+def test_a_job_that_never_ran_keeps_its_slot_and_fails_at_the_third_burial_a8() -> None:
+    job = a_job()
+    slot = job.slot
+    for number in (1, 2):
+        after = bury(job)
+        assert after is not None and (after.slot, after.buried) == (slot, number)
+        job = after
+    last = bury(job)
+    assert last is not None and lifecycle.state(last) is Status.FAILED and not last.attempts
