@@ -9,19 +9,19 @@ MAX_BURIALS = 3  # unstarted arrivals in a dead-letter queue that end a job
 
 
 def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
-    """The job after its work came back: final, or scheduled again in the retry lane."""
-    job, result = done.job, done.result
+    """The job after its work came back: final as of the work's end, or scheduled again in the retry lane."""
+    job, result, end = done.job, done.result, done.ended_at
     if result.failure is None:
-        return lifecycle.apply(job, Event.SUCCEED, now, started_at=done.started_at, result=result, retention=retention)
+        return lifecycle.apply(job, Event.SUCCEED, end, started_at=done.started_at, result=result, retention=retention)
     if result.failure.kind == "timeout":
         return lifecycle.apply(
-            job, Event.KILL, now, started_at=done.started_at, result=result, reason="its time-out passed", retention=retention
+            job, Event.KILL, end, started_at=done.started_at, result=result, reason="its time-out passed", retention=retention
         )
     decision = retry.decide(job, result.failure, now)
     if isinstance(decision, retry.GiveUp):
         return lifecycle.apply(job, Event.FAIL, now, started_at=done.started_at, result=result, reason=decision.reason, retention=retention)
     slot = slots.place(decision.at, now, job.id, shards).slot
-    return lifecycle.apply(job, Event.RETRY, now, started_at=done.started_at, result=result, due_at=decision.at, slot=slot)
+    return lifecycle.apply(job, Event.RETRY, end, started_at=done.started_at, result=result, due_at=decision.at, slot=slot)
 
 
 def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:

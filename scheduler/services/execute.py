@@ -22,6 +22,8 @@ from scheduler.services.handover import hand_over
 READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
 READ_SPREAD_MS = 280  # ... earlier: a hundred executors holding for one instant do not read at once
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
+CROWD = 3  # so many held jobs started at once say that other executors start theirs at this instant too ...
+LINGER_MS = (40, 200)  # ... and that settling had better wait: it would take the processor from those that still start
 SETTLE_TRIES = 5
 SETTLE_PAUSE_MS = 500
 REPORT_MS = 15_000
@@ -59,6 +61,7 @@ class LatencyMeter:
 class _Held:
     job: Job
     read_at: int | None  # when to look at it once more; None: no need
+    waited: bool  # it came well before its instant
 
 
 @dataclass(slots=True)
@@ -78,6 +81,8 @@ class Execution:
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
     _running: int = 0
+    _done: list[Finished] = field(default_factory=list)  # came back, not settled yet
+    _settle_at: int = 0
     _leased_at: int = 0
     _stopped: bool = False
 
@@ -85,7 +90,7 @@ class Execution:
         """Work until nothing is left in hand. Returns the ids of the messages to leave in the queue."""
         leased = self._lease(self.deliveries)
         self._claim([item for item in self.deliveries if item.receipt in leased])
-        while self._held or self._running:
+        while self._held or self._running or self._done:
             if not self._beat():
                 self._stop()
                 break
@@ -93,7 +98,8 @@ class Execution:
             if self._is_lost():
                 continue  # reading took so long that nothing may start before a renewal holds
             self._start_due()
-            self._settle(self.pool.wait(self._wake()))
+            self._take_results(self.pool.wait(self._wake()))
+            self._settle()
         return sorted(self.returned)
 
     # lease
@@ -170,7 +176,7 @@ class Execution:
             self.meter.add(now - item.message.sent_at)
         wait = job.due_at - now
         read_at = job.due_at - READ_AHEAD_MS - self._spread() if wait > FRESH_CLAIM_MS else None
-        self._held.append(_Held(job, read_at if job.cancel_requested_at is None else now))
+        self._held.append(_Held(job, read_at if job.cancel_requested_at is None else now, waited=wait > FRESH_CLAIM_MS))
 
     def _spread(self) -> int:
         return zlib.crc32(self.request_id.encode()) % READ_SPREAD_MS
@@ -222,27 +228,35 @@ class Execution:
 
     def _start_due(self) -> None:
         now = self.clock.now()
-        for held in [held for held in self._held if held.job.due_at <= now]:
+        due = [held for held in self._held if held.job.due_at <= now]
+        for held in due:
             self._held.remove(held)
             self._running += 1
             self.pool.start(held.job)
+        if sum(1 for held in due if held.waited) >= CROWD:
+            least, most = LINGER_MS
+            self._settle_at = now + least + self._spread() * (most - least) // READ_SPREAD_MS
 
     def _wake(self) -> int:
         """When there is something to do next, unless work comes back before."""
         beat = self.clock.now() + max(0, self._leased_at + rule.BEAT_MS - self.clock.monotonic())
         moments = [held.job.due_at if held.read_at is None else min(held.read_at, held.job.due_at) for held in self._held]
-        return min([beat, *moments])
+        return min([beat, *moments, *([self._settle_at] if self._done else [])])
 
     # settle
 
-    def _settle(self, finished: Sequence[Finished]) -> None:
-        if not finished:
-            return
+    def _take_results(self, finished: Sequence[Finished]) -> None:
         self._running -= len(finished)
+        self._done += finished
+
+    def _settle(self) -> None:
+        """Settle what came back, in one write, once its instant's crowd has started."""
         now = self.clock.now()
-        self._write(
-            [Change(done.job, settlement.settle(done, now, shards=self.rules.shards, retention=self.rules.retention)) for done in finished]
-        )
+        if not self._done or now < self._settle_at:
+            return
+        done, self._done = self._done, []
+        rules = self.rules
+        self._write([Change(each.job, settlement.settle(each, now, shards=rules.shards, retention=rules.retention)) for each in done])
 
     def _write(self, changes: Sequence[Change]) -> None:
         """Apply changes under their fences, again while the table refuses; then hand over what goes to a lane at once."""
