@@ -189,7 +189,13 @@ class SessionShape(Shape):
 
 
 class HealthShape(Shape):
+    """That the API answers; with a token also how far behind the scheduler is."""
+
     status: Literal["ok"]
+    oldest_open_minute: str | None = None
+    """The oldest minute that is not proved to be done (with a token only)."""
+    lag_seconds: float | None = None
+    """For how long that minute has been over (with a token only)."""
 
 
 class Answer(Shape, Generic[T]):

@@ -39,6 +39,7 @@ class Api:
     clock: Clock
     jobs: Jobs
     lanes: Lanes
+    ledger: Ledger
     accounts: Accounts
 
 
@@ -88,7 +89,7 @@ def api() -> Api:
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
-    return Api(settings, _rules(settings), SystemClock(), *_stores(settings), accounts)
+    return Api(settings, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), accounts)
 
 
 @cache

@@ -210,6 +210,9 @@ class Accounts(Protocol):
     def refresh(self, refresh_token: str) -> "Session":
         """Raises Unauthorized for a refresh token that is not valid any more."""
 
+    def user(self, token: str) -> "User":
+        """Whose token it is. Raises Unauthorized for one that is not valid (any more)."""
+
 
 @dataclass(frozen=True, slots=True)
 class User:

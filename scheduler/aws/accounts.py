@@ -56,6 +56,10 @@ class CognitoAccounts:
         tokens = answer["AuthenticationResult"]
         return Session(tokens["AccessToken"], _end(tokens["AccessToken"]), tokens.get("RefreshToken"))
 
+    def user(self, token: str) -> User:
+        with _refusing("The token is not valid (any more)."):
+            return _user(self._client.get_user(AccessToken=token))
+
 
 @contextmanager
 def _refusing(message: str) -> Iterator[None]:

@@ -14,6 +14,7 @@ from scheduler.errors import Unavailable
 from scheduler.model import Cursor, Look, Unit, UnitKey
 from scheduler.ports import Clock, Dispatchers, Jobs, Lanes, Ledger
 from scheduler.rules import Rules
+from scheduler.services.health import lag
 from scheduler.services.recheck import is_due, over_at, read, recheck, remaining
 
 WATCH_MS = 55_000  # a tick stays this long at most: the next one takes over
@@ -59,7 +60,7 @@ class Tick:
                 break
             self.clock.sleep_until(self.clock.now() + PASS_MS)
         self._look_again()
-        self.result.lag_ms = self._lag()
+        self.result.lag_ms = lag(self.ledger, self.clock.now()).ms
         return self.result
 
     def _open(self) -> None:
@@ -146,10 +147,6 @@ class Tick:
                 self.jobs.drop_canary(look.unit.key)  # should the tick that closed the unit have died in between
             self.ledger.replace_look(look, following(look))
             self.result.looks += 1
-
-    def _lag(self) -> int:
-        units = self.ledger.open_units()
-        return max(0, self.clock.now() - slots.start_of(units[0].key.minute) - slots.MINUTE) if units else 0
 
 
 def following(look: Look) -> Look | None:

@@ -56,6 +56,13 @@ def test_a_wrong_name_and_a_wrong_password_are_refused_alike(pool: tuple[Any, st
     assert len(messages) == 1
 
 
+def test_a_token_tells_whose_it_is_and_a_forged_one_is_refused(pool: tuple[Any, str, str]) -> None:
+    ada, accounts = add(pool, "ada"), CognitoAccounts(pool[0], pool[2])
+    assert accounts.user(accounts.login("ada", PASSWORD).token).id == ada
+    with pytest.raises(Unauthorized):
+        accounts.user("forged")
+
+
 def test_a_temporary_password_does_not_sign_in(pool: tuple[Any, str, str]) -> None:
     add(pool, "ada", temporary=True)
     with pytest.raises(Unauthorized, match="NEW_PASSWORD_REQUIRED"):

@@ -10,7 +10,7 @@ from lambdas import api
 from lambdas._settings import ApiSettings
 from scheduler.errors import Unauthorized
 from scheduler.instants import parse
-from scheduler.memory import MemoryJobs, MemoryLanes
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
 from scheduler.ports import Session, User
 from scheduler.rules import Rules
 
@@ -55,6 +55,11 @@ class OneAccount:
             raise Unauthorized("The refresh token is not valid any more.")
         return Session("token2", NOW + 3_600_000)
 
+    def user(self, token: str) -> User:
+        if token not in ("token", "token2"):
+            raise Unauthorized("The token is not valid (any more).")
+        return User("sub-ann", "ann", 2.0)
+
 
 @dataclass
 class World:
@@ -62,6 +67,7 @@ class World:
 
     jobs: Any = field(default_factory=MemoryJobs)
     lanes: Any = field(default_factory=MemoryLanes)
+    ledger: Any = field(default_factory=MemoryLedger)
     clock: Any = field(default_factory=SettableClock)
     accounts: Any = field(default_factory=OneAccount)
     rules: Rules = field(default_factory=Rules)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lambdas import _models, _runtime, api
 from lambdas._envelope import refusal
 from scheduler import errors, targets
+from scheduler.model import Cursor
 from tests.lambdas.gateway import Answered, World, event, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -21,6 +22,16 @@ def test_health_is_open_and_touches_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(_runtime, "api", lambda: pytest.fail("built the world"))
     answered = send("GET", "/health", user=None)
     assert (answered.status, answered.body) == (200, {"success": True, "data": {"status": "ok"}})
+
+
+def test_health_tells_a_signed_in_caller_how_far_behind_the_scheduler_is(world: World) -> None:
+    world.ledger.advance(None, Cursor("2026-11-20T09:58", 2, 1))  # no tick has come since
+    data = send("GET", "/health", user=None, headers={"authorization": "Bearer token"}).data
+    assert data == {"status": "ok", "oldest_open_minute": "2026-11-20T09:58", "lag_seconds": 60.5}
+
+
+def test_health_refuses_a_token_that_is_not_valid() -> None:
+    assert send("GET", "/health", user=None, headers={"authorization": "Bearer forged"}).error["code"] == "unauthorized"
 
 
 # Sign in

@@ -111,4 +111,8 @@ def test_lists_are_pages_by_scheduled_time(system: System) -> None:
 
 
 def test_health_is_open(system: System) -> None:
-    assert system.anonymous().health()
+    assert system.anonymous().health() == {"status": "ok"}
+
+
+def test_health_tells_a_signed_in_caller_the_lag(client: Client) -> None:
+    assert client.health()["lag_seconds"] >= 0
