@@ -101,7 +101,7 @@ def test_a_process_that_ended_and_was_not_collected_is_not_alive() -> None:
     started = process.started(child.pid)
     assert child.stdout is not None
     child.stdout.read()
-    assert process.Process(child.pid, started or "").end(patience=5)
+    assert process.end([process.Process(child.pid, started or "")], patience=5)
     child.stdout.close()
     child.wait()
 
@@ -109,6 +109,15 @@ def test_a_process_that_ended_and_was_not_collected_is_not_alive() -> None:
 def test_workers_that_a_killed_run_left_are_ended_and_told(home: Home, sleeper: subprocess.Popen[bytes]) -> None:
     assert previous.clear(home) == ["Ended 1 function workers that an earlier run left behind."]
     assert sleeper.wait(5) != 0
+
+
+def test_who_does_not_stop_when_asked_is_killed(tmp_path: Path) -> None:
+    script = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert not process.end([process.Process(child.pid, process.started(child.pid) or "")], patience=0.1)
+        assert child.wait(5) == -9
 
 
 def test_workers_of_another_home_are_left_alone(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
