@@ -52,7 +52,6 @@ class Api(Construct):
                 allow(storage.failures_index_arn, "dynamodb:Query"),
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # failures: their index holds keys only
                 change_jobs(foundation),
-                allow(storage.ledger.table_arn, "dynamodb:Query"),  # health: the oldest open minute
                 allow(lanes.arns, "sqs:SendMessage"),
                 # None for Cognito: login, refresh and "who am I" are its public calls.
             ],

@@ -119,9 +119,9 @@ def powertools(verb: str, settings: Settings) -> dict[str, str]:
 def _renamed(grants: Sequence[iam.PolicyStatement], settings: Settings) -> Iterator[iam.PolicyStatement]:
     """The same grants under the names that the stage enforces, where they differ."""
     for grant in grants:
-        for name in set(grant.actions) & set(settings.renamed_actions):
-            renamed = settings.renamed_actions[name]
-            yield allow("*" if renamed.anywhere else grant.resources, renamed.action)
+        for name, renamed in settings.renamed_actions.items():
+            if name in grant.actions:
+                yield allow("*" if renamed.anywhere else grant.resources, renamed.action)
 
 
 def _role(scope: Construct, log_group: logs.LogGroup, settings: Settings, grants: Sequence[iam.PolicyStatement]) -> iam.IRole:

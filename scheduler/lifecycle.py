@@ -15,6 +15,7 @@ from scheduler.model import Attempt, Claim, Failure, Job, Lane, Outcome, Result,
 KEPT_ATTEMPTS = 5
 LATE_MS = 10_000  # a start this long after the scheduled time is late (the bound of the start-delay alarm)
 DAY_S = 86_400
+KEPT_FAILURE = 1_000  # characters of a failure's message: five attempts of them must not make an item too large to settle
 
 FINAL_TIMES = {
     Status.SUCCEEDED: "completed_at",
@@ -158,6 +159,8 @@ def _attempted(job: Job, at: int, data: dict[str, Any], outcome: Outcome, failur
     claim, started = job.claim, data.get("started_at")
     if claim is None:
         return job
+    if failure is not None and len(failure.message) > KEPT_FAILURE:
+        failure = replace(failure, message=failure.message[:KEPT_FAILURE])
     attempt = Attempt(job.fence, claim.at, started, at, outcome, failure)
     delay_ms = job.delay_ms if job.delay_ms is not None or started is None else started - job.scheduled_at
     return replace(job, attempts=(*job.attempts, attempt)[-KEPT_ATTEMPTS:], delay_ms=delay_ms, picked_at=claim.at, started_at=started)

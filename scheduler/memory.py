@@ -84,7 +84,7 @@ class MemoryJobs:
         if stored is None:
             return False
         holds = lifecycle.is_open(stored) and stored.fence == before.fence and _nonce(stored) == _nonce(before)
-        if holds and after.slot is not None and after.slot != before.slot:
+        if holds and after.slot not in (None, before.slot) and after.fence == before.fence:
             holds = stored.slot == before.slot
         if not holds:
             return lifecycle.marks(stored) == lifecycle.marks(after)

@@ -49,7 +49,8 @@ class Change:
     """Replace `before` by `after`, a later state of the same job.
 
     Holds only if the stored job has the fence of `before`, the same claim (by nonce, or none) and is still open; and,
-    if `after` is open in another slot, the slot of `before`. What the change does not touch keeps its stored value.
+    if `after` is a move (another slot under the same fence), the slot of `before`: an executor settles or hands back its
+    job wherever a recheck has moved it meanwhile. What the change does not touch keeps its stored value.
     """
 
     before: Job

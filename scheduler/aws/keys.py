@@ -60,14 +60,14 @@ def claimable(request: ClaimRequest) -> list[Term]:
 
 
 def unchanged(change: Change) -> list[Term]:
-    """Nobody has settled the job, handed it back, claimed it or, if the change moves it, moved it since `before` was read."""
+    """Nobody has settled the job, handed it back, claimed it or, if the change only moves it, moved it since `before` was read."""
     before, after = change.before, change.after
     terms = [Term(("fence",), "=", {"N": str(before.fence)})]
     if before.claim is None:
         terms.append(Term(("claim",), "missing"))
     else:
         terms.append(Term(("claim", "nonce"), "=", {"S": before.claim.nonce}))
-    if before.slot is not None and after.slot is not None and after.slot != before.slot:
+    if before.slot is not None and after.slot not in (None, before.slot) and after.fence == before.fence:
         terms.append(Term(("slot",), "=", {"S": before.slot}))
     else:
         terms.append(Term(("slot",), "exists"))

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from scheduler import settlement
+from scheduler.errors import Unavailable
 from scheduler.lifecycle import is_open
-from scheduler.model import Delivery
+from scheduler.model import Delivery, Job
 from scheduler.ports import Change, Clock, Jobs
 from scheduler.rules import Rules
 
@@ -33,7 +34,7 @@ def bury(deliveries: Sequence[Delivery], *, jobs: Jobs, clock: Clock, rules: Rul
         if job is None or after is None:
             done.dropped += 1
             continue
-        (held,) = jobs.change([Change(job, after)])
+        held = _change(job, after, jobs)
         if held is None:
             done.returned.append(item.message_id)
         elif not held:
@@ -44,3 +45,12 @@ def bury(deliveries: Sequence[Delivery], *, jobs: Jobs, clock: Clock, rules: Rul
             done.failed += 1
             log.error("buried", extra=after.log_context() | {"reason": after.reason})
     return done
+
+
+def _change(before: Job, after: Job, jobs: Jobs) -> bool | None:
+    """One change; a refusal concerns this message only, so that those settled before it are not counted again."""
+    try:
+        (held,) = jobs.change([Change(before, after)])
+    except Unavailable:
+        return None
+    return held

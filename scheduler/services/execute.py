@@ -90,6 +90,8 @@ class Execution:
                 self._stop()
                 break
             self._read_again()
+            if self._is_lost():
+                continue  # reading took so long that nothing may start before a renewal holds
             self._start_due()
             self._settle(self.pool.wait(self._wake()))
         return sorted(self.returned)
@@ -119,6 +121,10 @@ class Execution:
         if renewed >= receipts:
             self._leased_at = now
         return now - self._leased_at < rule.LOST_MS
+
+    def _is_lost(self) -> bool:
+        """Whether others may have our messages by now."""
+        return self.clock.monotonic() - self._leased_at >= rule.LOST_MS
 
     def _stop(self) -> None:
         """The lease is lost: others may have our jobs already. Start nothing, settle nothing, delete nothing."""

@@ -117,6 +117,7 @@ class Tick:
         now = self.clock.now()
         if now < over_at(unit):
             return
+        proved = self.jobs.canary_visible(unit.key, unit.slots[0])  # before the slots are read: it says nothing of an earlier look
         left = remaining(read(unit, self.jobs), self.jobs)
         if left and not is_due(unit, now):
             return
@@ -124,7 +125,7 @@ class Tick:
             self.result.rechecked += len(left)
             recheck(left, jobs=self.jobs, lanes=self.lanes, now=now, rules=self.rules)
             left = remaining(read(unit, self.jobs), self.jobs)
-        if not left and self.jobs.canary_visible(unit.key, unit.slots[0]):
+        if not left and proved:
             self._closed(unit)
 
     def _closed(self, unit: Unit) -> None:

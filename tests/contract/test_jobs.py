@@ -179,6 +179,16 @@ def test_a_settlement_holds_whatever_slot_the_job_was_moved_to(jobs: Jobs, apply
     assert jobs.due("2026-11-20T11:00#01")[0] == []
 
 
+def test_a_hand_back_holds_whatever_slot_the_job_was_moved_to(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs)
+    assert apply(job, make.moved(job, "2026-11-20T11:00#01"))
+    again = make.retried(job, "2026-11-20T10:05#03")
+    assert apply(job, again)  # by an executor that has not seen the move
+    current = jobs.get(job.key)
+    assert current is not None and (current.slot, current.fence, current.claim) == ("2026-11-20T10:05#03", 2, None)
+    assert jobs.due("2026-11-20T11:00#01")[0] == []
+
+
 def test_a_change_of_a_final_job_fails(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     assert apply(job, make.succeeded(job))

@@ -138,29 +138,41 @@ def ended(client: Client, jobs: Sequence[dict[str, Any]], seconds: float) -> lis
 class Outage:
     """Three and a half minutes without a tick, while the other tests run.
 
-    `missed` are due in the middle of it, `after` two minutes after its end; both are far enough ahead, when they are
-    posted, to be left to their minute and its dispatcher.
+    `missed` are due in the middle of it, `after` two minutes after its end, `doubled` (calls of `DOUBLED`) a minute later;
+    all are far enough ahead, when they are posted, to be left to their minute and its dispatcher.
     """
 
     missed: list[dict[str, Any]] = field(default_factory=list)
     after: list[dict[str, Any]] = field(default_factory=list)
+    doubled: list[dict[str, Any]] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
 
-OFF_AT, MISSED_AT, ON_AT, AFTER_AT = 90, 270, 300, 420  # seconds after the beginning
+OFF_AT, MISSED_AT, ON_AT, AFTER_AT, DOUBLED_AT = 90, 270, 300, 420, 480  # seconds after the beginning
+DOUBLED = [f"/ok/doubled-tick-{n}" for n in range(20)]
+LAST = (  # in this order, after everything that does not need the tick
+    "test_every_job_of_the_missed_minutes_runs_late_and_marked",
+    "test_ticks_and_dispatchers_at_work_twice_start_each_job_once",
+    "test_jobs_after_the_outage_are_dispatched_on_time",
+    "test_the_minutes_of_the_outage_all_close",
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def outage(system: System, client: Client) -> Iterator[Outage]:
-    """Begins with the session; `test_outage` waits for its end and looks."""
+    """Begins with the session; the tests of `LAST` look at it."""
     found = Outage()
     start = datetime.now(UTC)
 
     def due(seconds: float) -> str:
         return rfc3339(start + timedelta(seconds=seconds))
 
+    def call(path: str) -> dict[str, str]:
+        return {"method": "POST", "url": system.receiver.url(path)}
+
     found.missed = [client.post_job("log", {"message": f"missed {n}"}, execute_at=due(MISSED_AT + n)) for n in range(20)]
     found.after = [client.post_job("log", {"message": f"after {n}"}, execute_at=due(AFTER_AT + n / 10)) for n in range(50)]
+    found.doubled = [client.post_job("http", call(path), execute_at=due(DOUBLED_AT)) for path in DOUBLED]
 
     def back() -> None:
         system.set_tick("ENABLED")
@@ -177,9 +189,7 @@ def outage(system: System, client: Client) -> Iterator[Outage]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs the tick comes after the outage, and the outage's own tests after everything that does not."""
-    last = {"test_outage.py": 1, "test_doubled.py": 2}
-    items.sort(key=lambda item: last.get(item.path.name, 0))
+    items.sort(key=lambda item: LAST.index(item.name) + 1 if item.name in LAST else 0)
     for item in items:
         if item.path.parent.name == "system":
             item.add_marker(pytest.mark.system)

@@ -8,7 +8,7 @@ from typing import Any
 from local.client import Client
 from scheduler import messages
 from scheduler.model import JobKey, Lane, Message
-from tests.system.conftest import System, ended, soon, until
+from tests.system.conftest import DOUBLED, Outage, System, ended, soon, until
 
 
 def _invoke(system: System, function: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -41,10 +41,8 @@ def test_a_message_delivered_twice_starts_its_job_once(system: System, client: C
     assert len(system.receiver.calls(path)) == 1
 
 
-def test_ticks_and_dispatchers_at_work_twice_start_each_job_once(system: System, client: Client) -> None:
-    at = soon(245)
-    paths = [f"/ok/doubled-tick-{n}" for n in range(20)]
-    posted = [client.post_job("http", {"method": "POST", "url": system.receiver.url(path)}, execute_at=at) for path in paths]
+def test_ticks_and_dispatchers_at_work_twice_start_each_job_once(system: System, client: Client, outage: Outage) -> None:
+    posted, at = outage.doubled, outage.doubled[0]["due_at"]
     until(240, lambda: any(minute == at[:16] for minute in _open(system)))
     unit = {"minute": at[:16], "part": 0}
     _at_once(
@@ -57,7 +55,7 @@ def test_ticks_and_dispatchers_at_work_twice_start_each_job_once(system: System,
     assert {job["status"] for job in jobs} == {"succeeded"}
     assert all(len(job["attempts"]) == 1 for job in jobs)
     until(30, lambda: _is_drained(system))
-    assert [len(system.receiver.calls(path)) for path in paths] == [1] * len(paths)
+    assert [len(system.receiver.calls(path)) for path in DOUBLED] == [1] * len(DOUBLED)
 
 
 def _open(system: System) -> list[str]:

@@ -1,0 +1,64 @@
+"""`make bench`: a table of figures against the budgets, and on the last line the same as JSON.
+
+    python -m bench                      everything (about 20 minutes, most of it waiting for jobs to be due)
+    python -m bench --only cpu,units     some sections
+    python -m bench --stored 100000      with more jobs stored for later in the last part of `delay`
+
+An exceeded budget is printed, not punished: figures of a busy machine say little. The exit code tells whether it ran.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import platform
+from collections.abc import Iterable
+from typing import Any
+
+from bench.figures import Figure, picture, summary
+from local.failure import Trouble, tell
+from local.steps import console
+
+SECTIONS = ("cpu", "units", "delay")
+
+
+def main() -> int:
+    arguments = _arguments()
+    machine = _machine()
+    console.print("  ".join(f"{name}: {value}" for name, value in machine.items()), markup=False)
+    figures: list[Figure] = []
+    for section in arguments.only:
+        figures += _measured(section, arguments)
+    console.print(picture(figures))
+    print(json.dumps(summary(figures, machine=machine)))
+    return 0
+
+
+def _measured(section: str, arguments: argparse.Namespace) -> Iterable[Figure]:
+    """Sections are imported when they are reached: one that is not asked for costs nothing."""
+    options: dict[str, Any] = {"stored": arguments.stored} if section == "delay" else {}
+    found: Iterable[Figure] = importlib.import_module(f"bench.{section}").measure(**options)
+    return found
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "load": round(os.getloadavg()[0], 2),  # of the minute before: what else ran
+    }
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Figures against the budgets.")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=list(SECTIONS), help=f"of {','.join(SECTIONS)}")
+    parser.add_argument("--stored", type=int, default=10_000, help="jobs stored for later in the last part of delay")
+    arguments = parser.parse_args()
+    if unknown := [name for name in arguments.only if name not in SECTIONS]:
+        raise Trouble(f"There is no section {', '.join(unknown)}. Choose of: {', '.join(SECTIONS)}")
+    return arguments
+
+
+if __name__ == "__main__":
+    raise SystemExit(tell(main))

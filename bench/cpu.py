@@ -1,0 +1,63 @@
+"""CPU per job of dispatch and execute with AWS answered in process, and what a fresh process spends until it can serve.
+
+Each measurement runs in a process of its own, several times; the median counts, since a busy machine only ever adds.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from bench.figures import Figure
+from bench.inprocess import ENVIRONMENT
+from local.steps import step
+
+RUNS = 3
+COLD_RUNS = 7
+COLD = "import time; begin = time.process_time(); import lambdas.{0}; from lambdas import _runtime; _runtime.{0}(); "
+COLD += "import sys; sys.stderr.write(str((time.process_time() - begin) * 1000))"
+
+PARTS: list[tuple[str, int, str, float | None]] = [  # measurement, jobs, what, budget in ms
+    ("dispatch", 5_000, "dispatch, a minute of 5,000 jobs at 1,000/s", 0.15),
+    ("dispatch-sparse", 3_000, "  at 50/s (two jobs a call)", None),
+    ("dispatch-floor", 5_000, "  boto3 alone: full batches, ready arguments", None),
+    ("execute", 2_000, "execute, full batches of `log`", 1.0),
+    ("execute-held", 100, "  the same, held to their instant and read once more", None),
+    ("execute-batch-floor", 2_000, "  boto3 alone: its three calls a batch", None),
+    ("execute-floor", 2_000, "  boto3 alone: two UpdateItem calls a job", None),
+    ("api", 500, "api, POST /me/jobs", None),
+]
+
+
+def measure() -> Iterator[Figure]:
+    for name, jobs, what, budget in PARTS:
+        with step(f"CPU: {what.strip()}"):
+            spent = statistics.median(_per_job(name, jobs) for _ in range(RUNS))
+        yield Figure(f"cpu.{name}_ms", f"CPU per job: {what}" if not what.startswith(" ") else what, round(spent, 4), "ms", budget)
+    for verb in ("tick", "dispatch", "execute"):
+        with step(f"CPU: a fresh process for {verb}"):
+            spent = statistics.median(_cold(verb) for _ in range(COLD_RUNS))
+        yield Figure(f"cpu.cold_{verb}_ms", f"CPU of import and first clients: {verb}", round(spent, 1), "ms", 300)
+
+
+def spent(name: str, jobs: int) -> dict[str, Any]:
+    """One run of a measurement of `bench.inprocess`."""
+    command = [sys.executable, "-m", "bench.inprocess", name, str(jobs)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command[1:])} failed:\n{done.stderr}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _per_job(name: str, jobs: int) -> float:
+    return float(spent(name, jobs)["cpu_ms"]) / jobs
+
+
+def _cold(verb: str) -> float:
+    environment = {**os.environ, **ENVIRONMENT}
+    done = subprocess.run([sys.executable, "-c", COLD.format(verb)], env=environment, capture_output=True, text=True, check=True)
+    return float(done.stderr)

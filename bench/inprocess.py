@@ -1,0 +1,344 @@
+"""One measurement in a process of its own, with AWS answered in it: `python -m bench.inprocess dispatch 5000`. It prints JSON.
+
+CPU is that of the whole process (`time.process_time`), threads included; nothing else runs in it. What a measurement
+prepares is not counted, what its `Work` does is.
+"""
+
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from bench.answered import Answered
+from lambdas._settings import ApiSettings, DispatchSettings, ExecuteSettings, TickSettings
+from scheduler import ids, lifecycle, messages, settlement, slots
+from scheduler.aws import clients, items
+from scheduler.aws.jobs import _changing, _claiming
+from scheduler.aws.topic import _entry
+from scheduler.aws.updates import as_call, as_statement
+from scheduler.lifecycle import Event, Retention
+from scheduler.model import Claim, Job, Message, Result, UnitKey
+from scheduler.ports import Change, ClaimRequest, Finished
+
+OWNER = "5f1d7e3c-6a90-4b7e-9d4e-0d6c2f7a1b58"  # as long as Cognito's
+NOW = 1_795_000_000_000  # some day in November 2026
+MINUTE = slots.minute_of(NOW)
+START = slots.start_of(MINUTE)
+SHARDS = 16
+BATCH = 10
+TABLE = "punctual-bench-jobs"
+TOPIC = "arn:aws:sns:us-east-1:000000000000:punctual-bench"
+QUEUE = "https://sqs.us-east-1.amazonaws.com/000000000000/punctual-bench-one-time"
+HELD_MS = 400  # of a batch that arrives ahead of its instant: long enough to be read once more
+EVERY_MS = 450
+QUEUES = {"one_time_queue_url": QUEUE, "recurring_queue_url": QUEUE, "retry_queue_url": QUEUE}
+COMMON: Any = {"stage": "bench", "jobs_table": TABLE, "ledger_table": "punctual-bench-ledger", "shards": SHARDS, **QUEUES}
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "bench",
+    "AWS_SECRET_ACCESS_KEY": "bench",
+    "AWS_SESSION_TOKEN": "bench" * 60,  # Lambda's is long, and signed with every call
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "POWERTOOLS_TRACE_DISABLED": "true",
+    "POWERTOOLS_SERVICE_NAME": "bench",
+    **ApiSettings(**COMMON, user_pool_client_id="bench").render(),
+    **DispatchSettings(**COMMON, topic_arn=TOPIC).render(),
+    **ExecuteSettings(**COMMON, lane="one-time").render(),
+    **TickSettings(**COMMON, dispatch_function="punctual-bench-dispatch").render(),
+}
+_numbers = count(1)
+
+Json = dict[str, Any]
+Work = Callable[[], None]
+Prepare = Callable[[Answered, int], Work]
+
+
+@dataclass(slots=True)
+class VirtualClock:
+    """Time that stands while there is something to do, and jumps when a service waits."""
+
+    at: int
+
+    def now(self) -> int:
+        return self.at
+
+    def monotonic(self) -> int:
+        return self.at
+
+    def sleep_until(self, at: int) -> None:
+        self.at = max(self.at, at)
+
+
+@dataclass(slots=True)
+class Context:
+    """What Lambda hands to a handler, as far as ours look."""
+
+    aws_request_id: str
+    function_name: str = "bench"
+    memory_limit_in_mb: int = 512
+    invoked_function_arn: str = "arn:aws:lambda:us-east-1:000000000000:function:bench"
+
+
+def dispatch(per_second: int) -> Prepare:
+    """Hand out a minute with so many jobs at an even pace."""
+
+    def prepare(aws: Answered, jobs: int) -> Work:
+        from lambdas import _runtime
+        from scheduler.services.dispatch import dispatch as service
+
+        aws.slots = _due_index([START + number * 1000 // per_second for number in range(jobs)])
+        aws.items.append(b'{"Item":{"pk":{"S":"open"},"sk":{"S":"%s#00"},%s}}' % (MINUTE.encode(), _numbers_of(_UNIT)))
+        at = _runtime.dispatch()
+
+        def work() -> None:
+            clock = VirtualClock(START - 60_000)
+            done = service(UnitKey(MINUTE, 0), jobs=at.jobs, ledger=at.ledger, topic=at.topic, lanes=at.lanes, clock=clock, rules=at.rules)
+            _must((done.published, done.refused, done.handed_out) == (jobs, 0, True), done)
+
+        return work
+
+    return prepare
+
+
+def dispatch_floor(aws: Answered, jobs: int) -> Work:
+    """boto3 alone: messages of the same kind, published in full batches with ready arguments."""
+    sns: Any = clients.sns()
+    entries = [_entry(position, _message(_job(START))) for position in range(BATCH)]
+    sns.publish_batch(TopicArn=TOPIC, PublishBatchRequestEntries=entries)
+
+    def work() -> None:
+        for _ in range(jobs // BATCH):
+            sns.publish_batch(TopicArn=TOPIC, PublishBatchRequestEntries=entries)
+
+    return work
+
+
+def execute(aws: Answered, jobs: int) -> Work:
+    """The handler over full batches of `log` jobs that are due as they arrive."""
+    from lambdas.execute import handler
+
+    now = time.time_ns() // 1_000_000
+    batches = [_batch(aws, f"request-{number}", now) for number in range(jobs // BATCH + 1)]
+    _run(handler, *batches.pop(0))
+
+    def work() -> None:
+        for batch in batches:
+            _run(handler, *batch)
+
+    return work
+
+
+def execute_held(aws: Answered, jobs: int) -> Work:
+    """The same for batches that arrive ahead of their instant: each is held, and read once more."""
+    from lambdas.execute import handler
+
+    _run(handler, *_batch(aws, "request", time.time_ns() // 1_000_000))
+    begin = time.time_ns() // 1_000_000 + 1_000
+    arrivals = [begin + number * EVERY_MS for number in range(jobs // BATCH)]
+    batches = [_batch(aws, f"request-{at}", at + HELD_MS, read_again=True) for at in arrivals]
+
+    def work() -> None:
+        for at, batch in zip(arrivals, batches, strict=True):
+            time.sleep(max(0.0, at / 1000 - time.time()))
+            _run(handler, *batch)
+
+    return work
+
+
+def execute_floor(aws: Answered, jobs: int) -> Work:
+    """boto3 alone: two UpdateItem calls a job, with ready arguments."""
+    table: Any = clients.dynamodb()
+    job, taken = _pair(NOW, "request")
+    calls = [as_call(update, TABLE) for update in (_claiming(_request(job, "request")), _changing(Change(taken, _succeeded(taken))))]
+    table.update_item(**calls[0])
+
+    def work() -> None:
+        for _ in range(jobs):
+            for call in calls:
+                table.update_item(**call)
+
+    return work
+
+
+def execute_batch_floor(aws: Answered, jobs: int) -> Work:
+    """boto3 alone: the three calls that execute makes for a batch, with ready arguments."""
+    table: Any = clients.dynamodb()
+    sqs: Any = clients.sqs()
+    pairs = [_pair(NOW, "request") for _ in range(BATCH)]
+    claims = [as_statement(_claiming(_request(job, "request")), TABLE) for job, _ in pairs]
+    settles = [as_statement(_changing(Change(taken, _succeeded(taken))), TABLE) for _, taken in pairs]
+    entries = [{"Id": str(number), "ReceiptHandle": _receipt(number), "VisibilityTimeout": 30} for number in range(BATCH)]
+    aws.claims.extend([_claim_answer([taken for _, taken in pairs])] * (jobs // BATCH + 1))
+
+    def work(batches: int = jobs // BATCH) -> None:
+        for _ in range(batches):
+            sqs.change_message_visibility_batch(QueueUrl=QUEUE, Entries=entries)
+            table.batch_execute_statement(Statements=claims)
+            table.batch_execute_statement(Statements=settles)
+
+    work(1)
+    return work
+
+
+def api(aws: Answered, jobs: int) -> Work:
+    """The handler of the HTTP API: one job a call, due tomorrow."""
+    from lambdas.api import handler
+
+    due = datetime.now(UTC) + timedelta(days=1)
+    events = [_post({"message": _text(number), "execute_at": (due + timedelta(milliseconds=number)).isoformat()}) for number in range(jobs)]
+    _must(handler(_post({"message": "first"}), Context("request"))["statusCode"] == 201, "the first call")
+
+    def work() -> None:
+        for event in events:
+            answer = handler(event, Context("request"))
+            _must(answer["statusCode"] == 201, answer)
+
+    return work
+
+
+MEASUREMENTS: dict[str, Prepare] = {
+    "dispatch": dispatch(1_000),
+    "dispatch-sparse": dispatch(50),
+    "dispatch-floor": dispatch_floor,
+    "execute": execute,
+    "execute-held": execute_held,
+    "execute-floor": execute_floor,
+    "execute-batch-floor": execute_batch_floor,
+    "api": api,
+}
+
+
+def measure(name: str, jobs: int) -> Json:
+    """CPU, calls and log bytes of one measurement."""
+    os.environ |= ENVIRONMENT
+    aws = Answered()
+    aws.listen(clients._session().events)
+    with redirect_stdout(io.StringIO()) as said:
+        work = MEASUREMENTS[name](aws, jobs)
+        aws.calls.clear()
+        begun, begin = said.tell(), time.process_time()
+        work()
+        cpu_ms = (time.process_time() - begin) * 1000
+    return {"jobs": jobs, "cpu_ms": cpu_ms, "calls": dict(aws.calls), "log_bytes": said.tell() - begun}
+
+
+# What goes in.
+
+_UNIT = {"first_shard": 0, "last_shard": SHARDS - 1, "epoch": 0, "lease_until": 0, "progress": 0, "opened_at": 0}
+
+
+def _text(number: int) -> str:
+    return f"one of a typical length, number {number}"
+
+
+def _job(at: int) -> Job:
+    number = next(_numbers)
+    job_id = ids.new(at, number * 7919)
+    slot = slots.slot(slots.minute_of(at), job_id, SHARDS)
+    return Job(OWNER, job_id, "log", {"message": _text(number)}, scheduled_at=at, due_at=at, created_at=at - 3_600_000, slot=slot)
+
+
+def _message(job: Job) -> Message:
+    return Message(job.key, job.fence, job.lane, job.due_at, sent_at=job.due_at - 500)
+
+
+def _receipt(number: int) -> str:
+    return f"{number:04d}" + "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a" * 5
+
+
+def _message_id(job: Job) -> str:
+    return f"00000000-0000-4000-8000-{job.id[-12:]}"
+
+
+def _request(job: Job, request_id: str) -> ClaimRequest:
+    return ClaimRequest(job.key, job.fence, _message_id(job), f"{_message_id(job)}/{request_id}/1", job.due_at, False, job.due_at + 5_000)
+
+
+def _pair(at: int, request_id: str) -> tuple[Job, Job]:
+    """A job before and after its claim."""
+    job = _job(at)
+    request = _request(job, request_id)
+    return job, lifecycle.apply(job, Event.CLAIM, at, claim=Claim(request.message_id, request.nonce, at, False))
+
+
+def _succeeded(taken: Job) -> Job:
+    done = Finished(taken, taken.due_at + 1, taken.due_at + 2, Result(output=_text(0)))
+    return settlement.settle(done, taken.due_at + 3, shards=SHARDS, retention=Retention())
+
+
+def _batch(aws: Answered, request_id: str, due_at: int, *, read_again: bool = False) -> tuple[Json, Context]:
+    """An event of SQS with a full batch; the answers that its claims and its last look will get are laid ready."""
+    pairs = [_pair(due_at, request_id) for _ in range(BATCH)]
+    taken = [after for _, after in pairs]
+    aws.claims.append(_claim_answer(taken))
+    if read_again:
+        aws.reads.append(json.dumps({"Responses": {TABLE: [items.encode(job) for job in taken]}, "UnprocessedKeys": {}}).encode())
+    return {"Records": [_record(job, number) for number, (job, _) in enumerate(pairs)]}, Context(request_id)
+
+
+def _record(job: Job, number: int) -> Json:
+    return {
+        "messageId": _message_id(job),
+        "receiptHandle": _receipt(number),
+        "body": messages.encode(_message(job)),
+        "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": str(job.due_at - 500), "MessageGroupId": OWNER},
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+    }
+
+
+def _claim_answer(taken: list[Job]) -> bytes:
+    return json.dumps({"Responses": [{"TableName": TABLE, "Item": items.encode(job)} for job in taken]}).encode()
+
+
+def _due_index(instants: list[int]) -> dict[bytes, bytes]:
+    """One page a slot: what the index projects, in the order of due times."""
+    found: dict[str, list[Json]] = {f"{MINUTE}#{shard:02d}": [] for shard in range(SHARDS)}
+    for job in map(_job, instants):
+        item = items.encode(job)
+        found[item["slot"]["S"]].append({name: item[name] for name in ("pk", "sk", "slot", "due_at", "fence")})
+    return {slot.encode(): json.dumps({"Items": page, "Count": len(page)}).encode() for slot, page in found.items()}
+
+
+def _numbers_of(fields: dict[str, int]) -> bytes:
+    return ",".join(f'"{name}":{{"N":"{value}"}}' for name, value in fields.items()).encode()
+
+
+def _post(body: Json) -> Json:
+    path = "/api/v1/me/jobs"
+    return {
+        "version": "2.0",
+        "routeKey": f"POST {path}",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json", "host": "bench", "authorization": "Bearer " + "e" * 900},
+        "requestContext": {
+            "requestId": "request",
+            "stage": "$default",
+            "http": {"method": "POST", "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1", "userAgent": "bench"},
+            "authorizer": {"jwt": {"claims": {"sub": OWNER, "token_use": "access", "username": "admin"}, "scopes": None}},
+        },
+        "body": json.dumps(body),
+        "isBase64Encoded": False,
+    }
+
+
+def _run(handler: Callable[[Json, Any], Json], event: Json, context: Context) -> None:
+    answer = handler(event, context)
+    _must(not answer["batchItemFailures"], answer)
+
+
+def _must(holds: bool, said: object) -> None:
+    """A measurement of something else than was meant is none."""
+    if not holds:
+        raise RuntimeError(f"not what was to be measured: {said}")
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(sys.argv[1], int(sys.argv[2]))))

@@ -1,0 +1,116 @@
+"""What every test may use: a clock that is set, records with defaults, and an environment without AWS in it."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from scheduler import ids, slots
+from scheduler.instants import parse
+from scheduler.model import Delivery, Job, JobKey, Message, Result
+from scheduler.ports import Finished
+
+NOW = parse("2026-11-20T10:00:00Z")
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_aws_but_fake_credentials() -> Iterator[None]:
+    """Whatever this machine is signed in to, no test reaches it."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name in [name for name in os.environ if name.startswith(("AWS_", "PUNCTUAL_"))]:
+            environment.delenv(name)
+        environment.setenv("AWS_ACCESS_KEY_ID", "test")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        yield
+
+
+class FixedClock:
+    """The port `Clock`, standing still until it is moved; a sleep moves it."""
+
+    def __init__(self, at: int = NOW) -> None:
+        self.at = at
+        self.slept: list[int] = []
+
+    def now(self) -> int:
+        return self.at
+
+    def monotonic(self) -> int:
+        return self.at
+
+    def advance(self, ms: int) -> None:
+        self.at += ms
+
+    def sleep_until(self, at: int) -> None:
+        self.slept.append(at)
+        self.at = max(self.at, at)
+
+
+class ScriptedPool:
+    """The port `Pool`: every job takes `takes` ms and ends as `result` says. `starts` tells which jobs started, and when."""
+
+    def __init__(self, clock: FixedClock, *, takes: int = 10, result: Result | None = None) -> None:
+        self.clock, self.takes, self.result = clock, takes, result or Result("done")
+        self.starts: list[tuple[Job, int]] = []
+        self.stopped = False
+        self._running: list[Finished] = []
+
+    def start(self, job: Job) -> None:
+        now = self.clock.now()
+        self.starts.append((job, now))
+        self._running.append(Finished(job, now, now + self.takes, self.result))
+
+    def wait(self, until: int) -> list[Finished]:
+        ends = min((item.ended_at for item in self._running), default=until)
+        self.clock.sleep_until(min(ends, until))
+        done = [item for item in self._running if item.ended_at <= self.clock.now()]
+        self._running = [item for item in self._running if item not in done]
+        return done
+
+    def stop(self) -> None:
+        self.stopped = True
+        self._running.clear()
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+def a_job(**fields: Any) -> Job:
+    """An open job, due at `NOW` unless told, in the slot of its minute."""
+    due_at = fields.get("due_at", fields.get("scheduled_at", NOW))
+    scheduled_at = fields.get("scheduled_at", due_at)
+    chosen: dict[str, Any] = {
+        "owner": "ann",
+        "id": ids.new(scheduled_at, next(_numbers)),
+        "type": "log",
+        "payload": {"message": "hello"},
+        "scheduled_at": scheduled_at,
+        "due_at": due_at,
+        "created_at": NOW - 600_000,
+        "slot": f"{slots.minute_of(due_at)}#00",
+    }
+    return Job(**(chosen | fields))
+
+
+def a_message(job: Job | None = None, **fields: Any) -> Message:
+    """The message that a job's hand-over sends."""
+    job = job or a_job()
+    chosen: dict[str, Any] = {"key": job.key, "fence": job.fence, "lane": job.lane, "due_at": job.due_at, "sent_at": NOW - 400}
+    return Message(**(chosen | fields))
+
+
+def a_delivery(job: Job | None = None, **fields: Any) -> Delivery:
+    """That message as an executor receives it."""
+    number = next(_numbers)
+    chosen: dict[str, Any] = {"message": a_message(job), "message_id": f"d{number}", "receipt": f"d{number}/1", "receive_count": 1}
+    return Delivery(**(chosen | fields))
+
+
+def a_key(owner: str = "ann", at: int = NOW) -> JobKey:
+    return JobKey(owner, ids.new(at, next(_numbers)))

@@ -1,0 +1,139 @@
+"""A small stage for deterministic scenarios: the memory ports, a clock that is set, and one queue poller played by hand."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduler.errors import Unavailable
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.model import Delivery, Job, JobKey, Lane, UnitKey
+from scheduler.ports import ClaimRequest
+from scheduler.rules import Rules
+from scheduler.services.dispatch import DispatchResult, dispatch
+from scheduler.services.execute import LatencyMeter, execute
+from scheduler.services.handover import message
+from scheduler.services.submit import NewJob, submit
+from scheduler.services.tick import TickResult, tick
+from tests.conftest import FixedClock, ScriptedPool
+
+
+@dataclass
+class Stage:
+    """Everything an invocation needs. Ports may be replaced by `Wrapped` ones."""
+
+    clock: FixedClock = field(default_factory=FixedClock)
+    jobs: Any = field(default_factory=MemoryJobs)
+    ledger: Any = field(default_factory=MemoryLedger)
+    lanes: Any = field(default_factory=MemoryLanes)
+    rules: Rules = field(default_factory=lambda: Rules(shards=2))
+    started: list[UnitKey] = field(default_factory=list)  # dispatchers asked for
+    requests: int = 0
+
+    def start(self, unit: UnitKey) -> None:
+        """The port `Dispatchers`."""
+        self.started.append(unit)
+
+    def submit(self, execute_at: int | None = None, **fields: Any) -> Job:
+        self.requests += 1
+        request = NewJob("ann", "log", {"message": "hello"}, execute_at, **fields)
+        return submit(request, jobs=self.jobs, lanes=self.lanes, clock=self.clock, rules=self.rules, random=self.requests)
+
+    def tick(self) -> TickResult:
+        return tick(jobs=self.jobs, ledger=self.ledger, lanes=self.lanes, dispatchers=self, clock=self.clock, rules=self.rules)
+
+    def dispatch(self, unit: UnitKey) -> DispatchResult:
+        return dispatch(unit, jobs=self.jobs, ledger=self.ledger, topic=self.lanes, lanes=self.lanes, clock=self.clock, rules=self.rules)
+
+    def execute(
+        self,
+        deliveries: Sequence[Delivery],
+        *,
+        pool: ScriptedPool | None = None,
+        lane: Lane = Lane.ONE_TIME,
+        request_id: str | None = None,
+        meter: LatencyMeter | None = None,
+        **ports: Any,
+    ) -> list[str]:
+        """Run a batch and delete what is not left, as the event source mapping does."""
+        self.requests += 1
+        left = execute(
+            lane,
+            deliveries,
+            jobs=ports.get("jobs", self.jobs),
+            lanes=ports.get("lanes", self.lanes),
+            ledger=ports.get("ledger", self.ledger),
+            pool=pool or ScriptedPool(self.clock),
+            clock=self.clock,
+            rules=self.rules,
+            meter=meter or LatencyMeter(lane, "me"),
+            request_id=request_id or f"r{self.requests}",
+        )
+        for item in deliveries:
+            if item.message_id not in left:
+                self.lanes.delete(lane, item.receipt)
+        return left
+
+    def receive(self, lane: Lane = Lane.ONE_TIME, limit: int = 10) -> list[Delivery]:
+        taken: list[Delivery] = self.lanes.receive(lane, limit, self.clock.now())
+        return taken
+
+    def hand(self, *jobs: Job) -> list[Delivery]:
+        """Store jobs, put their messages into their lane, and receive them."""
+
+        for job in jobs:
+            self.jobs.put(job)
+            self.lanes.add(message(job, self.clock.now()), self.clock.now())
+        return self.receive(jobs[0].lane)
+
+    def claim(self, item: Delivery, *, nonce: str = "someone", at: int | None = None, alone: bool = False) -> Job:
+        """Another executor claims the job of a delivery."""
+        now = self.clock.now() if at is None else at
+        request = ClaimRequest(item.message.key, item.message.fence, item.message_id, nonce, now, alone, item.message.due_at)
+        (answer,) = self.jobs.claim([request])
+        assert answer.won and answer.job
+        claimed: Job = answer.job
+        return claimed
+
+    def stored(self, job: Job | JobKey) -> Job:
+        found: Job | None = self.jobs.get(job.key if isinstance(job, Job) else job)
+        assert found is not None
+        return found
+
+    def waiting(self, lane: Lane) -> list[str]:
+        """The ids of the jobs whose messages are in a lane."""
+        return sorted(queued.message.key.id for queued in self.lanes.queues[lane].values())
+
+
+class Wrapped:
+    """A port of which some verbs behave otherwise: `Wrapped(port, claim=lambda verb, *args: ...)`; `verb` is the real one."""
+
+    def __init__(self, port: Any, **verbs: Callable[..., Any]) -> None:
+        self._port, self._verbs = port, verbs
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._port, name)
+        if name not in self._verbs:
+            return verb
+        return lambda *args, **kwargs: self._verbs[name](verb, *args, **kwargs)
+
+
+def refuse(verb: Any, *args: Any, **kwargs: Any) -> Any:
+    """For `Wrapped`: nothing happens, and the service says so."""
+    raise Unavailable
+
+
+def times(number: int, then: Callable[..., Any] = refuse) -> Callable[..., Any]:
+    """For `Wrapped`: `then` for the first `number` calls, the real thing after."""
+    left = [number]
+
+    def call(verb: Any, *args: Any, **kwargs: Any) -> Any:
+        left[0] -= 1
+        return then(verb, *args, **kwargs) if left[0] >= 0 else verb(*args, **kwargs)
+
+    return call
+
+
+def lost_answer(verb: Any, *args: Any, **kwargs: Any) -> Any:
+    """For `Wrapped`: the effect happens, the answer does not come."""
+    verb(*args, **kwargs)
+    raise Unavailable
