@@ -70,6 +70,16 @@ def test_stream_mappings_start_again_after_a_restart(home: Home) -> None:
     assert json.loads(saved.read_text()) == {"payload": {"dynamodb_stream_positions": {"data": {"a": 0}}, "functions": 1}}
 
 
+def test_buckets_of_a_first_run_that_was_killed_are_forgotten_and_others_kept(home: Home) -> None:
+    (home.objects / "bucket").mkdir()
+    (home.state / "cloudformation.json").write_text("{}")
+    state.mend(home, 4566)
+    assert (home.objects / "bucket").exists()
+    (home.state / "cloudformation.json").unlink()
+    state.mend(home, 4566)
+    assert not (home.objects / "bucket").exists()
+
+
 def test_a_port_asked_for_and_taken_is_refused_with_a_way_out(home: Home, taken: int) -> None:
     with pytest.raises(Trouble, match=rf"Port {taken} is taken.*make run PORT="):
         server.choose_port(home, str(taken))
