@@ -27,7 +27,7 @@ class Home:
 
     @property
     def scratch(self) -> Path:
-        """The unpacked functions. Names every process that belongs to this home."""
+        """The unpacked functions, gone when it stops. Names every process that belongs to this home."""
         return self.root / "scratch"
 
     @property

@@ -1,6 +1,6 @@
 """What an earlier run of the same home left: still alive, half dead, or killed."""
 
-from local import server
+from local import process, server
 from local.failure import Trouble
 from local.home import Home
 from local.process import Process
@@ -24,7 +24,7 @@ def _settle(home: Home, note: dict[str, object]) -> list[str]:
             "Use that one, press Ctrl-C there, or stop it from here: make stop"
         )
     if aws.alive:
-        if aws.end(server.PATIENCE):
+        if process.end([aws], server.PATIENCE):
             return ["An earlier run was killed and its local AWS still ran: stopped it, its jobs are kept."]
         return ["An earlier run hung and had to be killed: what happened since it started is lost."]
     return ["The local AWS of an earlier run was killed: what happened since that run started is lost."]
@@ -40,7 +40,7 @@ def stop(home: Home) -> list[str]:
     note = home.running.read()
     found = []
     if note and (owner := _process(note, "owner", "owner_started")).alive:
-        clean = owner.end(server.PATIENCE + 10)
+        clean = process.end([owner], server.PATIENCE + 10)
         found.append(f"{'Stopped' if clean else 'Killed (it did not answer)'} the run on port {note.get('port')}.")
         note = home.running.read()
     return found + clear(home)

@@ -1,5 +1,6 @@
 """`make run`: everything up, sample jobs posted, and the jobs live in the terminal until Ctrl-C."""
 
+import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -53,14 +54,16 @@ def introduce(stack: Stack, seconds: float) -> None:
 
 def example(address: str, username: str, password: str) -> str:
     """Lines for a shell with curl and python3, on Linux and macOS."""
+    login = json.dumps({"username": username, "password": password})
     read_token = 'python3 -c \'import json,sys; print(json.load(sys.stdin)["data"]["token"])\''
     in_20_s = "python3 -c 'import datetime as d; print((d.datetime.now(d.timezone.utc)+d.timedelta(seconds=20)).isoformat())'"
     return "\n".join(
         (
-            f"  API='{address}/api/v1'",
-            f"""  TOKEN=$(curl -s "$API/auth/login" -d '{{"username": "{username}", "password": "{password}"}}' | {read_token})""",
+            f"  API='{address}/api/v1' JSON='Content-Type: application/json'",
+            f"""  TOKEN=$(curl -s "$API/auth/login" -H "$JSON" -d '{login}' | {read_token})""",
             f"  AT=$({in_20_s})",
-            '  curl -s "$API/me/jobs" -H "Authorization: Bearer $TOKEN" -d "{\\"message\\": \\"hello\\", \\"execute_at\\": \\"$AT\\"}"',
+            '  JOB="{\\"message\\": \\"hello\\", \\"execute_at\\": \\"$AT\\"}"',
+            '  curl -s "$API/me/jobs" -H "$JSON" -H "Authorization: Bearer $TOKEN" -d "$JOB"',
         )
     )
 

@@ -1,6 +1,7 @@
 """The local AWS as a process: started on one port of this machine, healthy, stopped so that its state is kept."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -32,8 +33,7 @@ class Server:
 
     def stop(self) -> None:
         """Stop it so that its state is on disk, then whatever it left running. Idempotent."""
-        running = process.started(self.child.pid)
-        clean = process.Process(self.child.pid, running).end(PATIENCE) if running and self.alive else True
+        clean = process.end([process.Process(self.child.pid, process.started(self.child.pid) or "")], PATIENCE) if self.alive else True
         self.child.wait()
         end_workers(self.home)
         self.home.running.drop()
@@ -116,10 +116,10 @@ def log_tail(home: Home, lines: int = 15) -> str:
 
 
 def end_workers(home: Home) -> int:
-    """Kill the Lambda workers that no local AWS owns any more; they hold memory and may still write."""
+    """Kill the Lambda workers that no local AWS owns any more (they hold memory and may still write) and drop what they ran."""
     left = process.naming(home.scratch)
-    for worker in left:
-        worker.end(patience=0.5)
+    process.end(left, patience=1)
+    shutil.rmtree(home.scratch, ignore_errors=True)
     return len(left)
 
 

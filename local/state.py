@@ -1,18 +1,27 @@
-"""The state of a stopped local AWS, mended for the next start. MiniStack 1.5.33 saves two things that do not survive."""
+"""The state of a stopped local AWS, mended for the next start. MiniStack 1.5.33 saves three things that do not fit."""
 
 import json
 import re
+import shutil
 
 from local.home import Home
 
 
 def mend(home: Home, port: int) -> None:
     """Make the saved state fit a start on `port`. To be called while nothing runs on it."""
+    if not (home.state / "cloudformation.json").exists():
+        _forget_objects(home)
     if (home.state / "lambda.json").exists():
         _rewind_streams(home)
     last = home.settled.read().get("port")
     if last and last != port:
         _move(home, last, port)
+
+
+def _forget_objects(home: Home) -> None:
+    """Objects are saved at once, stacks when it stops: of a first run that was killed only buckets remain, in the way of the next."""
+    shutil.rmtree(home.objects, ignore_errors=True)
+    home.objects.mkdir()
 
 
 def _rewind_streams(home: Home) -> None:

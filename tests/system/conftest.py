@@ -1,6 +1,7 @@
 """The deployed stack for the system tests: on a free port, its state in a temporary folder, IAM enforced as on AWS."""
 
 import os
+import re
 import secrets
 import threading
 import time
@@ -18,6 +19,8 @@ from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import Stack, up
+
+DENIED = re.compile(r"assumed-role/\S+ is not authorized to perform: [\w:]+")
 
 
 @dataclass
@@ -63,6 +66,15 @@ class System:
         """The processes that run the function named by a stack output."""
         return process.naming(self.stack.home.scratch, self.outputs[output])
 
+    def denials(self) -> list[str]:
+        """What the functions logged of calls that their roles do not allow."""
+        logs = self.aws("logs")
+        groups = [group["logGroupName"] for page in logs.get_paginator("describe_log_groups").paginate() for group in page["logGroups"]]
+        events = logs.get_paginator("filter_log_events")
+        messages = (event["message"] for name in groups for page in events.paginate(logGroupName=name) for event in page["events"])
+        denied = (DENIED.search(message) for message in messages if "AccessDenied" in message)
+        return sorted({match[0] for match in denied if match})
+
     def set_tick(self, state: str) -> None:
         """ENABLED or DISABLED: the schedule that wakes the scheduler every minute."""
         scheduler = self.aws("scheduler")
@@ -76,7 +88,10 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """One stack for the whole session; nothing it does touches `make run`."""
     home = Home(Path(os.path.realpath(tmp_path_factory.mktemp("aws"))))
     with Receiver() as receiver, up(home, enforce_iam=True) as stack:
-        yield System(stack, receiver)
+        system = System(stack, receiver)
+        yield system
+        denials = system.denials()
+    assert not denials, "roles lack grants:\n" + "\n".join(denials)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,9 @@
 """The deployed stack as a whole: it answers, it is on time, and its roles are enforced."""
 
+import json
+import os
+import shutil
+import subprocess
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +14,7 @@ from botocore.exceptions import ClientError
 
 from local.aws import REGION
 from local.client import Client, Json
+from local.run import example
 from local.samples import rfc3339
 from tests.system.conftest import System
 
@@ -61,3 +66,12 @@ def test_a_role_without_a_grant_is_refused(system: System) -> None:
     with pytest.raises(ClientError) as refused:
         tables.scan(TableName=system.outputs["JobsTable"])
     assert refused.value.response["Error"]["Code"] == "AccessDeniedException"
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+def test_the_lines_that_a_run_prints_post_a_job(system: System, client: Client) -> None:
+    lines = example(system.address, system.stack.username, system.stack.password)
+    answer = subprocess.run(["sh", "-c", lines], capture_output=True, text=True, check=True, env={**os.environ, "no_proxy": "127.0.0.1"})
+    job = json.loads(answer.stdout)["data"]
+    assert job["payload"] == {"message": "hello"}
+    client.cancel(job["id"])

@@ -70,6 +70,16 @@ def test_stream_mappings_start_again_after_a_restart(home: Home) -> None:
     assert json.loads(saved.read_text()) == {"payload": {"dynamodb_stream_positions": {"data": {"a": 0}}, "functions": 1}}
 
 
+def test_buckets_of_a_first_run_that_was_killed_are_forgotten_and_others_kept(home: Home) -> None:
+    (home.objects / "bucket").mkdir()
+    (home.state / "cloudformation.json").write_text("{}")
+    state.mend(home, 4566)
+    assert (home.objects / "bucket").exists()
+    (home.state / "cloudformation.json").unlink()
+    state.mend(home, 4566)
+    assert not (home.objects / "bucket").exists()
+
+
 def test_a_port_asked_for_and_taken_is_refused_with_a_way_out(home: Home, taken: int) -> None:
     with pytest.raises(Trouble, match=rf"Port {taken} is taken.*make run PORT="):
         server.choose_port(home, str(taken))
@@ -101,7 +111,7 @@ def test_a_process_that_ended_and_was_not_collected_is_not_alive() -> None:
     started = process.started(child.pid)
     assert child.stdout is not None
     child.stdout.read()
-    assert process.Process(child.pid, started or "").end(patience=5)
+    assert process.end([process.Process(child.pid, started or "")], patience=5)
     child.stdout.close()
     child.wait()
 
@@ -109,6 +119,15 @@ def test_a_process_that_ended_and_was_not_collected_is_not_alive() -> None:
 def test_workers_that_a_killed_run_left_are_ended_and_told(home: Home, sleeper: subprocess.Popen[bytes]) -> None:
     assert previous.clear(home) == ["Ended 1 function workers that an earlier run left behind."]
     assert sleeper.wait(5) != 0
+
+
+def test_who_does_not_stop_when_asked_is_killed(tmp_path: Path) -> None:
+    script = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert not process.end([process.Process(child.pid, process.started(child.pid) or "")], patience=0.1)
+        assert child.wait(5) == -9
 
 
 def test_workers_of_another_home_are_left_alone(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
