@@ -3,6 +3,7 @@
 PY := .venv/bin/python
 CDK := node_modules/.bin/cdk
 export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run demo stop test check bench simulate synth deploy destroy admin lock clean need-stage

@@ -82,7 +82,7 @@ def _settings(home: Home, port: int, enforce_iam: bool) -> dict[str, str]:
         "TMPDIR": str(home.scratch),
         "IOT_MTLS_ENABLED": "0",  # it would listen on port 8883 of every address
         "SFTP_ENABLED": "0",
-        "LOG_LEVEL": os.environ.get("LOCAL_AWS_LOG_LEVEL", "WARNING"),  # a line per request costs a tenth of its speed
+        "LOG_LEVEL": os.environ.get("LOCAL_AWS_LOG_LEVEL", "WARNING"),  # INFO repeats what every function prints
         "LAMBDA_ACCOUNT_CONCURRENCY": "1000",  # as on AWS; its own default follows the memory of the machine
         "LAMBDA_WARM_TTL_SECONDS": "3600",  # executors that a burst started stay warm for the next one
         "PYTHONUNBUFFERED": "1",
