@@ -76,11 +76,11 @@ def _boot() -> str:
         return "boot"
 
 
-def naming(folder: Path) -> list[Process]:
-    """The Lambda workers that run out of the folder: children of a local AWS, orphans once it is killed."""
+def naming(folder: Path, function: str = "") -> list[Process]:
+    """The Lambda workers that run out of the folder, of one function or of all: children of a local AWS, orphans once it is killed."""
     found = []
     for pid, command in _commands():
-        start = started(pid) if f"{folder}/" in command and command.endswith("_worker.py") else None
+        start = started(pid) if f"{folder}/" in command and function in command and command.endswith("_worker.py") else None
         if start:
             found.append(Process(pid, start))
     return found
