@@ -39,8 +39,9 @@ POSTS_PER_S = 60  # a cautious guess: how fast a busy machine takes jobs
 AHEAD_S = (slots.HORIZON + slots.MINUTE) // 1000 + 10  # from here on a job's own minute is safe: it goes through dispatch
 PAUSE_S = 15
 PATIENCE_S = 120
-SLEEP_S = 5
+SLEEP_S = 20  # posting is slower than ten jobs for each executor within a few seconds
 ENDED = frozenset(map(str, FINAL_TIMES))
+FUNCTION = "-ExecuteOneTimeFunction"
 ARN = re.compile(r"OneTime(?!Dead)")
 
 
@@ -145,7 +146,7 @@ def _warm_up(stack: Stack, client: Client) -> Iterator[Figure]:
             say(f"{running} run")
             list(pool.map(lambda _: client.post_job("log", {"message": "warm up", "sleep_seconds": SLEEP_S}), range(THREADS * 5)))
         took = time.monotonic() - begin
-    yield Figure("delay.executors", "executors running after the warm-up (with the other functions)", _workers(stack))
+    yield Figure("delay.executors", "executors running after the warm-up", _workers(stack))
     yield Figure("delay.warm_up_s", "  time to start them", round(took, 1), "s")
     with step("Warming up: a burst"), ThreadPoolExecutor(THREADS) as pool:
         time.sleep(SLEEP_S)
@@ -161,7 +162,7 @@ def _most(stack: Stack) -> int:
 
 
 def _workers(stack: Stack) -> int:
-    return len(process.naming(stack.home.scratch))
+    return len(process.naming(stack.home.scratch, FUNCTION))
 
 
 def _outcomes(stack: Stack, owner: str, parts: Sequence[Part]) -> dict[str, Json]:

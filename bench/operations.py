@@ -7,7 +7,6 @@ Run it with `python -m bench.operations`.
 """
 
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -234,9 +233,8 @@ def main() -> None:
 
 def recorded(scenario: Callable[[Bench], None]) -> Recorder:
     """What the scenario writes, on moto."""
-    os.environ |= {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_DEFAULT_REGION": "us-east-1"}
     with mock_aws():
-        client, reader = clients.dynamodb(), clients.dynamodb()
+        client, reader = (clients.dynamodb(region_name="us-east-1") for _ in range(2))
         reader.create_table(TableName="jobs", **tables.JOBS)
         recorder = Recorder(client, reader)
         scenario(Bench(DynamoJobs(client, "jobs")))

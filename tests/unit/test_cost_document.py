@@ -1,0 +1,20 @@
+"""The write units that the documentation claims are those that are counted."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bench import operations, units
+
+DOCUMENT = Path(__file__).parents[2] / "docs/cost.md"
+CLAIMED = {name: int(count) for name, count in re.findall(r"^\| ([\w -]+?) \| (\d+) \|$", DOCUMENT.read_text(), re.MULTILINE)}
+
+
+@pytest.mark.parametrize("name", CLAIMED)
+def test_the_document_says_what_is_counted(name: str) -> None:
+    assert operations.recorded(units.SCENARIOS[name]).total() == CLAIMED[name]
+
+
+def test_the_document_names_every_scenario() -> None:
+    assert CLAIMED.keys() == units.SCENARIOS.keys()
