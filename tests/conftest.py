@@ -114,5 +114,3 @@ def a_delivery(job: Job | None = None, **fields: Any) -> Delivery:
 
 def a_key(owner: str = "ann", at: int = NOW) -> JobKey:
     return JobKey(owner, ids.new(at, next(_numbers)))
-
-
