@@ -4,7 +4,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,30 +23,29 @@ class Process:
     def alive(self) -> bool:
         return started(self.pid) == self.started
 
-    def end(self, patience: float) -> bool:
-        """Ask it to stop, wait, then kill it. False if it had to be killed."""
-        if self._signal(signal.SIGTERM) and not self._gone_within(patience):
-            self._signal(signal.SIGKILL)
-            self._gone_within(5)
-            return False
-        return True
+    def signal(self, number: signal.Signals) -> None:
+        if self.alive:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
-    def _signal(self, number: signal.Signals) -> bool:
-        if not self.alive:
-            return False
-        try:
-            os.kill(self.pid, number)
-        except ProcessLookupError:
-            return False
-        return True
 
-    def _gone_within(self, seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        while self.alive:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.05)
-        return True
+def end(processes: Collection[Process], patience: float) -> bool:
+    """Ask them all to stop, wait, then kill those that are left. False if one had to be killed."""
+    for process in processes:
+        process.signal(signal.SIGTERM)
+    left = _left(processes, patience)
+    for process in left:
+        process.signal(signal.SIGKILL)
+    _left(left, 5)
+    return not left
+
+
+def _left(processes: Collection[Process], patience: float) -> list[Process]:
+    """Those that are still alive when all have gone or patience ends."""
+    deadline = time.monotonic() + patience
+    while (alive := [process for process in processes if process.alive]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return alive
 
 
 def this() -> Process:
@@ -77,10 +77,11 @@ def _boot() -> str:
 
 
 def naming(folder: Path, function: str = "") -> list[Process]:
-    """The Lambda workers that run out of the folder, of one function or of all: children of a local AWS, orphans once it is killed."""
+    """The Lambda workers (of one function, if named) that run out of the folder: children of a local AWS, orphans once it is killed."""
     found = []
     for pid, command in _commands():
-        start = started(pid) if f"{folder}/" in command and function in command and command.endswith("_worker.py") else None
+        ours = f"{folder}/" in command and function in command and command.endswith("_worker.py")
+        start = started(pid) if ours else None
         if start:
             found.append(Process(pid, start))
     return found

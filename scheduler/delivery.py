@@ -9,6 +9,7 @@ from scheduler.ports import ClaimResult
 
 LEASE_MS = 30_000  # visibility given to a batch before its claim
 BEAT_MS = 10_000  # a batch in work renews its visibility this often
+BEAT_AGAIN_MS = 2_000  # ... and after a renewal that failed it tries again so soon, not in a loop without a pause
 LOST_MS = 20_000  # without a renewal for so long (monotonic clock), an executor stops
 PUT_BACK_S = 5  # when to look at a message again that can be neither run nor deleted
 

@@ -83,7 +83,8 @@ class Execution:
     _running: int = 0
     _done: list[Finished] = field(default_factory=list)  # came back, not settled yet
     _settle_at: int = 0
-    _leased_at: int = 0
+    _leased_at: int = 0  # by the monotonic clock, like the next
+    _beat_at: int = 0
     _stopped: bool = False
 
     def run(self) -> list[str]:
@@ -107,6 +108,7 @@ class Execution:
     def _lease(self, deliveries: Sequence[Delivery]) -> set[str]:
         """Set the lease of each message; those for which it did not hold go back unclaimed."""
         self._leased_at = self.clock.monotonic()
+        self._beat_at = self._leased_at + rule.BEAT_MS
         try:
             leased = self.lanes.extend(self.lane, [item.receipt for item in deliveries], rule.LEASE_MS // 1000)
         except Unavailable:
@@ -117,15 +119,16 @@ class Execution:
     def _beat(self) -> bool:
         """Renew the lease of what is in hand, when it is time. False once it could not be renewed for too long."""
         now = self.clock.monotonic()
-        if now - self._leased_at < rule.BEAT_MS:
-            return True
+        if now < self._beat_at:
+            return not self._is_lost()
         receipts = {item.receipt for item in self._in_hand.values()}
         try:
             renewed = self.lanes.extend(self.lane, sorted(receipts), rule.LEASE_MS // 1000)
         except Unavailable:
             renewed = set()
+        self._beat_at = now + rule.BEAT_AGAIN_MS
         if renewed >= receipts:
-            self._leased_at = now
+            self._leased_at, self._beat_at = now, now + rule.BEAT_MS
         return now - self._leased_at < rule.LOST_MS
 
     def _is_lost(self) -> bool:
@@ -239,7 +242,7 @@ class Execution:
 
     def _wake(self) -> int:
         """When there is something to do next, unless work comes back before."""
-        beat = self.clock.now() + max(0, self._leased_at + rule.BEAT_MS - self.clock.monotonic())
+        beat = self.clock.now() + max(0, self._beat_at - self.clock.monotonic())
         moments = [held.job.due_at if held.read_at is None else min(held.read_at, held.job.due_at) for held in self._held]
         return min([beat, *moments, *([self._settle_at] if self._done else [])])
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
-from scheduler.memory import MemoryJobs, MemoryLanes
-from scheduler.model import Delivery, DueEntry, Failure, Job, Lane, Message, Result, UnitKey
-from scheduler.ports import Finished
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.model import Delivery, DueEntry, Failure, Job, JobKey, Lane, Look, Message, Result, Unit, UnitKey
+from scheduler.ports import Change, Finished
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
 
@@ -30,21 +30,45 @@ class SimClock:
 
 
 class LaggingJobs(MemoryJobs):
-    """The jobs table with an index that shows each slot's changes in order, but later. `watch` sees every write."""
+    """The jobs table with an index that shows each slot's changes in order, but later.
 
-    def __init__(self, hub: Hub, faults: Faults, watch: Callable[[Job | None, Job], None]) -> None:
+    `watch` sees every write, `refused` every change by the holder of a claim that the table did not take.
+    """
+
+    def __init__(self, hub: Hub, faults: Faults, watch: Callable[[Job | None, Job], None], refused: Callable[[Job], None]) -> None:
         super().__init__()
-        self._hub, self._faults, self._watch = hub, faults, watch
+        self._hub, self._faults, self._watch, self._refused = hub, faults, watch, refused
+        self._placed: dict[JobKey, int] = {}  # when each job came into its slot
+        self._sung: dict[UnitKey, int] = {}  # when each canary was put
+        self._storm_lag = 0
         self._shown: dict[str, int] = {}  # slot → when its last change becomes visible
         self._visible: dict[UnitKey, int] = {}
         self._storm_until = 0
 
     def _store(self, before: Job | None, after: Job) -> None:
         self._watch(before, after)
+        if before is None or before.slot != after.slot:
+            self._placed[after.key] = self._hub.time
         super()._store(before, after)
+
+    def _change(self, change: Change) -> bool:
+        stored = self.rows.get(change.before.key)
+        held = super()._change(change)
+        if not held and stored and stored.claim and stored.fence == change.before.fence and stored.claim == change.before.claim:
+            if change.after.claim is None:
+                self._refused(stored)
+        return held
+
+    def hidden(self, unit: Unit) -> list[JobKey]:
+        """Open jobs in the canary's slot that were there before the canary and that the index does not show yet."""
+        slot, since = unit.slots[0], self._sung.get(unit.key, 0)
+        shown = self._index[slot]
+        rows = (job for job in self.rows.values() if job.slot == slot)
+        return [job.key for job in rows if job.key not in shown and self._placed[job.key] < since]
 
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         super().put_canary(unit, slot, at)
+        self._sung.setdefault(unit, self._hub.time)
         self._visible[unit] = self._when(slot)
 
     def canary_visible(self, unit: UnitKey, slot: str) -> bool:
@@ -59,13 +83,39 @@ class LaggingJobs(MemoryJobs):
     def _when(self, slot: str) -> int:
         faults, now = self._faults, self._hub.time
         usual = faults.rates.lag_ms if faults.on else 0
-        lag = faults.random.randint(0, 60_000 if now < self._storm_until else usual) if usual else 0
+        lag = faults.random.randint(0, self._storm_lag if now < self._storm_until else usual) if usual else 0
         self._shown[slot] = max(self._shown.get(slot, 0), now + lag)
         return self._shown[slot]
 
     def storm(self) -> None:
-        """For the next minute and a half the index lags up to a minute."""
+        """For the next minute and a half the index lags up to a minute, or up to seven."""
         self._storm_until = self._hub.time + 90_000
+        self._storm_lag = self._faults.random.choice((60_000, 60_000, 60_000, 420_000))
+
+
+class WatchedLedger(MemoryLedger):
+    """The ledger, with an eye on its units: `fell` sees a unit go back, `closed` sees it go."""
+
+    def __init__(self, fell: Callable[[Unit], None], closed: Callable[[Unit], None]) -> None:
+        super().__init__()
+        self._fell, self._on_close = fell, closed
+
+    def change_unit(self, before: Unit, after: Unit) -> bool:
+        stored = self.unit(before.key)
+        held = super().change_unit(before, after)
+        if (
+            held
+            and stored
+            and (after.epoch < stored.epoch or after.progress < stored.progress or (stored.handed_out_at and not after.handed_out_at))
+        ):
+            self._fell(after)
+        return held
+
+    def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
+        held = super().close_unit(unit, at, look)
+        if held:
+            self._on_close(unit)
+        return held
 
 
 class SimLanes(MemoryLanes):
@@ -107,7 +157,16 @@ class SimLanes(MemoryLanes):
             return
         self.add(message, at + faults.random.randint(5, 60))
         if faults.strike("doubled", faults.rates.double):
-            self.add(message, at + faults.random.choice((10, 4_000, 60_000, 400_000)))
+            self.add(message, faults.random.choice((self._hub.time + 10, at + 10, at + 4_000, at + 60_000, at + 400_000)))
+            if faults.strike("dead", faults.rates.dead):
+                self._bury(message, faults.random.choice((10, 1_000, 20_000)))
+
+    def _bury(self, message: Message, after: int) -> None:
+        """Another copy lands in the dead-letter queue."""
+        self.add(message, self._hub.time)
+        message_id = next(reversed(self.queues[message.lane]))
+        self.dead[message.lane][message_id] = self.queues[message.lane].pop(message_id)
+        self._hub.at(self._hub.time + after, lambda: self._wake(message.lane))
 
     def _show(self, queued: object, at: int) -> None:
         super()._show(queued, at)  # type: ignore[arg-type]

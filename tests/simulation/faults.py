@@ -20,12 +20,14 @@ class Rates:
     freeze: float = 0.0  # the invocation stands still for 20 to 90 s, then goes on
     lose: float = 0.0  # per message: lost on its way
     double: float = 0.0  # per message: delivered twice, at once or later
+    dead: float = 0.0  # per doubled message: the copy lands in the dead-letter queue
+    purge: float = 0.0  # per executor that dies: its messages are gone with it
     redeliver: float = 0.0  # per receive: the same message is delivered again while it is in work
     missing_tick: float = 0.0  # per tick
     double_tick: float = 0.0  # per tick
     late_tick_ms: int = 0  # ticks come up to this much late
     lag_ms: int = 0  # the due index usually lags up to this much ...
-    storm: float = 0.0  # ... and per minute with this probability, up to 60 s
+    storm: float = 0.0  # ... and per minute with this probability, up to a minute; every fourth time up to seven
     skew_ms: int = 0  # clocks of invocations differ by up to this much, either way
     outage: float = 0.0  # per run: the tick is gone for 10 to 60 minutes
     cancel: float = 0.0  # per job: somebody cancels it
@@ -39,6 +41,8 @@ ROUGH = Rates(
     freeze=0.0002,
     lose=0.003,
     double=0.01,
+    dead=0.3,
+    purge=0.3,
     redeliver=0.01,
     missing_tick=0.05,
     double_tick=0.1,
@@ -73,8 +77,8 @@ class Faults:
 class Faulty:
     """A port as one invocation sees it: each call takes time, may be refused, and the invocation may die around it."""
 
-    def __init__(self, port: object, faults: Faults, *, latency: tuple[int, int] = (1, 6)) -> None:
-        self._port, self._faults, self._latency = port, faults, latency
+    def __init__(self, port: object, faults: Faults, *, latency: tuple[int, int] = (1, 6), freeze: int = 1) -> None:
+        self._port, self._faults, self._latency, self._freeze = port, faults, latency, freeze
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         effect = getattr(self._port, name)
@@ -100,6 +104,6 @@ class Faulty:
         took = faults.random.randint(*self._latency)
         if faults.strike("slow", faults.rates.slow):
             took = faults.random.randint(2_000, 20_000)
-        if faults.strike("freeze", faults.rates.freeze):
+        if faults.strike("freeze", faults.rates.freeze * self._freeze):
             took = faults.random.randint(20_000, 90_000)
         faults.hub.sleep_until(faults.hub.time + took)

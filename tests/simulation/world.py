@@ -7,8 +7,7 @@ from typing import Any
 
 from scheduler import ids, lifecycle, slots
 from scheduler.errors import Conflict, NotFound, Unavailable
-from scheduler.memory import MemoryLedger
-from scheduler.model import Delivery, Job, JobKey, Lane, Status, UnitKey
+from scheduler.model import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
 from scheduler.rules import Rules
 from scheduler.services.bury import bury
 from scheduler.services.cancel import cancel
@@ -16,9 +15,9 @@ from scheduler.services.dispatch import dispatch
 from scheduler.services.execute import LatencyMeter, execute
 from scheduler.services.submit import NewJob, submit
 from scheduler.services.tick import tick
-from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool
+from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, WatchedLedger
 from tests.simulation.faults import Faults, Faulty, Rates
-from tests.simulation.hub import Hub
+from tests.simulation.hub import Hub, Killed
 
 START = slots.start_of("2026-11-20T10:00")
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
@@ -47,8 +46,8 @@ class World:
         self.hub = Hub(START)
         self.faults = Faults(rates, Random(seed + 1), self.hub)
         self.rules = rules or Rules(shards=2)
-        self.jobs = LaggingJobs(self.hub, self.faults, self._watch)
-        self.ledger = MemoryLedger()
+        self.jobs = LaggingJobs(self.hub, self.faults, self._watch, self._refused)
+        self.ledger = WatchedLedger(self._fell, self._closed)
         self.lanes = SimLanes(self.hub, self.faults, self._wake)
         self.report = Report(seed)
         self._busy: Counter[Lane] = Counter()
@@ -97,7 +96,7 @@ class World:
     def _plan_job(self, at: int, end: int) -> None:
         ahead = self.random.choice((None, None, 5_000, 60_000, 200_000, 250_000, 400_000, 900_000, -5_000))
         execute_at = None if ahead is None else min(at + self.random.randint(min(ahead, 0), max(ahead, 0)), end)
-        takes = self.random.choice((1, 1, 1, 20, 500, 4_000, 45_000))
+        takes = self.random.choice((1, 1, 1, 20, 500, 4_000, 4_000, 45_000) * 3 + (250_000,))
         fails = self.random.choice((0, 0, 0, 0, 0, 1, 2, 5))
         self.hub.spawn(lambda: self._submit(execute_at, takes, fails), at)
 
@@ -110,7 +109,7 @@ class World:
         return SimClock(self.hub, self.faults.skew())
 
     def _submit(self, execute_at: int | None, takes: int, fails: int) -> None:
-        request = NewJob("user", "log", {"takes": takes, "fails": fails}, execute_at, timeout_ms=60_000)
+        request = NewJob("user", "log", {"takes": takes, "fails": fails}, execute_at, timeout_ms=60_000 if takes < 60_000 else 300_000)
         self.report.jobs += 1
         random = self.random.getrandbits(ids.RANDOM_BITS)
         try:
@@ -161,7 +160,7 @@ class World:
             dispatch(
                 unit,
                 jobs=self._faulty(self.jobs),
-                ledger=self._faulty(self.ledger),
+                ledger=self._faulty(self.ledger, freeze=20),
                 topic=self._faulty(self.lanes),
                 lanes=self._faulty(self.lanes),
                 clock=self._clock(),
@@ -189,7 +188,7 @@ class World:
             left = execute(
                 lane,
                 batch,
-                jobs=self._faulty(self.jobs),
+                jobs=self._faulty(self.jobs, freeze=5),
                 lanes=self._faulty(self.lanes),
                 ledger=self._faulty(self.ledger),
                 pool=pool,
@@ -201,6 +200,11 @@ class World:
             for item in batch:
                 if item.message_id not in left and not self.faults.strike("delete lost", self.faults.rates.refuse):
                     self.lanes.delete(lane, item.receipt)
+        except Killed:
+            if self.faults.strike("purged", self.faults.rates.purge):
+                for item in batch:
+                    self.lanes.queues[lane].pop(item.message_id, None)
+            raise
         finally:
             self._busy[lane] -= 1
             self.hub.at(self.hub.time + 1, lambda: self._wake(lane))
@@ -233,6 +237,9 @@ class World:
         self._starts.add((job.id, job.fence))
         if job.key in self._cancelled:
             self._violation("started_after_cancel", job.id)
+        stored = self.jobs.get(job.key)
+        if stored is None or stored.fence != job.fence or stored.claim != job.claim:
+            self._violation("started_stale", job.id)
         if not job.attempts:
             self.report.delays.append(now - max(job.scheduled_at, job.created_at))
 
@@ -244,10 +251,30 @@ class World:
             self._violation("changed_after_final", after.id)
         if after.fence < before.fence:
             self._violation("fence_fell", after.id)
+        if after.attempts != before.attempts and (before.claim is None or after.attempts[-1].fence != before.fence):
+            self._violation("settled_by_other", after.id)
+        if before.claim is None and after.claim is not None and after.claim.at + self.rules.hold_ms < after.due_at:
+            self._violation("claimed_early", after.id)
+        if before.claim and after.failed_at and "dead-letter" in (after.reason or "") and not self._is_dead(before.claim.message_id):
+            self._violation("buried_alive", after.id)
         if before.claim is not None and after.claim is None:
             if (before.id, before.fence) in self._settled:
                 self._violation("double_settled", after.id)
             self._settled.add((before.id, before.fence))
+
+    def _is_dead(self, message_id: str) -> bool:
+        return any(message_id in queue for queue in self.lanes.dead.values())
+
+    def _refused(self, job: Job) -> None:
+        """The table did not take the settlement of the very executor that holds the claim."""
+        self._violation("settlement_refused", job.id)
+
+    def _fell(self, unit: Unit) -> None:
+        self._violation("unit_fell", unit.key.minute)
+
+    def _closed(self, unit: Unit) -> None:
+        if self.jobs.hidden(unit):
+            self._violation("closed_blind", unit.key.minute)
 
     def _judge(self) -> Report:
         now = self.hub.time

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler import ids
@@ -41,6 +41,7 @@ def test_known_ids_keep_their_partition_for_ever() -> None:
     assert ids.new(0, 0) == "0" * 10 + "3" + "0" * 15
 
 
+@settings(max_examples=5)
 @given(instants, st.lists(randoms, min_size=400, max_size=400, unique=True))
 def test_the_jobs_of_one_instant_spread_over_all_partitions(at: int, chosen: list[int]) -> None:
     assert {ids.partition(ids.new(at, random)) for random in chosen} == set(range(ids.PARTITIONS))

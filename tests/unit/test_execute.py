@@ -1,0 +1,471 @@
+"""One batch at work: lease, claim, hold, start, settle, hand back."""
+
+from typing import Any
+
+import pytest
+
+from scheduler import delivery as rule
+from scheduler import lifecycle, slots
+from scheduler.lifecycle import Event
+from scheduler.model import Failure, Job, Lane, Outcome, Result, Status
+from scheduler.ports import Change
+from scheduler.services.execute import FRESH_CLAIM_MS, READ_AHEAD_MS, READ_SPREAD_MS, SETTLE_TRIES, LatencyMeter
+from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
+
+FAILING = Result(failure=Failure("retryable", "503"))
+
+
+def test_a_due_job_runs_and_its_message_goes() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    pool = ScriptedPool(stage.clock, takes=70)
+    assert stage.execute([item], pool=pool) == []
+    job = stage.stored(item.message.key)
+    assert (lifecycle.state(job), job.output, job.started_at, job.completed_at) == (Status.SUCCEEDED, "done", NOW, NOW + 70)
+    assert stage.waiting(Lane.ONE_TIME) == [] and stage.jobs.due(job.slot or "")[0] == []
+
+
+def test_no_job_starts_before_its_instant_and_each_is_held_to_it() -> None:
+    stage = Stage()
+    jobs = [a_job(due_at=NOW + offset) for offset in (4_000, 0, 1_500, 3_999)]
+    pool = ScriptedPool(stage.clock)
+    stage.execute(stage.hand(*jobs), pool=pool)
+    assert sorted(at for _, at in pool.starts) == [NOW, NOW + 1_500, NOW + 3_999, NOW + 4_000]
+    assert all(at == job.due_at for job, at in pool.starts)
+
+
+def test_a_message_beyond_the_hold_claims_nothing_and_goes_back_a7() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job(due_at=NOW + stage.rules.hold_ms + 1_500))
+    assert stage.execute([item]) == [item.message_id]
+    assert stage.stored(item.message.key).claim is None
+    stage.clock.advance(1_999)
+    assert stage.receive() == []
+    stage.clock.advance(1)
+    assert len(stage.receive()) == 1
+
+
+def test_an_old_duplicate_of_a_job_handed_back_starts_nothing_a7() -> None:
+    stage = Stage()
+    (old,) = stage.hand(a_job())
+    job = stage.claim(old)
+    later = lifecycle.apply(job, Event.RETRY, NOW, started_at=NOW, result=FAILING, due_at=NOW + 400_000, slot="2026-11-20T10:07#00")
+    assert stage.jobs.change([Change(job, later)]) == [True]
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute([old], pool=pool) == [] and pool.starts == []
+    assert stage.stored(job) == later
+
+
+def test_two_messages_of_one_job_in_one_batch_start_it_once_a1() -> None:
+    stage = Stage()
+    job = a_job()
+    (one,) = stage.hand(job)
+    stage.lanes.add(one.message, NOW)
+    (other,) = stage.receive()
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute([one, other], pool=pool) == [] and len(pool.starts) == 1
+
+
+def test_two_copies_of_one_message_in_one_batch_start_it_once_a1() -> None:
+    stage = Stage()
+    (one,) = stage.hand(a_job())
+    stage.lanes.extend(Lane.ONE_TIME, [one.receipt], 0)
+    (copy,) = stage.receive()
+    pool = ScriptedPool(stage.clock)
+    stage.execute([one, copy], pool=pool)
+    assert len(pool.starts) <= 1 and lifecycle.is_open(stage.stored(one.message.key)) == (not pool.starts)
+
+
+# lease
+
+
+def test_the_lease_is_set_before_the_claim_b10() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    order: list[str] = []
+
+    def noted(name: str) -> Any:
+        return lambda verb, *args: (order.append(name), verb(*args))[1]
+
+    stage.execute([item], jobs=Wrapped(stage.jobs, claim=noted("claim")), lanes=Wrapped(stage.lanes, extend=noted("extend")))
+    assert order[:2] == ["extend", "claim"]
+
+
+def test_only_what_was_leased_is_claimed_b10() -> None:
+    """Visibility is set by a batch call, which fails entry by entry."""
+    stage = Stage()
+    good, bad = stage.hand(a_job(), a_job())
+    lanes = Wrapped(stage.lanes, extend=lambda verb, lane, receipts, seconds: verb(lane, receipts, seconds) - {bad.receipt})
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute([good, bad], pool=pool, lanes=lanes) == [bad.message_id]
+    assert [job.key for job, _ in pool.starts] == [good.message.key]
+    assert stage.stored(bad.message.key).claim is None
+
+
+def test_a_batch_that_cannot_be_leased_claims_nothing() -> None:
+    stage = Stage()
+    items = stage.hand(a_job(), a_job())
+    left = stage.execute(items, lanes=Wrapped(stage.lanes, extend=refuse), jobs=Wrapped(stage.jobs, claim=lambda verb, asked: verb([])))
+    assert left == sorted(item.message_id for item in items)
+
+
+def test_long_work_keeps_its_message_hidden() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    beats: list[int] = []
+
+    def extend(verb: Any, *args: Any) -> Any:
+        beats.append(stage.clock.now() - NOW)
+        assert stage.receive() == []
+        return verb(*args)
+
+    stage.execute([item], pool=ScriptedPool(stage.clock, takes=45_000), lanes=Wrapped(stage.lanes, extend=extend))
+    assert beats == [0, 10_000, 20_000, 30_000, 40_000]
+    assert lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
+
+
+@pytest.mark.parametrize("failure", [refuse, lambda verb, *args: set()], ids=["refused", "not held"])
+def test_when_no_renewal_holds_for_twenty_seconds_all_work_stops_and_nothing_is_settled_or_deleted(failure: Any) -> None:
+    stage = Stage()
+    running, held = stage.hand(a_job(), a_job(due_at=NOW + 4_000))
+    calls: list[int] = []
+
+    def extend(verb: Any, *args: Any) -> Any:
+        calls.append(stage.clock.now())
+        return verb(*args) if len(calls) == 1 else failure(verb, *args)
+
+    pool = ScriptedPool(stage.clock, takes=60_000)
+    left = stage.execute([running, held], pool=pool, lanes=Wrapped(stage.lanes, extend=extend))
+    assert left == sorted([running.message_id, held.message_id]) and pool.stopped
+    assert NOW + rule.LOST_MS <= stage.clock.now() < NOW + rule.LEASE_MS
+    assert lifecycle.state(stage.stored(running.message.key)) is Status.RUNNING
+
+
+def test_one_missed_beat_stops_nothing() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    calls: list[int] = []
+
+    def extend(verb: Any, *args: Any) -> Any:
+        calls.append(1)
+        return refuse(verb) if len(calls) == 2 else verb(*args)
+
+    stage.execute([item], pool=ScriptedPool(stage.clock, takes=35_000), lanes=Wrapped(stage.lanes, extend=extend))
+    assert lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
+
+
+def test_nothing_starts_when_the_last_read_took_longer_than_the_lease() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job(due_at=NOW + 2_000))
+    calls: list[int] = []
+
+    def slow(verb: Any, *args: Any) -> Any:
+        stage.clock.advance(31_000)
+        return verb(*args)
+
+    def extend(verb: Any, *args: Any) -> Any:
+        calls.append(1)
+        return verb(*args) if len(calls) == 1 else set()  # somebody else has the message by now
+
+    pool = ScriptedPool(stage.clock)
+    left = stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, get_many=slow), lanes=Wrapped(stage.lanes, extend=extend))
+    assert pool.starts == [] and left == [item.message_id]
+
+
+def test_a_frozen_executor_whose_message_is_still_its_own_goes_on() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job(due_at=NOW + 2_000))
+
+    def slow(verb: Any, *args: Any) -> Any:
+        stage.clock.advance(31_000)
+        return verb(*args)
+
+    pool = ScriptedPool(stage.clock)
+    stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, get_many=slow))
+    assert len(pool.starts) == 1 and lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
+
+
+# claim
+
+
+def test_a_claim_whose_answer_was_lost_is_taken_up_a1c() -> None:
+    """The client library tries again under the same nonce, and the condition fails on its own write."""
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    pool = ScriptedPool(stage.clock)
+
+    def twice(verb: Any, requests: Any) -> Any:
+        verb(requests)
+        return verb(requests)
+
+    assert stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, claim=twice)) == []
+    assert len(pool.starts) == 1
+
+
+@pytest.mark.parametrize("claim", [refuse, lost_answer, lambda verb, requests: [None] * len(requests)])
+def test_when_the_table_refuses_the_claim_the_message_stays_a1d(claim: Any) -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, claim=claim)) == [item.message_id]
+    assert pool.starts == []
+    stage.clock.advance(60_000)
+    assert len(stage.receive()) == 1
+
+
+def test_the_same_message_again_within_the_lease_is_kept_and_its_job_left_alone_a1b() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    running = stage.claim(item)
+    stage.clock.advance(5_000)
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute([item], pool=pool) == [item.message_id]
+    assert pool.starts == [] and stage.stored(running) == running
+    assert len(stage.lanes.queues[Lane.ONE_TIME]) == 1
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_the_same_message_a_lease_later_hands_the_job_of_a_dead_executor_to_the_retry_lane_a1a_a6(alone: bool) -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    stage.claim(item, alone=alone)
+    stage.clock.advance(rule.LEASE_MS)
+    assert stage.execute([item]) == []
+    job = stage.stored(item.message.key)
+    assert (job.fence, job.lane, job.charged, job.attempts[-1].outcome) == (2, Lane.RETRY, int(alone), Outcome.CRASHED)
+    assert stage.waiting(Lane.RETRY) == [job.id] and stage.waiting(Lane.ONE_TIME) == []
+
+
+def test_a_lost_message_of_a_dead_executor_leaves_its_job_a_slot_a1d() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    job = stage.claim(item)
+    stage.lanes.queues[Lane.ONE_TIME].clear()
+    assert [entry.key for entry in stage.jobs.due(job.slot)[0]] == [job.key]
+
+
+def test_a_batch_of_one_is_alone_and_a_batch_of_two_is_not_a6() -> None:
+    for others in (0, 1):
+        stage = Stage()
+        items = stage.hand(a_job(), *(a_job() for _ in range(others)))
+        claims: list[bool] = []
+        jobs = Wrapped(stage.jobs, claim=lambda verb, requests, seen=claims: (seen.extend(r.alone for r in requests), verb(requests))[1])
+        stage.execute(items, jobs=jobs)
+        assert claims == [not others] * (others + 1)
+
+
+def test_a_message_of_no_job_is_deleted() -> None:
+    stage = Stage()
+    assert stage.execute([a_delivery()], lanes=Wrapped(stage.lanes, extend=lambda verb, lane, receipts, seconds: set(receipts))) == []
+
+
+# the last read
+
+
+def cancel_while_held(stage: Stage, job: Job, at: int) -> Any:
+    """A port on which the job is flagged at `at`, as a person would."""
+
+    def get_many(verb: Any, keys: Any) -> Any:
+        stored = stage.stored(job)
+        if stage.clock.now() >= at and stored.cancel_requested_at is None:
+            assert stage.jobs.change([Change(stored, lifecycle.apply(stored, Event.FLAG, at))]) == [True]
+        return verb(keys)
+
+    return Wrapped(stage.jobs, get_many=get_many)
+
+
+def test_a_held_job_that_was_cancelled_is_dropped_just_before_its_instant_a9() -> None:
+    stage = Stage()
+    job, other = a_job(due_at=NOW + 3_000), a_job(due_at=NOW + 3_000)
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute(stage.hand(job, other), pool=pool, jobs=cancel_while_held(stage, job, NOW + 1_000)) == []
+    assert lifecycle.state(stage.stored(job)) is Status.CANCELLED
+    assert [(started.key, at) for started, at in pool.starts] == [(other.key, NOW + 3_000)]
+
+
+def test_the_last_read_comes_just_before_the_instant_and_reads_all_that_are_near_at_once_a9() -> None:
+    stage = Stage()
+    reads: list[tuple[int, int]] = []
+    jobs = [a_job(due_at=NOW + 3_000) for _ in range(9)]
+
+    def get_many(verb: Any, keys: Any) -> Any:
+        reads.append((NOW + 3_000 - stage.clock.now(), len(keys)))
+        return verb(keys)
+
+    stage.execute(stage.hand(*jobs), jobs=Wrapped(stage.jobs, get_many=get_many))
+    ((ahead, count),) = reads
+    assert READ_AHEAD_MS <= ahead <= READ_AHEAD_MS + READ_SPREAD_MS and count == 9
+
+
+def test_a_job_claimed_at_its_instant_is_not_read_again() -> None:
+    stage = Stage()
+    stage.execute(stage.hand(a_job(), a_job(due_at=NOW + FRESH_CLAIM_MS)), jobs=Wrapped(stage.jobs, get_many=refuse, get=refuse))
+
+
+def test_a_held_job_that_somebody_took_back_is_not_started_a9() -> None:
+    stage = Stage()
+    job = a_job(due_at=NOW + 3_000)
+
+    def get_many(verb: Any, keys: Any) -> Any:
+        stored = stage.stored(job)
+        back = lifecycle.apply(stored, Event.TAKE_BACK, NOW, slot="2026-11-20T10:05#00")
+        assert stage.jobs.change([Change(stored, back)]) == [True]
+        return verb(keys)
+
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute(stage.hand(job), pool=pool, jobs=Wrapped(stage.jobs, get_many=get_many)) == []
+    assert pool.starts == []
+
+
+def test_a_held_job_starts_when_the_last_read_is_refused() -> None:
+    stage = Stage()
+    pool = ScriptedPool(stage.clock)
+    stage.execute(stage.hand(a_job(due_at=NOW + 3_000)), pool=pool, jobs=Wrapped(stage.jobs, get_many=refuse))
+    assert [at for _, at in pool.starts] == [NOW + 3_000]
+
+
+def test_a_job_flagged_in_an_earlier_attempt_is_cancelled_instead_of_tried_again_a9() -> None:
+    stage = Stage()
+    pool = ScriptedPool(stage.clock)
+    job = a_job(fence=2, cancel_requested_at=NOW - 1)
+    assert stage.execute(stage.hand(job), pool=pool) == [] and pool.starts == []
+    assert lifecycle.state(stage.stored(job)) is Status.CANCELLED
+
+
+# settle
+
+
+def test_a_failed_job_is_retried_through_the_retry_lane_at_once_when_due_soon() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    stage.execute([item], pool=ScriptedPool(stage.clock, result=FAILING))
+    job = stage.stored(item.message.key)
+    assert (lifecycle.state(job), job.fence, job.lane) == (Status.SCHEDULED, 2, Lane.RETRY)
+    assert stage.waiting(Lane.RETRY) == [job.id] and slots.minute(job.slot or "") == slots.first_safe_minute(stage.clock.now())
+
+
+def test_a_retry_due_much_later_waits_in_its_slot_only() -> None:
+    stage = Stage()
+    late = next(
+        job
+        for job in (a_job(charged=12, max_attempts=25) for _ in range(200))
+        if slots.minute_of(NOW + 700_000) <= slots.minute_of(_due(job))
+    )
+    stage.execute(stage.hand(late), pool=ScriptedPool(stage.clock, result=FAILING))
+    assert stage.waiting(Lane.RETRY) == []
+    assert slots.minute(stage.stored(late).slot or "") == slots.minute_of(stage.stored(late).due_at)
+
+
+def _due(job: Job) -> int:
+    from scheduler.retry import backoff
+
+    return NOW + 10 + backoff(job.charged + 1, f"{job.id}{job.fence}")
+
+
+def test_a_long_job_that_fails_after_a_recheck_moved_its_slot_is_retried() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+
+    class Moving(ScriptedPool):
+        def start(self, job: Job) -> None:
+            super().start(job)
+            moved = lifecycle.apply(job, Event.MOVE, NOW, slot="2026-11-20T10:09#00")
+            assert stage.jobs.change([Change(job, moved)]) == [True]
+
+    assert stage.execute([item], pool=Moving(stage.clock, takes=5_000, result=FAILING)) == []
+    job = stage.stored(item.message.key)
+    assert (lifecycle.state(job), job.fence, job.charged) == (Status.SCHEDULED, 2, 1)
+    assert stage.waiting(Lane.RETRY) == [job.id] and stage.jobs.due("2026-11-20T10:09#00")[0] == []
+
+
+@pytest.mark.parametrize("change", [refuse, lost_answer, lambda verb, changes: [None] * len(changes)])
+def test_a_settlement_is_tried_again_while_the_table_refuses(change: Any) -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    assert stage.execute([item], jobs=Wrapped(stage.jobs, change=times(SETTLE_TRIES - 1, change))) == []
+    assert lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
+
+
+def test_a_job_that_cannot_be_settled_keeps_its_message_and_its_slot() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    assert stage.execute([item], jobs=Wrapped(stage.jobs, change=refuse)) == [item.message_id]
+    job = stage.stored(item.message.key)
+    assert lifecycle.state(job) is Status.RUNNING and len(stage.jobs.due(job.slot)[0]) == 1
+
+
+def test_who_lost_its_fence_settles_nothing_and_drops_its_message() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+
+    class Overtaken(ScriptedPool):
+        def start(self, job: Job) -> None:
+            super().start(job)
+            assert stage.jobs.change([Change(job, lifecycle.apply(job, Event.TAKE_BACK, NOW, slot=job.slot))]) == [True]
+
+    assert stage.execute([item], pool=Overtaken(stage.clock)) == []
+    job = stage.stored(item.message.key)
+    assert (lifecycle.state(job), job.fence, job.output) == (Status.SCHEDULED, 2, None)
+
+
+def test_a_refused_hand_over_of_a_retry_leaves_it_to_its_slot() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    assert stage.execute([item], pool=ScriptedPool(stage.clock, result=FAILING), lanes=Wrapped(stage.lanes, send=refuse)) == []
+    assert stage.stored(item.message.key).slot is not None and stage.waiting(Lane.RETRY) == []
+
+
+def test_one_failing_job_leaves_its_batch_mates_alone() -> None:
+    stage = Stage()
+    items = stage.hand(*(a_job() for _ in range(10)))
+    bad = items[3].message.key
+
+    class OneFails(ScriptedPool):
+        def start(self, job: Job) -> None:
+            self.result = FAILING if job.key == bad else Result("done")
+            super().start(job)
+
+    assert stage.execute(items, pool=OneFails(stage.clock)) == []
+    states = [lifecycle.state(stage.stored(item.message.key)) for item in items]
+    assert states.count(Status.SUCCEEDED) == 9 and states[3] is Status.SCHEDULED
+
+
+# latency
+
+
+def test_the_time_from_publish_to_claim_is_reported_and_nothing_that_was_delayed_or_came_twice() -> None:
+    stage = Stage()
+    meter = LatencyMeter(Lane.ONE_TIME, "me")
+    (item,) = stage.hand(a_job())
+    stage.clock.advance(700)
+    stage.execute([item], meter=meter)
+    assert stage.ledger.latency(Lane.ONE_TIME, NOW) == 700
+    for unfit in (a_job(due_at=stage.clock.now() + 4_000), a_job()):
+        (item,) = stage.hand(unfit)
+        if unfit.due_at <= stage.clock.now():
+            stage.lanes.extend(Lane.ONE_TIME, [item.receipt], 0)
+            (item,) = stage.receive()
+        stage.execute([item], meter=meter)
+    assert not meter.samples
+
+
+def test_latency_is_reported_at_most_every_fifteen_seconds_and_a_refusal_fails_no_batch() -> None:
+    ledger = Stage().ledger
+    meter = LatencyMeter(Lane.ONE_TIME, "me")
+    meter.add(5)
+    meter.report(Wrapped(ledger, report_latency=refuse), NOW)
+    meter.add(7)
+    meter.report(ledger, NOW + 14_999)
+    assert ledger.latency(Lane.ONE_TIME, 0) is None
+    meter.report(ledger, NOW + 15_000)
+    assert ledger.latency(Lane.ONE_TIME, 0) == 7
+
+
+def test_the_99th_percentile_is_reported_and_negative_times_of_other_clocks_are_zero() -> None:
+    ledger = Stage().ledger
+    meter = LatencyMeter(Lane.ONE_TIME, "me")
+    for sample in [-50, *range(100)]:
+        meter.add(sample)
+    meter.report(ledger, NOW)
+    assert ledger.latency(Lane.ONE_TIME, 0) == 98

@@ -1,0 +1,308 @@
+"""Ticks: open ahead, keep dispatchers at work, prove emptiness, close, look again later."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler import recheck, slots
+from scheduler.errors import Unavailable
+from scheduler.model import Cursor, Lane, Look, Unit, UnitKey
+from scheduler.rules import Rules
+from scheduler.services.tick import FIRST_MINUTES, following, units
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, refuse, times
+
+MINUTE = slots.minute_of(NOW)
+UNIT = UnitKey(MINUTE, 0)
+
+
+@given(st.integers(1, 99), st.integers(1, 99))
+def test_the_units_of_a_minute_cover_all_shards_exactly_once_and_evenly(shards: int, count: int) -> None:
+    made = units(MINUTE, shards, count, NOW)
+    covered = [shard for unit in made for shard in range(unit.first_shard, unit.last_shard + 1)]
+    assert covered == list(range(shards))
+    sizes = [len(unit.slots) for unit in made]
+    assert len(made) == min(shards, count) and max(sizes) - min(sizes) <= 1
+
+
+def test_the_looks_at_a_closed_unit_follow_each_other_from_its_closing() -> None:
+    look: Look | None = Look(Unit(UNIT, 0, 1), 0, NOW + recheck.LOOKS[0])
+    seen = []
+    while look is not None:
+        seen.append(look.at - NOW)
+        look = following(look)
+    assert tuple(seen) == recheck.LOOKS
+
+
+def opened(stage: Stage) -> list[str]:
+    return [unit.key.minute for unit in stage.ledger.open_units()]
+
+
+def at_minute(offset: int) -> str:
+    return slots.minute_of(NOW + offset * slots.MINUTE)
+
+
+def fresh() -> Stage:
+    """A stage whose ledger is up to date: nothing before this minute is open."""
+    stage = Stage()
+    stage.ledger.advance(None, Cursor(MINUTE, 2))
+    return stage
+
+
+def test_a_new_ledger_starts_a_quarter_of_an_hour_back_and_opens_two_minutes_ahead() -> None:
+    stage = Stage()
+    stage.tick()
+    assert opened(stage) == [at_minute(offset) for offset in range(-FIRST_MINUTES, 3)]
+    assert stage.ledger.cursor().minute == at_minute(3)
+
+
+def test_a_new_ledger_starts_at_the_oldest_slot_in_the_index_a4() -> None:
+    """A ledger restored or lost alone: what waits is days old."""
+    stage = Stage()
+    stage.jobs.put(a_job(due_at=NOW - 3 * 3_600_000))
+    stage.tick()
+    assert opened(stage)[0] == at_minute(-180)
+
+
+def test_jobs_posted_long_before_the_first_tick_are_handed_out_a4() -> None:
+    stage = Stage()
+    job = stage.submit()
+    stage.receive()  # its message is lost
+    stage.clock.advance(400_000)
+    pool = ScriptedPool(stage.clock)
+    for _ in range(5):  # empty minutes first, a few at once
+        stage.started.clear()
+        stage.tick()
+        for unit in stage.started:
+            stage.dispatch(unit)
+        stage.execute(stage.receive(), pool=pool)
+    assert [started.key for started, _ in pool.starts] == [job.key]
+
+
+def test_a_tick_that_comes_late_opens_every_minute_in_between() -> None:
+    stage = Stage()
+    stage.tick()
+    stage.clock.at = NOW + 20 * slots.MINUTE
+    stage.tick()
+    assert set(opened(stage)) >= {at_minute(offset) for offset in range(3, 23)}
+
+
+def test_two_ticks_open_each_minute_once() -> None:
+    stage = Stage()
+    first, second = stage.tick(), stage.tick()
+    assert second.opened == 1  # it is a minute later
+    assert first.opened + second.opened == len(opened(stage)) == len(set(opened(stage)))
+
+
+def test_a_tick_that_lost_the_race_for_the_cursor_leaves_the_opening_to_the_other() -> None:
+    stage = Stage()
+    stage.tick()
+    stage.clock.advance(3 * slots.MINUTE)
+
+    def other_was_first(verb: Any, before: Cursor, after: Cursor) -> bool:
+        assert verb(before, after)
+        return False
+
+    stage.ledger = Wrapped(stage.ledger, advance=times(1, other_was_first))
+    before = len(opened(stage))
+    stage.tick()
+    assert len(opened(stage)) == before + 1
+
+
+def test_a_minute_is_opened_before_the_cursor_passes_it() -> None:
+    """A tick that dies in between opens it again; the other way round it would be lost."""
+    stage = Stage()
+    stage.ledger = Wrapped(stage.ledger, open_unit=refuse)
+    with pytest.raises(Unavailable):
+        stage.tick()
+    assert stage.ledger.cursor().minute == at_minute(-FIRST_MINUTES)
+
+
+def test_shards_only_grow_a4() -> None:
+    stage = Stage(rules=Rules(shards=8))
+    stage.tick()
+    stage.rules = Rules(shards=2)
+    stage.clock.advance(slots.MINUTE)
+    stage.tick()
+    assert {unit.last_shard for unit in stage.ledger.open_units()} == {7}
+    stage.rules = Rules(shards=16)
+    stage.clock.advance(slots.MINUTE)
+    stage.tick()
+    assert stage.ledger.open_units()[-1].last_shard == 15 and stage.ledger.cursor().shards == 16
+
+
+def test_every_unit_without_a_live_lease_gets_a_dispatcher_and_a_dead_one_is_replaced() -> None:
+    stage = fresh()
+    stage.tick()
+    assert set(stage.started) == {unit.key for unit in stage.ledger.open_units()}
+    live = stage.ledger.unit(UNIT)
+    stage.ledger.change_unit(live, replace(live, epoch=1, lease_until=stage.clock.now() + 30_000))
+    stage.started.clear()
+    began = stage.clock.now()
+    stage.tick()
+    assert UNIT in stage.started  # once its lease had run out, within this very tick
+    assert stage.clock.now() - began < 60_000
+
+
+def test_a_dispatcher_just_started_is_given_time_to_take_its_lease() -> None:
+    stage = fresh()
+    stage.tick()
+    assert 55_000 // 5_000 >= stage.started.count(UNIT) >= 2
+
+
+def test_a_backlog_is_worked_off_in_order_at_a_bounded_rate() -> None:
+    stage = Stage(rules=Rules(shards=2, overdue_units=2))
+    stage.jobs.put(a_job(due_at=NOW - 3_600_000))
+    stage.tick()
+    past = {unit.minute for unit in stage.started if unit.minute < MINUTE}
+    assert past - {at_minute(-1)} == {at_minute(-60), at_minute(-59)}  # the minute just ending is not overdue
+
+
+def test_a_refused_dispatcher_stops_no_other() -> None:
+    stage = fresh()
+    asked: list[UnitKey] = []
+
+    def start(unit: UnitKey) -> None:
+        asked.append(unit)
+        raise Unavailable
+
+    stage.start = start  # type: ignore[method-assign]
+    stage.tick()
+    assert set(asked) == {unit.key for unit in stage.ledger.open_units()}
+
+
+# closing
+
+
+def handed_out(*, at: int = NOW, entries: int = 0) -> Stage:
+    """A stage whose one open unit was handed out at `at`; the cursor is far enough to open nothing else."""
+    stage = Stage(rules=Rules(shards=1))
+    for _ in range(entries):
+        stage.jobs.put(a_job(due_at=NOW))
+    stage.jobs.put_canary(UNIT, f"{MINUTE}#00", NOW)
+    stage.ledger.open_unit(Unit(UNIT, 0, 0, handed_out_at=at))
+    stage.ledger.advance(None, Cursor("2026-11-21T00:00", 1))
+    return stage
+
+
+@pytest.mark.parametrize(("now", "closed"), [(NOW + 59_999, 0), (NOW + 60_000, 1)])
+def test_an_empty_minute_closes_as_soon_as_it_is_over(now: int, closed: int) -> None:
+    stage = handed_out()
+    stage.clock.at = now
+    assert stage.tick().closed == closed
+
+
+def test_a_closed_minute_is_out_of_the_ledger_its_canary_gone_and_its_first_look_planned() -> None:
+    stage = handed_out()
+    stage.clock.at = NOW + 60_000
+    stage.tick()
+    assert stage.ledger.open_units() == [] and stage.ledger.closed_at(UNIT) == NOW + 60_000
+    assert not stage.jobs.canary_visible(UNIT, f"{MINUTE}#00")
+    assert [look.at for look in stage.ledger.looks(NOW + 10**9)] == [NOW + 60_000 + recheck.LOOKS[0]]
+
+
+def test_no_minute_closes_while_its_canary_is_not_visible_b5() -> None:
+    stage = handed_out()
+    stage.clock.at = NOW + 60_000
+    stage.jobs = Wrapped(stage.jobs, canary_visible=lambda verb, *args: False)
+    assert stage.tick().closed == 0
+
+
+def test_a_canary_that_became_visible_after_the_slots_were_read_proves_nothing_b5() -> None:
+    stage = handed_out(entries=1)
+    stage.clock.at = NOW + 600_000
+    shown = [False]
+
+    def due(verb: Any, *args: Any, **more: Any) -> Any:
+        if shown[0]:
+            return verb(*args, **more)
+        shown[0] = True  # the index catches up right after it was read
+        return [], None
+
+    stage.jobs = Wrapped(stage.jobs, due=due, canary_visible=lambda verb, *args: shown[0] and verb(*args))
+    assert stage.tick().closed == 0
+
+
+def test_a_minute_with_something_left_waits_two_minutes_then_it_is_rechecked_and_closes() -> None:
+    stage = handed_out(entries=2)
+    stage.clock.at = NOW + 60_000 + recheck.RECHECK_AFTER - 1
+    early = stage.tick()
+    assert (early.rechecked, early.closed) == (0, 0)
+    stage.clock.at = NOW + 60_000 + recheck.RECHECK_AFTER
+    done = stage.tick()
+    assert (done.rechecked, done.closed) == (2, 1)
+    assert len(stage.waiting(Lane.ONE_TIME)) == 2
+
+
+def test_a_minute_whose_rest_could_not_be_moved_stays_open() -> None:
+    stage = handed_out(entries=1)
+    stage.clock.at = NOW + 600_000
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [None] * len(changes))
+    assert stage.tick().closed == 0
+    assert len(stage.ledger.open_units()) == 1
+
+
+def test_an_index_that_still_shows_what_has_left_keeps_no_minute_open() -> None:
+    stage = handed_out(entries=1)
+    (entry,), _ = stage.jobs.due(f"{MINUTE}#00")
+    stage.jobs.rows[entry.key] = replace(stage.jobs.rows[entry.key], slot=None, completed_at=NOW)
+    stage.clock.at = NOW + 60_000
+    assert stage.tick().closed == 1
+
+
+def test_a_unit_that_changed_meanwhile_is_not_closed() -> None:
+    stage = handed_out()
+    stage.clock.at = NOW + 60_000
+
+    def stale(verb: Any) -> list[Unit]:
+        return [replace(unit, epoch=unit.epoch - 1) for unit in verb()]
+
+    stage.ledger = Wrapped(stage.ledger, open_units=stale)
+    assert stage.tick().closed == 0
+
+
+def test_a_refusal_while_closing_stops_that_unit_only() -> None:
+    stage = handed_out()
+    stage.ledger.open_unit(Unit(UnitKey(at_minute(-1), 0), 0, 0, handed_out_at=NOW))
+    stage.jobs.put_canary(UnitKey(at_minute(-1), 0), f"{at_minute(-1)}#00", NOW)
+    stage.clock.at = NOW + 60_000
+    stage.jobs = Wrapped(stage.jobs, due=times(1))
+    assert stage.tick().closed == 1
+
+
+# later looks
+
+
+def test_a_later_look_finds_what_the_index_hid_and_plans_the_next_one_b5() -> None:
+    stage = Stage(rules=Rules(shards=1))
+    stage.ledger.advance(None, Cursor("2026-11-21T00:00", 1))
+    stage.ledger.open_unit(Unit(UNIT, 0, 0))
+    stage.ledger.close_unit(Unit(UNIT, 0, 0), NOW, Look(Unit(UNIT, 0, 0), 0, NOW + recheck.LOOKS[0]))
+    hidden = a_job(due_at=NOW)
+    stage.jobs.put(hidden)
+    stage.clock.at = NOW + recheck.LOOKS[0] - 1
+    assert stage.tick().looks == 0
+    stage.clock.at = NOW + recheck.LOOKS[0]
+    assert stage.tick().looks == 1
+    assert stage.waiting(Lane.ONE_TIME) == [hidden.id] and stage.stored(hidden).slot != hidden.slot
+    assert [(look.number, look.at) for look in stage.ledger.looks(NOW + 10**9)] == [(1, NOW + recheck.LOOKS[1])]
+
+
+def test_the_last_look_has_none_after_it() -> None:
+    stage = Stage(rules=Rules(shards=1))
+    stage.ledger.advance(None, Cursor("2026-11-21T00:00", 1))
+    unit = Unit(UNIT, 0, 0)
+    stage.ledger.open_unit(unit)
+    assert stage.ledger.close_unit(unit, NOW - 1, Look(unit, len(recheck.LOOKS) - 1, NOW))
+    assert stage.tick().looks == 1
+    assert stage.ledger.looks(NOW + 10**9) == []
+
+
+def test_the_lag_is_the_age_of_the_oldest_open_minute() -> None:
+    stage = handed_out(entries=1)
+    stage.clock.at = NOW + 60_000 + 90_000
+    assert stage.tick().lag_ms == 90_000
+    assert Stage().tick().lag_ms > 0
