@@ -94,6 +94,10 @@ class Function(lambda_.Function):
             environment=environment.render() | powertools(verb, settings),
             role=_role(scope, log_group, settings, grants),
             log_group=log_group,
+            logging_format=lambda_.LoggingFormat.JSON,
+            # START, END and REPORT lines are half of what a job would log; their figures are metrics anyway.
+            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            application_log_level_v2=lambda_.ApplicationLogLevel(settings.log_level),
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
             # What failed asynchronously is found again by the next tick: a retry by Lambda would only come on top.
             retry_attempts=0,

@@ -33,7 +33,7 @@ class Settings:
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
     memory_mb: Mapping[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
-        default_factory=lambda: {"api": 512, "tick": 512, "dispatch": 1_024, "execute": 512, "bury": 256}
+        default_factory=lambda: {"api": 512, "tick": 512, "dispatch": 512, "execute": 512, "bury": 256}
     )
     retention_days: int = 30  # of jobs that ended well
     failure_retention_days: int = 90  # of failed and killed ones
