@@ -94,7 +94,9 @@ class Faulty:
                 if faults.random.random() < 0.5:
                     effect(*args, **kwargs)
                 raise Unavailable(f"simulated: {name}")
-            return effect(*args, **kwargs)
+            answer = effect(*args, **kwargs)
+            self._maybe_freeze()
+            return answer
 
         self.__dict__[name] = call
         return call
@@ -104,6 +106,11 @@ class Faulty:
         took = faults.random.randint(*self._latency)
         if faults.strike("slow", faults.rates.slow):
             took = faults.random.randint(2_000, 20_000)
-        if faults.strike("freeze", faults.rates.freeze * self._freeze):
-            took = faults.random.randint(20_000, 90_000)
         faults.hub.sleep_until(faults.hub.time + took)
+        self._maybe_freeze()
+
+    def _maybe_freeze(self) -> None:
+        """Before the effect or between the effect and its answer: what was read may be old by then."""
+        faults = self._faults
+        if faults.strike("freeze", faults.rates.freeze * self._freeze / 2):
+            faults.hub.sleep_until(faults.hub.time + faults.random.randint(20_000, 90_000))

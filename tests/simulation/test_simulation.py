@@ -1,0 +1,33 @@
+"""A short run of the simulation. `make simulate` is the long one."""
+
+import pytest
+
+from tests.simulation.faults import CALM, ROUGH
+from tests.simulation.world import Report, World
+
+
+def run(seed: int, *, jobs: int = 800, minutes: int = 15, calm: bool = False) -> Report:
+    return World(seed, CALM if calm else ROUGH).run(jobs, minutes, wind_down=60)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_under_every_kind_of_fault_nothing_is_lost_doubled_early_or_stuck(seed: int) -> None:
+    report = run(seed)
+    assert report.violations == {}, report.examples
+    assert report.accepted > 720 and sum(report.statuses.values()) == report.accepted
+    assert report.faults.total() > 30
+
+
+def test_in_calm_weather_jobs_start_on_the_instant() -> None:
+    report = run(5, calm=True)
+    assert report.violations == {} and report.accepted == 800
+    delays = sorted(report.delays)
+    assert delays[len(delays) // 2] == 0
+    assert delays[len(delays) * 99 // 100] <= 200
+    assert delays[0] >= 0
+
+
+def test_a_seed_gives_the_same_run_twice() -> None:
+    one, two = run(6, jobs=150), run(6, jobs=150)
+    assert (one.delays, one.statuses, one.faults, one.starts) == (two.delays, two.statuses, two.faults, two.starts)
+    assert run(7, jobs=150).delays != one.delays

@@ -1,0 +1,132 @@
+"""The house holds: who may import whom, who may read the clock, what a file may be called."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = sorted(path for folder in ("scheduler", "lambdas", "infra", "local", "bench") for path in (ROOT / folder).rglob("*.py"))
+VERBS = {"api", "tick", "dispatch", "execute", "bury"}
+TRIGGERED_BY_HTTP = "api"  # its services are submit, cancel, history; the others have one of their own name
+NOT_PURE = ("boto3", "botocore", "aws_lambda_powertools", "pydantic", "aws_cdk", "constructs", "scheduler.aws", "lambdas", "infra", "local")
+CLOCKS = {("time", word) for word in ("time", "time_ns", "monotonic", "monotonic_ns")}
+CLOCKS |= {("datetime", "now"), ("datetime", "utcnow"), ("date", "today")}
+READS_THE_CLOCK = ("lambdas/_clock.py", "lambdas/_pool.py", "scheduler/targets/", "local/", "bench/")
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def within(module: str, packages: tuple[str, ...]) -> bool:
+    return any(module == package or module.startswith(package + ".") for package in packages)
+
+
+def under(*folders: str, but: tuple[str, ...] = ()) -> list[Path]:
+    return [path for path in SOURCES if name(path).startswith(folders) and not name(path).startswith(but or ("-",))]
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert len(SOURCES) > 50
+
+
+@pytest.mark.parametrize("path", under("scheduler/", but=("scheduler/aws/",)), ids=name)
+def test_what_decides_knows_nothing_of_aws(path: Path) -> None:
+    assert [module for module in imports(path) if within(module, NOT_PURE)] == []
+
+
+@pytest.mark.parametrize("path", under("scheduler/aws/"), ids=name)
+def test_adapters_know_the_core_and_boto3_only(path: Path) -> None:
+    assert [module for module in imports(path) if within(module, ("lambdas", "infra", "local", "aws_cdk", "pydantic"))] == []
+    assert [module for module in imports(path) if within(module, ("scheduler.services",))] == []
+
+
+@pytest.mark.parametrize("path", under("lambdas/", "infra/"), ids=name)
+def test_only_the_adapters_speak_to_aws(path: Path) -> None:
+    assert [module for module in imports(path) if within(module, ("boto3", "botocore"))] == []
+
+
+@pytest.mark.parametrize("path", under("lambdas/"), ids=name)
+def test_handlers_know_nothing_of_the_infrastructure(path: Path) -> None:
+    assert [module for module in imports(path) if within(module, ("infra", "local", "aws_cdk"))] == []
+
+
+@pytest.mark.parametrize("path", under("infra/"), ids=name)
+def test_infra_knows_handlers_by_name_only(path: Path) -> None:
+    """The typed environment is the one thing both share."""
+    modules = [module for module in imports(path) if within(module, ("lambdas", "local", "scheduler.aws", "scheduler.services"))]
+    assert [module for module in modules if not within(module, ("lambdas._settings",))] == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_only_entry_points_read_the_clock(path: Path) -> None:
+    if name(path).startswith(READS_THE_CLOCK):
+        return
+    tree = ast.parse(path.read_text())
+    used = {(node.value.id, node.attr) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)}
+    named = {tuple(module.rsplit(".", 1)) for module in imports(path) if "." in module}
+    assert (used | named) & CLOCKS == set()
+
+
+@pytest.mark.parametrize("path", SOURCES + sorted((ROOT / "tests").rglob("*.py")), ids=name)
+def test_no_file_has_a_name_that_says_nothing(path: Path) -> None:
+    assert not {path.stem, *path.parts[len(ROOT.parts) : -1]} & {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_every_module_says_what_it_is_for(path: Path) -> None:
+    text = path.read_text()
+    assert not text.strip() or ast.get_docstring(ast.parse(text))
+
+
+def test_each_verb_is_a_handler_a_service_and_a_construct() -> None:
+    handlers = {path.stem for path in (ROOT / "lambdas").glob("*.py") if not path.stem.startswith("_")}
+    services = {path.stem for path in (ROOT / "scheduler" / "services").glob("*.py")}
+    constructs = {path.stem for path in (ROOT / "infra").glob("*.py")}
+    assert handlers == VERBS
+    assert VERBS - {TRIGGERED_BY_HTTP} <= services
+    assert constructs >= VERBS
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS - {TRIGGERED_BY_HTTP}))
+def test_a_handler_is_short_and_calls_its_service(verb: str) -> None:
+    path = ROOT / "lambdas" / f"{verb}.py"
+    assert len(path.read_text().splitlines()) < 40
+    assert f"scheduler.services.{verb}.{verb}" in imports(path)
+
+
+@pytest.mark.parametrize("path", [ROOT / "lambdas" / f"{verb}.py" for verb in sorted(VERBS)], ids=name)
+def test_a_handler_reads_no_environment(path: Path) -> None:
+    assert "os" not in imports(path)
+
+
+@pytest.mark.parametrize("verb", ["tick", "dispatch", "execute"])
+def test_a_hot_function_loads_neither_pydantic_nor_the_http_resolver(verb: str) -> None:
+    """Their cold start is somebody's delay."""
+    code = f"import lambdas.{verb}, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    heavy = ("pydantic", "pydantic_core", "aws_lambda_powertools.event_handler", "lambdas._models", "lambdas._resolver", "lambdas.api")
+    assert f"lambdas.{verb}" in loaded
+    assert [module for module in loaded if within(module, heavy)] == []
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if name(path).startswith("scheduler/")], ids=name)
+def test_nothing_happens_at_import_but_definitions(path: Path) -> None:
+    """No client, no call to AWS, no thread: a top-level expression is a docstring at most."""
+    expressions = [
+        node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)
+    ]
+    assert expressions == []

@@ -1,0 +1,61 @@
+"""What the documents say is what the code does."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scheduler.lifecycle import FINAL_TIMES, TRANSITIONS, Event
+from scheduler.model import Status
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+LIFECYCLE = (DOCS / "lifecycle.md").read_text()
+
+
+def test_the_drawing_of_the_lifecycle_is_the_transition_table() -> None:
+    drawn = set(re.findall(r"^    (\w+) --> (\w+): (\w+)$", LIFECYCLE, re.MULTILINE))
+    assert drawn == {(before, after, event) for event, arrows in TRANSITIONS.items() for before, after in arrows.items()}
+    assert set(re.findall(r"^    (\w+) --> \[\*\]$", LIFECYCLE, re.MULTILINE)) == set(FINAL_TIMES)
+
+
+def rows(title: str) -> list[str]:
+    table = LIFECYCLE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+
+
+def test_every_state_and_event_has_its_line() -> None:
+    assert rows("States") == list(Status)
+    assert rows("Events") == list(Event)
+
+
+def glossary() -> list[str]:
+    return re.findall(r"^\*\*([a-z -]+)\*\*", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+
+
+def test_the_glossary_is_sorted_and_gives_each_term_once() -> None:
+    assert glossary() == sorted(set(glossary())) and len(glossary()) > 25
+
+
+@pytest.mark.parametrize("term", glossary())
+def test_a_term_of_the_glossary_is_used(term: str) -> None:
+    """By the code, or by another document."""
+    texts = [path.read_text() for folder in ("scheduler", "lambdas", "infra") for path in (ROOT / folder).rglob("*.py")]
+    texts += [path.read_text() for path in DOCS.glob("*.md") if path.name != "glossary.md"]
+    spellings = term.replace("-", "[-_ ]?").replace(" ", "[-_ ]?")
+    assert any(re.search(rf"(?<![a-z]){spellings}(?:s|es|d|ed|ing)?(?![a-z])", text, re.IGNORECASE) for text in texts)
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_every_file_that_a_document_names_exists(path: Path) -> None:
+    named = re.findall(r"`((?:scheduler|lambdas|infra|local|tests|docs)/[\w/.]+)`", path.read_text())
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_decisions_are_numbered_dated_and_complete() -> None:
+    text = (DOCS / "decisions.md").read_text()
+    parts = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    assert [int(part.partition(".")[0]) for part in parts] == list(range(1, len(parts) + 1))
+    for part in parts:
+        assert re.search(r"^2\d{3}-\d{2}-\d{2}$", part, re.MULTILINE)
+        assert all(f"**{word}.**" in part for word in ("Context", "Choice", "Consequence"))
