@@ -73,6 +73,6 @@ def _result(job: Job, context: targets.Context) -> Result:
         return targets.load(job.type).run(job.payload, context)
     except targets.UnknownType as error:
         return Result(failure=Failure("permanent", str(error)))
-    except Exception as error:
+    except BaseException as error:  # SystemExit too: a result that never comes would hang the batch
         log.exception("target raised", extra=job.log_context())
         return Result(failure=Failure("retryable", f"{type(error).__name__}: {error}"))
