@@ -1,0 +1,175 @@
+"""The handlers behind triggers: what they read of an event, what they answer, and what a poison record may not do."""
+
+import json
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lambdas import _runtime, bury, dispatch, execute, tick
+from lambdas._clock import SystemClock
+from lambdas._settings import ExecuteSettings
+from scheduler import messages, metrics, slots
+from scheduler.errors import Invalid
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.model import Job, Lane, Unit, UnitKey
+from scheduler.rules import Rules
+from scheduler.services.execute import LatencyMeter
+from scheduler.targets import log
+from tests.conftest import FixedClock, a_job, a_message
+
+EXECUTE = ExecuteSettings(
+    stage="test", jobs_table="j", ledger_table="l", one_time_queue_url="1", recurring_queue_url="2", retry_queue_url="3", lane="one-time"
+)
+
+
+class World(SimpleNamespace):
+    """What the composition root gives any verb, in memory."""
+
+    def __init__(self, clock: Any) -> None:
+        lanes = MemoryLanes()
+        super().__init__(
+            clock=clock,
+            rules=Rules(shards=2),
+            jobs=MemoryJobs(),
+            lanes=lanes,
+            topic=lanes,
+            ledger=MemoryLedger(),
+            dispatchers=SimpleNamespace(start=lambda unit: None),
+            settings=EXECUTE,
+            lane=Lane.ONE_TIME,
+            meter=LatencyMeter(Lane.ONE_TIME, "me"),
+            threads=ThreadPoolExecutor(4),
+        )
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
+    real = request.node.get_closest_marker("real_clock")
+    made = World(SystemClock() if real else FixedClock())
+    for verb in ("tick", "dispatch", "execute", "bury"):
+        monkeypatch.setattr(_runtime, verb, lambda: made)
+    return made
+
+
+def record(job: Job, number: int = 1, body: str | None = None) -> dict[str, Any]:
+    """One record of an SQS event, in the fields that Lambda sends."""
+    return {
+        "messageId": f"m{number}",
+        "receiptHandle": f"m{number}/1",
+        "body": messages.encode(a_message(job)) if body is None else body,
+        "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1795168800000", "SenderId": "x"},
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+        "awsRegion": "us-east-1",
+    }
+
+
+def received(world: World, *jobs: Job) -> list[dict[str, Any]]:
+    """The records of jobs that are stored and whose messages have been received."""
+    for job in jobs:
+        world.jobs.put(job)
+        world.lanes.add(a_message(job), world.clock.now())
+    taken = world.lanes.receive(Lane.ONE_TIME, 10, world.clock.now())
+    return [
+        record(job, number) | {"messageId": item.message_id, "receiptHandle": item.receipt}
+        for number, (job, item) in enumerate(zip(jobs, taken, strict=True))
+    ]
+
+
+CONTEXT = SimpleNamespace(aws_request_id="r1")
+
+
+def due_now(world: World, **fields: Any) -> Job:
+    now = world.clock.now()
+    return a_job(due_at=now, scheduled_at=now, created_at=now, **fields)
+
+
+@pytest.mark.real_clock
+def test_execute_runs_its_batch_and_leaves_a_poison_record_to_bury(world: World) -> None:
+    job = due_now(world)
+    records = [*received(world, job), record(job, 7, body="{not json"), record(job, 8, body='{"v": 1}')]
+    answer = execute.handler({"Records": records}, CONTEXT)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m7"}, {"itemIdentifier": "m8"}]}
+    assert world.jobs.get(job.key).completed_at is not None
+
+
+@pytest.mark.real_clock
+def test_a_job_of_an_unknown_type_fails_alone(world: World) -> None:
+    bad, good = due_now(world, type="nonsense"), due_now(world)
+    assert execute.handler({"Records": received(world, bad, good)}, CONTEXT) == {"batchItemFailures": []}
+    assert world.jobs.get(bad.key).attempts[0].failure.kind == "permanent"
+    assert world.jobs.get(good.key).completed_at is not None
+
+
+@pytest.mark.real_clock
+def test_a_target_that_exits_costs_its_job_an_attempt_and_its_batch_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(payload: Any, context: Any) -> Any:
+        raise SystemExit("boom")
+
+    monkeypatch.setattr(log, "run", leave)
+    job = due_now(world)
+    assert execute.handler({"Records": received(world, job)}, CONTEXT) == {"batchItemFailures": []}
+    assert world.jobs.get(job.key).attempts[0].failure.message == "SystemExit: boom"
+
+
+@pytest.mark.real_clock
+def test_execute_never_starts_a_job_before_its_instant(world: World) -> None:
+    at = world.clock.now() + 300
+    job = a_job(due_at=at)
+    execute.handler({"Records": received(world, job)}, CONTEXT)
+    assert 0 <= world.jobs.get(job.key).delay_ms < 250
+
+
+def test_execute_leaves_in_the_queue_what_it_could_not_lease(world: World) -> None:
+    job = a_job()
+    world.jobs.put(job)
+    answer = execute.handler({"Records": [record(job)]}, CONTEXT)  # this receipt is not known to the queue
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+    assert world.jobs.get(job.key).claim is None
+
+
+def test_bury_counts_what_it_failed_and_drops_poison(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    job = a_job(buried=2)
+    world.jobs.put(job)
+    answer = bury.handler({"Records": [record(job), record(job, 2, body="poison")]}, CONTEXT)
+    assert answer == {"batchItemFailures": []}
+    assert world.jobs.get(job.key).failed_at is not None
+    assert _emitted(capsys, metrics.BURIED) == ("bury", 1)
+
+
+def test_dispatch_hands_out_the_unit_of_its_event(world: World) -> None:
+    minute = slots.minute_of(world.clock.now())
+    job = a_job(slot=f"{minute}#00")
+    world.jobs.put(job)
+    world.ledger.open_unit(Unit(UnitKey(minute, 0), 0, 1))
+    answer = dispatch.handler({"minute": minute, "part": 0}, CONTEXT)
+    assert (answer["published"], answer["handed_out"]) == (1, True)
+
+
+@pytest.mark.parametrize("event", [{}, {"minute": "2026-11-20T10:00"}, {"minute": None, "part": "x"}])
+def test_dispatch_refuses_an_event_that_names_no_unit(world: World, event: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        dispatch.handler(event, CONTEXT)
+
+
+def test_tick_emits_the_lag_whatever_its_event_says(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = tick.handler({"anything": ["at", "all"]}, CONTEXT)
+    assert answer["opened"] > 0
+    service, value = _emitted(capsys, metrics.OLDEST_OPEN_MINUTE)
+    assert (service, value) == ("tick", answer["lag_ms"] / 1000)
+
+
+def _emitted(capsys: pytest.CaptureFixture[str], name: str) -> tuple[str, float]:
+    """Service and value of an EMF metric in the log."""
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if name in line]
+    found = next(line for line in lines if "_aws" in line)
+    assert found["_aws"]["CloudWatchMetrics"][0]["Namespace"] == metrics.NAMESPACE
+    value = found[name]
+    return found[metrics.SERVICE], value[0] if isinstance(value, list) else value
+
+
+def test_services_log_through_the_logger_of_the_handlers() -> None:
+    assert logging.getLogger("scheduler").parent is _runtime.logger._logger
