@@ -7,9 +7,13 @@ LEAST_LEAD_MS = 150
 
 
 def lead(measured_ms: int | None, default_ms: int, hold_ms: int) -> int:
-    """How far ahead of its instant a job leaves: the lane's recent p99 from publish to claim, within the hold."""
+    """How far ahead of its instant a job leaves: the lane's recent p99 from publish to claim and a quarter of it, within half the hold.
+
+    The other half is for crowds (`leave_times`). Without the cap a burst that finds too few executors would lengthen the
+    lead, a longer lead keep executors busy holding, and the next burst find fewer still.
+    """
     wanted = default_ms if measured_ms is None else measured_ms * 5 // 4
-    return max(min(wanted, longest(hold_ms)), min(LEAST_LEAD_MS, hold_ms))
+    return max(min(wanted, hold_ms // 2), min(LEAST_LEAD_MS, hold_ms))
 
 
 def longest(hold_ms: int) -> int:
