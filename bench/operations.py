@@ -21,7 +21,8 @@ from scheduler.memory import MemoryLanes, MemoryLedger
 from scheduler.model import Failure, Job, Lane, Result
 from scheduler.ports import Finished, Jobs
 from scheduler.rules import Rules
-from scheduler.services.execute import LatencyMeter, execute
+from scheduler.services.execute import execute
+from scheduler.services.latency import LatencyMeter
 from scheduler.services.submit import NewJob, submit
 from tests.contract import tables
 

@@ -24,7 +24,7 @@ from scheduler.lifecycle import Retention
 from scheduler.model import Lane
 from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Topic
 from scheduler.rules import Rules
-from scheduler.services.execute import LatencyMeter
+from scheduler.services.latency import LatencyMeter
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
 

@@ -6,7 +6,6 @@ nothing more is started. What is reported back stays in its queue; everything el
 
 import logging
 import zlib
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +17,8 @@ from scheduler.model import Delivery, Job, JobKey, Lane
 from scheduler.ports import Change, ClaimRequest, Clock, Finished, Jobs, Lanes, Ledger, Pool
 from scheduler.rules import Rules
 from scheduler.services.handover import hand_over
+from scheduler.services.latency import LatencyMeter
+from scheduler.services.lease import Lease
 
 READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
 READ_SPREAD_MS = 280  # ... earlier: a hundred executors holding for one instant do not read at once
@@ -26,35 +27,8 @@ CROWD = 3  # so many held jobs started at once say that other executors start th
 LINGER_MS = (40, 200)  # ... and that settling had better wait: it would take the processor from those that still start
 SETTLE_TRIES = 5
 SETTLE_PAUSE_MS = 500
-REPORT_MS = 15_000
-SAMPLES = 200
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class LatencyMeter:
-    """An executor's recent times from publish to claim; reported to the ledger now and then, never on the hot path."""
-
-    lane: Lane
-    reporter: str
-    samples: deque[int] = field(default_factory=lambda: deque(maxlen=SAMPLES))
-    _reported_at: int = 0
-
-    def add(self, ms: int) -> None:
-        self.samples.append(max(ms, 0))
-
-    def report(self, ledger: Ledger, now: int) -> None:
-        """Write the p99, at most every `REPORT_MS`. A refusal is no reason to fail a batch."""
-        if not self.samples or now - self._reported_at < REPORT_MS:
-            return
-        self._reported_at = now
-        ordered = sorted(self.samples)
-        try:
-            ledger.report_latency(self.lane, self.reporter, ordered[len(ordered) * 99 // 100], now)
-        except Unavailable:
-            log.info("latency not reported: the ledger refuses for now")
-        self.samples.clear()
 
 
 @dataclass(slots=True)
@@ -77,71 +51,41 @@ class Execution:
     clock: Clock
     rules: Rules
     meter: LatencyMeter
+    lease: Lease
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
     _running: int = 0
     _done: list[Finished] = field(default_factory=list)  # came back, not settled yet
     _settle_at: int = 0
-    _leased_at: int = 0  # by the monotonic clock, like the next
-    _beat_at: int = 0
-    _stopped: bool = False
 
     def run(self) -> list[str]:
         """Work until nothing is left in hand. Returns the ids of the messages to leave in the queue."""
-        leased = self._lease(self.deliveries)
+        leased = self.lease.take([item.receipt for item in self.deliveries])
+        self.returned |= {item.message_id for item in self.deliveries if item.receipt not in leased}
         self._claim([item for item in self.deliveries if item.receipt in leased])
         while self._held or self._running or self._done:
             if not self._beat():
                 self._stop()
                 break
             self._read_again()
-            if self._is_lost():
+            if self.lease.is_lost():
                 continue  # reading took so long that nothing may start before a renewal holds
             self._start_due()
             self._take_results(self.pool.wait(self._wake()))
             self._settle()
         return sorted(self.returned)
 
-    # lease
-
-    def _lease(self, deliveries: Sequence[Delivery]) -> set[str]:
-        """Set the lease of each message; those for which it did not hold go back unclaimed."""
-        self._leased_at = self.clock.monotonic()
-        self._beat_at = self._leased_at + rule.BEAT_MS
-        try:
-            leased = self.lanes.extend(self.lane, [item.receipt for item in deliveries], rule.LEASE_MS // 1000)
-        except Unavailable:
-            leased = set()
-        self.returned |= {item.message_id for item in deliveries if item.receipt not in leased}
-        return leased
-
-    def _beat(self) -> bool:
-        """Renew the lease of what is in hand, when it is time. False once it could not be renewed for too long."""
-        now = self.clock.monotonic()
-        if now < self._beat_at:
-            return not self._is_lost()
-        receipts = {item.receipt for item in self._in_hand.values()}
-        try:
-            renewed = self.lanes.extend(self.lane, sorted(receipts), rule.LEASE_MS // 1000)
-        except Unavailable:
-            renewed = set()
-        self._beat_at = now + rule.BEAT_AGAIN_MS
-        if renewed >= receipts:
-            self._leased_at, self._beat_at = now, now + rule.BEAT_MS
-        return now - self._leased_at < rule.LOST_MS
-
-    def _is_lost(self) -> bool:
-        """Whether others may have our messages by now."""
-        return self.clock.monotonic() - self._leased_at >= rule.LOST_MS
-
     def _stop(self) -> None:
         """The lease is lost: others may have our jobs already. Start nothing, settle nothing, delete nothing."""
-        self._stopped = True
         log.warning("lease lost", extra={"jobs": len(self._in_hand)})
         self.pool.stop()
         self.returned |= {item.message_id for item in self._in_hand.values()}
         self._held.clear()
+
+    def _beat(self) -> bool:
+        """Renew the lease of what is in hand, when it is time. False once it is lost."""
+        return self.lease.beat(item.receipt for item in self._in_hand.values())
 
     # claim
 
@@ -242,7 +186,7 @@ class Execution:
 
     def _wake(self) -> int:
         """When there is something to do next, unless work comes back before."""
-        beat = self.clock.now() + max(0, self._beat_at - self.clock.monotonic())
+        beat = self.clock.now() + self.lease.next_beat()
         moments = [held.job.due_at if held.read_at is None else min(held.read_at, held.job.due_at) for held in self._held]
         return min([beat, *moments, *([self._settle_at] if self._done else [])])
 
@@ -318,6 +262,7 @@ def execute(
     request_id: str,
 ) -> list[str]:
     """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted."""
-    left = Execution(lane, deliveries, request_id, jobs, lanes, pool, clock, rules, meter).run()
+    lease = Lease(lane, lanes, clock)
+    left = Execution(lane, deliveries, request_id, jobs, lanes, pool, clock, rules, meter, lease).run()
     meter.report(ledger, clock.now())
     return left

@@ -16,7 +16,7 @@ from scheduler.errors import Invalid
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
 from scheduler.model import Job, Lane, Unit, UnitKey
 from scheduler.rules import Rules
-from scheduler.services.execute import LatencyMeter
+from scheduler.services.latency import LatencyMeter
 from scheduler.targets import log
 from tests.conftest import FixedClock, a_job, a_message
 

@@ -12,7 +12,8 @@ from scheduler.rules import Rules
 from scheduler.services.bury import bury
 from scheduler.services.cancel import cancel
 from scheduler.services.dispatch import dispatch
-from scheduler.services.execute import LatencyMeter, execute
+from scheduler.services.execute import execute
+from scheduler.services.latency import LatencyMeter
 from scheduler.services.submit import NewJob, submit
 from scheduler.services.tick import tick
 from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, WatchedLedger

@@ -10,8 +10,9 @@ from scheduler.model import Delivery, Job, JobKey, Lane, UnitKey
 from scheduler.ports import ClaimRequest
 from scheduler.rules import Rules
 from scheduler.services.dispatch import DispatchResult, dispatch
-from scheduler.services.execute import LatencyMeter, execute
+from scheduler.services.execute import execute
 from scheduler.services.handover import message
+from scheduler.services.latency import LatencyMeter
 from scheduler.services.submit import NewJob, submit
 from scheduler.services.tick import TickResult, tick
 from tests.conftest import FixedClock, ScriptedPool

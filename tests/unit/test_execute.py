@@ -9,7 +9,8 @@ from scheduler import lifecycle, slots
 from scheduler.lifecycle import Event
 from scheduler.model import Failure, Job, Lane, Outcome, Result, Status
 from scheduler.ports import Change
-from scheduler.services.execute import FRESH_CLAIM_MS, READ_AHEAD_MS, READ_SPREAD_MS, SETTLE_TRIES, LatencyMeter
+from scheduler.services.execute import FRESH_CLAIM_MS, READ_AHEAD_MS, READ_SPREAD_MS, SETTLE_TRIES
+from scheduler.services.latency import LatencyMeter
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 

@@ -1,0 +1,50 @@
+"""The lease of a batch: the visibility of its messages, set before the claim and renewed while work goes on."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from scheduler import delivery as rule
+from scheduler.errors import Unavailable
+from scheduler.model import Lane
+from scheduler.ports import Clock, Lanes
+
+
+@dataclass(slots=True)
+class Lease:
+    """Counted by the monotonic clock from just before the call that set it, so never longer than the queue's own count."""
+
+    lane: Lane
+    lanes: Lanes
+    clock: Clock
+    _held_at: int = 0
+    _beat_at: int = 0
+
+    def take(self, receipts: Sequence[str]) -> set[str]:
+        """Set the lease of each message; the receipts for which it held. The others must not be claimed."""
+        self._held_at = self.clock.monotonic()
+        self._beat_at = self._held_at + rule.BEAT_MS
+        return self._extend(receipts)
+
+    def beat(self, receipts: Iterable[str]) -> bool:
+        """Renew, when it is time. False once it could not be renewed for `LOST_MS`: others may have the messages by then."""
+        now = self.clock.monotonic()
+        if now < self._beat_at:
+            return not self.is_lost()
+        wanted = sorted(receipts)
+        self._beat_at = now + rule.BEAT_AGAIN_MS
+        if self._extend(wanted) >= set(wanted):
+            self._held_at, self._beat_at = now, now + rule.BEAT_MS
+        return now - self._held_at < rule.LOST_MS
+
+    def is_lost(self) -> bool:
+        return self.clock.monotonic() - self._held_at >= rule.LOST_MS
+
+    def next_beat(self) -> int:
+        """Milliseconds until the next renewal is due."""
+        return max(0, self._beat_at - self.clock.monotonic())
+
+    def _extend(self, receipts: Sequence[str]) -> set[str]:
+        try:
+            return self.lanes.extend(self.lane, receipts, rule.LEASE_MS // 1000)
+        except Unavailable:
+            return set()
