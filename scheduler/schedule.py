@@ -85,9 +85,9 @@ class _Nominal(NamedTuple):
     odd: str | None = None
 
 
-def next_runs(schedule: Schedule, after_: int, count: int, *, seed: str = "", planned: int = 0) -> list[Run]:
-    """The first `count` runs of `after`; fewer if it ends before."""
-    return list(islice(after(schedule, after_, seed=seed, planned=planned), count))
+def next_runs(schedule: Schedule, instant: int, count: int, *, seed: str = "", planned: int = 0) -> list[Run]:
+    """The first `count` of the runs `after` the instant; fewer if it ends before."""
+    return list(islice(after(schedule, instant, seed=seed, planned=planned), count))
 
 
 def after(schedule: Schedule, instant: int, *, seed: str = "", planned: int = 0) -> Iterator[Run]:
@@ -116,7 +116,7 @@ def _jittered(schedule: Schedule, nominals: Iterator[_Nominal], share: int) -> I
     while current is not None and (schedule.end is None or current.at < schedule.end):
         following = next(nominals, None)
         bounds = [bound - current.at for bound in (following and following.at, schedule.end) if bound is not None]
-        window = min(schedule.jitter_ms, *bounds)
+        window = min([schedule.jitter_ms, *bounds])
         yield Run(current.at, current.at + (window * share >> 64), current.local, current.odd)
         current = following
 

@@ -1,4 +1,4 @@
-"""The examples of docs/schedules.md: what runs around each change of a clock. `python -m tests.unit.schedule_examples` writes them there."""
+"""The examples of docs/schedules.md, around changes of clocks. `python -m tests.unit.schedule_examples` writes them there."""
 
 from pathlib import Path
 from typing import NamedTuple

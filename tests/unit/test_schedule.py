@@ -17,22 +17,29 @@ def utc(schedule: Schedule, since: str, count: int) -> list[str]:
     return [render(run.nominal)[:16] for run in next_runs(schedule, parse(since), count)]
 
 
+TWICE, SEVERAL = "overlap: first of two", "gap: 01:30 to 02:30 do not exist, run once at 03:00"
+
+
+def missing(time: str, instead: str) -> str:
+    return f"gap: {time} does not exist, runs {instead}"
+
+
 FIXED = [  # expression, zone, the day before in UTC, runs in UTC, what is said of the first
-    ("30 2 * * *", "Europe/Berlin", "2027-03-27T12:00:00Z", ["2027-03-28T01:00", "2027-03-29T00:30"], "gap: 02:30 does not exist, runs 03:00"),
-    ("30 2 * * *", "Europe/Berlin", "2027-10-30T12:00:00Z", ["2027-10-31T00:30", "2027-11-01T01:30"], "overlap: first of two"),
+    ("30 2 * * *", "Europe/Berlin", "2027-03-27T12:00:00Z", ["2027-03-28T01:00", "2027-03-29T00:30"], missing("02:30", "03:00")),
+    ("30 2 * * *", "Europe/Berlin", "2027-10-30T12:00:00Z", ["2027-10-31T00:30", "2027-11-01T01:30"], TWICE),
     ("30 1 * * *", "America/New_York", "2027-03-13T12:00:00Z", ["2027-03-14T06:30", "2027-03-15T05:30"], None),
-    ("30 1 * * *", "America/New_York", "2027-11-06T12:00:00Z", ["2027-11-07T05:30", "2027-11-08T06:30"], "overlap: first of two"),
-    ("30 2 * * *", "America/New_York", "2027-03-13T12:00:00Z", ["2027-03-14T07:00", "2027-03-15T06:30"], "gap: 02:30 does not exist, runs 03:00"),
-    ("45 1 * * *", "Australia/Lord_Howe", "2027-04-03T04:00:00Z", ["2027-04-03T14:45", "2027-04-04T15:15"], "overlap: first of two"),
-    ("15 2 * * *", "Australia/Lord_Howe", "2027-10-02T04:00:00Z", ["2027-10-02T15:30", "2027-10-03T15:15"], "gap: 02:15 does not exist, runs 02:30"),
-    ("0 0 * * *", "America/Santiago", "2027-09-04T12:00:00Z", ["2027-09-05T04:00", "2027-09-06T03:00"], "gap: 00:00 does not exist, runs 01:00"),
-    ("30 23 * * *", "America/Santiago", "2027-04-03T12:00:00Z", ["2027-04-04T02:30", "2027-04-05T03:30"], "overlap: first of two"),
+    ("30 1 * * *", "America/New_York", "2027-11-06T12:00:00Z", ["2027-11-07T05:30", "2027-11-08T06:30"], TWICE),
+    ("30 2 * * *", "America/New_York", "2027-03-13T12:00:00Z", ["2027-03-14T07:00", "2027-03-15T06:30"], missing("02:30", "03:00")),
+    ("45 1 * * *", "Australia/Lord_Howe", "2027-04-03T04:00:00Z", ["2027-04-03T14:45", "2027-04-04T15:15"], TWICE),
+    ("15 2 * * *", "Australia/Lord_Howe", "2027-10-02T04:00:00Z", ["2027-10-02T15:30", "2027-10-03T15:15"], missing("02:15", "02:30")),
+    ("0 0 * * *", "America/Santiago", "2027-09-04T12:00:00Z", ["2027-09-05T04:00", "2027-09-06T03:00"], missing("00:00", "01:00")),
+    ("30 23 * * *", "America/Santiago", "2027-04-03T12:00:00Z", ["2027-04-04T02:30", "2027-04-05T03:30"], TWICE),
     ("30 2 * * *", "Asia/Kolkata", "2027-03-27T12:00:00Z", ["2027-03-27T21:00", "2027-03-28T21:00"], None),
-    ("30 2 * * *", "Africa/Casablanca", "2026-02-14T12:00:00Z", ["2026-02-15T01:30", "2026-02-16T02:30"], "overlap: first of two"),
-    ("30 2 * * *", "Africa/Casablanca", "2026-03-21T12:00:00Z", ["2026-03-22T02:00", "2026-03-23T01:30"], "gap: 02:30 does not exist, runs 03:00"),
-    ("30 1,2 * * *", "Antarctica/Troll", "2027-03-27T12:00:00Z", ["2027-03-28T01:00", "2027-03-28T23:30"], "gap: 01:30 to 02:30 do not exist, run once at 03:00"),
-    ("0 3 * * *", "Pacific/Chatham", "2027-09-25T12:00:00Z", ["2027-09-25T14:00", "2027-09-26T13:15"], "gap: 03:00 does not exist, runs 03:45"),
-    ("0 12 * * *", "Pacific/Apia", "2011-12-30T00:00:00Z", ["2011-12-30T10:00", "2011-12-30T22:00"], "gap: 2011-12-30 12:00 does not exist, runs 00:00"),
+    ("30 2 * * *", "Africa/Casablanca", "2026-02-14T12:00:00Z", ["2026-02-15T01:30", "2026-02-16T02:30"], TWICE),
+    ("30 2 * * *", "Africa/Casablanca", "2026-03-21T12:00:00Z", ["2026-03-22T02:00", "2026-03-23T01:30"], missing("02:30", "03:00")),
+    ("30 1,2 * * *", "Antarctica/Troll", "2027-03-27T12:00:00Z", ["2027-03-28T01:00", "2027-03-28T23:30"], SEVERAL),
+    ("0 3 * * *", "Pacific/Chatham", "2027-09-25T12:00:00Z", ["2027-09-25T14:00", "2027-09-26T13:15"], missing("03:00", "03:45")),
+    ("0 12 * * *", "Pacific/Apia", "2011-12-30T00:00:00Z", ["2011-12-30T10:00", "2011-12-30T22:00"], missing("2011-12-30 12:00", "00:00")),
 ]  # fmt: skip
 
 
