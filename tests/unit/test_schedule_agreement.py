@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduler import zones
-from scheduler.schedule import Cron, Schedule, next_runs
+from scheduler.instants import parse
+from scheduler.schedule import DST_OVERLAP, Cron, Schedule, next_runs
 from tests.unit.minute_by_minute import ODD_ZONES, clock_changes, disagreement, random_case
 
 randomly = st.randoms(use_true_random=False)
@@ -57,13 +58,13 @@ def test_stretches_tile_the_minutes_and_know_their_offset(zone: str) -> None:
     assert changes == len(clock_changes(zone))
 
 
-def test_a_change_near_the_seam_of_two_spans_is_seen_from_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spans cut anywhere give the same runs: here every day of the change is a span of its own."""
-    schedule, midnight = Schedule(Cron("*/10 1,2,3 * * *", "Europe/Berlin", dst_overlap="both")), 1_824_854_400_000
-    fixed = Schedule(Cron("0-50/10 1-3 * * *", "Europe/Berlin", dst_overlap="second"))
-    expected = [next_runs(each, midnight - 86_400_000, 60) for each in (schedule, fixed)]
-    for size in (95, 360, 719):
+def test_a_seam_between_two_spans_within_the_repeated_hour_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    since, repeated = parse("2027-10-30T00:00:00Z"), parse("2027-10-31T00:00:00Z") // MINUTE
+    specs = [Cron("0-50/10 1-3 * * *", "Europe/Berlin", dst_overlap=choice) for choice in DST_OVERLAP]
+    expected = [next_runs(Schedule(spec), since, 60) for spec in specs]
+    for size in (77, 95, 350):
+        assert any((repeated + minute) % size == 0 for minute in range(1, 120))
         zones.of_span.cache_clear()
         monkeypatch.setattr(zones, "SPAN", size)
-        assert [next_runs(each, midnight - 86_400_000, 60) for each in (schedule, fixed)] == expected
+        assert [next_runs(Schedule(spec), since, 60) for spec in specs] == expected
     zones.of_span.cache_clear()
