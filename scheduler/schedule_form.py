@@ -29,6 +29,8 @@ def parse(form: Mapping[str, object], now: int) -> Schedule:
     kind = _kind(form)
     zone = _zone(form.get("time_zone", "UTC"))
     start, end = _instant(form, "start"), _instant(form, "end")
+    if start is not None and start > now + instants.FUTURE_LIMIT:
+        raise Invalid.field("start", f"must not be more than ten years ahead (it is now {instants.render(now)})")
     schedule = Schedule(
         spec=_spec(kind, form, zone, start, now),
         start=start,

@@ -54,6 +54,10 @@ def test_rates(rate: object, every_ms: int) -> None:
     assert parse({"rate": rate}, NOW).spec == Rate(every_ms, start=NOW)
 
 
+def test_an_end_may_be_as_far_as_there_are_dates() -> None:
+    assert parse({"cron": "@yearly", "end": "9999-12-31T23:59:59Z"}, NOW).end == 253_402_300_799_000
+
+
 def test_a_rate_counts_from_its_start() -> None:
     form = {"rate": "1 day", "start": render(NOW - HOUR), "time_zone": "Asia/Kolkata"}
     assert parse(form, NOW).spec == Rate(DAY, NOW - HOUR, "Asia/Kolkata")
@@ -104,6 +108,7 @@ def test_a_rate_counts_from_its_start() -> None:
         ({"rate": "1 day", "jitter_seconds": 86_401}, "jitter_seconds", "must be a whole number from 0 to 86400"),
         ({"rate": "1 day", "start": "soon"}, "start", "must be an RFC 3339 instant"),
         ({"rate": "1 day", "start": "1969-01-01T00:00:00Z"}, "start", "must not be before 1970"),
+        ({"cron": "@daily", "start": "9999-12-31T23:59:59Z"}, "start", "must not be more than ten years ahead"),
         ({"rate": "1 day", "end": 5}, "end", "must be an RFC 3339 instant"),
         ({"rate": "1 day", "end": "2026-11-20T10:00:00Z"}, "end", "must be after the start and after now"),
         ({"rate": "1 day", "start": "2027-01-02T00:00:00Z", "end": "2027-01-01T00:00:00Z"}, "end", "must be after the start"),
