@@ -1,0 +1,247 @@
+"""Five-field cron as Debian cron reads it, plus `L`, `#` and the `@daily` words; whatever can be read in two ways is refused.
+
+croniter expands the fields. It is not asked for the next time: at a change of the clock its rule is another one than ours
+(it runs fixed times in both repeated hours), and shifting bits is several times as fast. It is not asked for a judgement
+either: it reads `JAN-JAN` and `5-5` as the whole cycle, `22-2` in minutes as a wrap, `*/90` as the minute 0, and dates
+that never come as good.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import lru_cache
+
+from croniter import croniter
+
+WORDS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+LONGEST = 256
+
+EPOCH_DAY = date(1970, 1, 1).toordinal()
+DAY = 1440  # minutes
+_SPAN = 256  # days per mask
+_CYCLE = (date(2000, 1, 1).toordinal() - EPOCH_DAY, date(2028, 1, 1).toordinal() - EPOCH_DAY)  # holds every kind of year
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    low: int
+    high: int
+    names: Mapping[str, int] = field(default_factory=dict)
+
+
+_MONTHS = {name: number for number, name in enumerate("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(), 1)}
+_WEEKDAYS = {name: number for number, name in enumerate("SUN MON TUE WED THU FRI SAT".split())}
+_MINUTE, _HOUR = _Field("minute", 0, 59), _Field("hour", 0, 23)
+_DAY_OF_MONTH, _MONTH = _Field("day of month", 1, 31), _Field("month", 1, 12, _MONTHS)
+_DAY_OF_WEEK = _Field("day of week", 0, 7, _WEEKDAYS)
+_FIELDS = (_MINUTE, _HOUR, _DAY_OF_MONTH, _MONTH, _DAY_OF_WEEK)
+_LAST = "l"  # croniter's word for L
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """Which days match. Days are numbered from 1970-01-01."""
+
+    of_month: frozenset[int | str]
+    months: frozenset[int]
+    of_week: frozenset[int]
+    nth: Mapping[int, frozenset[int | str]]  # weekday → which of its occurrences in the month; of those weekdays only
+    both: bool  # the day of the month and the day of the week must match, instead of either
+    _masks: dict[int, int] = field(default_factory=dict, compare=False)
+
+    def at_or_after(self, day: int, before: int) -> int | None:
+        """The first match from `day` on, None if there is none before the day `before`."""
+        while day < before:
+            span, number = divmod(day, _SPAN)
+            mask = self._masks.get(span)
+            if mask is None:
+                mask = self._masks[span] = sum(1 << n for n in range(_SPAN) if self._matches(span * _SPAN + n))
+            rest = mask >> number
+            if rest:
+                return day + (rest & -rest).bit_length() - 1
+            day = (span + 1) * _SPAN
+        return None
+
+    def _matches(self, number: int) -> bool:
+        day = date.fromordinal(number + EPOCH_DAY)
+        if day.month not in self.months:
+            return False
+        last = _last_day(day)
+        of_month = day.day in self.of_month or (day.day == last and _LAST in self.of_month)
+        weekday = day.isoweekday() % 7
+        of_week = weekday in self.of_week
+        if of_week and weekday in self.nth:
+            occurrence = (day.day + 6) // 7
+            of_week = occurrence in self.nth[weekday] or (day.day + 7 > last and _LAST in self.nth[weekday])
+        return (of_month and of_week) if self.both else (of_month or of_week)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A cron expression, read. Local minutes are numbered from 1970-01-01 00:00 local time, as if no clock ever changed."""
+
+    days: Days
+    times: int  # a bit for each minute of the day
+    fixed: bool  # names times of the day: neither its minute nor its hour begins with `*`
+
+    def at_or_after(self, minute: int, before: int) -> int | None:
+        """The first match from the local minute on, None if no day before that of the local minute `before` has one."""
+        day, time = divmod(minute, DAY)
+        rest = self.times >> time
+        if not rest:
+            day, time, rest = day + 1, 0, self.times
+        found = self.days.at_or_after(day, before // DAY + 1)
+        if found is None:
+            return None
+        if found != day:
+            time, rest = 0, self.times
+        return found * DAY + time + (rest & -rest).bit_length() - 1
+
+
+@lru_cache(maxsize=2048)
+def read(text: str) -> Expression:
+    """Raises ValueError with the reason for what is wrong, ambiguous, or never comes."""
+    fields = _split(text)
+    plain = " ".join(_checked(rule, written) for rule, written in zip(_FIELDS, fields, strict=True))
+    values, nth = croniter.expand(plain)
+    minutes, hours, of_month, months, of_week = (_set(rule, found) for rule, found in zip(_FIELDS, values, strict=True))
+    _refuse_missing_dates(of_month, months)
+    days = Days(
+        of_month=of_month,
+        months=frozenset(int(month) for month in months),
+        of_week=frozenset(int(day) % 7 for day in of_week),
+        nth={day: frozenset(which) for day, which in nth.items()},
+        both=fields[2].startswith("*") or fields[4].startswith("*"),
+    )
+    if days.at_or_after(*_CYCLE) is None:
+        raise ValueError("never runs: no day is both that day of the month and that day of the week")
+    times = sum(1 << (int(hour) * 60 + int(minute)) for hour in hours for minute in minutes)
+    return Expression(days, times, fixed=not fields[0].startswith("*") and not fields[1].startswith("*"))
+
+
+def _split(text: str) -> list[str]:
+    if len(text) > LONGEST:
+        raise ValueError(f"must have at most {LONGEST} characters")
+    text = text.strip()
+    if text.startswith("@"):
+        if text.lower() not in WORDS:
+            raise ValueError(f"{text} is none of the words {', '.join(WORDS)}")
+        text = WORDS[text.lower()]
+    fields = re.split(r"[ \t]+", text.upper())
+    if len(fields) in (6, 7):
+        raise ValueError(f"has {len(fields)} fields: seconds and years are not accepted; use rate(10 seconds) to run within a minute")
+    if len(fields) != 5:
+        raise ValueError("must have five fields: minute, hour, day of month, month, day of week")
+    return fields
+
+
+def _checked(rule: _Field, written: str) -> str:
+    """The field as croniter is to see it."""
+    items = written.split(",")
+    if "*" in items and len(items) > 1:
+        raise ValueError(f"{rule.name}: * in a list leaves the rest of {written} without meaning")
+    try:
+        plain = [_item(rule, item) for item in items]
+    except ValueError as error:
+        raise ValueError(f"{rule.name}: {error}") from None
+    special = ["L" in item or "#" in item for item in plain]
+    if rule is _DAY_OF_WEEK and any(special) and not all(special):
+        raise ValueError(f"{rule.name}: {written} mixes plain days with # or L; use two tasks")
+    return ",".join(plain)
+
+
+def _item(rule: _Field, item: str) -> str:
+    _refuse_other_dialects(rule, item)
+    if rule is _DAY_OF_MONTH and item == "L":
+        return item
+    if rule is _DAY_OF_WEEK:
+        if nth := re.fullmatch(r"([A-Z0-9]+)#([1-5])", item):
+            return f"{_value(rule, nth[1])}#{nth[2]}"
+        if last := re.fullmatch(r"L([A-Z0-9]+)|([A-Z0-9]+)L", item):
+            return f"L{_value(rule, last[1] or last[2]) % 7}"
+    found = re.fullmatch(r"(?:(\*)|([A-Z0-9]+)(?:-([A-Z0-9]+))?)(?:/([0-9]{1,9}))?", item)
+    if found is None:
+        raise ValueError(f"{item or 'an empty item'} is not a number, a name, a range, or a step over a range")
+    star, low, high, step = found.groups()
+    if star:
+        bounds = rule.low, rule.high - (rule is _DAY_OF_WEEK)
+    elif high:
+        bounds = _range(rule, low, high)
+    elif step:
+        raise ValueError(f"{item} is read in two ways: write {low}-{rule.high}/{step}, or {low}")
+    else:
+        return str(_value(rule, low))
+    written = star or f"{bounds[0]}-{bounds[1]}"
+    return f"{written}/{_step(item, int(step), *bounds)}" if step else written
+
+
+def _refuse_other_dialects(rule: _Field, item: str) -> None:
+    if item == "?":
+        raise ValueError("? is not accepted: write *")
+    if rule is _DAY_OF_MONTH and "W" in item:
+        raise ValueError(f"{item}: W is not accepted, schedulers disagree on what the nearest weekday is at the ends of a month")
+    if rule is _DAY_OF_MONTH and "L" in item and item != "L":
+        raise ValueError(f"{item}: L stands alone, for the last day of the month")
+    if rule is _DAY_OF_WEEK and item == "L":
+        raise ValueError("L alone is read in two ways: write SAT for every Saturday, or 6L for the last of the month")
+    if re.match(r"[HR](\(|/|$)", item):
+        raise ValueError(f"{item}: H and R are not accepted; a jitter window spreads runs")
+
+
+def _range(rule: _Field, low: str, high: str) -> tuple[int, int]:
+    first, last = _value(rule, low), _value(rule, high)
+    if high == "SUN" and first > 0:
+        last = 7
+    if first == last:
+        raise ValueError(f"{low}-{high} is read in two ways: write {low} for that one, * for all")
+    if first > last:
+        raise ValueError(f"{low}-{high} goes backwards: write two ranges, as in {low}-{_highest(rule)},{rule.low}-{high}")
+    return first, last
+
+
+def _highest(rule: _Field) -> int:
+    return 6 if rule is _DAY_OF_WEEK else rule.high
+
+
+def _step(item: str, step: int, low: int, high: int) -> int:
+    if step == 0:
+        raise ValueError(f"{item}: a step of 0 never moves")
+    if step > high - low:
+        raise ValueError(f"{item}: the step leaves its range at once; a rate such as rate(90 minutes) counts beyond a field")
+    return step
+
+
+def _value(rule: _Field, text: str) -> int:
+    if text in rule.names:
+        return rule.names[text]
+    if not text.isdecimal():
+        raise ValueError(f"{text} is not known" + (f"; names are {', '.join(rule.names)}" if rule.names else ""))
+    if len(text) > 9 or not rule.low <= int(text) <= rule.high:
+        raise ValueError(f"{text} is not between {rule.low} and {rule.high}")
+    return int(text)
+
+
+def _set(rule: _Field, found: list[int | str]) -> frozenset[int | str]:
+    return frozenset(range(rule.low, _highest(rule) + 1)) if found == ["*"] else frozenset(found)
+
+
+def _refuse_missing_dates(of_month: frozenset[int | str], months: frozenset[int | str]) -> None:
+    """Refused even where a day of the week would make up for it: who writes 30 February means something else."""
+    longest = max(_last_day(date(2000, int(month), 1)) for month in months)
+    if min(1 if day == _LAST else int(day) for day in of_month) > longest:
+        raise ValueError("never runs: the month has no such day")
+
+
+def _last_day(day: date) -> int:
+    following = date(day.year + day.month // 12, day.month % 12 + 1, 1)
+    return following.toordinal() - day.replace(day=1).toordinal()

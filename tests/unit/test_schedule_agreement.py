@@ -1,0 +1,70 @@
+"""Random schedules, against a second method that looks at every minute."""
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scheduler import zones
+from scheduler.instants import parse
+from scheduler.schedule import DST_OVERLAP, Cron, Schedule, next_runs
+from tests.unit.minute_by_minute import ODD_ZONES, clock_changes, disagreement, random_case
+
+randomly = st.randoms(use_true_random=False)
+MINUTE = 60_000
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@settings(unhurried, max_examples=400)
+@given(randomly)
+def test_runs_are_those_found_by_looking_at_every_minute(random: Random) -> None:
+    assert disagreement(random_case(random)) is None
+
+
+@settings(unhurried, max_examples=300)
+@given(randomly, st.integers(0, 7_200_000), st.text(max_size=3))
+def test_runs_rise_strictly_and_none_comes_before_its_nominal_time_or_reaches_the_next(random: Random, jitter_ms: int, seed: str) -> None:
+    case = random_case(random)
+    schedule = Schedule(Cron(case.expression, case.zone, case.dst_gap, case.dst_overlap), jitter_ms=jitter_ms)
+    instant = round(case.instant.timestamp() * 1000)
+    runs = next_runs(schedule, instant, 12, seed=seed)
+    assert instant < runs[0].nominal
+    for run, following in pairwise(runs):
+        assert run.nominal <= run.at < following.nominal
+        assert run.at - run.nominal <= jitter_ms
+
+
+@settings(unhurried, max_examples=300)
+@given(randomly)
+def test_planning_goes_on_from_any_run_as_if_it_had_never_stopped(random: Random) -> None:
+    case = random_case(random)
+    schedule = Schedule(Cron(case.expression, case.zone, case.dst_gap, case.dst_overlap), jitter_ms=90_000)
+    runs = next_runs(schedule, round(case.instant.timestamp() * 1000), 12, seed="a")
+    stop = random.randrange(len(runs))
+    assert next_runs(schedule, runs[stop].nominal, 11 - stop, seed="a") == runs[stop + 1 :]
+
+
+@pytest.mark.parametrize("zone", ODD_ZONES)
+def test_stretches_tile_the_minutes_and_know_their_offset(zone: str) -> None:
+    tiles = [stretch for span in range(54, 68) for stretch in zones.of_span(zone, span)]
+    for stretch, following in pairwise(tiles):
+        assert stretch.end == following.start
+    for stretch in tiles:
+        for minute in (stretch.start, stretch.end - 1):
+            assert stretch.offset == zones.offset_at(zones.zone(zone), minute)
+    changes = sum(stretch.offset != following.offset for stretch, following in pairwise(tiles))
+    assert changes == len(clock_changes(zone))
+
+
+def test_a_seam_between_two_spans_within_the_repeated_hour_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    since, repeated = parse("2027-10-30T00:00:00Z"), parse("2027-10-31T00:00:00Z") // MINUTE
+    specs = [Cron("0-50/10 1-3 * * *", "Europe/Berlin", dst_overlap=choice) for choice in DST_OVERLAP]
+    expected = [next_runs(Schedule(spec), since, 60) for spec in specs]
+    for size in (77, 95, 350):
+        assert any((repeated + minute) % size == 0 for minute in range(1, 120))
+        zones.of_span.cache_clear()
+        monkeypatch.setattr(zones, "SPAN", size)
+        assert [next_runs(Schedule(spec), since, 60) for spec in specs] == expected
+    zones.of_span.cache_clear()

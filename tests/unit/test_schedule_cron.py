@@ -1,0 +1,184 @@
+"""Cron expressions: what they mean, and which are refused."""
+
+from calendar import isleap
+from datetime import date
+from itertools import islice, pairwise
+
+import pytest
+
+from scheduler import cron
+from scheduler.instants import parse
+from scheduler.schedule import Cron, Schedule, after
+
+SINCE = parse("2027-01-01T00:00:00Z") - 1
+
+
+def first(expression: str, count: int = 4) -> list[str]:
+    """The first runs of 2027 in UTC."""
+    return [run.local.removesuffix("+00:00") for run in islice(after(Schedule(Cron(expression)), SINCE), count)]
+
+
+def days(expression: str, count: int = 4) -> list[str]:
+    return [run[5:10] for run in first(f"0 0 {expression}", count)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("1 * *", ["01-01", "02-01", "03-01", "04-01"]),
+        ("* * MON", ["01-04", "01-11", "01-18", "01-25"]),
+        ("10 * MON", ["01-04", "01-10", "01-11", "01-18"]),  # either
+        ("1-31 * MON", ["01-01", "01-02", "01-03", "01-04"]),  # either: 1-31 does not begin with *
+        ("*/2 * MON", ["01-11", "01-25", "02-01", "02-15"]),  # both: it begins with *
+        ("*/10,12 * MON", ["01-11", "02-01", "03-01", "04-12"]),
+        ("12,*/10 * MON", ["01-01", "01-04", "01-11", "01-12"]),  # begins with 12
+        ("10 * */2", ["01-10", "04-10", "06-10", "07-10"]),
+        ("* FEB SUN", ["02-07", "02-14", "02-21", "02-28"]),
+        ("* feb 7", ["02-07", "02-14", "02-21", "02-28"]),
+        ("* FEB 0", ["02-07", "02-14", "02-21", "02-28"]),
+        ("* * FRI-SUN", ["01-01", "01-02", "01-03", "01-08"]),
+        ("* * 1-7/3", ["01-03", "01-04", "01-07", "01-10"]),
+        ("L * *", ["01-31", "02-28", "03-31", "04-30"]),
+        ("1,L * *", ["01-01", "01-31", "02-01", "02-28"]),
+        ("* * FRI#2", ["01-08", "02-12", "03-12", "04-09"]),
+        ("* * 5#5", ["01-29", "04-30", "07-30", "10-29"]),
+        ("* * 7#1", ["01-03", "02-07", "03-07", "04-04"]),
+        ("* * FRIL", ["01-29", "02-26", "03-26", "04-30"]),
+        ("* * 5L", ["01-29", "02-26", "03-26", "04-30"]),
+        ("* * L5", ["01-29", "02-26", "03-26", "04-30"]),
+        ("* * 7L", ["01-31", "02-28", "03-28", "04-25"]),
+        ("* * MON#1,FRIL", ["01-04", "01-29", "02-01", "02-26"]),
+        ("10 * MON#1", ["01-04", "01-10", "02-01", "02-10"]),
+        ("29 2 *", ["02-29", "02-29", "02-29", "02-29"]),
+        ("31 2,4,7 *", ["07-31", "07-31", "07-31", "07-31"]),
+    ],
+)
+def test_days_match_as_in_debian_cron(expression: str, expected: list[str]) -> None:
+    assert days(expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("@yearly", ["2027-01-01T00:00", "2028-01-01T00:00"]),
+        ("@annually", ["2027-01-01T00:00", "2028-01-01T00:00"]),
+        ("@monthly", ["2027-01-01T00:00", "2027-02-01T00:00"]),
+        ("@weekly", ["2027-01-03T00:00", "2027-01-10T00:00"]),
+        ("@daily", ["2027-01-01T00:00", "2027-01-02T00:00"]),
+        ("@Midnight", ["2027-01-01T00:00", "2027-01-02T00:00"]),
+        ("@hourly", ["2027-01-01T00:00", "2027-01-01T01:00"]),
+    ],
+)
+def test_words_stand_for_expressions(word: str, expected: list[str]) -> None:
+    assert first(word, 2) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "fixed"),
+    [
+        ("30 2 * * *", True),
+        ("0 0-23 * * *", True),
+        ("5,*/10 2 * * *", True),
+        ("*/10,5 2 * * *", False),
+        ("* 2 * * *", False),
+        ("30 * * * *", False),
+        ("30 */2 * * *", False),
+        ("@daily", True),
+        ("@hourly", False),
+    ],
+)
+def test_times_are_fixed_unless_minute_or_hour_begins_with_a_star(expression: str, fixed: bool) -> None:
+    assert cron.read(expression).fixed is fixed
+
+
+def test_blanks_case_and_leading_zeros_do_not_matter() -> None:
+    assert cron.read(" 05\t02  * jan  mon ") == cron.read("5 2 * JAN MON")
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("", "must have five fields"),
+        ("* * * *", "must have five fields"),
+        ("*/10 * * * * *", "has 6 fields: seconds and years are not accepted"),
+        ("0 0 1 1 * 2027 *", "has 7 fields: seconds and years"),
+        ("* " * 8, "must have five fields"),
+        ("@reboot", "@reboot is none of the words @yearly"),
+        ("@every 5m", "is none of the words"),
+        ("60 * * * *", "minute: 60 is not between 0 and 59"),
+        ("* 24 * * *", "hour: 24 is not between 0 and 23"),
+        ("* * 0 * *", "day of month: 0 is not between 1 and 31"),
+        ("* * 32 * *", "day of month: 32 is not between 1 and 31"),
+        ("* * * 0 *", "month: 0 is not between 1 and 12"),
+        ("* * * 13 *", "month: 13 is not between 1 and 12"),
+        ("* * * * 8", "day of week: 8 is not between 0 and 7"),
+        ("0-60 * * * *", "minute: 60 is not between"),
+        ("99999999999999999999 * * * *", "minute: 9+ is not between"),
+        ("-1 * * * *", "minute: -1 is not a number"),
+        ("1.5 * * * *", "minute: 1.5 is not a number"),
+        ("٣ * * * *", "minute: ٣ is not a number"),
+        ("1,,2 * * * *", "minute: an empty item"),
+        ("1- * * * *", "minute: 1- is not a number"),
+        ("*-5 * * * *", r"minute: \*-5 is not a number"),
+        ("*/x * * * *", "minute: .*X is not a number"),
+        ("JAN * * * *", "minute: JAN is not known"),
+        ("* * * FOO *", "month: FOO is not known; names are JAN"),
+        ("* * * * MONDAY", "day of week: MONDAY is not known; names are SUN"),
+        ("*/0 * * * *", "a step of 0 never moves"),
+        ("*/60 * * * *", "minute: .* the step leaves its range at once"),
+        ("* */24 * * *", "hour: .* the step leaves its range"),
+        ("* * */31 * *", "day of month: .* the step leaves its range"),
+        ("* * * * */7", "day of week: .* the step leaves its range"),
+        ("10-20/30 * * * *", "the step leaves its range"),
+        ("5/15 * * * *", "minute: 5/15 is read in two ways: write 5-59/15, or 5"),
+        ("* * * JAN-JAN *", "month: JAN-JAN is read in two ways: write JAN for that one"),
+        ("5-5 * * * *", "minute: 5-5 is read in two ways"),
+        ("* * * * 7-SUN", "day of week: 7-SUN is read in two ways"),
+        ("* * * * SUN-SUN", "day of week: SUN-SUN is read in two ways"),
+        ("* 22-2 * * *", "hour: 22-2 goes backwards: write two ranges, as in 22-23,0-2"),
+        ("* * * NOV-FEB *", "month: NOV-FEB goes backwards: write two ranges, as in NOV-12,1-FEB"),
+        ("* * * * SAT-MON", "day of week: SAT-MON goes backwards"),
+        ("*,5 * * * *", r"minute: \* in a list leaves the rest"),
+        ("* * ? * *", "day of month: .* is not accepted: write"),
+        ("* * * * ?", "day of week: .* is not accepted: write"),
+        ("H * * * *", "minute: H: H and R are not accepted"),
+        ("R(0-5) * * * *", "minute: .*H and R are not accepted"),
+        ("* * 15W * *", "day of month: 15W: W is not accepted, schedulers disagree"),
+        ("* * W15 * *", "W is not accepted"),
+        ("* * LW * *", "W is not accepted"),
+        ("* * L-3 * *", "day of month: L-3: L stands alone"),
+        ("* * 1-L * *", "L stands alone"),
+        ("* * * * L", "day of week: L alone is read in two ways"),
+        ("* L * * *", "hour: L is not known"),
+        ("* * * * MON,FRI#2", "day of week: .* mixes plain days with # or L"),
+        ("* * * * MON,FRIL", "mixes plain days"),
+        ("* * * * */2,FRIL", "mixes plain days"),
+        ("* * * * FRI#0", "day of week: FRI#0 is not a number"),
+        ("* * * * FRI#6", "FRI#6 is not a number"),
+        ("* * * * 1-5#2", "1-5#2 is not a number"),
+        ("* * * * 8#2", "8 is not between 0 and 7"),
+        ("* * * * FOOL", "FOO is not known"),
+        ("0 0 30 2 *", "never runs: the month has no such day"),
+        ("0 0 31 4,6,9,11 *", "never runs: the month has no such day"),
+        ("0 0 30 2 MON", "never runs: the month has no such day"),
+        ("0 0 */30 2 MON#2", "never runs: no day is both"),
+        ("1," * 200 + "1 * * * *", "at most 256 characters"),
+    ],
+)
+def test_what_is_wrong_ambiguous_or_never_comes_is_refused_with_the_reason(expression: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        cron.read(expression)
+
+
+@pytest.mark.parametrize("expression", ["0 0 29 2 *", "0 0 */28 2 SUN", "0 0 * 2 MON#5", "0 0 31 2,3 *", "0 0 L 2 *"])
+def test_rare_days_are_not_taken_for_days_that_never_come(expression: str) -> None:
+    assert first(expression, 1)
+
+
+def test_a_leap_day_on_a_given_weekday_is_found_over_the_forty_years_that_it_can_take() -> None:
+    """2100 is no leap year."""
+    runs = after(Schedule(Cron("0 0 * 2 MON#5")), parse("2072-01-01T00:00:00Z"))
+    leap_days = [date(year, 2, 29) for year in range(2072, 2200, 4) if isleap(year)]
+    mondays = [day for day in leap_days if day.isoweekday() == 1]
+    assert max(later.year - earlier.year for earlier, later in pairwise(mondays)) == 40
+    assert [run.local[:10] for run in islice(runs, len(mondays))] == [day.isoformat() for day in mondays]

@@ -1,0 +1,43 @@
+"""docs/schedules.md says what the code does."""
+
+import re
+
+import pytest
+
+from scheduler import cron
+from tests.unit.schedule_examples import BEGIN, END, PAGE, table
+
+TEXT = PAGE.read_text()
+
+
+def test_the_table_of_examples_is_what_the_code_answers() -> None:
+    assert TEXT.split(BEGIN)[1].split(END)[0] == table(), "run python -m tests.unit.schedule_examples"
+
+
+def test_the_words_are_those_the_code_knows() -> None:
+    words = next(line for line in TEXT.splitlines() if line.startswith("| words"))
+    assert set(re.findall(r"@[a-z]+", words)) == set(cron.WORDS)
+
+
+REFUSED = TEXT.split("| refused | because |")[1].split("\n\n")[0]
+ITEMS = [item for row in REFUSED.splitlines() for item in re.findall(r"`([^`]+)`", row.rpartition("|")[0].rpartition("|")[0])]
+FIELD = {"L": 4, "*/90": 0}  # refused in these fields; the others in any
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_what_it_calls_refused_is_refused(item: str) -> None:
+    fields = [FIELD[item]] if item in FIELD else range(5)
+    whole = [item] if " " in item or item.startswith("@") else [" ".join([*"*" * field, item, *"*" * (4 - field)]) for field in fields]
+    for expression in whole:
+        with pytest.raises(ValueError, match=r"(minute|hour|day of month|month|day of week): |never runs|none of the words"):
+            cron.read(expression)
+
+
+def test_all_of_the_refusals_were_found_in_the_page() -> None:
+    assert {"5-5", "LW", "@reboot", "0 0 30 2 *", "*/90", "L"} <= set(ITEMS) and len(ITEMS) == 16
+
+
+@pytest.mark.parametrize("item", ["0,30", "1-5", "*/10", "8-18/2", "22-23,0-2", "5-59/15"])
+def test_the_items_it_shows_are_accepted(item: str) -> None:
+    assert item in TEXT
+    cron.read(f"{item} * * * *")
