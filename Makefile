@@ -6,7 +6,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo stop test check bench simulate synth deploy destroy admin lock clean need-stage
+.PHONY: help setup run demo burst stop test check bench simulate synth deploy destroy admin lock clean need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ run: setup ## The whole stack on this machine, sample jobs live in the terminal 
 
 demo: setup ## The same scripted: a fresh stack, sixty jobs, a verdict; exit code 1 if a job was not on time
 	@$(PY) -m local.demo
+
+burst: setup ## A thousand jobs for one instant on the stack that `make run` has up (N=1000), and how late they started
+	@$(PY) -m local.burst $(N)
 
 stop: setup ## Stop what runs on this machine, and clean up after runs that were killed
 	@$(PY) -m local.stop

@@ -1,0 +1,79 @@
+"""`make burst`: many jobs for one instant on the stack that `make run` has up, and how late they started."""
+
+import json
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+from local.aws import LocalAws
+from local.client import Client, Json
+from local.demo import FINAL
+from local.failure import Trouble, tell
+from local.home import LOCAL, Home
+from local.samples import Sample, log
+from local.steps import Say, console, step
+from local.verdict import Promise, judge
+
+JOBS = 1_000
+POSTING = 8.0  # milliseconds a post may take; so far ahead, and ten seconds more, is the instant
+PATIENCE = 120.0  # seconds after the instant
+QUIET = 3.0  # seconds after the instant in which nobody asks: asking costs the same processor
+
+
+def main() -> int:
+    count = _count(sys.argv[1:])
+    client = running(Home(LOCAL))
+    instant = datetime.now(UTC) + timedelta(seconds=10 + count * POSTING / 1000)
+    with step(f"Posting {count} jobs for {instant:%H:%M:%S.%f}"[:-3]):
+        ids = post(client, [log(f"burst {n}", instant) for n in range(count)])
+    with step("Waiting for the instant, and until all have ended") as say:
+        found = wait(client, set(ids), instant, say)
+    verdict = judge([Promise(job_id, "burst") for job_id in ids], found)
+    for complaint in verdict.complaints[:20]:
+        console.print(f"NOT KEPT  {complaint}", style="red", markup=False)
+    print(json.dumps(verdict.figures()))
+    return 1 if verdict.complaints else 0
+
+
+def _count(arguments: list[str]) -> int:
+    text = arguments[0] if arguments else str(JOBS)
+    if not text.isdecimal() or not 1 <= int(text) <= 10_000:
+        raise Trouble(f"N must be a number of jobs from 1 to 10000, not {text!r}.")
+    return int(text)
+
+
+def running(home: Home) -> Client:
+    """The API of the stack that runs on the home, signed in. Raises Trouble if none does."""
+    note, settled = home.running.read(), home.settled.read()
+    if not note or "password" not in settled:
+        raise Trouble("No stack is running here. Start one in another terminal: make run")
+    aws = LocalAws(int(note["port"]))
+    client = Client(aws.api_address(aws.outputs()))
+    client.login(settled["username"], settled["password"])
+    return client
+
+
+def post(client: Client, samples: list[Sample]) -> list[str]:
+    with ThreadPoolExecutor(4) as pool:
+        return [job["id"] for job in pool.map(lambda sample: sample.post(client), samples)]
+
+
+def wait(client: Client, ids: set[str], instant: datetime, say: Say) -> dict[str, Json]:
+    """The jobs once all are final, or as they stand when patience ends."""
+    found: dict[str, Json] = {}
+    time.sleep(max(0.0, (instant - datetime.now(UTC)).total_seconds() + QUIET))
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        window = {"from": instant.isoformat(), "to": (instant + timedelta(milliseconds=1)).isoformat(), "limit": 100}
+        found = {job["id"]: job for job in client.jobs(**window) if job["id"] in ids}
+        ended = sum(job["status"] in FINAL for job in found.values())
+        say(f"{ended} of {len(ids)}")
+        if ended == len(ids):
+            break
+        time.sleep(1)
+    return found
+
+
+if __name__ == "__main__":
+    raise SystemExit(tell(main))
