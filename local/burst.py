@@ -3,15 +3,14 @@
 import json
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 from local.aws import LocalAws
 from local.client import Client, Json
-from local.demo import FINAL
+from local.demo import FINAL, post
 from local.failure import Trouble, tell
 from local.home import LOCAL, Home
-from local.samples import Sample, log
+from local.samples import log
 from local.steps import Say, console, step
 from local.verdict import Promise, judge
 
@@ -52,11 +51,6 @@ def running(home: Home) -> Client:
     client = Client(aws.api_address(aws.outputs()))
     client.login(settled["username"], settled["password"])
     return client
-
-
-def post(client: Client, samples: list[Sample]) -> list[str]:
-    with ThreadPoolExecutor(4) as pool:
-        return [job["id"] for job in pool.map(lambda sample: sample.post(client), samples)]
 
 
 def wait(client: Client, ids: set[str], instant: datetime, say: Say) -> dict[str, Json]:
