@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
-from lambdas import _runtime
+from lambdas import _form_routes, _runtime
 from lambdas._envelope import answer
 from lambdas._models import (
     Answer,
@@ -51,6 +51,7 @@ EXAMPLES: dict[str, Any] = {
         },
     },
 }
+app.include_router(_form_routes.router)
 LIST_PARAMETERS = ("upcoming", "status", "type", "from", "to", "limit", "cursor")
 
 

@@ -6,6 +6,7 @@ from scheduler import lifecycle
 from scheduler.instants import render as instant
 from scheduler.model import Attempt, Failure, Job
 from scheduler.ports import Session
+from scheduler.schedule import Run, Skipped
 
 
 def job(record: Job, now: int) -> dict[str, Any]:
@@ -33,6 +34,11 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "response": record.response,
         "reason": record.reason,
     }
+
+
+def run(record: Run | Skipped) -> dict[str, str | None]:
+    """A run to come, or a skipped time, which has no `at`."""
+    return {"nominal": instant(record.nominal), "at": _instant(record.at), "local": record.local, "odd": record.odd}
 
 
 def session(record: Session) -> dict[str, Any]:

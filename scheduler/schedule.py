@@ -12,7 +12,7 @@ A rate counts elapsed time and knows no clock.
 """
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import lru_cache
 from hashlib import blake2b
@@ -79,6 +79,15 @@ class Run(NamedTuple):
     odd: str | None  # what a change of the clock did to it
 
 
+class Skipped(NamedTuple):
+    """Times that the clock jumps over and that `dst_gap: skip` leaves out; like a run, but never `at` any instant."""
+
+    nominal: int  # the first instant after the gap
+    local: str
+    odd: str
+    at: None = None
+
+
 class _Nominal(NamedTuple):
     at: int
     local: str
@@ -99,6 +108,17 @@ def after(schedule: Schedule, instant: int, *, seed: str = "", planned: int = 0)
         instant = max(instant, schedule.start - 1)
     runs = _within(schedule, _nominals(schedule.spec, instant), seed)
     return runs if schedule.max_runs is None else islice(runs, max(0, schedule.max_runs - planned))
+
+
+def skipped(schedule: Schedule, instant: int, until: int) -> Iterator[Skipped]:
+    """What the schedule leaves out later than `instant` and up to `until`: the odd runs it would have if it shifted."""
+    if not isinstance(schedule.spec, Cron) or schedule.spec.dst_gap != "skip":
+        return
+    for run in after(replace(schedule, spec=replace(schedule.spec, dst_gap="shift"), max_runs=None, jitter_ms=0), instant):
+        if run.nominal > until:
+            return
+        if run.odd is not None and run.odd.startswith("gap"):
+            yield Skipped(run.nominal, run.local, f"{run.odd.rpartition(', ')[0]}, skipped")
 
 
 def _within(schedule: Schedule, nominals: Iterator[_Nominal], seed: str) -> Iterator[Run]:

@@ -55,3 +55,9 @@ def load(name: str) -> Target:
     if name not in names():
         raise UnknownType(f"there is no type {name!r}; known types: {', '.join(names())}")
     return cast(Target, importlib.import_module(f"{__name__}.{name}"))
+
+
+def description(name: str) -> str:
+    """What a task type does: the first line of its module's docstring, behind the name. Raises UnknownType."""
+    line = (load(name).__doc__ or "").partition("\n")[0].partition(": ")[2]
+    return line[:1].upper() + line[1:]

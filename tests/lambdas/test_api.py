@@ -261,6 +261,8 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("get", "/api/v1/me/jobs"),
         ("get", "/api/v1/me/jobs/{job_id}"),
         ("post", "/api/v1/me/jobs/{job_id}/cancel"),
+        ("post", "/api/v1/schedules/preview"),
+        ("get", "/api/v1/task-types"),
     }
 
 

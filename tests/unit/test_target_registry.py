@@ -32,3 +32,9 @@ def test_only_modules_of_the_package_can_be_loaded(name: str) -> None:
 def test_a_log_job_imports_neither_the_http_client_nor_pydantic() -> None:
     program = "import sys; from scheduler import targets; targets.load('log'); print(*{'urllib3', 'pydantic', 'boto3'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+@pytest.mark.parametrize("name", targets.names())
+def test_every_module_says_first_what_its_type_does(name: str) -> None:
+    assert (targets.load(name).__doc__ or "").startswith(f"`{name}`: ")
+    assert len(targets.description(name)) > 20

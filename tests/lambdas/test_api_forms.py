@@ -1,0 +1,291 @@
+"""What a form asks before anything is saved: previews of schedules, and the task types."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lambdas import _form_models, _models, _runtime
+from scheduler import schedule_form, targets
+from scheduler.instants import DAY, FUTURE_LIMIT, parse, render
+from tests.lambdas.gateway import NOW, Answered, World, send
+from tests.unit.schedule_examples import BEGIN, END, EXAMPLES, PAGE, Example
+
+pytestmark = pytest.mark.usefixtures("world")
+
+DAILY = {"cron": "30 2 * * *", "time_zone": "Europe/Berlin"}
+
+
+def preview(**body: Any) -> Answered:
+    return send("POST", "/schedules/preview", json_body=body)
+
+
+def runs(**body: Any) -> list[Any]:
+    answered = preview(**body)
+    _models.Answer[_form_models.PreviewShape].model_validate(answered.body)
+    return list(answered.data["runs"])
+
+
+def starts(**body: Any) -> list[str]:
+    return [run["at"] for run in runs(**body)]
+
+
+# What is answered
+
+
+def test_a_run_is_shown_in_utc_and_in_local_time() -> None:
+    assert runs(**DAILY, count=1) == [
+        {"nominal": "2026-11-21T01:30:00.000Z", "at": "2026-11-21T01:30:00.000Z", "local": "2026-11-21T02:30+01:00", "odd": None}
+    ]
+
+
+def test_ten_runs_are_shown_unless_asked_otherwise() -> None:
+    assert len(runs(**DAILY)) == 10
+    assert len(runs(**DAILY, count=100)) == 100
+
+
+def documented(example: Example) -> list[list[str]]:
+    """The lines of docs/schedules.md for an example: local time, UTC, and what is odd."""
+    blocks = re.split(r"^\| (?=`)", PAGE.read_text().split(BEGIN)[1].split(END)[0], flags=re.MULTILINE)[1:]
+    assert len(blocks) == len(EXAMPLES)
+    return [[cell.strip() for cell in line.split("|")[-4:-1]] for line in blocks[EXAMPLES.index(example)].splitlines()]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{each.expression} {each.zone} {each.since[:10]}")
+def test_a_change_of_the_clock_is_shown_as_the_document_says(world: World, example: Example) -> None:
+    world.clock.at = parse(example.since) - DAY  # some are of the past
+    form = {"cron": example.expression, "time_zone": example.zone, "dst_gap": example.dst_gap, "dst_overlap": example.dst_overlap}
+    shown = [run for run in runs(**form, after=example.since, count=example.count) if run["at"] is not None]
+    assert [[run["local"], f"{run['at'][:16]}Z", run["odd"] or ""] for run in shown] == documented(example)
+
+
+def test_skipped_times_stand_among_the_runs_and_are_not_counted() -> None:
+    assert runs(**DAILY, dst_gap="skip", after="2027-03-27T12:00:00Z", count=1) == [
+        {
+            "nominal": "2027-03-28T01:00:00.000Z",
+            "at": None,
+            "local": "2027-03-28T03:00+02:00",
+            "odd": "gap: 02:30 does not exist, skipped",
+        },
+        {"nominal": "2027-03-29T00:30:00.000Z", "at": "2027-03-29T00:30:00.000Z", "local": "2027-03-29T02:30+02:00", "odd": None},
+    ]
+
+
+def test_skipped_times_are_told_beside_a_run_at_the_end_of_the_gap() -> None:
+    shown = runs(cron="0,30 2,3 * * *", time_zone="Europe/Berlin", dst_gap="skip", after="2027-03-27T12:00:00Z", count=1)
+    assert [(run["nominal"][11:16], run["at"] is None, run["odd"]) for run in shown] == [
+        ("01:00", True, "gap: 02:00 to 02:30 do not exist, skipped"),
+        ("01:00", False, None),
+    ]
+
+
+def test_skipped_times_are_shown_within_the_bounds_only() -> None:
+    skipping = {**DAILY, "dst_gap": "skip", "start": "2027-03-27T00:00:00Z"}
+    assert starts(**skipping, end="2027-03-28T00:59:59Z") == ["2027-03-27T01:30:00.000Z"]
+    assert starts(**skipping, end="2027-03-28T01:00:01Z") == ["2027-03-27T01:30:00.000Z", None]
+    assert starts(**skipping, max_runs=1) == ["2027-03-27T01:30:00.000Z"]
+    assert starts(**{**skipping, "start": "2027-03-28T01:00:01Z"}, count=1) == ["2027-03-29T00:30:00.000Z"]
+
+
+def test_only_fixed_times_are_ever_skipped() -> None:
+    hourly = {"cron": "*/30 * * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip", "after": "2027-03-28T00:00:00Z"}
+    assert starts(**hourly, count=2) == ["2027-03-28T00:30:00.000Z", "2027-03-28T01:00:00.000Z"]
+
+
+def test_a_rate_begins_at_its_start_or_an_interval_from_now() -> None:
+    assert starts(rate="rate(5 minutes)", count=2) == ["2026-11-20T10:05:00.500Z", "2026-11-20T10:10:00.500Z"]
+    assert starts(rate={"every": 1, "unit": "day"}, start="2026-12-01T00:00:00Z", count=1) == ["2026-12-01T00:00:00.000Z"]
+
+
+def test_an_instant_is_one_run() -> None:
+    assert starts(at="2026-11-20T12:00:00+01:00") == ["2026-11-20T11:00:00.000Z"]
+    assert starts(at=render(NOW)) == [render(NOW)]
+
+
+def test_an_instant_of_the_past_day_is_still_a_run() -> None:
+    """A task for it would be accepted, and would run at once."""
+    assert starts(at=render(NOW - DAY)) == [render(NOW - DAY)]
+
+
+def test_a_bounded_schedule_shows_no_more_than_it_has() -> None:
+    assert starts(rate="1 hour", max_runs=2) == ["2026-11-20T11:00:00.500Z", "2026-11-20T12:00:00.500Z"]
+    assert starts(rate="1 hour", end="2026-11-20T11:00:00.501Z") == ["2026-11-20T11:00:00.500Z"]
+    assert starts(**DAILY, end="2026-12-01T00:00:00Z", after="2026-12-02T00:00:00Z") == []
+
+
+def test_jitter_puts_a_run_off_within_its_window() -> None:
+    for run in runs(cron="0 * * * *", jitter_seconds=600):
+        assert 0 < parse(run["at"]) - parse(run["nominal"]) < 600_000
+
+
+def test_runs_after_an_instant_are_later_than_it_and_never_past() -> None:
+    assert starts(cron="0 * * * *", after="2027-01-01T10:00:00+01:00", count=1) == ["2027-01-01T10:00:00.000Z"]
+    assert starts(rate="1 hour", after=render(NOW - DAY)) == starts(rate="1 hour")
+
+
+def test_absent_and_null_are_the_same() -> None:
+    absent = dict.fromkeys(["rate", "at", "start", "end", "max_runs", "jitter_seconds", "dst_gap", "dst_overlap", "after"])
+    assert runs(**DAILY, **absent) == runs(**DAILY)
+
+
+def test_a_preview_touches_nothing_but_the_clock(world: World) -> None:
+    world.jobs = world.lanes = world.ledger = world.accounts = None
+    assert preview(**DAILY).status == 200
+
+
+def test_a_rare_date_is_found_a_hundred_times() -> None:
+    """A leap day that is a Monday: the last of these is in the year 4692."""
+    shown = runs(cron="0 0 * 2 MON#5", count=100)
+    assert len(shown) == 100 and shown[-1]["at"] > "4"
+
+
+# What is refused
+
+REFUSED = [
+    ({}, "body", "must have one of at, rate, cron"),
+    ({"count": 5}, "body", "must have one of at, rate, cron"),
+    ({"cron": "@daily", "rate": "5 minutes"}, "cron", "must not stand beside rate"),
+    ({"at": render(NOW), "rate": "5 minutes"}, "rate", "must not stand beside at"),
+    ({"cron": "@daily", "timezone": "UTC"}, "timezone", "is not a known field"),
+    ({"cron": "@daily", "type": "log"}, "type", "is not a known field"),
+    ({"cron": 5}, "cron", "must be a text"),
+    ({"cron": "* * * *"}, "cron", "five fields"),
+    ({"cron": "61 * * * *"}, "cron", "minute: "),
+    ({"cron": "*/90 * * * *"}, "cron", "rate(90 minutes)"),
+    ({"cron": "0 0 30 2 *"}, "cron", "never runs"),
+    ({"cron": "0 0 * * *", "end": "2026-11-20T23:00:00Z"}, "cron", "has no run within its start and end"),
+    ({"rate": "often"}, "rate", "must be a whole number and a unit"),
+    ({"rate": "5 fortnights"}, "rate", "fortnights is no unit"),
+    ({"rate": "0 seconds"}, "rate", "must be between one second and 366 days"),
+    ({"rate": {"every": 367, "unit": "days"}}, "rate", "must be between one second and 366 days"),
+    ({"rate": {"every": 1}}, "rate", "must be a whole number and a unit"),
+    ({"rate": "5 minutes", "dst_gap": "skip"}, "dst_gap", "has no meaning beside rate"),
+    ({"at": "tomorrow"}, "at", "must be an RFC 3339 instant"),
+    ({"at": render(NOW - DAY - 1)}, "at", "must not be more than a day in the past"),
+    ({"at": render(NOW + FUTURE_LIMIT + 1)}, "at", "must not be more than ten years ahead"),
+    ({"at": render(NOW), "max_runs": 1}, "max_runs", "has no meaning beside at"),
+    ({"cron": "@daily", "time_zone": "Europe/Bonn"}, "time_zone", "must be an IANA time zone"),
+    ({"cron": "@daily", "time_zone": "europe/berlin"}, "time_zone", "did you mean Europe/Berlin?"),
+    ({"cron": "@daily", "time_zone": 1}, "time_zone", "must be an IANA time zone"),
+    ({"cron": "@daily", "dst_gap": "jump"}, "dst_gap", "must be one of shift, skip"),
+    ({"cron": "@daily", "dst_overlap": "last"}, "dst_overlap", "must be one of first, second, both"),
+    ({"cron": "@daily", "start": "2026-11-21"}, "start", "must be an RFC 3339 instant"),
+    ({"cron": "@daily", "start": render(NOW + FUTURE_LIMIT + 1)}, "start", "must not be more than ten years ahead"),
+    ({"cron": "@daily", "end": render(NOW)}, "end", "must be after the start and after now"),
+    ({"cron": "@daily", "jitter_seconds": -1}, "jitter_seconds", "must be a whole number from 0 to 86400"),
+    ({"cron": "@daily", "jitter_seconds": 0.5}, "jitter_seconds", "must be a whole number from 0 to 86400"),
+    ({"cron": "@daily", "max_runs": 0}, "max_runs", "must be a whole number from 1 to"),
+    ({"cron": "@daily", "max_runs": True}, "max_runs", "must be a whole number from 1 to"),
+    ({"cron": "@daily", "count": 0}, "count", "must be at least 1"),
+    ({"cron": "@daily", "count": 101}, "count", "must be at most 100"),
+    ({"cron": "@daily", "count": "5"}, "count", "must be a whole number"),
+    ({"cron": "@daily", "after": "now"}, "after", "must be an RFC 3339 instant"),
+    ({"cron": "@daily", "after": render(NOW - DAY - 1)}, "after", "must not be more than a day in the past"),
+    ({"cron": "@daily", "after": render(NOW + FUTURE_LIMIT + 1)}, "after", "must not be more than ten years ahead"),
+    ({"cron": "@daily", "after": render(NOW), "max_runs": 3}, "after", "has no meaning beside max_runs"),
+]
+
+
+@pytest.mark.parametrize(("body", "field", "rule"), REFUSED, ids=lambda part: json.dumps(part) if isinstance(part, dict) else "")
+def test_what_is_wrong_is_refused_with_its_field_and_the_rule(body: dict[str, Any], field: str, rule: str) -> None:
+    answered = preview(**body)
+    assert (answered.status, answered.error["code"]) == (400, "validation_failed")
+    assert list(answered.fields) == [field] and rule in answered.fields[field]
+
+
+def test_every_field_has_a_refusal() -> None:
+    assert {field for _, field, _ in REFUSED} >= set(_form_models.PreviewRequest.model_fields)
+
+
+OTHERS = [name for name in _form_models.PreviewRequest.model_fields if name not in schedule_form.KINDS]
+ODD = [
+    "9999-12-31T23:59:59.9-23:59",
+    "0001-01-01T00:00:00Z",
+    "2030-01-01T00:00:00Z",
+    render(NOW + FUTURE_LIMIT),
+    "Pacific/Apia",
+    "skip",
+    "both",
+]
+scalars = st.sampled_from(ODD) | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+anything = scalars | st.lists(scalars, max_size=2) | st.dictionaries(st.sampled_from(["every", "unit"]), scalars)
+when = st.fixed_dictionaries({"cron": st.sampled_from(["*/30 * * * *", "30 2 * * *", "0 0 * 2 MON#5", "@yearly"]) | anything})
+when |= st.fixed_dictionaries({"rate": st.sampled_from(["366 days", "1 second"]) | anything}) | st.fixed_dictionaries({"at": anything})
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(when, st.dictionaries(st.sampled_from([*OTHERS, "other"]), anything, max_size=3))
+def test_no_body_breaks_the_preview(form: dict[str, Any], more: dict[str, Any]) -> None:
+    answered = preview(**form, **more)
+    assert answered.status in (200, 400), answered.text
+    assert answered.status == 200 or answered.error["details"]
+
+
+# Task types
+
+
+def task_types() -> dict[str, Any]:
+    answered = send("GET", "/task-types")
+    _models.Answer[_form_models.TaskTypesShape].model_validate(answered.body)
+    return {each["type"]: each for each in answered.data["task_types"]}
+
+
+def test_every_task_type_is_listed_with_what_it_does() -> None:
+    assert list(task_types()) == targets.names()
+    for each in task_types().values():
+        assert each["description"][:1].isupper() and each["description"].endswith(".")
+
+
+def test_a_form_can_be_drawn_from_the_schema() -> None:
+    schema = task_types()["http"]["payload_schema"]
+    assert schema["required"] == ["url"] and schema["additionalProperties"] is False
+    assert schema["properties"]["method"] == {
+        "default": "GET",
+        "description": "The HTTP method.",
+        "enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+        "title": "Method",
+        "type": "string",
+    }
+    for each in task_types().values():
+        assert all("description" in field for field in each["payload_schema"]["properties"].values())
+
+
+def test_what_the_schema_requires_the_api_requires() -> None:
+    for name, each in task_types().items():
+        refused = send("POST", "/me/jobs", json_body={"type": name, "payload": {}}).fields
+        assert refused == {f"payload.{field}": "is required" for field in each["payload_schema"]["required"]}
+
+
+def test_task_types_need_no_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_runtime, "api", lambda: pytest.fail("built the world"))
+    assert task_types()
+
+
+# The document
+
+
+@pytest.fixture(scope="module")
+def document() -> Any:
+    return json.loads(send("GET", "/openapi.json", user=None).text)
+
+
+def test_the_document_describes_every_field_of_a_schedule(document: Any) -> None:
+    fields = document["components"]["schemas"]["PreviewRequest"]["properties"]
+    assert set(fields) == {*schedule_form.FIELDS, "count", "after"}
+    assert all("description" in field and ("type" in field or "anyOf" in field) for field in fields.values())
+    assert {"type": "string", "enum": ["shift", "skip"]} in fields["dst_gap"]["anyOf"]
+
+
+def test_the_examples_of_the_document_are_answered(document: Any) -> None:
+    content = document["paths"]["/api/v1/schedules/preview"]["post"]["requestBody"]["content"]["application/json"]
+    assert [len(runs(**example["value"])) for example in content["examples"].values()] == [3, 4, 10]
+    assert any(run["at"] is None for run in runs(**content["examples"]["skip"]["value"]))
+
+
+def test_the_example_of_the_api_page_is_what_is_answered() -> None:
+    page = (PAGE.parent / "api.md").read_text().partition("## A schedule\n")[2].partition("\n`nominal` is")[0]
+    asked, _, shown = page[page.index("    {") :].partition("\n\n")
+    assert send("POST", "/schedules/preview", body=asked.strip()).data == json.loads(shown)
