@@ -86,8 +86,14 @@ def test_skipped_times_are_shown_within_the_bounds_only() -> None:
     skipping = {**DAILY, "dst_gap": "skip", "start": "2027-03-27T00:00:00Z"}
     assert starts(**skipping, end="2027-03-28T00:59:59Z") == ["2027-03-27T01:30:00.000Z"]
     assert starts(**skipping, end="2027-03-28T01:00:01Z") == ["2027-03-27T01:30:00.000Z", None]
+    assert starts(**skipping, end="2028-01-01T00:00:00Z", count=1) == ["2027-03-27T01:30:00.000Z"]
     assert starts(**skipping, max_runs=1) == ["2027-03-27T01:30:00.000Z"]
     assert starts(**{**skipping, "start": "2027-03-28T01:00:01Z"}, count=1) == ["2027-03-29T00:30:00.000Z"]
+
+
+def test_a_time_that_comes_twice_is_not_skipped() -> None:
+    shown = runs(**DAILY, dst_gap="skip", after="2027-10-30T12:00:00Z", count=1)
+    assert [(run["at"], run["odd"]) for run in shown] == [("2027-10-31T00:30:00.000Z", "overlap: first of two")]
 
 
 def test_only_fixed_times_are_ever_skipped() -> None:
