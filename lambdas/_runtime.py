@@ -28,7 +28,7 @@ from scheduler.services.latency import LatencyMeter
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
 
-logger = Logger()
+logger = Logger(location=None)  # every message is written in one place; its line number would be a tenth of the log
 logging.getLogger("scheduler").parent = logger._logger  # the services log through the standard library
 
 
