@@ -47,7 +47,7 @@ class Api(Construct):
             foundation,
             ApiSettings(**foundation.hand_over, user_pool_client_id=accounts.client.user_pool_client_id),
             grants=[
-                allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:GetItem"),
+                allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),
                 allow(storage.jobs.table_arn, "dynamodb:Query"),  # history
                 allow(storage.failures_index_arn, "dynamodb:Query"),
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # failures: their index holds keys only

@@ -95,6 +95,7 @@ LOCAL = replace(
         "sqs:ChangeMessageVisibility": Renamed("sqs:ChangeMessageVisibilityBatch"),
         "sns:Publish": Renamed("sns:PublishBatch"),
         "dynamodb:PartiQLUpdate": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),  # it sees no table in a statement
+        "dynamodb:PartiQLInsert": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),
     },
 )
 

@@ -10,13 +10,14 @@ from lambdas._envelope import MalformedJson, UnsupportedMediaType
 from scheduler.errors import Invalid, TooLarge
 
 LIMIT = 262_144  # bytes: what a job's item can hold beside its history
+LARGE = 4_194_304  # of a batch: escaped and wrapped it still fits into the 6 MB that Lambda takes; API Gateway takes 10 MB
 
 
-def read(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of an API Gateway event (format 2.0); an empty one is an empty object."""
+def read(event: Mapping[str, Any], limit: int = LIMIT) -> dict[str, Any]:
+    """The body of an API Gateway event (format 2.0), of `limit` bytes at most; an empty one is an empty object."""
     raw = _bytes(event)
-    if len(raw) > LIMIT:
-        raise TooLarge(f"the body has {len(raw):,} bytes; at most {LIMIT:,} (256 KB) are taken")
+    if len(raw) > limit:
+        raise TooLarge(f"the body has {len(raw):,} bytes; at most {limit:,} ({limit // 1024:,} KB) are taken")
     if not raw.strip():
         return {}
     media_type = next((value for name, value in event.get("headers", {}).items() if name.lower() == "content-type"), "application/json")

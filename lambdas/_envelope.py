@@ -10,6 +10,8 @@ from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
 from scheduler.errors import Conflict, Invalid, NotFound, SchedulerError, TooLarge, Unauthorized, Unavailable
 
 RETRY_AFTER_S = 2
+SHOWN_RULES = 5  # broken rules told of each item of a batch
+SHOWN_LETTERS = 150  # of a field or a rule there
 
 
 class MalformedJson(Invalid):
@@ -54,8 +56,11 @@ def refusal(error: SchedulerError, request_id: str) -> Response[str]:
     """The answer to an error. One that the table does not know is a fault of ours: its message stays inside."""
     status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
     shown = error if status != 500 else SchedulerError("Something went wrong on our side; the request id finds it in the logs.")
-    body = {"code": shown.code, "message": shown.message, "details": shown.details, "request_id": request_id}
-    return _response({"success": False, "error": body}, status, _headers(error))
+    return _response({"success": False, "error": described(shown) | {"request_id": request_id}}, status, _headers(error))
+
+
+def described(error: SchedulerError) -> dict[str, Any]:
+    return {"code": error.code, "message": error.message, "details": error.details}
 
 
 def _headers(error: SchedulerError) -> dict[str, str]:
@@ -71,7 +76,19 @@ def _response(body: Mapping[str, Any], status: int, headers: Mapping[str, str]) 
 
 def violations(errors: Sequence[Mapping[str, Any]]) -> Invalid:
     """The error that names every broken rule; `errors` as pydantic lists them, each `loc` led by where it is: body or query."""
-    details = [{"field": _field(error["loc"]), "rule": _rule(error)} for error in errors]
+    return _broken([{"field": _field(error["loc"]), "rule": _rule(error)} for error in errors])
+
+
+def item_violations(errors: Sequence[Mapping[str, Any]], item: str) -> Invalid:
+    """The same for one of many, in brief, as a thousand of them must fit into an answer: `errors` within it, `item` its path."""
+    details = []
+    for error in errors[:SHOWN_RULES]:
+        field = _field(("", *error["loc"])) if error["loc"] else ""
+        details.append({"field": f"{item}.{field[:SHOWN_LETTERS]}" if field else item, "rule": _rule(error)[:SHOWN_LETTERS]})
+    return _broken(details)
+
+
+def _broken(details: list[dict[str, str]]) -> Invalid:
     return Invalid("; ".join(f"{detail['field']}: {detail['rule']}" for detail in details), details=details)
 
 
@@ -85,6 +102,8 @@ _RULES = {
     "unexpected_keyword_argument": "is not a known field",
     "string_type": "must be a string",
     "string_too_short": "must not be empty",
+    "too_short": "must have at least {min_length} entry",
+    "list_type": "must be a list",
     "string_too_long": "must have at most {max_length} characters",
     "too_long": "must have at most {max_length} entries",
     "int_type": "must be a whole number",

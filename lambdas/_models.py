@@ -76,10 +76,10 @@ class JobRequest(Request):
             raise ValueError("goes with type, not with message")
         return value
 
-    def asked(self, owner: str, now: int) -> NewJob:
-        """The job to submit. Raises Invalid if its start is out of bounds at `now`."""
+    def asked(self, owner: str, now: int, within: str = "") -> NewJob:
+        """The job to submit. Raises Invalid if its start is out of bounds at `now`; `within` leads the field's name."""
         if self.execute_at is not None:
-            instants.check_start("execute_at", self.execute_at, now)
+            instants.check_start(f"{within}execute_at", self.execute_at, now)
         payload = (self.payload or {}) if self.message is None else {"message": self.message}
         return NewJob(
             owner=owner,
@@ -89,6 +89,13 @@ class JobRequest(Request):
             max_attempts=self.max_attempts,
             timeout_ms=self.timeout_seconds * 1000,
         )
+
+
+class BatchRequest(Request):
+    """Many one-time jobs, each accepted or refused on its own."""
+
+    jobs: Annotated[list[Any], Field(min_length=1, max_length=1_000)]
+    """Each as for POST /me/jobs; all in all at most 4 MB."""
 
 
 @cache
@@ -166,6 +173,36 @@ class PageShape(Shape):
     jobs: list[JobShape]
     cursor: str | None
     """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+
+
+class AcceptedShape(Shape):
+    """What is new of an accepted job; GET tells the rest."""
+
+    id: str
+    status: Status
+    scheduled_at: WrittenTime
+
+
+class ItemErrorShape(Shape):
+    code: Literal["validation_failed", "payload_too_large", "unavailable"]
+    message: str
+    details: list["Violation"]
+    """The first broken rules, each field led by its item: `jobs[3].execute_at`."""
+
+
+class ResultShape(Shape):
+    """What became of one item: a job or an error."""
+
+    index: int
+    job: AcceptedShape | None = None
+    error: ItemErrorShape | None = None
+
+
+class BatchShape(Shape):
+    accepted: int
+    refused: int
+    results: list[ResultShape]
+    """One per item, in their order."""
 
 
 class UserShape(Shape):

@@ -1,6 +1,6 @@
 """The HTTP resolver: Powertools', with our envelope, our reading of bodies, and an OpenAPI document that tells no lies."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -23,16 +23,20 @@ NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
 class _Reading(OpenAPIRequestValidationMiddleware):
     """Powertools would take forms for JSON, the first of a list for the object, and NaN for a number."""
 
+    def __init__(self, large: Collection[str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._large = large
+
     def _get_body(self, app: Any) -> dict[str, Any]:
-        return _body.read(app.current_event.raw_event)
+        return _body.read(app.current_event.raw_event, _body.LARGE if app.current_event.path in self._large else _body.LIMIT)
 
 
 class Resolver(APIGatewayHttpResolver):
-    """Routes requests; whatever happens, the answer is in the envelope."""
+    """Routes requests; whatever happens, the answer is in the envelope. Only the paths in `large` take large bodies."""
 
-    def __init__(self, title: str, description: str) -> None:
+    def __init__(self, title: str, description: str, large: Collection[str] = ()) -> None:
         super().__init__(enable_validation=True)
-        self._request_validation_middleware = _Reading()  # type: ignore[no-untyped-call]
+        self._request_validation_middleware = _Reading(large)
         self.configure_openapi(
             title=title,
             version="1",
@@ -83,17 +87,18 @@ class Resolver(APIGatewayHttpResolver):
 
 
 def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
-    """The components with a schema per task type, and the job request naming them."""
+    """The components with a schema per task type, the job request naming them, and the batch naming the job request."""
     payloads = {f"{name.title()}Payload": _models.payload_of(name).json_schema() for name in targets.names()}
     job = schemas["JobRequest"]["properties"]
     job["payload"] |= {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in payloads] + [{"type": "null"}]}
     job["type"] |= {"anyOf": [{"type": "string", "enum": targets.names()}, {"type": "null"}]}
+    schemas["BatchRequest"]["properties"]["jobs"]["items"] = {"$ref": "#/components/schemas/JobRequest"}
     return schemas | payloads
 
 
-def answers(status: int, model: Any, *, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:
-    """What a route answers, for the document; any route may also say 500."""
-    shapes = {status: model} | dict.fromkeys((*errors, 500), _models.ErrorAnswer)
+def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:
+    """What a route answers, for the document, under `status` or one of the `others`; any route may also say 500."""
+    shapes = dict.fromkeys((status, *others), model) | dict.fromkeys((*errors, 500), _models.ErrorAnswer)
     return {
         code: {"description": HTTPStatus(code).phrase, "content": {"application/json": {"model": shape}}} for code, shape in shapes.items()
     }

@@ -8,10 +8,12 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
-from lambdas import _form_routes, _runtime
+from lambdas import _batch, _form_routes, _runtime
 from lambdas._envelope import answer
 from lambdas._models import (
     Answer,
+    BatchRequest,
+    BatchShape,
     HealthShape,
     JobRequest,
     JobShape,
@@ -31,11 +33,14 @@ from scheduler.services.cancel import cancel
 from scheduler.services.health import lag
 from scheduler.services.history import Query as HistoryQuery
 from scheduler.services.history import find, history
-from scheduler.services.submit import submit
+from scheduler.services.submit import NewJob, submit, submit_many
+
+BATCH = "/api/v1/me/jobs/batch"
 
 app = Resolver(
     title="Punctual",
     description="A job scheduler: post a job for an instant, and it starts then. Errors all look alike: see ErrorAnswer.",
+    large=[BATCH],
 )
 
 EXAMPLES: dict[str, Any] = {
@@ -109,6 +114,23 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     new = body.asked(app.owner, world.clock.now())
     job = submit(new, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules, random=secrets.randbits(ids.RANDOM_BITS))
     return answer(render.job(job, world.clock.now()), 201, {"Location": f"/api/v1/me/jobs/{job.id}"})
+
+
+@app.post(
+    BATCH,
+    summary="Post up to a thousand jobs",
+    description="Each is accepted or refused on its own. 200: all were accepted; 207: some or all were not, see the results.",
+    tags=["jobs"],
+    responses=answers(200, Answer[BatchShape], 207, errors=(400, 401, 413, 415, 503)),
+)
+def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
+    world = _runtime.api()
+    asked = _batch.read(body.jobs, app.owner, world.clock.now())
+    good = [each for each in asked if isinstance(each, NewJob)]
+    randoms = [secrets.randbits(ids.RANDOM_BITS) for _ in good]
+    jobs = submit_many(good, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules, randoms=randoms)
+    done = _batch.results(asked, jobs, world.clock.now())
+    return answer(done, 207 if done["refused"] else 200)
 
 
 @app.get(

@@ -1,7 +1,7 @@
 """The API from outside, as any program would use it: one base address, one token."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -38,6 +38,11 @@ class Client:
         body = {"type": type, "payload": payload, **({"execute_at": execute_at} if execute_at else {}), **options}
         job: Json = self.request("POST", "/me/jobs", body)
         return job
+
+    def post_jobs(self, jobs: Sequence[Mapping[str, Any]]) -> Json:
+        """Post up to a thousand jobs, each as the body of a single one; the answer tells of each."""
+        done: Json = self.request("POST", "/me/jobs/batch", {"jobs": list(jobs)})
+        return done
 
     def job(self, job_id: str) -> Json:
         job: Json = self.request("GET", f"/me/jobs/{job_id}")

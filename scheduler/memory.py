@@ -33,6 +33,9 @@ class MemoryJobs:
         self._store(None, job)
         return True
 
+    def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
+        return [self.put(job) for job in jobs]
+
     def get(self, key: JobKey) -> Job | None:
         return self.rows.get(key)
 

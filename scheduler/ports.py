@@ -63,6 +63,9 @@ class Jobs(Protocol):
     def put(self, job: Job) -> bool:
         """Insert a new job. False if the id is taken (by an earlier try of the same call, say); nothing is overwritten."""
 
+    def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
+        """Insert each of these new, different jobs on its own; in order, as `put` answers. None: refused for now, most likely not there."""
+
     def get(self, key: JobKey) -> Job | None:
         """The job as last written (strongly consistent)."""
 

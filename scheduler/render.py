@@ -36,6 +36,11 @@ def job(record: Job, now: int) -> dict[str, Any]:
     }
 
 
+def accepted(record: Job, now: int) -> dict[str, Any]:
+    """What is new to whoever posted the job in a batch."""
+    return {"id": record.id, "status": str(lifecycle.status(record, now)), "scheduled_at": instant(record.scheduled_at)}
+
+
 def run(record: Run | Skipped) -> dict[str, str | None]:
     """A run to come, or a skipped time, which has no `at`."""
     return {"nominal": instant(record.nominal), "at": _instant(record.at), "local": record.local, "odd": record.odd}

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botocore.exceptions import ClientError
@@ -13,7 +14,7 @@ from botocore.exceptions import ClientError
 from scheduler import ids, lifecycle
 from scheduler.aws import errors, items, keys
 from scheduler.aws.batches import chunks
-from scheduler.aws.updates import Update, as_call, as_statement
+from scheduler.aws.updates import Update, as_call, as_insert, as_statement
 from scheduler.errors import Unavailable
 from scheduler.model import Claim, DueEntry, Job, JobKey, Page, UnitKey
 from scheduler.ports import Change, ClaimRequest, ClaimResult
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 STATEMENTS = 25  # of one BatchExecuteStatement
 KEYS = 100  # of one BatchGetItem
-_OWN_FAULT = frozenset({"ValidationError", "ItemCollectionSizeLimitExceeded", "DuplicateItem"})  # this statement's, not its batch mates'
+_OWN_FAULT = frozenset({"ValidationError", "ItemCollectionSizeLimitExceeded"})  # this statement's, not its batch mates'
+_DUPLICATE = "DuplicateItem"  # the condition of an INSERT did not hold
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ class DynamoJobs:
     def __init__(self, client: "DynamoDBClient", table: str) -> None:
         self._client = client
         self._table = table
-        self._pool = ThreadPoolExecutor(ids.PARTITIONS, "history")  # starts no thread before it is used
+        self._pool = ThreadPoolExecutor(ids.PARTITIONS, "jobs")  # starts no thread before it is used
 
     def put(self, job: Job) -> bool:
         with errors.translated():
@@ -55,6 +57,21 @@ class DynamoJobs:
                     return False
                 raise
         return True
+
+    def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
+        refusing = Event()  # one call was refused whole: the others would each take as long to find out, and the caller waits
+
+        def insert(chunk: Sequence[Job]) -> list[bool | None]:
+            if refusing.is_set():
+                return [None] * len(chunk)
+            statements = [as_insert(items.encode(job), self._table) for job in chunk]
+            inserted = [answer.done for answer in self._run(statements, [job.key for job in chunk])]
+            if all(done is None for done in inserted):
+                refusing.set()
+            return inserted
+
+        calls = chunks(jobs, STATEMENTS)
+        return list(itertools.chain.from_iterable(self._pool.map(insert, calls) if len(calls) > 1 else map(insert, calls)))
 
     def get(self, key: JobKey) -> Job | None:
         with errors.translated():
@@ -182,13 +199,16 @@ class DynamoJobs:
             return _REFUSED
 
     def _update_many(self, updates: Sequence[Update]) -> list[_Answer]:
-        statements: Any = [as_statement(update, self._table) for update in updates]
+        return self._run([as_statement(update, self._table) for update in updates], [update.address for update in updates])
+
+    def _run(self, statements: Any, addresses: Sequence[tuple[str, str]]) -> list[_Answer]:
+        """One BatchExecuteStatement; `addresses` name the items for the log."""
         try:
             with errors.translated():
                 answers = self._client.batch_execute_statement(Statements=statements)["Responses"]
         except Unavailable:
-            return [_REFUSED] * len(updates)
-        return [_read_answer(answer, update) for answer, update in zip(answers, updates, strict=True)]
+            return [_REFUSED] * len(addresses)
+        return [_read_answer(answer, address) for answer, address in zip(answers, addresses, strict=True)]
 
 
 def _claiming(request: ClaimRequest) -> Update:
@@ -218,16 +238,16 @@ def _changed(change: Change, answer: _Answer) -> bool | None:
     return answer.done
 
 
-def _read_answer(answer: Any, update: Update) -> _Answer:
+def _read_answer(answer: Any, address: tuple[str, str]) -> _Answer:
     """The answer to one statement. Raises what would fail the other statements as well (a missing grant, say)."""
     error = answer.get("Error")
     if error is None:
         return _Answer(True, answer.get("Item"))
     code, message = error.get("Code", ""), error.get("Message", "")
-    if code in errors.CONDITION_FAILED:
+    if code in errors.CONDITION_FAILED or code == _DUPLICATE:
         return _Answer(False, error.get("Item"))
     if code in _OWN_FAULT:
-        log.error("DynamoDB refuses the update of %s: %s: %s", update.address, code, message)
+        log.error("DynamoDB refuses the write of %s: %s: %s", address, code, message)
         return _REFUSED
     refusal = errors.refusal(code, message)
     if isinstance(refusal, Unavailable):

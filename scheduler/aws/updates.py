@@ -1,4 +1,4 @@
-"""A conditional update of one item, in both languages that DynamoDB speaks: expressions for one, PartiQL for many in a call."""
+"""A conditional write of one item, in the languages that DynamoDB speaks: expressions for one, PartiQL for many in a call."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -76,3 +76,9 @@ def as_statement(update: Update, table: str) -> dict[str, Any]:
     if update.returning:
         words.append("RETURNING ALL NEW *")
     return {"Statement": " ".join(words), "Parameters": parameters, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+
+
+def as_insert(item: Mapping[str, Any], table: str) -> dict[str, Any]:
+    """One statement of BatchExecuteStatement that stores a new item; an INSERT never overwrites."""
+    fields = ",".join(f"'{name}':?" for name in item)
+    return {"Statement": f'INSERT INTO "{table}" VALUE {{{fields}}}', "Parameters": list(item.values())}

@@ -42,6 +42,7 @@ def test_a_job_is_written_by_the_verbs_that_change_jobs_and_inserted_by_api_alon
     assert who_may(prod, "dynamodb:UpdateItem", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PutItem", "StorageJobs") == {"Api", "Tick"}  # tick: canaries
+    assert who_may(prod, "dynamodb:PartiQLInsert", "StorageJobs") == {"Api"}
     assert who_may(prod, "dynamodb:DeleteItem", "StorageJobs") == {"Tick"}  # canaries as well
 
 
@@ -71,6 +72,10 @@ def test_only_dispatch_publishes_and_only_tick_starts_it(prod: Synthesized) -> N
 def test_the_schedule_may_start_tick_and_nothing_else(prod: Synthesized) -> None:
     (policy,) = prod.one("IAM::Role", "TickScheduleRole")["Policies"]
     assert list(allowed(policy["PolicyDocument"])) == [("lambda:InvokeFunction", "TickFunction")]
+
+
+def test_the_local_stage_grants_the_batches_that_it_enforces_by_the_name_of_the_call(local: Synthesized) -> None:
+    assert ("dynamodb:BatchExecuteStatement", "*") in local.grants("Api")
 
 
 def test_the_local_stage_grants_the_same_but_for_tracing_and_the_names_of_batches(local: Synthesized, prod: Synthesized) -> None:

@@ -259,6 +259,7 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("post", "/api/v1/auth/refresh"),
         ("post", "/api/v1/me/jobs"),
         ("get", "/api/v1/me/jobs"),
+        ("post", "/api/v1/me/jobs/batch"),
         ("get", "/api/v1/me/jobs/{job_id}"),
         ("post", "/api/v1/me/jobs/{job_id}/cancel"),
         ("post", "/api/v1/schedules/preview"),
