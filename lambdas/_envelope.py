@@ -11,7 +11,7 @@ from scheduler.errors import Conflict, Invalid, NotFound, SchedulerError, TooLar
 
 RETRY_AFTER_S = 2
 SHOWN_RULES = 5  # broken rules told of each item of a batch
-SHOWN_LETTERS = 150  # of a field or a rule there
+SHOWN_FIELD, SHOWN_RULE = 80, 150  # letters of each there
 
 
 class MalformedJson(Invalid):
@@ -84,7 +84,7 @@ def item_violations(errors: Sequence[Mapping[str, Any]], item: str) -> Invalid:
     details = []
     for error in errors[:SHOWN_RULES]:
         field = _field(("", *error["loc"])) if error["loc"] else ""
-        details.append({"field": f"{item}.{field[:SHOWN_LETTERS]}" if field else item, "rule": _rule(error)[:SHOWN_LETTERS]})
+        details.append({"field": f"{item}.{field[:SHOWN_FIELD]}" if field else item, "rule": _rule(error)[:SHOWN_RULE]})
     return _broken(details)
 
 

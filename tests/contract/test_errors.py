@@ -108,6 +108,29 @@ def test_a_statement_refused_for_now_does_not_disturb_its_batch_mates(jobs: tupl
     assert port.change([Change(job, make.moved(job, "elsewhere")) for job in made]) == [None, True, False]
 
 
+@pytest.mark.parametrize("trouble", ["ThrottlingException", "no connection"])
+def test_a_table_that_refuses_a_whole_batch_of_inserts_is_not_asked_for_the_rest(jobs: tuple[DynamoJobs, Wire], trouble: str) -> None:
+    """Each call would take as long to find out, and a caller waits."""
+    port, wire = jobs
+    wire.cut("BatchExecuteStatement") if trouble == "no connection" else wire.refuse("BatchExecuteStatement", trouble)
+    assert port.put_many([make.job() for _ in range(1_000)]) == [None] * 1_000
+    assert len(wire.sent("BatchExecuteStatement")) <= 8
+
+
+@pytest.mark.parametrize("code", ["ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict", "InternalServerError"])
+def test_an_insert_refused_for_now_does_not_disturb_its_batch_mates(jobs: tuple[DynamoJobs, Wire], code: str) -> None:
+    port, wire = jobs
+    wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": code}}, {}, {"Error": {"Code": "DuplicateItem"}}]})
+    assert port.put_many([make.job(), make.job(), make.job()]) == [None, True, False]
+
+
+def test_a_missing_grant_on_inserts_is_raised(jobs: tuple[DynamoJobs, Wire]) -> None:
+    port, wire = jobs
+    wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "AccessDenied", "Message": "no grant"}}]})
+    with pytest.raises(SchedulerError, match="no grant"):
+        port.put_many([make.job()])
+
+
 def test_a_statement_that_dynamodb_cannot_take_stays_undone_and_is_logged(
     jobs: tuple[DynamoJobs, Wire], caplog: pytest.LogCaptureFixture
 ) -> None:

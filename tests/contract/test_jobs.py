@@ -66,6 +66,30 @@ def test_put_never_overwrites(jobs: Jobs) -> None:
     assert jobs.get(job.key) == job
 
 
+@pytest.mark.parametrize("count", [0, 1, 26, 230])
+def test_many_jobs_are_stored_whole(jobs: Jobs, count: int) -> None:
+    made = [make.job(payload={"number": number, "deep": [{"": None}]}, lane=Lane.RECURRING, weight=2.5) for number in range(count)]
+    assert jobs.put_many(made) == [True] * count
+    assert jobs.get_many([job.key for job in made]) == {job.key: job for job in made}
+    assert sorted(entry.key for entry in _due(jobs, made)) == sorted(job.key for job in made)
+
+
+def test_putting_many_overwrites_nothing_and_stores_the_rest_a2(jobs: Jobs) -> None:
+    """The same batch again finds a job that has run meanwhile."""
+    job = running(jobs)
+    done = make.succeeded(job)
+    assert jobs.change([Change(job, done)]) == [True]
+    others = [make.job() for _ in range(30)]
+    again = [*others[:7], replace(job, claim=None, payload={"message": "other"}), *others[7:]]
+    assert jobs.put_many(again) == [True] * 7 + [False] + [True] * 23
+    assert jobs.get_many([each.key for each in again]) == {each.key: each for each in [done, *others]}
+    assert jobs.put_many(again) == [False] * 31
+
+
+def _due(jobs: Jobs, made: Sequence[Job]) -> list[DueEntry]:
+    return [entry for slot in {job.slot or "" for job in made} for entry in jobs.due(slot)[0]]
+
+
 def test_there_is_no_job_of_an_unknown_key_nor_of_another_owner(jobs: Jobs) -> None:
     (job,) = stored(jobs, make.job())
     assert jobs.get(JobKey("eve", job.id)) is None

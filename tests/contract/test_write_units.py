@@ -33,6 +33,15 @@ def test_a_one_time_job_costs_two_units_to_create_one_to_claim_and_two_to_settle
     assert recorder.by_operation() == {"PutItem": 2 * batch, update: 3 * batch}
 
 
+def test_a_job_of_a_batch_costs_what_a_single_one_does(counted: tuple[DynamoJobs, Recorder]) -> None:
+    jobs, recorder = counted
+    bench = Bench(jobs)
+    bench.submit_many(25)
+    assert recorder.by_operation() == {"BatchExecuteStatement": 2 * 25}
+    bench.execute(Lane.ONE_TIME, GOOD, 10)
+    assert recorder.total() == 2 * 25 + (BUDGET - 2) * 10
+
+
 def test_a_retry_costs_a_claim_and_a_move_in_the_index_more(counted: tuple[DynamoJobs, Recorder]) -> None:
     jobs, recorder = counted
     bench = Bench(jobs)

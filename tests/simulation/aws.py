@@ -51,6 +51,17 @@ class LaggingJobs(MemoryJobs):
             self._placed[after.key] = self._hub.time
         super()._store(before, after)
 
+    def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
+        return [self._put_or_refuse(job) for job in jobs]
+
+    def _put_or_refuse(self, job: Job) -> bool | None:
+        """In half of the cases in which the table seems to refuse, the job is there."""
+        if self._faults.strike("put refused", self._faults.rates.refuse):
+            if self._faults.random.random() < 0.5:
+                self.put(job)
+            return None
+        return self.put(job)
+
     def _change(self, change: Change) -> bool:
         stored = self.rows.get(change.before.key)
         held = super()._change(change)

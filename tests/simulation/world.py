@@ -1,6 +1,7 @@
 """A whole Punctual in virtual time: the real services over memory ports, faults between any two effects, and the oracles."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -14,13 +15,14 @@ from scheduler.services.cancel import cancel
 from scheduler.services.dispatch import dispatch
 from scheduler.services.execute import execute
 from scheduler.services.latency import LatencyMeter
-from scheduler.services.submit import NewJob, submit
+from scheduler.services.submit import NewJob, submit, submit_many
 from scheduler.services.tick import tick
 from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, WatchedLedger
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
 
 START = slots.start_of("2026-11-20T10:00")
+POSTED = (1,) * 12 + (2, 5, 20)  # jobs posted in one call: about a third of all alone
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
 
 
@@ -68,8 +70,10 @@ class World:
         end = START + minutes * slots.MINUTE
         self._plan_outage(minutes)
         self._schedule_ticks(end + wind_down * slots.MINUTE)
-        for _ in range(jobs):
-            self._plan_job(self.random.randint(START, end - 1), end)
+        while jobs:
+            together = min(self.random.choice(POSTED), jobs)
+            self._plan_post(self.random.randint(START, end - 1), end, together)
+            jobs -= together
         self.hub.run(end + 10 * slots.MINUTE)
         self.faults.on = False
         self.hub.run(end + wind_down * slots.MINUTE)
@@ -94,12 +98,16 @@ class World:
         for _ in range(2 if self.faults.strike("double tick", rates.double_tick) else 1):
             self.hub.spawn(self._tick, due + late)
 
-    def _plan_job(self, at: int, end: int) -> None:
+    def _plan_post(self, at: int, end: int, together: int) -> None:
+        requests = [self._new_job(at, end) for _ in range(together)]
+        self.hub.spawn(lambda: self._post(requests), at)
+
+    def _new_job(self, at: int, end: int) -> NewJob:
         ahead = self.random.choice((None, None, 5_000, 60_000, 200_000, 250_000, 400_000, 900_000, -5_000))
         execute_at = None if ahead is None else min(at + self.random.randint(min(ahead, 0), max(ahead, 0)), end)
         takes = self.random.choice((1, 1, 1, 20, 500, 4_000, 4_000, 45_000) * 3 + (250_000,))
         fails = self.random.choice((0, 0, 0, 0, 0, 1, 2, 5))
-        self.hub.spawn(lambda: self._submit(execute_at, takes, fails), at)
+        return NewJob("user", "log", {"takes": takes, "fails": fails}, execute_at, timeout_ms=60_000 if takes < 60_000 else 300_000)
 
     # invocations
 
@@ -109,21 +117,23 @@ class World:
     def _clock(self) -> SimClock:
         return SimClock(self.hub, self.faults.skew())
 
-    def _submit(self, execute_at: int | None, takes: int, fails: int) -> None:
-        request = NewJob("user", "log", {"takes": takes, "fails": fails}, execute_at, timeout_ms=60_000 if takes < 60_000 else 300_000)
-        self.report.jobs += 1
-        random = self.random.getrandbits(ids.RANDOM_BITS)
+    def _post(self, requests: list[NewJob]) -> None:
+        self.report.jobs += len(requests)
+        randoms = [self.random.getrandbits(ids.RANDOM_BITS) for _ in requests]
         try:
-            job = submit(
-                request,
-                jobs=self._faulty(self.jobs),
-                lanes=self._faulty(self.lanes),
-                clock=self._clock(),
-                rules=self.rules,
-                random=random,
-            )
+            for job in self._submitted(requests, randoms):
+                if job is not None:
+                    self._accept(job)
         except Unavailable:
             return
+
+    def _submitted(self, requests: list[NewJob], randoms: list[int]) -> Sequence[Job | None]:
+        ports: dict[str, Any] = {"jobs": self._faulty(self.jobs), "lanes": self._faulty(self.lanes), "clock": self._clock()}
+        if len(requests) == 1:
+            return [submit(requests[0], **ports, rules=self.rules, random=randoms[0])]
+        return submit_many(requests, **ports, rules=self.rules, randoms=randoms)
+
+    def _accept(self, job: Job) -> None:
         self._accepted.add(job.key)
         if self.faults.strike("cancel", self.faults.rates.cancel):
             self.hub.spawn(lambda: self._cancel(job.key), self.hub.time + self.random.choice((0, 1_000, 30_000)))

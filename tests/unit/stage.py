@@ -13,7 +13,7 @@ from scheduler.services.dispatch import DispatchResult, dispatch
 from scheduler.services.execute import execute
 from scheduler.services.handover import message
 from scheduler.services.latency import LatencyMeter
-from scheduler.services.submit import NewJob, submit
+from scheduler.services.submit import NewJob, submit, submit_many
 from scheduler.services.tick import TickResult, tick
 from tests.conftest import FixedClock, ScriptedPool
 
@@ -38,6 +38,14 @@ class Stage:
         self.requests += 1
         request = NewJob("ann", "log", {"message": "hello"}, execute_at, **fields)
         return submit(request, jobs=self.jobs, lanes=self.lanes, clock=self.clock, rules=self.rules, random=self.requests)
+
+    def submit_many(self, *execute_at: int | None) -> list[Job | None]:
+        """One job for each instant, in one call."""
+        first = self.requests + 1
+        self.requests += len(execute_at)
+        requests = [NewJob("ann", "log", {"message": "hello"}, at) for at in execute_at]
+        randoms = range(first, self.requests + 1)
+        return submit_many(requests, jobs=self.jobs, lanes=self.lanes, clock=self.clock, rules=self.rules, randoms=randoms)
 
     def tick(self) -> TickResult:
         return tick(jobs=self.jobs, ledger=self.ledger, lanes=self.lanes, dispatchers=self, clock=self.clock, rules=self.rules)

@@ -55,6 +55,13 @@ def test_after_a_login_every_call_carries_the_token(client: Client) -> None:
     assert Api.seen[-1] == ("/api/v1/me/jobs/a", "Bearer t0ken")
 
 
+def test_many_jobs_are_posted_in_one_call(client: Client) -> None:
+    done = {"accepted": 1, "refused": 1, "results": []}
+    Api.answers = {"/api/v1/me/jobs/batch": (207, wrapped(done)[1])}
+    assert client.post_jobs([{"message": "a"}, {"message": ""}]) == done
+    assert len(Api.seen) == 1
+
+
 def test_a_listing_is_read_to_its_last_page(client: Client) -> None:
     Api.answers = {
         "/api/v1/me/jobs?upcoming=true": wrapped({"jobs": [{"id": "a"}], "cursor": "next one"}),

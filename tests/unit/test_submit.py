@@ -105,3 +105,113 @@ def test_the_same_put_again_overwrites_nothing_a2() -> None:
     stage.requests = 0  # the very same id again
     stage.submit()
     assert stage.stored(job) == done
+
+
+# Many
+
+
+def test_many_jobs_are_stored_in_order_and_those_due_soon_are_handed_over() -> None:
+    stage = Stage()
+    times = [NOW + 600_000, None, NOW + 60_000, NOW - 5_000, NOW + 900_000]
+    made = stage.submit_many(*times)
+    assert [job and job.scheduled_at for job in made] == [NOW if at is None else at for at in times]
+    assert [stage.stored(job) for job in made if job] == made
+    assert stage.waiting(Lane.ONE_TIME) == sorted(job.id for job in made[1:4] if job)
+
+
+def test_a_job_posted_among_many_is_the_same_as_a_job_posted_alone() -> None:
+    one, many = Stage(), Stage()
+    for at in (None, NOW + 60_000, NOW + 600_000):
+        assert many.submit_many(at) == [one.submit(at)]
+    assert {key: value.message for key, value in one.lanes.queues[Lane.ONE_TIME].items()} == {
+        key: value.message for key, value in many.lanes.queues[Lane.ONE_TIME].items()
+    }
+
+
+def test_no_jobs_are_no_jobs() -> None:
+    assert Stage().submit_many() == []
+
+
+def refuse_every_third(verb: object, jobs: list[object]) -> list[bool | None]:
+    """The table is throttled for some."""
+    return [None if number % 3 == 0 else verb([job])[0] for number, job in enumerate(jobs)]  # type: ignore[operator]
+
+
+def test_of_many_jobs_only_those_that_the_table_took_are_accepted_and_handed_over() -> None:
+    stage = Stage()
+    stage.jobs = Wrapped(stage.jobs, put_many=refuse_every_third)
+    made = stage.submit_many(*[None] * 10)
+    assert [job is None for job in made] == [number % 3 == 0 for number in range(10)]
+    assert stage.waiting(Lane.ONE_TIME) == sorted(job.id for job in made if job)
+
+
+def test_a_job_that_an_earlier_try_of_the_same_call_has_stored_is_accepted() -> None:
+    stage = Stage()
+    first = stage.submit_many(None, None)
+    stage.requests = 0  # the very same ids again
+    assert stage.submit_many(None, None, None)[:2] == first
+
+
+def test_many_jobs_refused_at_once_are_refused_to_the_caller() -> None:
+    stage = Stage()
+    stage.jobs = Wrapped(stage.jobs, put_many=refuse)
+    with pytest.raises(Unavailable):
+        stage.submit_many(None, None)
+    assert stage.waiting(Lane.ONE_TIME) == []
+
+
+def slow_puts(stage: Stage, ms: int) -> None:
+    def put_many(verb: object, jobs: object) -> object:
+        stage.clock.advance(ms)
+        return verb(jobs)  # type: ignore[operator]
+
+    stage.jobs = Wrapped(stage.jobs, put_many=put_many)
+
+
+@pytest.mark.parametrize("change", [None, refuse, lambda verb, changes: [None] * len(changes)])
+def test_a_writer_whose_puts_were_slow_looks_at_the_clock_again_for_each_job(change: object) -> None:
+    """What may be dispatched already moves on if it can, and is handed over in any case."""
+    stage = Stage()
+    slow_puts(stage, 100_000)
+    if change:
+        stage.jobs = Wrapped(stage.jobs, change=change)
+    near, far = stage.submit_many(NOW + 250_000, NOW + 3_600_000)
+    assert near and far and [stage.stored(near), stage.stored(far)] == [near, far]
+    assert (slots.start_of(slots.minute(near.slot or "")) >= stage.clock.now() + slots.HORIZON) == (change is None)
+    assert slots.minute(far.slot or "") == slots.minute_of(far.due_at)
+    assert stage.waiting(Lane.ONE_TIME) == [near.id]
+
+
+def test_a_thousand_jobs_are_handed_over_the_soonest_first_each_part_by_the_clock_of_its_moment() -> None:
+    stage = Stage()
+
+    def slow_send(verb: object, messages: list[object], now: int) -> object:
+        stage.clock.advance(700)
+        return verb(messages, now)  # type: ignore[operator]
+
+    stage.lanes = Wrapped(stage.lanes, send=slow_send)
+    stage.submit_many(*(NOW + 60_000 - number for number in range(1_000)))
+    sent = [queued.message for queued in stage.lanes.queues[Lane.ONE_TIME].values()]
+    assert [message.due_at for message in sent] == sorted(message.due_at for message in sent) and len(sent) == 1_000
+    assert len({message.sent_at for message in sent}) > 5 and max(message.sent_at for message in sent) > NOW + 4_000
+
+
+@pytest.mark.parametrize("send", [refuse, lost_answer, lambda verb, messages, now: list(messages)])
+def test_where_no_hand_over_gets_through_the_jobs_are_accepted_and_the_caller_does_not_wait(send: object) -> None:
+    stage = Stage()
+    calls: list[int] = []
+
+    def counted(verb: object, messages: list[object], now: int) -> object:
+        calls.append(len(messages))
+        return send(verb, messages, now)  # type: ignore[operator]
+
+    stage.lanes = Wrapped(stage.lanes, send=counted)
+    assert all(stage.submit_many(*[None] * 1_000))
+    assert len(calls) == 1
+
+
+def test_a_hand_over_refused_in_part_goes_on() -> None:
+    stage = Stage()
+    stage.lanes = Wrapped(stage.lanes, send=lambda verb, messages, now: verb(messages[1:], now) + messages[:1])
+    made = stage.submit_many(*[None] * 1_000)
+    assert len(made) == 1_000 and 990 < len(stage.waiting(Lane.ONE_TIME)) < 1_000

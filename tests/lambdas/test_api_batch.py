@@ -1,0 +1,176 @@
+"""Posting many jobs in one call."""
+
+import json
+from typing import Any
+
+import pytest
+
+from lambdas import _models
+from scheduler.errors import Unavailable
+from scheduler.instants import DAY, render
+from scheduler.memory import MemoryJobs
+from scheduler.model import Job, JobKey, Lane
+from tests.lambdas.gateway import NOW, Answered, World, send
+
+pytestmark = pytest.mark.usefixtures("world")
+
+
+def post(*jobs: Any, **rest: Any) -> Answered:
+    answered = send("POST", "/me/jobs/batch", json_body={"jobs": list(jobs)}, **rest)
+    if answered.status < 400:
+        _models.Answer[_models.BatchShape].model_validate(answered.body)
+        assert [result["index"] for result in answered.data["results"]] == list(range(len(jobs)))
+        assert all(("job" in result) != ("error" in result) for result in answered.data["results"])
+    return answered
+
+
+def errors(answered: Answered) -> dict[int, dict[str, str]]:
+    """The broken rules by item and field."""
+    refused = [result for result in answered.data["results"] if "error" in result]
+    return {result["index"]: {each["field"]: each["rule"] for each in result["error"]["details"]} for result in refused}
+
+
+def test_all_good_jobs_are_accepted_in_their_order(world: World) -> None:
+    later = render(NOW + DAY)
+    payload = {"url": "https://example.com/x", "method": "POST"}
+    answered = post({"message": "now"}, {"message": "later", "execute_at": later}, {"type": "http", "payload": payload, "max_attempts": 7})
+    assert (answered.status, answered.data["accepted"], answered.data["refused"]) == (200, 3, 0)
+    now, then, call = (result["job"] for result in answered.data["results"])
+    assert (now["status"], now["scheduled_at"]) == ("queued", render(NOW))
+    assert (then["status"], then["scheduled_at"]) == ("scheduled", later)
+    shown = send("GET", f"/me/jobs/{call['id']}").data
+    assert (shown["type"], shown["payload"], shown["max_attempts"]) == ("http", payload, 7)
+    assert {queued.message.key.id for queued in world.lanes.queues[Lane.ONE_TIME].values()} == {now["id"], call["id"]}
+
+
+def test_a_bad_item_changes_nothing_for_the_others_and_is_told_by_its_field(world: World) -> None:
+    answered = post(
+        {"message": "first"},
+        {"message": "m", "execute_at": "tomorrow"},
+        {"message": "m", "execute_at": render(NOW - DAY - 1)},
+        {"type": "http", "payload": {"url": "ftp://a", "headers": {"Host": "b"}}},
+        {"message": "m", "max_attempts": 0, "colour": "red"},
+        {"message": "last"},
+    )
+    assert (answered.status, answered.data["accepted"], answered.data["refused"]) == (207, 2, 4)
+    found = errors(answered)
+    assert {index: set(fields) for index, fields in found.items()} == {
+        1: {"jobs[1].execute_at"},
+        2: {"jobs[2].execute_at"},
+        3: {"jobs[3].payload.url", "jobs[3].payload.headers.Host"},
+        4: {"jobs[4].max_attempts", "jobs[4].colour"},
+    }
+    assert "RFC 3339" in found[1]["jobs[1].execute_at"] and "more than a day" in found[2]["jobs[2].execute_at"]
+    for result in answered.data["results"]:
+        if "error" in result:
+            assert result["error"]["code"] == "validation_failed"
+            assert all(field in result["error"]["message"] for field in found[result["index"]])
+    kept = {result["job"]["id"] for result in answered.data["results"] if "job" in result}
+    assert {key.id for key in world.jobs.rows} == kept and {job.payload["message"] for job in world.jobs.rows.values()} == {"first", "last"}
+
+
+@pytest.mark.parametrize("item", [None, 5, "job", [], [{"message": "m"}], True])
+def test_an_item_that_is_no_object_is_refused_alone(world: World, item: Any) -> None:
+    answered = post({"message": "a"}, item)
+    assert (answered.status, errors(answered)) == (207, {1: {"jobs[1]": "must be an object"}})
+    assert len(world.jobs.rows) == 1
+
+
+def test_if_all_are_bad_nothing_is_stored(world: World) -> None:
+    answered = post({}, {"message": ""})
+    assert (answered.status, answered.data["accepted"], answered.data["refused"]) == (207, 0, 2)
+    assert not world.jobs.rows
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({}, {"jobs": "is required"}),
+        ({"jobs": []}, {"jobs": "must have at least 1 entry"}),
+        ({"jobs": [{"message": "m"}] * 1_001}, {"jobs": "must have at most 1000 entries"}),
+        ({"jobs": {"message": "m"}}, {"jobs": "must be a list"}),
+        ({"jobs": [{"message": "m"}], "job": 1}, {"job": "is not a known field"}),
+    ],
+)
+def test_a_batch_that_is_none_or_too_long_is_refused_as_a_whole(world: World, body: Any, fields: dict[str, str]) -> None:
+    answered = send("POST", "/me/jobs/batch", json_body=body)
+    assert (answered.status, answered.error["code"], answered.fields) == (400, "validation_failed", fields)
+    assert not world.jobs.rows
+
+
+def test_a_thousand_jobs_are_taken_and_answered_by_as_many_different_ids(world: World) -> None:
+    answered = post(*({"message": f"{number}", "execute_at": render(NOW + DAY)} for number in range(1_000)))
+    made = [world.jobs.get(JobKey("sub-ann", result["job"]["id"])) for result in answered.data["results"]]
+    assert [job and job.payload["message"] for job in made] == [f"{number}" for number in range(1_000)]
+    assert len(world.jobs.rows) == 1_000
+
+
+def sized(size: int) -> str:
+    """A batch of so many bytes."""
+    frame = '{"jobs": [{"message": "m"}, {"message": "m"}]}'
+    return frame + " " * (size - len(frame))
+
+
+def test_4_mb_are_taken_and_more_is_too_large(world: World) -> None:
+    assert send("POST", "/me/jobs/batch", body=sized(4_194_304)).status == 200
+    answered = send("POST", "/me/jobs/batch", body=sized(4_194_305))
+    assert (answered.status, answered.error["code"]) == (413, "payload_too_large")
+    assert "4,194,304 (4,096 KB)" in answered.error["message"] and len(world.jobs.rows) == 2
+
+
+def test_an_item_may_not_be_larger_than_a_job_alone_by_what_would_be_stored(world: World) -> None:
+    frame = len('{"message":""}')
+    answered = post(
+        {"message": "x" * (262_144 - frame)},
+        {"message": "x" * (262_145 - frame)},
+        {"type": "http", "payload": {"url": "http://a.example", "body": [1e15] * 20_000}},
+    )
+    assert [result.get("error", {}).get("code") for result in answered.data["results"]] == [None] + ["payload_too_large"] * 2
+    assert "262,145 bytes" in errors(answered)[1]["jobs[1]"] and len(world.jobs.rows) == 1
+
+
+class Throttled(MemoryJobs):
+    """A table that takes every other job of a batch."""
+
+    def put_many(self, jobs: Any) -> list[bool | None]:
+        return [self.put(job) if number % 2 else None for number, job in enumerate(jobs)]
+
+
+def test_what_the_table_refuses_for_now_is_not_accepted_and_told_so(world: World) -> None:
+    world.jobs = Throttled()
+    answered = post({"message": "a"}, {}, {"message": "b"}, {"message": "c"})
+    assert (answered.status, answered.data["accepted"], answered.data["refused"]) == (207, 1, 3)
+    codes = [result.get("error", {}).get("code") for result in answered.data["results"]]
+    assert codes == ["unavailable", "validation_failed", None, "unavailable"]
+    assert set(errors(answered)[0]) == {"jobs[0]"} and set(errors(answered)[3]) == {"jobs[3]"}
+    assert [job.payload["message"] for job in world.jobs.rows.values()] == ["b"]
+
+
+def test_a_table_that_refuses_them_all_at_once_is_a_503(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(jobs: list[Job]) -> list[bool | None]:
+        raise Unavailable
+
+    monkeypatch.setattr(world.jobs, "put_many", refuse)
+    answered = post({"message": "a"})
+    assert (answered.status, answered.error["code"], answered.headers["Retry-After"]) == (503, "unavailable", "2")
+
+
+@pytest.mark.parametrize(("name", "count"), [("f", 380), ("é" * 350, 5), ("😀" * 190, 5), ("😀" * 900, 1)])
+def test_an_answer_stays_below_what_a_function_may_answer_however_much_is_wrong(name: str, count: int) -> None:
+    items = [{f"{name}{number}": 1 for number in range(count)}] * 1_000
+    answered = send("POST", "/me/jobs/batch", body=json.dumps({"jobs": items}, ensure_ascii=False))
+    assert answered.data["refused"] == 1_000
+    assert len(answered.text.encode()) < 5_000_000  # of 6, as Lambda escapes its quotes
+    assert all(len(fields) <= 5 for fields in errors(answered).values())
+
+
+def test_without_an_identity_nothing_is_accepted(world: World) -> None:
+    answered = post({"message": "a"}, user=None)
+    assert (answered.status, answered.error["code"]) == (401, "unauthorized") and not world.jobs.rows
+
+
+def test_a_batch_is_described_by_the_job_request() -> None:
+    document = json.loads(send("GET", "/openapi.json", user=None).text)
+    jobs = document["components"]["schemas"]["BatchRequest"]["properties"]["jobs"]
+    assert (jobs["items"], jobs["maxItems"]) == ({"$ref": "#/components/schemas/JobRequest"}, 1_000)
+    assert {"200", "207", "413"} <= set(document["paths"]["/api/v1/me/jobs/batch"]["post"]["responses"])
