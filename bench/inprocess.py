@@ -20,6 +20,7 @@ from bench.answered import Answered
 from lambdas._settings import ApiSettings, DispatchSettings, ExecuteSettings, TickSettings
 from scheduler import ids, lifecycle, messages, settlement, slots
 from scheduler.aws import clients, items
+from scheduler.aws.batches import chunks
 from scheduler.aws.jobs import _changing, _claiming
 from scheduler.aws.topic import _entry
 from scheduler.aws.updates import as_call, as_statement
@@ -33,6 +34,7 @@ MINUTE = slots.minute_of(NOW)
 START = slots.start_of(MINUTE)
 SHARDS = 16
 BATCH = 10
+AT_ONCE = 1_000  # jobs posted in one call
 TABLE = "punctual-bench-jobs"
 TOPIC = "arn:aws:sns:us-east-1:000000000000:punctual-bench"
 QUEUE = "https://sqs.us-east-1.amazonaws.com/000000000000/punctual-bench-one-time"
@@ -202,6 +204,24 @@ def api(aws: Answered, jobs: int) -> Work:
     return work
 
 
+def batch(aws: Answered, jobs: int) -> Work:
+    """The same for full batches."""
+    from lambdas.api import BATCH as PATH
+    from lambdas.api import handler
+
+    due = datetime.now(UTC) + timedelta(days=1)
+    bodies = [{"message": _text(number), "execute_at": (due + timedelta(milliseconds=number)).isoformat()} for number in range(jobs)]
+    events = [_post({"jobs": chunk}, PATH) for chunk in chunks(bodies, AT_ONCE)]
+    _must(handler(_post({"jobs": [{"message": "first"}]}, PATH), Context("request"))["statusCode"] == 200, "the first call")
+
+    def work() -> None:
+        for event in events:
+            answer = handler(event, Context("request"))
+            _must(answer["statusCode"] == 200, answer)
+
+    return work
+
+
 MEASUREMENTS: dict[str, Prepare] = {
     "dispatch": dispatch(1_000),
     "dispatch-sparse": dispatch(50),
@@ -211,6 +231,7 @@ MEASUREMENTS: dict[str, Prepare] = {
     "execute-floor": execute_floor,
     "execute-batch-floor": execute_batch_floor,
     "api": api,
+    "batch": batch,
 }
 
 
@@ -310,8 +331,7 @@ def _numbers_of(fields: dict[str, int]) -> bytes:
     return ",".join(f'"{name}":{{"N":"{value}"}}' for name, value in fields.items()).encode()
 
 
-def _post(body: Json) -> Json:
-    path = "/api/v1/me/jobs"
+def _post(body: Json, path: str = "/api/v1/me/jobs") -> Json:
     return {
         "version": "2.0",
         "routeKey": f"POST {path}",

@@ -1,18 +1,20 @@
 """Write units per job from the operations really sent, and what a million jobs cost by them.
 
-The operations are those of a single create, one way through dispatch, and execution in full batches, each held to its
+The operations are those of a single create or a full batch, one way through dispatch, and execution in full batches, each held to its
 instant. What no emulator can tell is assumed, and listed here: AWS's latency, and the CPU that a function's memory buys.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from bench import operations, prices
 from bench.cpu import spent
 from bench.figures import Figure
+from bench.inprocess import AT_ONCE
 from bench.operations import Bench
 from infra.settings import DEV
 from local.steps import step
-from scheduler import release
+from scheduler import ids, release
 from scheduler.model import Lane, Result
 from scheduler.rules import Rules
 
@@ -27,9 +29,30 @@ DISPATCHED = 5_000  # jobs of the minute that is counted
 JOBS = 100
 BATCH = 10
 
-BUDGETS: dict[str, float | None] = {"one-time job": operations.BUDGET, "job with a 1 KB response": None, "job retried once": None}
-COST_BUDGET = 5.2
+BUDGETS: dict[str, float | None] = {
+    "creating a job in a batch": 2,
+    "one-time job": operations.BUDGET,
+    "job with a 1 KB response": None,
+    "job retried once": None,
+}
 
+
+class Way(NamedTuple):
+    """A way to create jobs: how many a call, who measures it, the call that stores them, how many of it run side by side."""
+
+    key: str
+    what: str
+    measurement: str
+    at_once: int
+    stores: str
+    side_by_side: int
+    budget: float  # dollars a million
+
+
+WAYS = (
+    Way("one_by_one", "created one by one", "api", 1, "PutItem", 1, 5.2),
+    Way("by_batch", f"created {AT_ONCE:,} a call", "batch", AT_ONCE, "BatchExecuteStatement", ids.PARTITIONS, 3.9),
+)
 Part = tuple[str, float]  # what, and dollars a job
 
 
@@ -39,11 +62,19 @@ def measure() -> Iterator[Figure]:
     for name, total in units.items():
         yield Figure(f"units.{name.replace(' ', '_')}", f"write units: {name}", total, budget=BUDGETS.get(name))
     with step("Counting the operations of a million jobs"):
-        parts = list(_parts(units["one-time job"]))
-    total_cost = sum(cost for _, cost in parts) * prices.MILLION
-    yield Figure("units.cost_per_million", "cost of a million jobs, created one by one", round(total_cost, 2), "$", COST_BUDGET)
-    for what, cost in parts:
-        yield Figure(f"units.cost.{what.replace(' ', '_')}", f"  {what}", round(cost * prices.MILLION, 3), "$")
+        run = list(_run(units["one-time job"]))
+        created = {way: list(_created(way)) for way in WAYS}
+    for way, parts in created.items():
+        yield from _costs(way, parts + run)
+
+
+def _costs(way: Way, parts: list[Part]) -> Iterator[Figure]:
+    """What a million jobs cost that were created this way, and what it goes to; parts of the same name together."""
+    names = dict.fromkeys(what for what, _ in parts)
+    cost = {name: sum(each for what, each in parts if what == name) * prices.MILLION for name in names}
+    yield Figure(f"units.cost_{way.key}", f"cost of a million jobs, {way.what}", round(sum(cost.values()), 2), "$", way.budget)
+    for what, dollars in cost.items():
+        yield Figure(f"units.cost_{way.key}.{what.replace(' ', '_')}", f"  {what}", round(dollars, 3), "$")
 
 
 def responded(bench: Bench) -> None:
@@ -53,25 +84,38 @@ def responded(bench: Bench) -> None:
     bench.execute(Lane.ONE_TIME, Result(response={"status": 200, "headers": headers, "body": "x" * 1_024}))
 
 
-SCENARIOS = {**operations.SCENARIOS, "job with a 1 KB response": responded}
+def created_in_a_batch(bench: Bench) -> None:
+    """Only that: it is run as any other."""
+    bench.submit_many()
 
 
-def _parts(write_units: int) -> Iterator[Part]:
-    """Dollars a job, by what they go to."""
-    api, dispatch, execute = spent("api", JOBS), spent("dispatch", DISPATCHED), spent("execute-held", JOBS)
+SCENARIOS = {"creating a job in a batch": created_in_a_batch, **operations.SCENARIOS, "job with a 1 KB response": responded}
+
+
+def _created(way: Way) -> Iterator[Part]:
+    """Dollars a job for accepting it, by what they go to; its write units are counted with the others."""
+    jobs = max(JOBS, 3 * way.at_once)
+    api = spent(way.measurement, jobs)
+    posts = jobs / way.at_once
+    waits = api["calls"][way.stores] / posts / way.side_by_side
+    yield "HTTP API", prices.HTTP_API / way.at_once  # billed by 512 KB: a thousand jobs of this size have a fifth of it
+    yield "api function", (prices.INVOCATION + _seconds("api", api["cpu_ms"] / posts, waits)) / way.at_once
+    yield "logs", api["log_bytes"] / jobs / 1e9 * prices.LOG_GB
+
+
+def _run(write_units: int) -> Iterator[Part]:
+    """Dollars a job for everything else."""
+    dispatch, execute = spent("dispatch", DISPATCHED), spent("execute-held", JOBS)
     calls = {name: execute["calls"].get(name, 0) / JOBS for name in ("ChangeMessageVisibilityBatch", "BatchGetItem")}
     yield "DynamoDB writes", write_units * prices.WRITE_UNIT
     read = INDEX_ENTRY_BYTES / 4_096 / 2 * 2 + calls["BatchGetItem"] * BATCH  # the due index twice, and the last look at held jobs
     yield "DynamoDB reads", read * prices.READ_UNIT
-    yield "HTTP API", prices.HTTP_API
-    yield "api function", prices.INVOCATION + _seconds("api", api["cpu_ms"] / JOBS, api["calls"]["PutItem"] / JOBS)
     yield "SNS", dispatch["calls"]["PublishBatch"] / DISPATCHED * prices.SNS_PUBLISH
     yield "SQS", (calls["ChangeMessageVisibilityBatch"] + 2 / BATCH) * prices.SQS_REQUEST  # and its mapping receives and deletes
     yield "dispatch function", prices.GB_SECOND * 60 * MEMORY_MB["dispatch"] / 1_024 / DISPATCHED  # it stays for the minute
     each = execute["cpu_ms"] / JOBS
     yield "execute function", (prices.INVOCATION + _seconds("execute", each * BATCH, 3, waited_ms=_hold())) / BATCH
-    logged = (api["log_bytes"] + execute["log_bytes"]) / JOBS  # Lambda's own lines are switched off in `infra/function.py`
-    yield "logs", logged / 1e9 * prices.LOG_GB
+    yield "logs", execute["log_bytes"] / JOBS / 1e9 * prices.LOG_GB  # Lambda's own lines are switched off in `infra/function.py`
 
 
 def _hold() -> int:
