@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -265,6 +266,13 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("post", "/api/v1/schedules/preview"),
         ("get", "/api/v1/task-types"),
     }
+
+
+def test_the_written_description_lists_every_route_too(document: Any) -> None:
+    written = (Path(__file__).parents[2] / "docs/api.md").read_text()
+    for path, operations in document["paths"].items():
+        for method in operations:
+            assert f"| `{method.upper()} {path.removeprefix('/api/v1').replace('{job_id}', '{id}')}` |" in written
 
 
 def test_the_document_asks_for_a_token_but_for_the_open_routes(document: Any) -> None:
