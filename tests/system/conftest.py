@@ -19,6 +19,7 @@ from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import Stack, up
+from scheduler import slots
 
 DENIED = re.compile(r"assumed-role/\S+ is not authorized to perform: [\w:]+")
 
@@ -136,10 +137,10 @@ def ended(client: Client, jobs: Sequence[dict[str, Any]], seconds: float) -> lis
 
 @dataclass
 class Outage:
-    """Three and a half minutes without a tick, while the other tests run.
+    """Four minutes without a tick, while the other tests run.
 
-    `missed` are due in the middle of it, `after` two minutes after its end, `doubled` (calls of `DOUBLED`) a minute later;
-    all are far enough ahead, when they are posted, to be left to their minute and its dispatcher.
+    `missed` are due in a minute in the middle of it, `after` in one after its end, `doubled` (calls of `DOUBLED`) in the
+    next. All are far enough ahead, when they are posted, to be left to their minute and its dispatcher.
     """
 
     missed: list[dict[str, Any]] = field(default_factory=list)
@@ -148,7 +149,7 @@ class Outage:
     over: threading.Event = field(default_factory=threading.Event)
 
 
-OFF_AT, MISSED_AT, ON_AT, AFTER_AT, DOUBLED_AT = 90, 270, 300, 420, 480  # seconds after the beginning
+OFF_AT, ON_AT = 90, 330  # seconds after the beginning: the missed minute starts at 240 to 300 and opens 135 earlier
 DOUBLED = [f"/ok/doubled-tick-{n}" for n in range(20)]
 LAST = (  # in this order, after everything that does not need the tick
     "test_every_job_of_the_missed_minutes_runs_late_and_marked",
@@ -162,17 +163,18 @@ LAST = (  # in this order, after everything that does not need the tick
 def outage(system: System, client: Client) -> Iterator[Outage]:
     """Begins with the session; the tests of `LAST` look at it."""
     found = Outage()
-    start = datetime.now(UTC)
+    now = time.time()
+    missed, after = (slots.start_of(slots.first_safe_minute(round(now * 1000) + ahead)) for ahead in (10_000, 120_000))
 
-    def due(seconds: float) -> str:
-        return rfc3339(start + timedelta(seconds=seconds))
+    def due(minute: int, seconds: float) -> str:
+        return rfc3339(datetime.fromtimestamp(minute / 1000 + 5 + seconds, UTC))
 
     def call(path: str) -> dict[str, str]:
         return {"method": "POST", "url": system.receiver.url(path)}
 
-    found.missed = [client.post_job("log", {"message": f"missed {n}"}, execute_at=due(MISSED_AT + n)) for n in range(20)]
-    found.after = [client.post_job("log", {"message": f"after {n}"}, execute_at=due(AFTER_AT + n / 10)) for n in range(50)]
-    found.doubled = [client.post_job("http", call(path), execute_at=due(DOUBLED_AT)) for path in DOUBLED]
+    found.missed = [client.post_job("log", {"message": f"missed {n}"}, execute_at=due(missed, n)) for n in range(20)]
+    found.after = [client.post_job("log", {"message": f"after {n}"}, execute_at=due(after, n / 10)) for n in range(50)]
+    found.doubled = [client.post_job("http", call(path), execute_at=due(after, 60)) for path in DOUBLED]
 
     def back() -> None:
         system.set_tick("ENABLED")

@@ -1,4 +1,4 @@
-"""Three and a half minutes without a tick: nothing is lost, what was due is late and says so, the ledger closes."""
+"""Four minutes without a tick: nothing is lost, what was due is late and says so, the ledger closes."""
 
 import time
 from datetime import datetime
