@@ -6,7 +6,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo burst stop test check bench simulate synth deploy destroy admin lock clean need-stage
+.PHONY: help setup run demo burst stop test check bench simulate synth deploy destroy admin lock clean types fast need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,9 +30,14 @@ test: check ## All tests; the system tests deploy the stack on a local AWS with 
 	$(PY) -m pytest -m system
 
 check: setup ## Lint, types and the fast tests: under a minute
+	@$(MAKE) --no-print-directory -j2 types fast
+
+types:
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+
+fast:
 	$(PY) -m pytest -m "not system"
 
 bench: setup ## Start delays, CPU and write units per job, against the budgets
