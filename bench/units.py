@@ -17,6 +17,7 @@ from local.steps import step
 from scheduler import ids, release
 from scheduler.model import Lane, Result
 from scheduler.rules import Rules
+from scheduler.services.execute import FRESH_CLAIM_MS
 
 NETWORK_MS = 5.0  # assumed: of a call to DynamoDB, SQS or SNS within the region
 WHOLE_CORE_MB = 1_769  # of Lambda memory; less buys that share of a core
@@ -105,7 +106,8 @@ def _created(way: Way) -> Iterator[Part]:
 
 def _run(write_units: int) -> Iterator[Part]:
     """Dollars a job for everything else."""
-    dispatch, execute = spent("dispatch", DISPATCHED), spent("execute-held", JOBS)
+    # Claimed so shortly before its instant a job is not read once more.
+    dispatch, execute = spent("dispatch", DISPATCHED), spent("execute-held" if _hold() > FRESH_CLAIM_MS else "execute", JOBS)
     calls = {name: execute["calls"].get(name, 0) / JOBS for name in ("ChangeMessageVisibilityBatch", "BatchGetItem")}
     yield "DynamoDB writes", write_units * prices.WRITE_UNIT
     read = INDEX_ENTRY_BYTES / 4_096 / 2 * 2 + calls["BatchGetItem"] * BATCH  # the due index twice, and the last look at held jobs
