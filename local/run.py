@@ -20,6 +20,7 @@ from local.steps import console, step
 from local.warmup import warm_up
 
 EVERY = 1.0  # seconds between two looks
+BUSY = 120.0  # seconds without an answer that a machine under load is given
 
 
 def main() -> int:
@@ -89,18 +90,27 @@ Jobs = Sequence[Mapping[str, Any]]
 
 
 def look(stack: Stack, client: Client) -> tuple[Jobs, Jobs]:
-    """The latest jobs that were due, and the soonest that wait. Raises Trouble if the local AWS is gone."""
-    try:
-        ahead = again(client, stack, lambda: client.page(limit=50, upcoming=True))["jobs"]
-        past = again(client, stack, lambda: client.page(limit=50))["jobs"]
-    except ApiError as error:
-        if stack.server.alive:
-            raise Trouble(f"The API does not answer as it should: {error}\nIts log: {stack.home.log}") from error
-        raise Trouble(
-            "The local AWS was killed from outside: what happened since this run started is lost.\n"
-            f"Its log: {stack.home.log}. Start again: make run"
-        ) from error
-    return past, ahead
+    """The latest jobs that were due, and the soonest that wait. Raises Trouble if the local AWS is gone, or silent for `BUSY`."""
+    silent_since = time.monotonic()
+    while True:
+        try:
+            ahead = again(client, stack, lambda: client.page(limit=50, upcoming=True))["jobs"]
+            return again(client, stack, lambda: client.page(limit=50))["jobs"], ahead
+        except ApiError as error:
+            may_recover = error.status == 0 or error.status >= 500
+            if not (may_recover and stack.server.alive and time.monotonic() - silent_since < BUSY):
+                raise _gone(stack, error) from error
+            time.sleep(EVERY)
+
+
+def _gone(stack: Stack, error: ApiError) -> Trouble:
+    """What to tell of an API that does not answer."""
+    if stack.server.alive:
+        return Trouble(f"The API does not answer as it should: {error}\nIts log: {stack.home.log}")
+    return Trouble(
+        "The local AWS was killed from outside: what happened since this run started is lost.\n"
+        f"Its log: {stack.home.log}. Start again: make run"
+    )
 
 
 if __name__ == "__main__":
