@@ -26,8 +26,8 @@ QUIET = 3.0  # seconds after the instant in which nobody asks: asking costs the 
 def main() -> int:
     count = _count(sys.argv[1:])
     client = running(Home(LOCAL))
-    instant = datetime.now(UTC) + timedelta(seconds=10 + count * POSTING / 1000)
-    with step(f"Posting {count} jobs for {instant:%H:%M:%S.%f}"[:-3]):
+    instant = (datetime.now(UTC) + timedelta(seconds=11 + count * POSTING / 1000)).replace(microsecond=0)
+    with step(f"Posting {count} jobs for {instant:%H:%M:%S}"):
         ids = post(client, [log(f"burst {n}", instant) for n in range(count)])
     with step("Waiting for the instant, and until all have ended") as say:
         found = wait(client, set(ids), instant, say)
