@@ -13,6 +13,7 @@ from scheduler.instants import parse
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
 from scheduler.ports import Session, User
 from scheduler.rules import Rules
+from tests.conftest import FixedClock
 
 NOW = parse("2026-11-20T10:00:00.500Z")
 SETTINGS = ApiSettings(
@@ -24,22 +25,6 @@ SETTINGS = ApiSettings(
     retry_queue_url="q3",
     user_pool_client_id="client",
 )
-
-
-class SettableClock:
-    """Sleeping sets it."""
-
-    def __init__(self, at: int = NOW) -> None:
-        self.at = at
-
-    def now(self) -> int:
-        return self.at
-
-    def monotonic(self) -> int:
-        return self.at
-
-    def sleep_until(self, at: int) -> None:
-        self.at = max(self.at, at)
 
 
 class OneAccount:
@@ -68,7 +53,7 @@ class World:
     jobs: Any = field(default_factory=MemoryJobs)
     lanes: Any = field(default_factory=MemoryLanes)
     ledger: Any = field(default_factory=MemoryLedger)
-    clock: Any = field(default_factory=SettableClock)
+    clock: Any = field(default_factory=lambda: FixedClock(NOW))
     accounts: Any = field(default_factory=OneAccount)
     rules: Rules = field(default_factory=Rules)
     settings: ApiSettings = SETTINGS

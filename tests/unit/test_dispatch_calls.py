@@ -5,30 +5,15 @@ from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
 from scheduler.model import Job, Message, Unit, UnitKey
 from scheduler.rules import Rules
 from scheduler.services.dispatch import dispatch
+from tests.conftest import FixedClock
 
 START = slots.start_of("2026-11-20T10:01")
-
-
-class Clock:
-    """Jumps to whatever is waited for."""
-
-    def __init__(self) -> None:
-        self.at = START - 60_000
-
-    def now(self) -> int:
-        return self.at
-
-    def monotonic(self) -> int:
-        return self.at
-
-    def sleep_until(self, at: int) -> None:
-        self.at = max(self.at, at)
 
 
 class Topic:
     """Keeps what is published, by call."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: FixedClock) -> None:
         self.clock = clock
         self.calls: list[tuple[int, list[int]]] = []
 
@@ -39,7 +24,7 @@ class Topic:
 
 def dispatched(*due: int) -> list[tuple[int, list[int]]]:
     """The calls for jobs due so many ms into the minute."""
-    jobs, ledger, clock = MemoryJobs(), MemoryLedger(), Clock()
+    jobs, ledger, clock = MemoryJobs(), MemoryLedger(), FixedClock(START - 60_000)
     for number, at in enumerate(due):
         times = {"scheduled_at": START + at, "due_at": START + at, "created_at": 0}
         jobs.put(Job("ada", f"{number:026d}", "log", {"message": "hello"}, slot="2026-11-20T10:01#00", **times))
