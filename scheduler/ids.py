@@ -1,4 +1,4 @@
-"""Job ids: ULIDs whose time is the scheduled time, so that lists by time are key ranges.
+"""Job ids: ULIDs whose time is the scheduled time, so that lists by time are key ranges. Task ids: the same, of the time of creation.
 
 01JD4Q8XKZ 3 8W2M5R7T9V1C4FH
 ─────┬──── ┬ ───────┬───────
@@ -6,6 +6,7 @@
   of time  └ log2 of the partitions its owner's jobs are spread over
 """
 
+import hashlib
 import zlib
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford base 32: sorts as it counts
@@ -18,6 +19,17 @@ _TIME = 10
 def new(at: int, random: int, *, partitions: int = PARTITIONS) -> str:
     """The id of a job scheduled at `at` (ms); `random` fills `RANDOM_BITS` bits."""
     return first(at) + ALPHABET[partitions.bit_length() - 1] + _encode(random % (1 << RANDOM_BITS), LENGTH - _TIME - 1)
+
+
+def run(at: int, task: str, generation: int) -> str:
+    """The id of the run of a task that is scheduled at `at` (ms): always the same, so that no planner can double it."""
+    digest = hashlib.blake2b(f"{task}#{generation}".encode(), digest_size=16).digest()
+    return new(at, int.from_bytes(digest))
+
+
+def position(job_id: str, scheduled_at: int) -> str:
+    """Where a job stands in lists by time: its id, but of its present time if it was rescheduled."""
+    return first(scheduled_at) + job_id[_TIME:]
 
 
 def first(at: int) -> str:

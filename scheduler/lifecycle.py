@@ -42,6 +42,8 @@ class Event(StrEnum):
     CANCEL = "cancel"  # asked for, before the work started
     FLAG = "flag"  # a cancel is asked of a claimed job; its executor decides
     SKIP = "skip"  # a rule says no
+    WAIT = "wait"  # its instant has come, but another run of its task must end first
+    RESCHEDULE = "reschedule"  # its owner changed its time or content before it started
     MOVE = "move"  # the scheduler will look at it again in another slot
     BURY = "bury"  # its message reached a dead-letter queue though it never started
 
@@ -56,10 +58,13 @@ TRANSITIONS: dict[Event, dict[Status, Status]] = {
     Event.CANCEL: {Status.SCHEDULED: Status.CANCELLED, Status.RUNNING: Status.CANCELLED},
     Event.FLAG: {Status.RUNNING: Status.RUNNING},
     Event.SKIP: {Status.SCHEDULED: Status.SKIPPED, Status.RUNNING: Status.SKIPPED},
+    Event.WAIT: {Status.RUNNING: Status.SCHEDULED},
+    Event.RESCHEDULE: {Status.SCHEDULED: Status.SCHEDULED, Status.RUNNING: Status.SCHEDULED},
     Event.MOVE: {Status.SCHEDULED: Status.SCHEDULED, Status.RUNNING: Status.RUNNING},
     Event.BURY: {Status.SCHEDULED: Status.SCHEDULED},
 }
-HANDS_BACK = (Event.RETRY, Event.TAKE_BACK)  # these raise the fence
+TRIES_AGAIN = (Event.RETRY, Event.TAKE_BACK)  # these go on in the retry lane
+HANDS_BACK = (*TRIES_AGAIN, Event.WAIT, Event.RESCHEDULE)  # these raise the fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,8 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
     """The job after `event` at the instant `at`. Raises IllegalTransition if the table has no such arrow.
 
     `data` by event: CLAIM `claim`; SUCCEED, RETRY, FAIL, KILL `started_at`, `result` (and RETRY `due_at`, `slot`);
-    TAKE_BACK `slot`; MOVE `slot`, `looked`; FAIL of a scheduled job, SKIP, CANCEL `reason`. Final events take `retention`.
+    TAKE_BACK `slot`; WAIT `slot`, `reason`; RESCHEDULE `slot`, `fields` (what changes, by name); MOVE `slot`, `looked`; FAIL of a
+    scheduled job, SKIP, CANCEL `reason`, and CANCEL of work that had begun `started_at`. Final events take `retention`.
     """
     before = state(job)
     after = TRANSITIONS[event].get(before)
@@ -137,7 +143,8 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
         raise IllegalTransition(f"{event} of a job that is {before}")
     changed = _EFFECTS[event](job, at, data)
     if event in HANDS_BACK:
-        return replace(changed, fence=job.fence + 1, claim=None, looks=0, buried=0, lane=Lane.RETRY, picked_at=None, started_at=None)
+        lane = Lane.RETRY if event in TRIES_AGAIN else changed.lane
+        return replace(changed, fence=job.fence + 1, claim=None, looks=0, buried=0, lane=lane, picked_at=None, started_at=None)
     if after in FINAL_TIMES:
         return _ended(changed, after, at, data.get("retention", Retention()))
     return changed
@@ -169,7 +176,7 @@ def _attempted(job: Job, at: int, data: dict[str, Any], outcome: Outcome, failur
 def _succeed(job: Job, at: int, data: dict[str, Any]) -> Job:
     result: Result = data["result"]
     done = _attempted(job, at, data, Outcome.SUCCEEDED, None)
-    return replace(done, charged=job.charged + 1, output=result.output, response=result.response)
+    return replace(done, charged=job.charged + 1, output=result.output, response=result.response, reason=None)
 
 
 def _retry(job: Job, at: int, data: dict[str, Any]) -> Job:
@@ -197,12 +204,21 @@ def _reason(job: Job, at: int, data: dict[str, Any]) -> Job:
     return replace(job, reason=data.get("reason"))
 
 
+def _wait(job: Job, at: int, data: dict[str, Any]) -> Job:
+    return replace(job, slot=data["slot"], reason=data["reason"])
+
+
+def _reschedule(job: Job, at: int, data: dict[str, Any]) -> Job:
+    return replace(job, slot=data["slot"], **data["fields"])
+
+
 def _cancel(job: Job, at: int, data: dict[str, Any]) -> Job:
-    return replace(job, reason=data.get("reason"), cancel_requested_at=job.cancel_requested_at or at)
+    stopped = _attempted(job, at, data, Outcome.CANCELLED, None) if data.get("started_at") is not None else job
+    return replace(stopped, reason=data.get("reason") or job.reason, cancel_requested_at=job.cancel_requested_at or at)
 
 
 def _flag(job: Job, at: int, data: dict[str, Any]) -> Job:
-    return replace(job, cancel_requested_at=job.cancel_requested_at or at)
+    return replace(job, reason=data.get("reason") or job.reason, cancel_requested_at=job.cancel_requested_at or at)
 
 
 def _move(job: Job, at: int, data: dict[str, Any]) -> Job:
@@ -223,6 +239,8 @@ _EFFECTS: dict[Event, Callable[[Job, int, dict[str, Any]], Job]] = {
     Event.CANCEL: _cancel,
     Event.FLAG: _flag,
     Event.SKIP: _reason,
+    Event.WAIT: _wait,
+    Event.RESCHEDULE: _reschedule,
     Event.MOVE: _move,
     Event.BURY: _bury,
 }

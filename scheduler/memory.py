@@ -4,13 +4,13 @@ import bisect
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scheduler import lifecycle
+from scheduler import ids, lifecycle
 from scheduler.lifecycle import DEAD, Event
-from scheduler.model import Claim, Cursor, Delivery, DueEntry, Job, JobKey, Lane, Look, Message, Page, Unit, UnitKey
+from scheduler.model import Claim, Cursor, Delivery, DueEntry, Job, JobKey, Lane, LaneState, Look, Message, Page, TaskKey, Unit, UnitKey
 from scheduler.ports import Change, ClaimRequest, ClaimResult
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
@@ -48,6 +48,9 @@ class MemoryJobs:
     def change(self, changes: Sequence[Change]) -> list[bool | None]:
         return [self._change(change) for change in changes]
 
+    def withdraw(self, keys: Sequence[JobKey]) -> list[bool | None]:
+        return [self._withdraw(key) for key in keys]
+
     def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
         return sorted(self._index[slot].values(), key=lambda entry: (entry.due_at, entry.key)), None
 
@@ -65,8 +68,11 @@ class MemoryJobs:
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         rows = [self.rows[JobKey(o, i)] for i, o in self._order if o == owner]
-        rows = [job for job in rows if (since is None or job.scheduled_at >= since) and (until is None or job.scheduled_at < until)]
-        return _page(rows, after, limit, newest_first)
+        return _page(_between(rows, since, until), after, limit, newest_first)
+
+    def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
+        rows = [job for job in self.rows.values() if job.owner == task.owner and job.origin is not None and job.origin.task == task.id]
+        return _page(_between(rows, since, until), after, limit, newest_first)
 
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
         page = self.history(owner, since=since, until=until, after=after, limit=len(self.rows), newest_first=True)
@@ -94,12 +100,26 @@ class MemoryJobs:
         self._store(stored, replace(stored, **_differences(before, after)))
         return True
 
+    def _withdraw(self, key: JobKey) -> bool:
+        job = self.rows.get(key)
+        if job is None:
+            return True
+        if not lifecycle.is_open(job) or job.claim is not None or job.fence != 1:
+            return False
+        self._remove(job)
+        return True
+
     def _store(self, before: Job | None, after: Job) -> None:
         self.rows[after.key] = after
         self._project(before, after)
 
-    def _project(self, before: Job | None, after: Job) -> None:
-        old, new = _entry(before) if before else None, _entry(after)
+    def _remove(self, job: Job) -> None:
+        del self.rows[job.key]
+        del self._order[bisect.bisect_left(self._order, (job.id, job.owner))]
+        self._project(job, None)
+
+    def _project(self, before: Job | None, after: Job | None) -> None:
+        old, new = _entry(before) if before else None, _entry(after) if after else None
         if old != new:
             self._reindex(old, new)
 
@@ -125,12 +145,20 @@ def _entry(job: Job) -> DueEntry | None:
     return DueEntry(job.key, job.slot, job.due_at, job.lane, job.fence, job.weight)
 
 
+def _between(rows: Iterable[Job], since: int | None, until: int | None) -> list[Job]:
+    return [job for job in rows if (since is None or job.scheduled_at >= since) and (until is None or job.scheduled_at < until)]
+
+
 def _page(rows: list[Job], after: str | None, limit: int, newest_first: bool) -> Page:
-    ordered = sorted(rows, key=lambda job: job.id, reverse=newest_first)
+    ordered = sorted(rows, key=_position, reverse=newest_first)
     if after is not None:
-        ordered = [job for job in ordered if (job.id < after if newest_first else job.id > after)]
-    cursor = ordered[limit - 1].id if len(ordered) > limit else None
+        ordered = [job for job in ordered if (_position(job) < after if newest_first else _position(job) > after)]
+    cursor = _position(ordered[limit - 1]) if len(ordered) > limit else None
     return Page(ordered[:limit], cursor)
+
+
+def _position(job: Job) -> str:
+    return ids.position(job.id, job.scheduled_at)
 
 
 class MemoryLedger:
@@ -142,6 +170,8 @@ class MemoryLedger:
         self._closed: dict[UnitKey, int] = {}
         self._looks: dict[tuple[int, UnitKey], Look] = {}
         self._latency: dict[tuple[Lane, str], tuple[int, int]] = {}
+        self._lane_states: dict[Lane, LaneState] = {}
+        self._plan_cursor: str | None = None
 
     def cursor(self) -> Cursor | None:
         return self._cursor
@@ -189,6 +219,21 @@ class MemoryLedger:
 
     def closed_at(self, key: UnitKey) -> int | None:
         return None if key in self._open else self._closed.get(key)
+
+    def lane_states(self) -> dict[Lane, LaneState]:
+        return dict(self._lane_states)
+
+    def set_lane_state(self, state: LaneState) -> None:
+        self._lane_states[state.lane] = state
+
+    def plan_cursor(self) -> str | None:
+        return self._plan_cursor
+
+    def set_plan_cursor(self, before: str | None, after: str) -> bool:
+        if self._plan_cursor != before:
+            return False
+        self._plan_cursor = after
+        return True
 
     def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int) -> None:
         self._latency[(lane, reporter)] = (p99_ms, at)

@@ -27,6 +27,23 @@ class Status(StrEnum):
     SKIPPED = "skipped"  # a rule decided that it should not run; `reason` says which
 
 
+class Overlap(StrEnum):
+    """What a run does when its instant comes and another run of its task has not ended."""
+
+    SKIP = "skip"  # it is skipped
+    QUEUE_ONE = "queue_one"  # it waits for the other to end; a third one is skipped
+    ALLOW = "allow"  # both run
+    CANCEL_RUNNING = "cancel_running"  # the other is cancelled, and it starts when that has ended
+
+
+class Misfire(StrEnum):
+    """What becomes of a run that could not start on time."""
+
+    RUN_LATEST = "run_latest"  # it is skipped if the next one is due as well
+    RUN_ALL = "run_all"  # it runs, after the one before it; of a long row only the last ones
+    SKIP = "skip"  # it is skipped
+
+
 class Outcome(StrEnum):
     """How one attempt ended."""
 
@@ -34,6 +51,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
     KILLED = "killed"
     CRASHED = "crashed"  # its executor died; found by another one or by the recheck
+    CANCELLED = "cancelled"  # a cancel was asked, and the work stopped
 
 
 class JobKey(NamedTuple):
@@ -41,6 +59,68 @@ class JobKey(NamedTuple):
 
     owner: str
     id: str
+
+
+class TaskKey(NamedTuple):
+    """What names a task everywhere: its owner and its id."""
+
+    owner: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a job of a task carries of it: enough to decide at its instant without knowing the schedule."""
+
+    task: str  # the task's id
+    generation: int  # the task's when this was planned: every edit, pause and resume raises it
+    nominal_at: int | None = None  # by the schedule, before jitter; None: asked for by hand
+    overlap: Overlap = Overlap.ALLOW
+    misfire: Misfire | None = None  # None: it has no misfire rule (by hand, or not recurring)
+    # Of misfire run_all only, so that late runs start in order:
+    late_from: int | None = None  # a run that starts no sooner than this first waits for the one before it to end
+    previous_at: int | None = None  # when the run before it was scheduled, which names it: `ids.run`
+    next_at: int | None = None  # and the run after it
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHead:
+    """What must be known of a task before one of its runs starts."""
+
+    generation: int
+    inactive_at: int | None = None
+    inactive_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The item that all runs of a task agree on: which of them runs (it holds until its job is final), and which one waits for it."""
+
+    task: TaskKey
+    job: str  # id of the job that runs
+    waiting: str | None = None
+    version: int = 1  # rises with every change, and is what every change is conditional on
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What is kept of a request that came with an idempotency key: enough to do it again to the letter, and to tell another from it."""
+
+    owner: str
+    key: str  # as the client chose it
+    fingerprint: str  # of what was asked: route and body
+    at: int  # when it was first asked: the `now` of its job or task
+    random: int  # the random part of its job's or task's id
+
+
+@dataclass(frozen=True, slots=True)
+class LaneState:
+    """Whether a lane is paused, and since when; or when it was last resumed."""
+
+    lane: "Lane"
+    paused_at: int | None = None
+    resumed_at: int | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +171,9 @@ class Job:
     created_at: int
     slot: str | None
     lane: Lane = Lane.ONE_TIME
+    origin: Origin | None = None  # the task it is a run of
+    start_by: int | None = None  # it is not started at this instant or later: its misfire rule, else the expiry its owner set
+    tags: tuple[str, ...] = ()
     fence: int = 1
     charged: int = 0
     max_attempts: int = 3

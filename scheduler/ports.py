@@ -6,21 +6,29 @@ not have happened. Nothing here reads the clock: instants are arguments, UTC mil
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from scheduler.model import (
     Cursor,
     DueEntry,
+    Holder,
     Job,
     JobKey,
     Lane,
+    LaneState,
     Look,
     Message,
     Page,
+    Receipt,
     Result,
+    TaskHead,
+    TaskKey,
     Unit,
     UnitKey,
 )
+
+if TYPE_CHECKING:  # hot functions never load schedules
+    from scheduler.task import Task, TaskPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,9 @@ class Change:
     after: Job
 
 
+KEPT_RECEIPTS_MS = 86_400_000
+
+
 class Jobs(Protocol):
     """The jobs table and its indexes."""
 
@@ -78,6 +89,12 @@ class Jobs(Protocol):
     def change(self, changes: Sequence[Change]) -> list[bool | None]:
         """Apply each change on its own; in order. True also if an earlier, lost answer had applied it. None: refused for now."""
 
+    def withdraw(self, keys: Sequence[JobKey]) -> list[bool | None]:
+        """Delete each of these jobs that nobody has ever claimed (scheduled, fence 1, no claim); in order.
+
+        True: it is gone, or was not there. False: it was claimed, or has ended. None: refused for now.
+        """
+
     def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
         """A page of one slot of the due index by due time, and the next page's cursor. Eventually consistent; no canaries."""
 
@@ -94,10 +111,14 @@ class Jobs(Protocol):
         """The earliest slot that the due index holds. Reads the whole (sparse) index: for an empty ledger only."""
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
-        """Jobs of one owner with `since <= scheduled_at < until`, by scheduled time, beyond the job whose id is `after`.
+        """Jobs of one owner with `since <= scheduled_at < until`, by scheduled time, beyond the position `after`.
 
-        The page's cursor is the id of its last job, so that a reader who stops inside a page can make one.
+        A job's position (`ids.position`) is its id unless it was rescheduled. The page's cursor is the position of its last
+        job, so that a reader who stops inside a page can make one.
         """
+
+    def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
+        """The same of one task's jobs. Eventually consistent."""
 
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
         """Failed and killed jobs of one owner, newest first, at a cost that does not depend on the successes. Cursors as in `history`."""
@@ -134,11 +155,80 @@ class Ledger(Protocol):
     def closed_at(self, key: UnitKey) -> int | None:
         """When a unit closed (kept for a while); None if it is open or unknown."""
 
+    def lane_states(self) -> dict[Lane, LaneState]:
+        """The lanes that are paused or have ever been (strongly consistent); a lane that is not named is open."""
+
+    def set_lane_state(self, state: LaneState) -> None:
+        """Pause or resume a lane: the last writer wins."""
+
+    def plan_cursor(self) -> str | None:
+        """The minute from which on the replenish index has to be looked at; None: plan never ran."""
+
+    def set_plan_cursor(self, before: str | None, after: str) -> bool:
+        """Move it if it still is `before`."""
+
     def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int) -> None:
         """An executor's recent p99 from publish to claim. One item per lane and reporter bucket."""
 
     def latency(self, lane: Lane, since: int) -> int | None:
         """The largest p99 reported for the lane since the instant; None if there is none."""
+
+
+class Tasks(Protocol):
+    """The tasks table: tasks, their replenish index, and the holder item of each task whose runs must not overlap."""
+
+    def store(self, before: "Task | None", after: "Task", runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
+        """In one transaction: replace the task `before` (None: there must be none) by `after`, insert the runs, keep the receipt.
+
+        At most `task.STORED_WITH_IT` runs. False, and nothing is changed, if the stored task has another generation than `before`,
+        the task or a run's id or the receipt's key is taken. True also if an earlier, lost answer had applied it.
+        """
+
+    def delete(self, task: "Task") -> bool:
+        """Delete the task if it still has this generation."""
+
+    def move_on(self, before: "Task", after: "Task") -> bool:
+        """Note that more runs are stored: replaces `planned_until`, `planned` and `replenish`.
+
+        Holds if generation and `planned_until` still are those of `before`. True also if an earlier, lost answer had applied it.
+        """
+
+    def get(self, key: TaskKey) -> "Task | None":
+        """The task as last written (strongly consistent)."""
+
+    def heads(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskHead]:
+        """What runs must know of those tasks that exist (strongly consistent)."""
+
+    def page(self, owner: str, *, after: str | None, limit: int) -> "TaskPage":
+        """Tasks of one owner, the newest first, beyond the task whose id is `after`. The page's cursor is the id of its last task."""
+
+    def to_replenish(self, slot: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
+        """A page of one slot of the replenish index, and the next page's cursor. Eventually consistent."""
+
+    def overdue(self, before: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
+        """A page of the tasks whose replenish slot lies before the minute `before`: a scan of the (small) index, for repair only."""
+
+    def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, Holder]:
+        """Those of the holder items that exist (strongly consistent)."""
+
+    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[bool | None]:
+        """Replace each holder item if it still has the version of the first one (None: there is none yet); in order.
+
+        True also if an earlier, lost answer had applied it. None: refused for now.
+        """
+
+
+class Receipts(Protocol):
+    """Requests that came with an idempotency key, kept for `KEPT_RECEIPTS_MS`."""
+
+    def keep(self, receipts: Sequence[Receipt], now: int) -> list[Receipt | None]:
+        """Store each whose owner and key are not taken by a younger one; in order, the receipt that stands: it, or the earlier one.
+
+        No two of them have the same owner and key. None: refused for now, most likely not there.
+        """
+
+    def find(self, owner: str, key: str, now: int) -> Receipt | None:
+        """The receipt that stands (strongly consistent)."""
 
 
 class Lanes(Protocol):
@@ -199,6 +289,9 @@ class Pool(Protocol):
 
     def wait(self, until: int) -> list[Finished]:
         """Everything that has finished; waits for the first one, no longer than to the instant `until`."""
+
+    def cancel(self, job: Job) -> None:
+        """Ask one job's work to stop. Its result still comes out of `wait`, unless its target does not listen."""
 
     def stop(self) -> None:
         """Ask all running work to stop: its result no longer counts."""
