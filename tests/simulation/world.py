@@ -1,13 +1,14 @@
 """A whole Punctual in virtual time: the real services over memory ports, faults between any two effects, and the oracles."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from scheduler import ids, lifecycle, slots
 from scheduler.errors import Conflict, NotFound, Unavailable
+from scheduler.memory_tasks import MemoryReceipts
 from scheduler.model import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
 from scheduler.rules import Rules
 from scheduler.services.bury import bury
@@ -15,11 +16,14 @@ from scheduler.services.cancel import cancel
 from scheduler.services.dispatch import dispatch
 from scheduler.services.execute import execute
 from scheduler.services.latency import LatencyMeter
+from scheduler.services.plan import plan
 from scheduler.services.submit import NewJob, submit, submit_many
+from scheduler.services.tasks import World as TaskWorld
 from scheduler.services.tick import tick
 from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, WatchedLedger
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
+from tests.simulation.people import LaggingTasks, People
 
 START = slots.start_of("2026-11-20T10:00")
 POSTED = (1,) * 12 + (2, 5, 20)  # jobs posted in one call: about a third of all alone
@@ -39,6 +43,7 @@ class Report:
     examples: list[str] = field(default_factory=list)
     delays: list[int] = field(default_factory=list)
     starts: int = 0
+    runs: int = 0  # starts of runs of tasks, among them
 
 
 class World:
@@ -53,6 +58,9 @@ class World:
         self.ledger = WatchedLedger(self._fell, self._closed)
         self.lanes = SimLanes(self.hub, self.faults, self._wake)
         self.report = Report(seed)
+        self.people = People(self.hub, self.faults, self.random, self._task_world, self._violation)
+        self.receipts = MemoryReceipts()
+        self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
         self._busy: Counter[Lane] = Counter()
         self._asleep = dict.fromkeys(Lane, True)
         self._concurrency = concurrency
@@ -65,11 +73,14 @@ class World:
 
     # what happens
 
-    def run(self, jobs: int, minutes: int, *, wind_down: int = 100) -> Report:
-        """Post `jobs` over the first `minutes`, with faults; then let the system recover without any, and look at it."""
+    def run(self, jobs: int, minutes: int, *, tasks: int = 0, wind_down: int = 100) -> Report:
+        """Post `jobs` and keep `tasks` over the first `minutes`, with faults; then let the system recover without any, and look at it."""
         end = START + minutes * slots.MINUTE
         self._plan_outage(minutes)
-        self._schedule_ticks(end + wind_down * slots.MINUTE)
+        self._schedule(self._tick, end + wind_down * slots.MINUTE)
+        if tasks:
+            self._schedule(self._plan, end + wind_down * slots.MINUTE)
+            self.people.plan_lives(tasks, START, end)
         while jobs:
             together = min(self.random.choice(POSTED), jobs)
             self._plan_post(self.random.randint(START, end - 1), end, together)
@@ -84,11 +95,11 @@ class World:
             begin = START + self.random.randint(0, minutes) * slots.MINUTE
             self._tick_off = (begin, begin + self.random.randint(10, 60) * slots.MINUTE)
 
-    def _schedule_ticks(self, end: int) -> None:
+    def _schedule(self, heartbeat: Callable[[], None], end: int) -> None:
         for due in range(START + self.random.randint(0, 59_999), end, slots.MINUTE):
-            self.hub.at(due, lambda due=due: self._maybe_tick(due))  # type: ignore[misc]
+            self.hub.at(due, lambda due=due: self._maybe(heartbeat, due))  # type: ignore[misc]
 
-    def _maybe_tick(self, due: int) -> None:
+    def _maybe(self, heartbeat: Callable[[], None], due: int) -> None:
         rates = self.faults.rates
         if self.faults.strike("storm", rates.storm):
             self.jobs.storm()
@@ -96,7 +107,7 @@ class World:
             return
         late = self.random.randint(0, rates.late_tick_ms) if self.faults.on else 0
         for _ in range(2 if self.faults.strike("double tick", rates.double_tick) else 1):
-            self.hub.spawn(self._tick, due + late)
+            self.hub.spawn(heartbeat, due + late)
 
     def _plan_post(self, at: int, end: int, together: int) -> None:
         requests = [self._new_job(at, end) for _ in range(together)]
@@ -159,6 +170,17 @@ class World:
         except Unavailable:
             self.faults.counts["tick failed"] += 1
 
+    def _plan(self) -> None:
+        ports: dict[str, Any] = {name: self._faulty(getattr(self, name)) for name in ("tasks", "jobs", "lanes", "ledger")}
+        try:
+            plan(**ports, clock=self._clock(), rules=self.rules)
+        except Unavailable:
+            self.faults.counts["plan failed"] += 1
+
+    def _task_world(self) -> TaskWorld:
+        ports: dict[str, Any] = {name: self._faulty(getattr(self, name)) for name in ("tasks", "jobs", "lanes", "receipts")}
+        return TaskWorld(**ports, clock=self._clock(), rules=self.rules)
+
     def start(self, unit: UnitKey) -> None:
         """The Dispatchers port: an asynchronous invocation."""
         if not self.faults.strike("dispatch lost", self.faults.rates.lose):
@@ -202,6 +224,7 @@ class World:
                 jobs=self._faulty(self.jobs, freeze=5),
                 lanes=self._faulty(self.lanes),
                 ledger=self._faulty(self.ledger),
+                tasks=self._faulty(self.tasks, freeze=5),
                 pool=pool,
                 clock=clock,
                 rules=self.rules,
@@ -251,11 +274,13 @@ class World:
         stored = self.jobs.get(job.key)
         if stored is None or stored.fence != job.fence or stored.claim != job.claim:
             self._violation("started_stale", job.id)
-        if not job.attempts:
+        self.people.started(job, now, self.jobs)
+        if not job.attempts and job.origin is None:
             self.report.delays.append(now - max(job.scheduled_at, job.created_at))
 
     def _watch(self, before: Job | None, after: Job) -> None:
         """Every write of the table."""
+        self.people.written(after)
         if before is None:
             return
         if not lifecycle.is_open(before):
@@ -305,4 +330,6 @@ class World:
         oldest = self.ledger.open_units()[:1]
         if oldest and now - slots.start_of(oldest[0].key.minute) > 10 * slots.MINUTE:
             self._violation("ledger_open", oldest[0].key.minute)
+        self.people.judge(self.jobs)
+        self.report.runs = self.people.starts
         return self.report

@@ -1,0 +1,200 @@
+"""People who keep tasks in a simulated world: they make, edit, pause, resume, run and delete them; and the oracles of tasks."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from scheduler import ids, instants, lifecycle, schedule
+from scheduler.errors import Conflict, NotFound, Unavailable
+from scheduler.memory import MemoryJobs
+from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
+from scheduler.model import Job, JobKey, Misfire, Overlap, TaskKey
+from scheduler.services import tasks as verbs
+from scheduler.services.tasks import NewTask, World
+from scheduler.task import Task
+from tests.simulation.faults import Faults
+from tests.simulation.hub import Hub
+
+SCHEDULES: tuple[dict[str, object], ...] = (
+    {"cron": "* * * * *"},
+    {"cron": "* * * * *"},
+    {"cron": "*/2 * * * *", "jitter_seconds": 30},
+    {"rate": "20 seconds"},
+    {"rate": "45 seconds"},
+    {"rate": "5 seconds", "max_runs": 60},
+)
+TAKES = (5, 5, 300, 4_000, 25_000, 90_000)
+GRACE_MS = 1_500  # clocks differ by up to half a second, and an executor may have read the task just before
+SETTLED_MS = 25 * 60_000  # what is older than this must have ended, once the faults are over
+
+
+class LaggingTasks(MemoryTasks):
+    """The tasks table with a replenish index that shows each task's changes in order, but later. `watch` sees every write."""
+
+    def __init__(self, hub: Hub, faults: Faults, jobs: MemoryJobs, receipts: MemoryReceipts, watch: Callable[[TaskKey, Task | None], None]):
+        super().__init__(jobs, receipts)
+        self._hub, self._faults, self._watch = hub, faults, watch
+        self._shown: dict[TaskKey, int] = {}
+
+    def _project(self, key: TaskKey, slot: str | None) -> None:
+        self._watch(key, self.rows.get(key))
+        lag = self._faults.random.randint(0, self._faults.rates.lag_ms) if self._faults.on and self._faults.rates.lag_ms else 0
+        if self._faults.strike("replenish lag", self._faults.rates.storm):
+            lag = self._faults.random.randint(60_000, 400_000)
+        self._shown[key] = max(self._shown.get(key, 0), self._hub.time + lag)
+        self._hub.at(self._shown[key], lambda: self._show(key, slot))
+
+
+@dataclass
+class Version:
+    """A task under one generation: what was promised, and until when."""
+
+    task: Task
+    since: int
+    until: int | None = None  # replaced, paused or deleted
+
+
+@dataclass
+class People:
+    """Keeps tasks, and knows what they were promised."""
+
+    hub: Hub
+    faults: Faults
+    random: Random
+    world: Callable[[], World]  # the ports as one invocation sees them
+    violation: Callable[[str, str], None]
+    versions: dict[TaskKey, list[Version]] = field(default_factory=lambda: defaultdict(list))
+    _replaced: dict[TaskKey, tuple[int, int]] = field(default_factory=dict)  # by an edit that has returned: its generation, when
+    _silent: dict[TaskKey, int] = field(default_factory=dict)  # paused or deleted, and that has returned: when
+    _active: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # jobs at work, by task
+    starts: int = 0
+
+    # what they do
+
+    def plan_lives(self, count: int, start: int, end: int) -> None:
+        """`count` tasks, each with a life of its own between `start` and `end`."""
+        for number in range(count):
+            self.hub.spawn(lambda number=number: self._live(number, end), self.random.randint(start, start + (end - start) // 3))  # type: ignore[misc]
+
+    def _live(self, number: int, end: int) -> None:
+        key = self._do(lambda: self._create(number, end))
+        while key is not None and self.hub.time < end:
+            self.hub.sleep_until(self.hub.time + self.random.randint(30_000, 600_000))
+            act = self.random.choice((self._edit, self._edit, self._edit, self._pause, self._run, self._run, self._delete))
+            if self.hub.time >= end or (act is self._delete and self.random.random() < 0.7):
+                continue
+            self._do(lambda key=key, act=act: act(key, end))  # type: ignore[misc]
+            if key not in {key for key, seen in self.versions.items() if seen and seen[-1].until is None}:
+                return
+
+    def _do(self, act: Callable[[], Any]) -> Any:
+        """Do it, and again if the scheduler refuses for now; in the end somebody gives up."""
+        for _ in range(3):
+            try:
+                return act()
+            except Unavailable:
+                self.hub.sleep_until(self.hub.time + 1_000)
+            except (Conflict, NotFound):
+                return None
+        return None
+
+    def _new(self, number: int, end: int) -> NewTask:
+        form = dict(self.random.choice(SCHEDULES)) | {"end": instants.render(end + 300_000)}
+        return NewTask(
+            owner=f"user{number % 3}",
+            name=f"task {number}",
+            type="log",
+            payload={"takes": self.random.choice(TAKES), "fails": self.random.choice((0, 0, 0, 1))},
+            schedule=form,
+            overlap=self.random.choice(list(Overlap)),
+            misfire=self.random.choice(list(Misfire)),
+            max_catch_up=self.random.choice((3, 100)),
+            timeout_ms=120_000,
+        )
+
+    def _create(self, number: int, end: int) -> TaskKey:
+        return verbs.create(self._new(number, end), self.world(), random=self.random.getrandbits(ids.RANDOM_BITS)).key
+
+    def _edit(self, key: TaskKey, end: int) -> None:
+        task = verbs.edit(key, self._new(self.random.randint(0, 2), end), self.world())
+        self._replaced[key] = (task.generation, self.hub.time)
+
+    def _pause(self, key: TaskKey, end: int) -> None:
+        verbs.deactivate(key, "holidays", self.world())
+        self._silent[key] = self.hub.time
+        self.hub.sleep_until(self.hub.time + self.random.randint(5_000, 300_000))
+        self._silent.pop(key)
+        while self._do(lambda: verbs.activate(key, self.world())) is None:
+            self.hub.sleep_until(self.hub.time + 10_000)
+
+    def _delete(self, key: TaskKey, end: int) -> None:
+        verbs.delete(key, self.world())
+        self._silent[key] = self.hub.time
+
+    def _run(self, key: TaskKey, end: int) -> None:
+        verbs.run_now(key, self.world(), random=self.random.getrandbits(ids.RANDOM_BITS))
+
+    # what must hold
+
+    def stored(self, key: TaskKey, task: Task | None) -> None:
+        """A write of the tasks table."""
+        seen = self.versions[key]
+        if seen and task is not None and seen[-1].task.generation == task.generation and seen[-1].until is None:
+            seen[-1].task = task
+            return
+        if seen and seen[-1].until is None:
+            seen[-1].until = self.hub.time
+        if task is not None and task.inactive_at is None:
+            seen.append(Version(task, self.hub.time))
+
+    def started(self, job: Job, now: int, jobs: MemoryJobs) -> None:
+        """A run starts, by its executor's clock."""
+        origin = job.origin
+        if origin is None:
+            return
+        self.starts += 1
+        key = TaskKey(job.owner, origin.task)
+        generation, returned = self._replaced.get(key, (0, 0))
+        first = not any(attempt.started_at is not None for attempt in job.attempts)
+        if origin.nominal_at is not None and first and origin.generation < generation and self.hub.time > returned + GRACE_MS:
+            self.violation("old_generation_started", job.id)
+        if self.hub.time > self._silent.get(key, self.hub.time) + GRACE_MS:
+            self.violation("started_while_paused", job.id)
+        if job.fence == 1 and job.start_by is not None and now >= job.start_by:
+            self.violation("misfired", job.id)
+        if origin.late_from is not None and first and now >= origin.late_from and origin.previous_at is not None:
+            before = jobs.get(JobKey(job.owner, ids.run(origin.previous_at, origin.task, origin.generation)))
+            if before is not None and lifecycle.is_open(before):
+                self.violation("out_of_order", job.id)
+        if origin.overlap is not Overlap.ALLOW:
+            if self._active[origin.task] - {job.id}:
+                self.violation("overlapped", job.id)
+            self._active[origin.task].add(job.id)
+
+    def written(self, after: Job) -> None:
+        """A write of the jobs table: what is not claimed any more does not count as at work."""
+        if after.origin is not None and after.claim is None:
+            self._active[after.origin.task].discard(after.id)
+
+    def judge(self, jobs: MemoryJobs) -> None:
+        """At the end: every nominal time of every version has its run, and every run of the past has ended."""
+        settled = self.hub.time - SETTLED_MS
+        for seen in self.versions.values():
+            for version in seen:
+                self._judge(version, jobs, settled)
+        for job in jobs.rows.values():
+            if job.origin is not None and job.scheduled_at < settled and lifecycle.is_open(job):
+                self.violation("run_open", job.id)
+
+    def _judge(self, version: Version, jobs: MemoryJobs, settled: int) -> None:
+        task = version.task
+        assert task.schedule is not None
+        low = max(version.since, task.updated_at) + 1_000
+        high = settled if version.until is None else min(version.until - 90_000, task.planned_until)
+        for run in schedule.after(task.schedule, min(task.updated_at, version.since) - 1_000, seed=task.id):
+            if run.nominal > high or (task.schedule.max_runs is not None and run.nominal > task.planned_until):
+                return
+            if run.nominal > low and jobs.get(JobKey(task.owner, ids.run(run.at, task.id, task.generation))) is None:
+                self.violation("run_missing", f"{task.id} of {task.name}, generation {task.generation}, {instants.render(run.nominal)}")
