@@ -6,7 +6,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo burst stop test check bench simulate synth deploy destroy admin lock clean types fast need-stage
+.PHONY: help setup run demo burst drill stop test check bench simulate synth deploy destroy admin lock clean types fast need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ demo: setup ## The same scripted: a fresh stack, sixty jobs, a verdict; exit cod
 
 burst: setup ## A thousand jobs for one instant on the stack that `make run` has up (N=1000), and how late they started
 	@$(PY) -m local.burst $(N)
+
+drill: setup ## What is promised of tasks, shown on a fresh stack in twenty-five minutes (ONLY="regular edits overlap batch outage")
+	@$(PY) -m local.drill $(ONLY)
 
 stop: setup ## Stop what runs on this machine, and clean up after runs that were killed
 	@$(PY) -m local.stop

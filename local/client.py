@@ -54,16 +54,37 @@ class Client:
 
     def jobs(self, **query: Any) -> Iterator[Json]:
         """All jobs of a listing, page by page."""
-        page = self.page(**query)
+        return self._pages("/me/jobs", query)
+
+    def _pages(self, path: str, query: Mapping[str, Any]) -> Iterator[Json]:
+        page: Json = self.request("GET", path, query=query)
         while True:
             yield from page["jobs"]
             if not page.get("cursor"):
                 return
-            page = self.page(**{**query, "cursor": page["cursor"]})
+            page = self.request("GET", path, query={**query, "cursor": page["cursor"]})
 
     def cancel(self, job_id: str) -> Json:
         job: Json = self.request("POST", f"/me/jobs/{job_id}/cancel")
         return job
+
+    def create_task(self, name: str, type: str, payload: Mapping[str, Any], schedule: Mapping[str, Any] | None, **options: Any) -> Json:
+        """A task; without a schedule it runs at once."""
+        body = {"name": name, "type": type, "payload": payload, "schedule": schedule, **options}
+        task: Json = self.request("POST", "/tasks", body)
+        return task
+
+    def edit_task(self, task_id: str, body: Mapping[str, Any]) -> Json:
+        task: Json = self.request("PUT", f"/tasks/{task_id}", body)
+        return task
+
+    def pause_task(self, task_id: str, reason: str) -> Json:
+        task: Json = self.request("PUT", f"/tasks/{task_id}/inactive", {"reason": reason})
+        return task
+
+    def task_jobs(self, task_id: str, **query: Any) -> Iterator[Json]:
+        """All jobs of a task that were due, page by page, the newest first."""
+        return self._pages(f"/tasks/{task_id}/jobs", {"limit": 100, **query})
 
     def health(self) -> Json:
         health: Json = self.request("GET", "/health")

@@ -41,6 +41,13 @@ class Stack:
         client.login(self.username, self.password)
         return client
 
+    def set_tick(self, state: str) -> None:
+        """ENABLED or DISABLED: the schedule that wakes the scheduler every minute."""
+        scheduler = self.aws.client("scheduler")
+        known = scheduler.get_schedule(Name=self.outputs["TickScheduleName"])
+        wanted = {name: known[name] for name in ("Name", "GroupName", "ScheduleExpression", "FlexibleTimeWindow", "Target")}
+        scheduler.update_schedule(**wanted, State=state)
+
     def restart(self, *, enforce_iam: bool = False) -> None:
         """Stop and start on the same port; all state is kept."""
         self.server.stop()

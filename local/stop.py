@@ -5,10 +5,11 @@ from local.failure import tell
 from local.home import LOCAL, Home
 
 DEMO = Home(LOCAL / "demo")
+DRILL = Home(LOCAL / "drill")
 
 
 def main() -> int:
-    found = [line for home in (Home(LOCAL), DEMO) for line in previous.stop(home)]
+    found = [line for home in (Home(LOCAL), DEMO, DRILL) for line in previous.stop(home)]
     print("\n".join(found) or "Nothing was running.")
     return 0
 

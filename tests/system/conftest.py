@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from local import process, user
+from local import drills, process, user
 from local.client import Client
 from local.home import Home
 from local.receiver import Receiver
@@ -76,13 +76,6 @@ class System:
         denied = (DENIED.search(message) for message in messages if "AccessDenied" in message)
         return sorted({match[0] for match in denied if match})
 
-    def set_tick(self, state: str) -> None:
-        """ENABLED or DISABLED: the schedule that wakes the scheduler every minute."""
-        scheduler = self.aws("scheduler")
-        known = scheduler.get_schedule(Name=self.outputs["TickScheduleName"])
-        wanted = {name: known[name] for name in ("Name", "GroupName", "ScheduleExpression", "FlexibleTimeWindow", "Target")}
-        scheduler.update_schedule(**wanted, State=state)
-
 
 @pytest.fixture(scope="session")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
@@ -139,20 +132,23 @@ def ended(client: Client, jobs: Sequence[dict[str, Any]], seconds: float) -> lis
 class Outage:
     """Four minutes without a tick, while the other tests run.
 
-    `missed` are due in a minute in the middle of it, `after` in one after its end, `doubled` (calls of `DOUBLED`) in the
-    next. All are far enough ahead, when they are posted, to be left to their minute and its dispatcher.
+    `missed` are due in a minute in the middle of it, and so are the runs of `runs`, `after` in one after its end, `doubled`
+    (calls of `DOUBLED`) in the next. All are far enough ahead, when they are posted, to be left to their minute and its dispatcher.
     """
 
     missed: list[dict[str, Any]] = field(default_factory=list)
     after: list[dict[str, Any]] = field(default_factory=list)
     doubled: list[dict[str, Any]] = field(default_factory=list)
+    runs: drills.Missed | None = None
     over: threading.Event = field(default_factory=threading.Event)
 
 
-OFF_AT, ON_AT = 90, 330  # seconds after the beginning: the missed minute starts at 240 to 300 and opens 135 earlier
+OFF_AT = 90  # seconds after the beginning: the missed minute starts at 250 to 310 and opens 135 earlier
+ON_AFTER = 66  # seconds after the beginning of the missed minute: all that is due in it, up to its 50th second, is late by then
 DOUBLED = [f"/ok/doubled-tick-{n}" for n in range(20)]
 LAST = (  # in this order, after everything that does not need the tick
     "test_every_job_of_the_missed_minutes_runs_late_and_marked",
+    "test_missed_runs_follow_the_misfire_policy_of_their_task",
     "test_ticks_and_dispatchers_at_work_twice_start_each_job_once",
     "test_jobs_after_the_outage_are_dispatched_on_time",
     "test_the_minutes_of_the_outage_all_close",
@@ -176,11 +172,14 @@ def outage(system: System, client: Client) -> Iterator[Outage]:
     found.after = [client.post_job("log", {"message": f"after {n}"}, execute_at=due(after, n / 10)) for n in range(50)]
     found.doubled = [client.post_job("http", call(path), execute_at=due(after, 60)) for path in DOUBLED]
 
+    start = datetime.fromtimestamp(missed / 1000, UTC)
+    found.runs = drills.plan_missed(client, start=start, interval=timedelta(seconds=5), count=10, threshold=10)
+
     def back() -> None:
-        system.set_tick("ENABLED")
+        system.stack.set_tick("ENABLED")
         found.over.set()
 
-    timers = [threading.Timer(OFF_AT, system.set_tick, ("DISABLED",)), threading.Timer(ON_AT, back)]
+    timers = [threading.Timer(OFF_AT, system.stack.set_tick, ("DISABLED",)), threading.Timer(missed / 1000 + ON_AFTER - now, back)]
     for timer in timers:
         timer.daemon = True
         timer.start()

@@ -4,6 +4,7 @@ import time
 from datetime import datetime
 from typing import Any
 
+from local import drills
 from local.client import Client
 from tests.system.conftest import Outage, System, ended, until
 
@@ -16,6 +17,12 @@ def test_every_job_of_the_missed_minutes_runs_late_and_marked(outage: Outage, cl
     late = [job for job in jobs if job["start_delay_ms"] >= 10_000]
     assert late, "the outage did not delay anything"
     assert all(job["late"] for job in late)
+
+
+def test_missed_runs_follow_the_misfire_policy_of_their_task(outage: Outage, client: Client) -> None:
+    assert outage.runs is not None
+    seen = drills.judge_missed(client, outage.runs, seconds=120)
+    assert not seen.complaints, seen.figures
 
 
 def test_jobs_after_the_outage_are_dispatched_on_time(outage: Outage, client: Client) -> None:

@@ -1,0 +1,109 @@
+"""`make drill`: what is promised of tasks, shown on a fresh local stack in twenty minutes: on time and once, edits, overlap, an outage of the tick.
+
+    python -m local.drill                    all of it
+    python -m local.drill regular batch      some drills; of regular, edits, overlap, batch, outage
+
+The last line is JSON; exit code 1 if a promise was not kept.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+from rich import box
+from rich.table import Table
+
+from local import drills, previous
+from local.client import Client
+from local.drills import Outcome
+from local.failure import Trouble, tell
+from local.receiver import Receiver
+from local.stack import Stack, up
+from local.steps import console, step
+from local.stop import DRILL
+from local.warmup import warm_up
+
+TOGETHER = ("regular", "edits", "overlap", "batch")  # side by side; the outage after them
+NAMES = (*TOGETHER, "outage")
+AHEAD = timedelta(minutes=7)  # the first missed minute: far enough not to be handed over directly
+MISSED = 10
+
+
+def main() -> int:
+    names = _names()
+    previous.clear(DRILL)
+    shutil.rmtree(DRILL.root, ignore_errors=True)
+    with up(DRILL, port=os.environ.get("PORT"), enforce_iam=True) as stack, Receiver() as receiver:
+        with step("Warming up the functions"):
+            warm_up(stack.aws, stack.outputs, OneTime=3, Recurring=8, Retry=1)
+        outcomes: dict[str, Outcome] = {}
+        first = [name for name in TOGETHER if name in names]
+        if first:
+            with step(f"Drills side by side, six to ten minutes: {', '.join(first)}"), ThreadPoolExecutor(len(first)) as pool:
+                work = {name: pool.submit(_drills(stack, receiver)[name]) for name in first}
+                outcomes |= {name: future.result() for name, future in work.items()}
+        if "outage" in names:
+            with step("Ten minutes without a tick, eighteen in all"):
+                outcomes["outage"] = outage(stack, stack.client())
+    return report(outcomes)
+
+
+def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]]:
+    def client() -> Client:
+        return stack.client()
+
+    every_minute = {"cron": "*/1 * * * *"}
+    return {
+        "regular": lambda: drills.regular(client(), receiver, seconds=300, schedules=[every_minute, {"rate": "rate(5 seconds)"}]),
+        "edits": lambda: drills.edits(client(), receiver, seconds=60),
+        "overlap": lambda: drills.overlap(client(), schedule=every_minute, takes=90, seconds=400),
+        "batch": lambda: drills.batch(client()),
+    }
+
+
+def outage(stack: Stack, client: Client) -> Outcome:
+    """The tick is gone while ten runs of each task fall due; it comes back when all are late."""
+    start = (datetime.now(UTC) + AHEAD).replace(second=0, microsecond=0)
+    missed = drills.plan_missed(client, start=start, interval=drills.MINUTE, count=MISSED, threshold=60)
+    until(start - timedelta(minutes=3))
+    stack.set_tick("DISABLED")
+    until(start + drills.MINUTE * (MISSED - 1) + timedelta(seconds=65))
+    stack.set_tick("ENABLED")
+    return drills.judge_missed(client, missed, seconds=180)
+
+
+def until(instant: datetime) -> None:
+    time.sleep(max(0.0, (instant - datetime.now(UTC)).total_seconds()))
+
+
+def report(outcomes: dict[str, Outcome]) -> int:
+    table = Table(box=box.SIMPLE_HEAD)
+    for title in ("drill", "figure", "value"):
+        table.add_column(title)
+    for name, outcome in outcomes.items():
+        for number, (figure, value) in enumerate(outcome.figures.items()):
+            table.add_row(name if number == 0 else "", figure, str(value))
+    console.print(table)
+    complaints = [f"{name}: {complaint}" for name, outcome in outcomes.items() for complaint in outcome.complaints]
+    for complaint in complaints:
+        console.print(f"NOT KEPT  {complaint}", style="red", markup=False)
+    print(json.dumps({name: outcome.figures for name, outcome in outcomes.items()} | {"not_kept": complaints}))
+    return 1 if complaints else 0
+
+
+def _names() -> Sequence[str]:
+    parser = argparse.ArgumentParser(prog="python -m local.drill", description="What is promised of tasks, shown on a fresh local stack.")
+    parser.add_argument("drills", nargs="*", default=list(NAMES), help=f"of {', '.join(NAMES)}; all if none is named")
+    names: list[str] = parser.parse_args().drills
+    if unknown := [name for name in names if name not in NAMES]:
+        raise Trouble(f"There is no drill {', '.join(unknown)}. Choose of: {', '.join(NAMES)}")
+    return names
+
+
+if __name__ == "__main__":
+    raise SystemExit(tell(main))

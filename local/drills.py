@@ -1,0 +1,275 @@
+"""Drills: a few minutes each that show on a running stack what is promised of tasks. `make drill` runs them; the system tests do in short."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from local.client import Client, Json
+from local.receiver import Receiver
+from local.samples import rfc3339
+
+FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
+SETTLING = 15.0  # seconds that the last runs are given to end
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass
+class Outcome:
+    """What a drill saw: figures to print, and every promise that was not kept."""
+
+    figures: Json = field(default_factory=dict)
+    complaints: list[str] = field(default_factory=list)
+
+    def expect(self, kept: bool, complaint: str) -> None:
+        if not kept:
+            self.complaints.append(complaint)
+
+
+def regular(client: Client, receiver: Receiver, *, seconds: float, schedules: Sequence[Json]) -> Outcome:
+    """A task for each schedule: every nominal time exactly one job, called exactly once, none early."""
+    seen, name = Outcome(), f"/ok/regular-{time.time_ns()}"
+    tasks = [client.create_task(f"drill {_text(form)}", "http", _call(receiver, f"{name}/{n}"), form) for n, form in enumerate(schedules)]
+    time.sleep(seconds)
+    end = datetime.now(UTC)
+    delays: list[int] = []
+    for number, (task, form) in enumerate(zip(tasks, schedules, strict=True)):
+        client.pause_task(task["id"], "the drill is over")
+        wanted = [at for at in _nominals(task) if at <= end]
+        jobs = ended(client, lambda task=task: client.task_jobs(task["id"]))  # type: ignore[misc]
+        found = Counter(_instant(job["nominal_at"]) for job in jobs)
+        seen.expect(found == Counter(wanted), f"{_text(form)}: of {len(wanted)} nominal times {_odd(wanted, found)}")
+        bad = Counter(job["status"] for job in jobs if job["status"] != "succeeded")
+        seen.expect(not bad, f"{_text(form)}: ended otherwise: {dict(bad)}")
+        calls = Counter(call.headers.get("Idempotency-Key", "") for call in receiver.calls(f"{name}/{number}"))
+        seen.expect(calls == Counter(job["id"] for job in jobs), f"{_text(form)}: called {calls.total()} times for {len(jobs)} jobs")
+        delays += [job["start_delay_ms"] for job in jobs if job["start_delay_ms"] is not None]
+        seen.figures[f"runs of {_text(form)}"] = len(jobs)
+    seen.expect(bool(delays) and min(delays) >= 0, "a run started early" if delays else "nothing ran")
+    return _with_delays(seen, delays)
+
+
+def edits(client: Client, receiver: Receiver, *, seconds: float, every: float = 1.0) -> Outcome:
+    """A task that runs every two seconds, edited over and over: nothing of an old version starts after its edit returned."""
+    seen, name, start = Outcome(), f"/ok/edit-{time.time_ns()}", datetime.now(UTC)
+    schedule = {"rate": "2 seconds", "start": rfc3339(start)}
+
+    def version(number: int) -> Json:
+        return {"schedule": schedule, "type": "http", "payload": _call(receiver, f"{name}/{number}"), "overlap": "allow"}
+
+    task = client.create_task("drill edits", "http", _call(receiver, f"{name}/0"), schedule, overlap="allow")
+    returned: list[int] = []
+    took: list[float] = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        began = time.monotonic()
+        client.edit_task(task["id"], {"name": "drill edits", **version(len(returned) + 1)})
+        returned.append(time.time_ns() // 1_000_000)
+        took.append(time.monotonic() - began)
+        time.sleep(max(0.0, every - took[-1]))
+    time.sleep(10 + every)
+    client.pause_task(task["id"], "the drill is over")
+    over = datetime.now(UTC) - timedelta(seconds=1)
+    jobs = ended(client, lambda: client.task_jobs(task["id"]))
+    stale = [
+        f"version {n} called {call.at - at} ms after the edit that replaced it had returned"
+        for n, at in enumerate(returned)
+        for call in receiver.calls(f"{name}/{n}")
+        if call.at > at
+    ]
+    seen.complaints += stale
+    recorded = {_instant(job["nominal_at"]) for job in jobs}
+    wanted = {at for at in _rate_from(start, 2.0) if at < over}
+    missing = sorted(at for at in wanted - recorded if at > start + timedelta(seconds=2))
+    seen.expect(not missing, f"{len(missing)} nominal times have no job: {[rfc3339(at) for at in missing[:5]]}")
+    last = [job for job in jobs if _instant(job["scheduled_at"]).timestamp() * 1000 > returned[-1]]
+    seen.expect(bool(last) and {job["status"] for job in last} == {"succeeded"}, "runs after the last edit did not all succeed")
+    statuses = Counter(job["status"] for job in jobs)
+    seen.figures |= {"edits": len(returned), "edit ms p50": round(_share(took, 50) * 1000), "edit ms max": round(max(took) * 1000)}
+    seen.figures |= {"old runs started after their edit": len(stale), **{f"runs {status}": count for status, count in statuses.items()}}
+    return seen
+
+
+def overlap(client: Client, *, schedule: Json, takes: float, seconds: float) -> Outcome:
+    """A task for each overlap policy whose job takes one and a half times its interval."""
+    seen = Outcome()
+    payload = {"message": "long work", "sleep_seconds": takes}
+    policies = ("skip", "queue_one", "allow", "cancel_running")
+    made = {policy: client.create_task(f"drill {policy}", "log", payload, schedule, overlap=policy) for policy in policies}
+    time.sleep(seconds)
+    for task in made.values():
+        client.pause_task(task["id"], "the drill is over")
+    runs = {
+        policy: ended(client, lambda task=task: client.task_jobs(task["id"]), seconds=takes * 3 + SETTLING)  # type: ignore[misc]
+        for policy, task in made.items()
+    }
+    for policy, jobs in runs.items():
+        seen.figures[policy] = " ".join(job["status"] for job in jobs)
+    _judge_skip(seen, runs["skip"])
+    _judge_queue(seen, runs["queue_one"])
+    most = _most_at_once(runs["allow"])
+    seen.expect(most == 2 and _statuses(runs["allow"]) == {"succeeded"}, f"allow: {most} at once, {seen.figures['allow']}")
+    started = [job for job in runs["cancel_running"] if job["started_at"]]
+    seen.expect(
+        len(started) > 1 and all(job["status"] == "cancelled" for job in started[:-1]), f"cancel_running: {seen.figures['cancel_running']}"
+    )
+    seen.expect(_most_at_once(started) == 1, "cancel_running: two at once")
+    seen.figures["allow, most at once"] = most
+    return seen
+
+
+def _judge_skip(seen: Outcome, jobs: Sequence[Json]) -> None:
+    wanted = ["succeeded" if n % 2 == 0 else "skipped" for n in range(len(jobs))]
+    seen.expect([job["status"] for job in jobs] == wanted, f"skip: not every second run was skipped: {seen.figures['skip']}")
+    seen.expect(all("overlap" in job["reason"] for job in jobs if job["status"] == "skipped"), "skip: a skipped run does not say why")
+
+
+def _judge_queue(seen: Outcome, jobs: Sequence[Json]) -> None:
+    seen.expect(_most_at_once(jobs) == 1, "queue_one: two at once")
+    seen.expect(_statuses(jobs) <= {"succeeded", "skipped"}, f"queue_one: {seen.figures['queue_one']}")
+    ran = [job for job in jobs if job["status"] == "succeeded"]
+    waits = [(_instant(job["scheduled_at"]), _instant(job["started_at"])) for job in ran]
+    longest = max((sum(a < at < b for a, b in waits) for at, _ in waits), default=0)
+    seen.expect(longest <= 1, f"queue_one: {longest} waited at once")
+    # a run that waited starts when the one before it has ended
+    gaps = [
+        (_instant(after["started_at"]) - _instant(before["completed_at"])).total_seconds()
+        for before, after in zip(ran, ran[1:], strict=False)
+        if _instant(after["scheduled_at"]) < _instant(before["completed_at"])
+    ]
+    seen.figures["queue_one, woken after s"] = round(max(gaps, default=0.0), 3)
+    seen.expect(bool(gaps) and max(gaps) < 5, f"queue_one: a waiting run started {max(gaps, default=0):.1f} s after the one before it")
+
+
+@dataclass
+class Missed:
+    """Tasks and a one-time job whose times lie in an outage; judged after it."""
+
+    tasks: dict[str, Json]
+    one_time: Json
+    count: int
+
+
+def plan_missed(client: Client, *, start: datetime, interval: timedelta, count: int, threshold: float) -> Missed:
+    """Tasks of each misfire policy with `count` runs from `start` on, and one job for `start`."""
+    window = {"start": rfc3339(start), "end": rfc3339(start + interval * count)}
+    form = {"rate": {"every": round(interval.total_seconds()), "unit": "seconds"}} | window
+    options = {"overlap": "skip", "misfire_threshold_seconds": threshold}
+    tasks = {
+        policy: client.create_task(f"drill {policy}", "log", {"message": policy}, form, misfire=policy, **options)
+        for policy in ("run_latest", "run_all", "skip")
+    }
+    return Missed(tasks, client.post_job("log", {"message": "once"}, execute_at=rfc3339(start)), count)
+
+
+def judge_missed(client: Client, missed: Missed, *, seconds: float) -> Outcome:
+    seen = Outcome()
+    runs = {
+        policy: ended(client, lambda task=task: client.task_jobs(task["id"]), seconds=seconds, count=missed.count)  # type: ignore[misc]
+        for policy, task in missed.tasks.items()
+    }
+    for policy, jobs in runs.items():
+        counts = Counter(job["status"] for job in jobs)
+        seen.figures[policy] = ", ".join(f"{number} {status}" for status, number in counts.items())
+    count = missed.count
+    seen.expect(seen.figures["run_latest"] in (f"{count - 1} skipped, 1 succeeded",), f"run_latest: {seen.figures['run_latest']}")
+    seen.expect(seen.figures["skip"] == f"{count} skipped", f"skip: {seen.figures['skip']}")
+    seen.expect(seen.figures["run_all"] == f"{count} succeeded", f"run_all: {seen.figures['run_all']}")
+    starts = [_instant(job["started_at"]) for job in runs["run_all"] if job["started_at"]]
+    seen.expect(starts == sorted(starts), "run_all: not in order")
+    seen.expect(_most_at_once(runs["run_all"]) == 1, "run_all: two at once")
+    skipped = [job for policy in ("run_latest", "skip") for job in runs[policy] if job["status"] == "skipped"]
+    seen.expect(all("misfire" in (job["reason"] or "") for job in skipped), "a skipped run does not say why")
+    (once,) = ended(client, lambda: iter([client.job(missed.one_time["id"])]), seconds=seconds)
+    seen.expect(once["status"] == "succeeded" and once["late"], f"one-time: {once['status']}, late {once['late']}")
+    seen.figures["one-time"] = f"{once['status']}, {once['start_delay_ms'] / 1000:.0f} s late"
+    return seen
+
+
+def batch(client: Client, *, count: int = 1_000) -> Outcome:
+    """Many jobs in one call, each with a key; the same call again."""
+    seen, run = Outcome(), time.time_ns()
+    at = rfc3339(datetime.now(UTC) + timedelta(days=1))
+    jobs = [{"message": f"{n}", "execute_at": at, "idempotency_key": f"drill-{run}-{n}"} for n in range(count)]
+    began = time.monotonic()
+    first = client.post_jobs(jobs)
+    took = time.monotonic() - began
+    second = client.post_jobs(jobs)
+    same = [one["job"]["id"] for one in first["results"]] == [one["job"]["id"] for one in second["results"]]
+    stored = sum(1 for job in client.jobs(upcoming=True, limit=100, **{"from": at}) if job["scheduled_at"] == at)
+    seen.expect(first["accepted"] == count, f"accepted {first['accepted']} of {count}")
+    seen.expect(same and stored == count, f"the second call made others: {stored} are stored")
+    seen.figures |= {"accepted": first["accepted"], "seconds": round(took, 2), "stored after the second call": stored}
+    return seen
+
+
+def ended(client: Client, look: Callable[[], Iterator[Json]], *, seconds: float = SETTLING, count: int = 0) -> list[Json]:
+    """The jobs that `look` finds, by time, once at least `count` are there and all have ended, or as they stand after `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        jobs = sorted(look(), key=lambda job: (job["scheduled_at"], job["id"]))
+        if (len(jobs) >= count and all(job["status"] in FINAL for job in jobs)) or time.monotonic() > end:
+            return jobs
+        time.sleep(0.5)
+
+
+def _call(receiver: Receiver, path: str) -> Json:
+    return {"method": "POST", "url": receiver.url(path)}
+
+
+def _nominals(task: Mapping[str, Any]) -> Iterator[datetime]:
+    """The nominal times of a task by our own reckoning: every minute, or its rate from its start on."""
+    form = task["schedule"]
+    if "cron" in form:
+        assert form["cron"] in ("* * * * *", "*/1 * * * *")
+        first = _instant(task["created_at"]).replace(second=0, microsecond=0) + MINUTE
+        yield from (first + MINUTE * n for n in range(100_000))
+        return
+    every = form["rate"]["every"] if isinstance(form["rate"], dict) else float(form["rate"].strip("rate()").split()[0])
+    yield from _rate_from(_instant(form["start"]), float(every), first=0 if _instant(form["start"]) > _instant(task["created_at"]) else 1)
+
+
+def _rate_from(start: datetime, every: float, first: int = 0) -> Iterator[datetime]:
+    """Bounded: a day of them."""
+    yield from (start + timedelta(seconds=every * n) for n in range(first, math.ceil(86_400 / every)))
+
+
+def _odd(wanted: Sequence[datetime], found: Counter[datetime]) -> str:
+    missing = [rfc3339(at) for at in wanted if at not in found]
+    extra = [rfc3339(at) for at, number in found.items() if number > 1 or at not in set(wanted)]
+    return f"{len(missing)} are missing {missing[:3]}, {len(extra)} are doubled or too many {extra[:3]}"
+
+
+def _most_at_once(jobs: Sequence[Json]) -> int:
+    spans = [(_instant(job["started_at"]), _end(job)) for job in jobs if job["started_at"]]
+    return max((sum(start <= at < end for start, end in spans) for at, _ in spans), default=0)
+
+
+def _end(job: Json) -> datetime:
+    return next(_instant(job[name]) for name in ("completed_at", "failed_at", "killed_at", "cancelled_at") if job[name])
+
+
+def _statuses(jobs: Sequence[Json]) -> set[str]:
+    return {job["status"] for job in jobs}
+
+
+def _with_delays(seen: Outcome, delays: Sequence[int]) -> Outcome:
+    if delays:
+        seen.figures |= {"start delay ms p50": _share(delays, 50), "p99": _share(delays, 99), "max": max(delays)}
+    return seen
+
+
+def _share(values: Sequence[float], percent: int) -> float:
+    ordered = sorted(values)
+    return ordered[len(ordered) * percent // 100]
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _text(form: Mapping[str, Any]) -> str:
+    return str(form.get("cron") or form["rate"])

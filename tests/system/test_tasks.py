@@ -1,0 +1,25 @@
+"""Tasks on the deployed stack, driven only over HTTP: the drills of `make drill`, in short."""
+
+from local import drills
+from local.client import Client
+from tests.system.conftest import System
+
+
+def test_every_nominal_time_has_one_job_that_is_called_once(system: System, client: Client) -> None:
+    seen = drills.regular(client, system.receiver, seconds=75, schedules=[{"cron": "*/1 * * * *"}, {"rate": "rate(5 seconds)"}])
+    assert not seen.complaints, seen.figures
+
+
+def test_nothing_of_an_old_version_starts_after_its_edit_returned(system: System, client: Client) -> None:
+    seen = drills.edits(client, system.receiver, seconds=12)
+    assert not seen.complaints, seen.figures
+
+
+def test_overlap_is_what_the_task_says(system: System, client: Client) -> None:
+    seen = drills.overlap(client, schedule={"rate": "10 seconds"}, takes=15, seconds=62)
+    assert not seen.complaints, seen.figures
+
+
+def test_a_batch_with_keys_is_stored_once(system: System) -> None:
+    seen = drills.batch(system.client("batcher-with-keys"), count=100)
+    assert not seen.complaints, seen.figures
