@@ -1,9 +1,12 @@
-"""Every key shape, index and condition of the two tables, each named with its purpose.
+"""Every key shape, index and condition of the three tables, each named with its purpose.
 
 Attributes of a job carry the names of the model's fields; `items` says how each is stored. Besides them:
 
     pk, sk         <owner>#<partition> and the job id: the owner is in the key, and a heavy one spreads over partitions
+    task           <owner>#<task id>, on jobs of a task only: the partition of the sparse index `by_task`
+    moved_owner    the owner, on jobs only whose time was changed: the partition of the sparse index `moved`
     failed_owner   the owner, on failed and killed jobs only: the partition of the sparse index `failures`
+    position       where a moved or failed job stands in lists by time
     expires        epoch seconds, the tables' TTL attribute
     v              format of the item
 """
@@ -22,18 +25,26 @@ FORMAT = "1"
 
 # Indexes of the jobs table.
 DUE = "due"  # slot, due_at: exactly what is not finished, in the order in which the scheduler must look at it
-FAILURES = "failures"  # failed_owner, sk: what a user must look at, at a cost that does not depend on the successes
+FAILURES = "failures"  # failed_owner, position: what a user must look at, at a cost that does not depend on the successes
+MOVED = "moved"  # moved_owner, position: the jobs, whole, that lists by time do not find at their id
+BY_TASK = "by_task"  # task, sk: keys only
+
+# Index of the tasks table.
+REPLENISH = "replenish"  # replenish (a slot), sk: keys only, of the tasks whose next runs must be stored
 
 # Key conditions.
 IN_SLOT = "#slot = :slot"
 CANARY_IN_SLOT = "#slot = :slot AND due_at = :zero"
 IN_PARTITION = "pk = :pk AND sk BETWEEN :low AND :high"
-FAILED = "failed_owner = :pk AND sk BETWEEN :low AND :high"
+FAILED = "failed_owner = :pk AND #position BETWEEN :low AND :high"  # a reserved word, as the next one's
+MOVED_BETWEEN = "moved_owner = :pk AND #position BETWEEN :low AND :high"
+OF_TASK = "task = :pk AND sk BETWEEN :low AND :high"
 ALL_OF = "pk = :pk"
 UP_TO = "pk = :pk AND sk < :bound"
 
 # Conditions of plain writes.
 NEW = "attribute_not_exists(pk)"  # nothing is overwritten
+IF_NEW = {"ConditionExpression": NEW}
 EXISTS = "attribute_exists(pk)"
 SAME_EPOCH = "epoch = :epoch"  # nobody has changed it since it was read
 
@@ -57,6 +68,11 @@ def claimable(request: ClaimRequest) -> list[Term]:
         Term(("slot",), "exists"),
         Term(("claim",), "missing"),
     ]
+
+
+def withdrawable() -> list[Term]:
+    """Nobody has ever claimed the job, and it has not ended."""
+    return [Term(("fence",), "=", {"N": "1"}), Term(("slot",), "exists"), Term(("claim",), "missing")]
 
 
 def unchanged(change: Change) -> list[Term]:
@@ -87,12 +103,17 @@ def partitions(owner: str) -> list[str]:
     return [partition(owner, number) for number in range(ids.PARTITIONS)]
 
 
+def task(owner: str, task_id: str) -> str:
+    """The partition of the index `by_task`."""
+    return f"{owner}#{task_id}"
+
+
 def owner(pk: str) -> str:
     return pk.rpartition("#")[0]
 
 
-def id_bounds(since: int | None, until: int | None, after: str | None, newest_first: bool) -> tuple[str, str]:
-    """The first and the last sort key of a range of times, beyond the cursor `after`."""
+def bounds(since: int | None, until: int | None, after: str | None, newest_first: bool) -> tuple[str, str]:
+    """The first and the last position of a range of times, beyond the position `after`."""
     low = "" if since is None else ids.first(since)
     high = _LAST if until is None else ids.first(until)  # a bound is shorter than any id, so never equal to one
     if after and newest_first:

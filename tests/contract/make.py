@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler import ids, lifecycle, slots
 from scheduler.lifecycle import Event
-from scheduler.model import Claim, Failure, Job, JobKey, Lane, Message, Result
+from scheduler.model import Claim, Failure, Job, JobKey, Lane, Message, Origin, Result, TaskKey
 from scheduler.ports import ClaimRequest
 
 NOW = 1_795_000_000_000  # some day in November 2026
@@ -28,6 +28,13 @@ def job(**fields: Any) -> Job:
     return Job(**(chosen | fields))
 
 
+def run(task: TaskKey, **fields: Any) -> Job:
+    """A run of a task."""
+    at = fields.get("at", NOW)
+    chosen = {"owner": task.owner, "id": ids.run(at, task.id, 1), "lane": Lane.RECURRING, "origin": Origin(task.id, 1, at)}
+    return job(**(chosen | fields))
+
+
 def request(job: Job, **fields: Any) -> ClaimRequest:
     chosen: dict[str, Any] = {"message_id": "m1", "nonce": "m1/r1/1", "at": NOW, "alone": False, "due_by": NOW + 5_000}
     return ClaimRequest(**({"key": job.key, "fence": job.fence} | chosen | fields))
@@ -44,6 +51,11 @@ def failed(job: Job, at: int = NOW + 100) -> Job:
 def retried(job: Job, slot: str, due_at: int = NOW + 30_000) -> Job:
     failure = Result(failure=Failure("retryable", "later"))
     return lifecycle.apply(job, Event.RETRY, NOW + 100, started_at=NOW, result=failure, due_at=due_at, slot=slot)
+
+
+def rescheduled(job: Job, at: int) -> Job:
+    slot = slots.slot(slots.minute_of(at), "any", 16)
+    return lifecycle.apply(job, Event.RESCHEDULE, NOW, slot=slot, fields={"scheduled_at": at, "due_at": at})
 
 
 def moved(job: Job, slot: str) -> Job:
