@@ -11,11 +11,13 @@ Attributes of a job carry the names of the model's fields; `items` says how each
     v              format of the item
 """
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scheduler import ids
-from scheduler.model import JobKey, Lane, Look, UnitKey
-from scheduler.ports import Change, ClaimRequest
+from scheduler.model import Holder, JobKey, Lane, Look, TaskKey, UnitKey
+from scheduler.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
@@ -41,6 +43,8 @@ MOVED_BETWEEN = "moved_owner = :pk AND #position BETWEEN :low AND :high"
 OF_TASK = "task = :pk AND sk BETWEEN :low AND :high"
 ALL_OF = "pk = :pk"
 UP_TO = "pk = :pk AND sk < :bound"
+TO_REPLENISH = "replenish = :slot"
+REPLENISH_BEFORE = "replenish < :minute"
 
 # Conditions of plain writes.
 NEW = "attribute_not_exists(pk)"  # nothing is overwritten
@@ -123,6 +127,34 @@ def bounds(since: int | None, until: int | None, after: str | None, newest_first
     return low or "0", high
 
 
+def stored_task(key: TaskKey) -> Value:
+    return {"pk": {"S": key.owner}, "sk": {"S": key.id}}
+
+
+def task_key(item: Mapping[str, Any]) -> TaskKey:
+    return TaskKey(item["pk"]["S"], item["sk"]["S"])
+
+
+def holder(key: TaskKey) -> Value:
+    """Beside the task, not in it: every run of the task writes it."""
+    return {"pk": {"S": f"holder#{key.owner}#{key.id}"}, "sk": {"S": "holder"}}
+
+
+def if_generation(generation: int) -> dict[str, Any]:
+    """Nobody has edited, paused, resumed or deleted the task since it was read."""
+    return {"ConditionExpression": "generation = :generation", "ExpressionAttributeValues": {":generation": {"N": str(generation)}}}
+
+
+def same_plan(generation: int, planned_until: int) -> list[Term]:
+    """Nobody has edited the task, nor stored more runs of it, since it was read."""
+    return [Term(("generation",), "=", {"N": str(generation)}), Term(("planned_until",), "=", {"N": str(planned_until)})]
+
+
+def same_version(holder: Holder) -> list[Term]:
+    """Nobody has changed the holder since it was read."""
+    return [Term(("version",), "=", {"N": str(holder.version)})]
+
+
 def canary(unit: UnitKey) -> Value:
     return {"pk": {"S": f"{CANARY}#{_unit(unit)}"}, "sk": {"S": CANARY}}
 
@@ -135,6 +167,8 @@ def is_canary(pk: str) -> bool:
 CURSOR: Value = {"pk": {"S": "cursor"}, "sk": {"S": "cursor"}}
 OPEN = "open"  # units whose slots are not proved empty
 LOOKS = "look"  # later looks at closed units, by their instant
+LANES = "lanes"  # which of them are paused
+PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # plan's cursor
 LATENCY_BUCKETS = 8  # items per lane that its executors share, so that none is written hot
 
 
@@ -150,6 +184,11 @@ def look(look: Look) -> Value:
     return {"pk": {"S": LOOKS}, "sk": {"S": f"{look_bound(look.at)}#{_unit(look.unit.key)}"}}
 
 
+def if_from(minute: str) -> dict[str, Any]:
+    """Nobody has moved plan's cursor since it was read."""
+    return {"ConditionExpression": "from_minute = :minute", "ExpressionAttributeValues": {":minute": {"S": minute}}}
+
+
 def look_bound(at: int) -> str:
     """Sorts before every look planned for `at` or later."""
     return f"{at:020d}"
@@ -157,6 +196,27 @@ def look_bound(at: int) -> str:
 
 def latencies(lane: Lane) -> str:
     return f"lane#{lane}"
+
+
+def receipt(owner: str, key: str) -> Value:
+    """The key is what a client chose, of any length: its hash stands for it."""
+    return {"pk": {"S": f"receipt#{owner}#{hashlib.sha256(key.encode()).hexdigest()}"}, "sk": {"S": "receipt"}}
+
+
+def receipt_owner(pk: str) -> str:
+    return pk.partition("#")[2].rpartition("#")[0]
+
+
+def outdated(now: int) -> list[Term]:
+    """The time of the receipt that is there is over."""
+    return [Term(("at",), "<=", {"N": str(now - KEPT_RECEIPTS_MS)})]
+
+
+def if_no_receipt(now: int) -> dict[str, Any]:
+    """There is none, or its time is over."""
+    values = {":bound": {"N": str(now - KEPT_RECEIPTS_MS)}}
+    names = {"#at": "at"}
+    return {"ConditionExpression": f"{NEW} OR #at <= :bound", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
 
 def unit_key(text: str) -> UnitKey:

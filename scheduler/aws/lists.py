@@ -91,7 +91,7 @@ def _merged(streams: Sequence[Iterator[Item]], span: Span) -> Iterator[Item]:
 def _page(found: Iterator[Item], span: Span) -> Page:
     jobs = [items.decode(item) for item in itertools.islice(found, span.limit + 1)]
     last = jobs[span.limit - 1] if len(jobs) > span.limit else None
-    return Page(jobs[: span.limit], last and ids.position(last.id, last.scheduled_at))
+    return Page(jobs[: span.limit], ids.position(last.id, last.scheduled_at) if last else None)
 
 
 def _position(item: Item) -> str:

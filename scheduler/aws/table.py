@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -44,6 +44,9 @@ class Statement(NamedTuple):
 
     key: keys.Value
     content: dict[str, Any]
+
+
+Write = TypeVar("Write", Update, Statement)
 
 
 class Table:
@@ -124,6 +127,10 @@ class Table:
             return [REFUSED] * len(statements)
         return [_read_answer(answer, statement.key) for answer, statement in zip(answers, statements, strict=True)]
 
+    def run_each(self, statements: Sequence[Statement]) -> list[Answer]:
+        """Any number of statements in order; several may write the same item, one after the other."""
+        return [answer for call in _without_repeats(statements) for answer in self.run(call)]
+
     def update(self, updates: Sequence[Update]) -> list[Answer]:
         """Each update on its own, in order. One alone goes as UpdateItem, which costs less than a batch of one."""
         answers: list[Answer] = []
@@ -192,14 +199,14 @@ def _read_answer(answer: Any, key: keys.Value) -> Answer:
     raise refusal
 
 
-def _without_repeats(updates: Sequence[Update]) -> list[list[Update]]:
+def _without_repeats(writes: Sequence[Write]) -> list[list[Write]]:
     """In order, in calls of at most `STATEMENTS`, none of which names an item twice: DynamoDB refuses that."""
-    calls: list[list[Update]] = []
+    calls: list[list[Write]] = []
     seen: set[tuple[str, str]] = set()
-    for update in updates:
-        if not calls or len(calls[-1]) == STATEMENTS or address(update.key) in seen:
+    for write in writes:
+        if not calls or len(calls[-1]) == STATEMENTS or address(write.key) in seen:
             calls.append([])
             seen = set()
-        calls[-1].append(update)
-        seen.add(address(update.key))
+        calls[-1].append(write)
+        seen.add(address(write.key))
     return calls

@@ -6,8 +6,10 @@ from typing import Any
 
 from scheduler import ids, lifecycle, slots
 from scheduler.lifecycle import Event
-from scheduler.model import Claim, Failure, Job, JobKey, Lane, Message, Origin, Result, TaskKey
+from scheduler.model import Claim, Failure, Holder, Job, JobKey, Lane, Message, Origin, Receipt, Result, TaskKey
 from scheduler.ports import ClaimRequest
+from scheduler.schedule import Rate, Schedule
+from scheduler.task import Task
 
 NOW = 1_795_000_000_000  # some day in November 2026
 _numbers = itertools.count(1)
@@ -26,6 +28,34 @@ def job(**fields: Any) -> Job:
         "slot": slots.slot(slots.minute_of(at), "any", 16),
     }
     return Job(**(chosen | fields))
+
+
+def task(**fields: Any) -> Task:
+    """A task that runs every five minutes."""
+    chosen: dict[str, Any] = {
+        "owner": "ada",
+        "id": ids.new(NOW, next(_numbers)),
+        "name": "a task",
+        "type": "log",
+        "payload": {"message": "hello"},
+        "schedule": Schedule(Rate(300_000, NOW)),
+        "created_at": NOW,
+        "updated_at": NOW,
+        "planned_until": NOW + 600_000,
+        "planned": 2,
+        "replenish": "2026-11-20T10:01#03",
+    }
+    return Task(**(chosen | fields))
+
+
+def holder(task: TaskKey | None = None, **fields: Any) -> Holder:
+    chosen: dict[str, Any] = {"task": task or TaskKey("ada", ids.new(NOW, next(_numbers))), "job": "a"}
+    return Holder(**(chosen | fields))
+
+
+def receipt(**fields: Any) -> Receipt:
+    chosen: dict[str, Any] = {"owner": "ada", "key": "order 17", "fingerprint": "f1", "at": NOW, "random": 2**75 - 1}
+    return Receipt(**(chosen | fields))
 
 
 def run(task: TaskKey, **fields: Any) -> Job:

@@ -43,3 +43,4 @@ LEDGER: dict[str, Any] = {
     "AttributeDefinitions": _attributes(pk="S", sk="S"),
     "KeySchema": _keys("pk", "sk"),
 }
+ALL = {"jobs": JOBS, "tasks": TASKS, "ledger": LEDGER}
