@@ -4,7 +4,7 @@ from typing import Any
 
 from scheduler import lifecycle
 from scheduler.instants import render as instant
-from scheduler.model import Attempt, Failure, Job
+from scheduler.model import Attempt, Failure, Job, Page
 from scheduler.ports import Session
 from scheduler.schedule import Run, Skipped
 
@@ -33,7 +33,14 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "output": record.output,
         "response": record.response,
         "reason": record.reason,
+        "tags": list(record.tags),
+        **_origin(record),
     }
+
+
+def page(record: Page, now: int) -> dict[str, Any]:
+    """A page of jobs."""
+    return {"jobs": [job(each, now) for each in record.jobs], "cursor": record.cursor}
 
 
 def accepted(record: Job, now: int) -> dict[str, Any]:
@@ -54,6 +61,20 @@ def session(record: Session) -> dict[str, Any]:
     if record.user is not None:
         shown["user"] = {"id": record.user.id, "username": record.user.username, "job_weight": record.user.job_weight}
     return shown
+
+
+def _origin(record: Job) -> dict[str, Any]:
+    """What the job has of its task; and its expiry, which a run with a misfire rule does not have."""
+    origin = record.origin
+    expires_at = record.start_by if origin is None or origin.misfire is None else None
+    return {
+        "expires_at": _instant(expires_at),
+        "task_id": None if origin is None else origin.task,
+        "generation": None if origin is None else origin.generation,
+        "nominal_at": None if origin is None else _instant(origin.nominal_at),
+        "overlap": None if origin is None else str(origin.overlap),
+        "misfire": None if origin is None or origin.misfire is None else str(origin.misfire),
+    }
 
 
 def _shard(record: Job) -> int | None:

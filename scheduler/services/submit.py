@@ -29,6 +29,7 @@ class NewJob:
     max_attempts: int = 3
     timeout_ms: int = 300_000
     weight: float = 1.0
+    tags: tuple[str, ...] = ()
 
 
 class _Draft(NamedTuple):
@@ -81,6 +82,7 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> _Draft:
         max_attempts=request.max_attempts,
         timeout_ms=request.timeout_ms,
         weight=request.weight,
+        tags=request.tags,
     )
     return _Draft(job, placement.direct)
 
