@@ -1,10 +1,21 @@
 """The shapes of requests and answers, as they are checked and as OpenAPI describes them."""
 
 import json
+import re
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, WithJsonSchema, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
 
 from scheduler import instants, targets
 from scheduler.model import Lane, Outcome, Status
@@ -20,6 +31,24 @@ def _from_query(text: str) -> int:
 
 Instant = Annotated[int, BeforeValidator(instants.parse), WRITTEN_INSTANT]
 QueryInstant = Annotated[int, BeforeValidator(_from_query), WRITTEN_INSTANT]
+TAG = r"[A-Za-z0-9_.:/-]{1,32}"
+
+
+def _tag(text: str) -> str:
+    if re.fullmatch(TAG, text) is None:
+        raise ValueError("must be 1 to 32 letters, digits or any of - _ . : /")
+    return text
+
+
+def _different(tags: list[str]) -> list[str]:
+    twice = next((tag for number, tag in enumerate(tags) if tag in tags[:number]), None)
+    if twice is not None:
+        raise ValueError(f"names {twice} twice")
+    return tags
+
+
+Tag = Annotated[str, AfterValidator(_tag), WithJsonSchema({"type": "string", "pattern": f"^{TAG}$"})]
+Tags = Annotated[list[Tag], Field(max_length=10), AfterValidator(_different)]
 
 
 class Request(BaseModel):
