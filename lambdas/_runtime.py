@@ -21,8 +21,9 @@ from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
+from scheduler.memory_tasks import MemoryReceipts
 from scheduler.model import Lane
-from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Topic
+from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Topic
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
 
@@ -41,6 +42,7 @@ class Api:
     lanes: Lanes
     ledger: Ledger
     accounts: Accounts
+    receipts: Receipts
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ def api() -> Api:
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
-    return Api(settings, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), accounts)
+    # Receipts in memory stand in until there is a table for them.
+    return Api(settings, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), accounts, MemoryReceipts())
 
 
 @cache

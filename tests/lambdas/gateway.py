@@ -11,6 +11,7 @@ from lambdas._settings import ApiSettings
 from scheduler.errors import Unauthorized
 from scheduler.instants import parse
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory_tasks import MemoryReceipts
 from scheduler.ports import Session, User
 from scheduler.rules import Rules
 from tests.conftest import FixedClock
@@ -53,6 +54,7 @@ class World:
     jobs: Any = field(default_factory=MemoryJobs)
     lanes: Any = field(default_factory=MemoryLanes)
     ledger: Any = field(default_factory=MemoryLedger)
+    receipts: Any = field(default_factory=MemoryReceipts)
     clock: Any = field(default_factory=lambda: FixedClock(NOW))
     accounts: Any = field(default_factory=OneAccount)
     rules: Rules = field(default_factory=Rules)
