@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
-from lambdas import _batch, _form_routes, _parameters, _runtime
+from lambdas import _batch, _form_routes, _parameters, _runtime, _task_routes
 from lambdas._envelope import answer
 from lambdas._models import (
     Answer,
@@ -57,6 +57,7 @@ EXAMPLES: dict[str, Any] = {
     },
 }
 app.include_router(_form_routes.router)
+app.include_router(_task_routes.router)
 LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 
 
