@@ -22,6 +22,7 @@ class NewJob:
     max_attempts: int = 3
     timeout_ms: int = 300_000
     weight: float = 1.0
+    tags: tuple[str, ...] = ()
 
 
 def submit(request: NewJob, *, jobs: Jobs, lanes: Lanes, clock: Clock, rules: Rules, random: int) -> Job:
@@ -67,4 +68,5 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
         max_attempts=request.max_attempts,
         timeout_ms=request.timeout_ms,
         weight=request.weight,
+        tags=request.tags,
     )
