@@ -21,8 +21,10 @@ from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
+from scheduler.memory import MemoryJobs
+from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Lane
-from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Topic
+from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Tasks, Topic
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
 
@@ -41,6 +43,8 @@ class Api:
     lanes: Lanes
     ledger: Ledger
     accounts: Accounts
+    receipts: Receipts
+    tasks: Tasks
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,10 @@ def api() -> Api:
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
-    return Api(settings, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), accounts)
+    # Receipts and tasks in memory stand in until there are tables for them.
+    receipts = MemoryReceipts()
+    tasks = MemoryTasks(MemoryJobs(), receipts)
+    return Api(settings, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), accounts, receipts, tasks)
 
 
 @cache
