@@ -25,6 +25,7 @@ from scheduler.model import Lane
 from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, TaskGate, Tasks, Topic
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
+from scheduler.services.pauses import Pauses
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
 
@@ -86,6 +87,7 @@ class Execute:
     ledger: Ledger
     tasks: TaskGate
     meter: LatencyMeter
+    pauses: Pauses
     threads: ThreadPoolExecutor
 
 
@@ -142,7 +144,7 @@ def execute() -> Execute:
     gate = DynamoTaskGate(clients.dynamodb(), settings.tasks_table)
     meter = LatencyMeter(lane, secrets.token_hex(4))
     threads = ThreadPoolExecutor(WORKERS, "job")
-    return Execute(settings, lane, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), gate, meter, threads)
+    return Execute(settings, lane, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), gate, meter, Pauses(), threads)
 
 
 @cache
