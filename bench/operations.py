@@ -20,7 +20,8 @@ from moto import mock_aws
 from scheduler.aws import clients
 from scheduler.aws.items import Item, size
 from scheduler.aws.jobs import DynamoJobs
-from scheduler.memory import MemoryLanes, MemoryLedger
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Failure, Job, Lane, Result
 from scheduler.ports import Finished, Jobs
 from scheduler.rules import Rules
@@ -181,6 +182,7 @@ class Bench:
             lane,
             deliveries,
             jobs=self.jobs,
+            tasks=MemoryTasks(MemoryJobs(), MemoryReceipts()),
             lanes=self.lanes,
             ledger=ledger,
             pool=pool,
@@ -206,6 +208,9 @@ class _Instant:
     def wait(self, until: int) -> list[Finished]:
         done, self._done = self._done, []
         return done
+
+    def cancel(self, job: Job) -> None:
+        """Its work is over before anybody could ask."""
 
     def stop(self) -> None:
         self._done.clear()
