@@ -32,6 +32,7 @@ from tests.contract import tables
 
 KB = 1024
 BUDGET = 5  # units of a one-time job: create 2, claim 1, settle 2
+RUN_BUDGET = 7.5  # of a run of a recurring task: one index more, its holder, and its share of a top-up
 INSERTED = re.compile(r"'(\w+)':\?")  # the attributes that an INSERT names
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchExecuteStatement", "TransactWriteItems")
 
