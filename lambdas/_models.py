@@ -1,13 +1,24 @@
 """The shapes of requests and answers, as they are checked and as OpenAPI describes them."""
 
 import json
+import re
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, WithJsonSchema, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
 
 from scheduler import instants, targets
-from scheduler.model import Lane, Outcome, Status
+from scheduler.model import Lane, Misfire, Outcome, Overlap, Status
 from scheduler.services.submit import NewJob
 
 T = TypeVar("T")
@@ -20,6 +31,24 @@ def _from_query(text: str) -> int:
 
 Instant = Annotated[int, BeforeValidator(instants.parse), WRITTEN_INSTANT]
 QueryInstant = Annotated[int, BeforeValidator(_from_query), WRITTEN_INSTANT]
+TAG = r"[A-Za-z0-9_.:/-]{1,32}"
+
+
+def _tag(text: str) -> str:
+    if re.fullmatch(TAG, text) is None:
+        raise ValueError("must be 1 to 32 letters, digits or any of - _ . : /")
+    return text
+
+
+def _different(tags: list[str]) -> list[str]:
+    twice = next((tag for number, tag in enumerate(tags) if tag in tags[:number]), None)
+    if twice is not None:
+        raise ValueError(f"names {twice} twice")
+    return tags
+
+
+Tag = Annotated[str, AfterValidator(_tag), WithJsonSchema({"type": "string", "pattern": f"^{TAG}$"})]
+Tags = Annotated[list[Tag], Field(max_length=10), AfterValidator(_different)]
 
 
 class Request(BaseModel):
@@ -41,11 +70,9 @@ class Refresh(Request):
     refresh_token: Annotated[str, Field(min_length=1, max_length=8_192)] | None = None
 
 
-class JobRequest(Request):
-    """A one-time job: `message` alone, short for a job of type log, or `type` with its `payload`."""
+class WorkRequest(Request):
+    """What to run: `message` alone, short for type log, or `type` with its `payload`."""
 
-    execute_at: Instant | None = None
-    """When to start: RFC 3339 with an offset, to the millisecond. Absent: now. Up to a day past: due now, and late."""
     message: Annotated[str, Field(min_length=1)] | None = None
     """What to write to the log."""
     type: str | None = Field(None, validate_default=True)
@@ -56,6 +83,8 @@ class JobRequest(Request):
     """How often to try; 1 means no retry."""
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
     """How long one attempt may take before it is killed."""
+    tags: Tags = []
+    """Words to find it by; a filter takes one of them."""
 
     @field_validator("type")
     @classmethod
@@ -76,18 +105,33 @@ class JobRequest(Request):
             raise ValueError("goes with type, not with message")
         return value
 
+    @property
+    def chosen_type(self) -> str:
+        return self.type or "log"
+
+    @property
+    def chosen_payload(self) -> dict[str, Any]:
+        return (self.payload or {}) if self.message is None else {"message": self.message}
+
+
+class JobRequest(WorkRequest):
+    """A one-time job: `message` alone, short for a job of type log, or `type` with its `payload`."""
+
+    execute_at: Instant | None = None
+    """When to start: RFC 3339 with an offset, to the millisecond. Absent: now. Up to a day past: due now, and late."""
+
     def asked(self, owner: str, now: int, within: str = "") -> NewJob:
         """The job to submit. Raises Invalid if its start is out of bounds at `now`; `within` leads the field's name."""
         if self.execute_at is not None:
             instants.check_start(f"{within}execute_at", self.execute_at, now)
-        payload = (self.payload or {}) if self.message is None else {"message": self.message}
         return NewJob(
             owner=owner,
-            type=self.type or "log",
-            payload=payload,
+            type=self.chosen_type,
+            payload=self.chosen_payload,
             execute_at=self.execute_at,
             max_attempts=self.max_attempts,
             timeout_ms=self.timeout_seconds * 1000,
+            tags=tuple(self.tags),
         )
 
 
@@ -167,6 +211,17 @@ class JobShape(Shape):
     output: str | None
     response: ResponseShape | None
     reason: str | None
+    tags: list[str]
+    expires_at: WrittenTime | None
+    """If it has not started by then, it is skipped."""
+    task_id: str | None
+    """The task it is a run of."""
+    generation: int | None
+    """The task's when this run was planned."""
+    nominal_at: WrittenTime | None
+    """Its time by the schedule, before jitter; null if it was asked for by hand."""
+    overlap: Overlap | None
+    misfire: Misfire | None
 
 
 class PageShape(Shape):
