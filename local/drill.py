@@ -1,4 +1,4 @@
-"""`make drill`: what is promised of tasks, shown on a fresh local stack in twenty minutes: on time and once, edits, overlap, an outage of the tick.
+"""`make drill`: what is promised of tasks, shown on a fresh local stack: on time and once, edits, overlap, batches, an outage of the tick.
 
     python -m local.drill                    all of it
     python -m local.drill regular batch      some drills; of regular, edits, overlap, batch, outage

@@ -1,5 +1,6 @@
-"""Drills: a few minutes each that show on a running stack what is promised of tasks. `make drill` runs them; the system tests do in short."""
+"""Drills: what is promised of tasks, shown on a running stack. `make drill` runs them; the system tests do so in short."""
 
+import itertools
 import math
 import time
 from collections import Counter
@@ -137,7 +138,7 @@ def _judge_queue(seen: Outcome, jobs: Sequence[Json]) -> None:
     # a run that waited starts when the one before it has ended
     gaps = [
         (_instant(after["started_at"]) - _instant(before["completed_at"])).total_seconds()
-        for before, after in zip(ran, ran[1:], strict=False)
+        for before, after in itertools.pairwise(ran)
         if _instant(after["scheduled_at"]) < _instant(before["completed_at"])
     ]
     seen.figures["queue_one, woken after s"] = round(max(gaps, default=0.0), 3)
