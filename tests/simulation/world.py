@@ -151,7 +151,8 @@ class World:
 
     def _cancel(self, key: JobKey) -> None:
         try:
-            job = cancel(key, jobs=self._faulty(self.jobs), clock=self._clock(), rules=self.rules)
+            ports: dict[str, Any] = {name: self._faulty(getattr(self, name)) for name in ("jobs", "tasks", "lanes")}
+            job = cancel(key, **ports, clock=self._clock(), rules=self.rules)
         except (Conflict, NotFound, Unavailable):
             return
         if not lifecycle.is_open(job):
