@@ -17,6 +17,7 @@ from pydantic import (
     field_validator,
 )
 
+from lambdas import _receipts
 from scheduler import instants, targets
 from scheduler.model import Lane, Outcome, Status
 from scheduler.services.submit import NewJob
@@ -47,6 +48,13 @@ def _different(tags: list[str]) -> list[str]:
     return tags
 
 
+def _key(text: str) -> str:
+    if not _receipts.is_key(text):
+        raise ValueError(_receipts.RULE)
+    return text
+
+
+Key = Annotated[str, AfterValidator(_key), WithJsonSchema({"type": "string", "pattern": f"^{_receipts.KEY}$"})]
 Tag = Annotated[str, AfterValidator(_tag), WithJsonSchema({"type": "string", "pattern": f"^{TAG}$"})]
 Tags = Annotated[list[Tag], Field(max_length=10), AfterValidator(_different)]
 
@@ -85,6 +93,10 @@ class JobRequest(Request):
     """How often to try; 1 means no retry."""
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
     """How long one attempt may take before it is killed."""
+    expires_at: Instant | None = None
+    """It does not start, nor is it tried again, at this instant or later; it is skipped then. Absent: however late."""
+    tags: Tags = []
+    """Words of yours to find it by."""
 
     @field_validator("type")
     @classmethod
@@ -106,9 +118,11 @@ class JobRequest(Request):
         return value
 
     def asked(self, owner: str, now: int, within: str = "") -> NewJob:
-        """The job to submit. Raises Invalid if its start is out of bounds at `now`; `within` leads the field's name."""
+        """The job to submit. Raises Invalid if its start or its end is out of bounds at `now`; `within` leads the field's name."""
         if self.execute_at is not None:
             instants.check_start(f"{within}execute_at", self.execute_at, now)
+        if self.expires_at is not None:
+            instants.check_end(f"{within}expires_at", self.expires_at, max(self.execute_at or now, now))
         payload = (self.payload or {}) if self.message is None else {"message": self.message}
         return NewJob(
             owner=owner,
@@ -117,14 +131,23 @@ class JobRequest(Request):
             execute_at=self.execute_at,
             max_attempts=self.max_attempts,
             timeout_ms=self.timeout_seconds * 1000,
+            expires_at=self.expires_at,
+            tags=tuple(self.tags),
         )
+
+
+class BatchItem(JobRequest):
+    """A one-time job of many, as for POST /me/jobs."""
+
+    idempotency_key: Key | None = None
+    """As the header Idempotency-Key of a single job. Absent: that of the call, if it has one, with `#` and the item's index."""
 
 
 class BatchRequest(Request):
     """Many one-time jobs, each accepted or refused on its own."""
 
     jobs: Annotated[list[Any], Field(min_length=1, max_length=1_000)]
-    """Each as for POST /me/jobs; all in all at most 4 MB."""
+    """Each as for POST /me/jobs, and with a key of its own; all in all at most 4 MB."""
 
 
 @cache
@@ -213,7 +236,7 @@ class AcceptedShape(Shape):
 
 
 class ItemErrorShape(Shape):
-    code: Literal["validation_failed", "payload_too_large", "unavailable"]
+    code: Literal["validation_failed", "payload_too_large", "conflict", "unavailable"]
     message: str
     details: list["Violation"]
     """The first broken rules, each field led by its item: `jobs[3].execute_at`."""
@@ -225,6 +248,8 @@ class ResultShape(Shape):
     index: int
     job: AcceptedShape | None = None
     error: ItemErrorShape | None = None
+    replayed: Literal[True] | None = None
+    """There if its idempotency key was used before: this is what was answered then, and nothing new was made."""
 
 
 class BatchShape(Shape):

@@ -87,13 +87,14 @@ class Resolver(APIGatewayHttpResolver):
 
 
 def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
-    """The components with a schema per task type, the job request naming them, and the batch naming the job request."""
+    """The components with a schema per task type, the job request naming them, and the batch naming the job request with a key."""
     payloads = {f"{name.title()}Payload": _models.payload_of(name).json_schema() for name in targets.names()}
     job = schemas["JobRequest"]["properties"]
     job["payload"] |= {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in payloads] + [{"type": "null"}]}
     job["type"] |= {"anyOf": [{"type": "string", "enum": targets.names()}, {"type": "null"}]}
-    schemas["BatchRequest"]["properties"]["jobs"]["items"] = {"$ref": "#/components/schemas/JobRequest"}
-    return schemas | payloads
+    schemas["BatchRequest"]["properties"]["jobs"]["items"] = {"$ref": "#/components/schemas/BatchItem"}
+    item = _models.BatchItem.model_json_schema()
+    return schemas | payloads | {"BatchItem": item | {"properties": item["properties"] | job}}
 
 
 def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:

@@ -21,7 +21,6 @@ from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
-from scheduler.memory_tasks import MemoryReceipts
 from scheduler.model import Lane
 from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Topic
 from scheduler.rules import Rules
@@ -88,6 +87,7 @@ class Bury:
 @cache
 def api() -> Api:
     from scheduler.aws.accounts import CognitoAccounts
+    from scheduler.memory_tasks import MemoryReceipts
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
