@@ -16,6 +16,7 @@ from lambdas._models import (
     BatchRequest,
     BatchShape,
     HealthShape,
+    JobChange,
     JobRequest,
     JobShape,
     Login,
@@ -34,6 +35,7 @@ from scheduler.services.cancel import cancel
 from scheduler.services.health import lag
 from scheduler.services.history import Query as HistoryQuery
 from scheduler.services.history import find, history
+from scheduler.services.reschedule import reschedule
 from scheduler.services.submit import Accepted, Asked, submit, submit_once
 
 BATCH = "/api/v1/me/jobs/batch"
@@ -175,6 +177,21 @@ def list_jobs(
 def get_job(job_id: str) -> Response[str]:
     world = _runtime.api()
     return answer(render.job(find(_key(job_id), jobs=world.jobs), world.clock.now()))
+
+
+@app.patch(
+    "/api/v1/me/jobs/<job_id>",
+    summary="Change a job before it starts",
+    description="Its time, its content, its rules: what is absent stays. Its id stays, and lists show it at its new time.",
+    tags=["jobs"],
+    responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 413, 415, 503)),
+)
+def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
+    world = _runtime.api()
+    job = find(_key(job_id), jobs=world.jobs)
+    wanted = body.wanted(job.type, world.clock.now())
+    changed = reschedule(job.key, wanted, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    return answer(render.job(changed, world.clock.now()))
 
 
 @app.post(
