@@ -59,8 +59,8 @@ class Cron:
 class Schedule:
     """When, and within what bounds.
 
-    `start` is included, `end` is not. With `max_runs` it ends after so many. Each run is put off by a part of `jitter_ms`
-    that depends on the task, never as far as the next run or the end.
+    `start` is included (None for a rate, which has its own), `end` is not. With `max_runs` it ends after so many. Each run is
+    put off by a part of `jitter_ms` that depends on the task, never as far as the next run or the end.
     """
 
     spec: Once | Rate | Cron

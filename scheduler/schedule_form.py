@@ -1,4 +1,4 @@
-"""A schedule as people write it, into one that can be planned. Whatever is wrong is refused with its field and the rule.
+"""A schedule as people write it, into one that can be planned, and back. Whatever is wrong is refused with its field and the rule.
 
 The form has exactly one of `at` (an instant), `rate` (`rate(5 minutes)`, `5 minutes`, or {"every": 5, "unit": "minutes"}) and
 `cron`. All may have `time_zone` and `jitter_seconds`; recurring ones `start`, `end` and `max_runs`; cron `dst_gap` and `dst_overlap`.
@@ -6,6 +6,7 @@ The form has exactly one of `at` (an instant), `rate` (`rate(5 minutes)`, `5 min
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from scheduler import cron, instants, zones
 from scheduler.errors import Invalid
@@ -33,7 +34,7 @@ def parse(form: Mapping[str, object], now: int) -> Schedule:
         raise Invalid.field("start", f"must not be more than ten years ahead (it is now {instants.render(now)})")
     schedule = Schedule(
         spec=_spec(kind, form, zone, start, now),
-        start=start,
+        start=None if kind == "rate" else start,
         end=end,
         max_runs=_number(form, "max_runs", 1, MOST_RUNS),
         jitter_ms=(_number(form, "jitter_seconds", 0, LONGEST_JITTER) or 0) * 1_000,
@@ -43,6 +44,48 @@ def parse(form: Mapping[str, object], now: int) -> Schedule:
     if kind != "at" and not next_runs(schedule, now, 1):
         raise Invalid.field(kind, "has no run within its start and end, or never has one")
     return schedule
+
+
+def write(schedule: Schedule) -> dict[str, object]:
+    """The form of the schedule, without what goes without saying. A rate has its start, so that it keeps its beat."""
+    spec = schedule.spec
+    form: dict[str, object] = {}
+    if isinstance(spec, Once):
+        form["at"] = instants.render(spec.at)
+    elif isinstance(spec, Rate):
+        form |= {"rate": _every(spec.every_ms), "start": instants.render(spec.start)}
+    else:
+        form["cron"] = spec.expression
+        form |= {"dst_gap": spec.dst_gap} if spec.dst_gap != DST_GAP[0] else {}
+        form |= {"dst_overlap": spec.dst_overlap} if spec.dst_overlap != DST_OVERLAP[0] else {}
+    bounds = {"start": schedule.start, "end": schedule.end}
+    form |= {name: instants.render(at) for name, at in bounds.items() if at is not None}
+    form |= {"time_zone": spec.zone} if spec.zone != "UTC" else {}
+    form |= {"max_runs": schedule.max_runs} if schedule.max_runs is not None else {}
+    form |= {"jitter_seconds": schedule.jitter_ms // 1_000} if schedule.jitter_ms else {}
+    return form
+
+
+def restore(form: Mapping[str, Any]) -> Schedule:
+    """The schedule that `write` made this form of. It was checked when it was posted, and is not checked against now."""
+    start, end = (instants.parse(form[name]) if name in form else None for name in ("start", "end"))
+    zone = form.get("time_zone", "UTC")
+    spec: Once | Rate | Cron
+    if "at" in form:
+        spec = Once(instants.parse(form["at"]), zone)
+    elif "rate" in form:
+        assert start is not None
+        spec, start = Rate(_rate(form["rate"]), start, zone), None
+    else:
+        spec = Cron(form["cron"], zone, form.get("dst_gap", DST_GAP[0]), form.get("dst_overlap", DST_OVERLAP[0]))
+    return Schedule(spec, start, end, form.get("max_runs"), form.get("jitter_seconds", 0) * 1_000)
+
+
+def _every(ms: int) -> str:
+    """The rate in its largest whole unit."""
+    unit = next(unit for unit in reversed(UNITS) if ms % UNITS[unit] == 0)
+    count = ms // UNITS[unit]
+    return f"rate({count} {unit}{'s' if count > 1 else ''})"
 
 
 def _kind(form: Mapping[str, object]) -> str:

@@ -13,7 +13,7 @@ from scheduler.lifecycle import Event
 from scheduler.model import Job, JobKey
 from scheduler.ports import Change, Clock, Jobs, Lanes
 from scheduler.rules import Rules
-from scheduler.services.submit import Draft, on_their_way
+from scheduler.services.placing import on_their_way
 
 TRIES = 5
 HELD_MS = 1_000  # an executor's last read of what it holds is well within this before the instant
@@ -32,12 +32,12 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], *, jobs: Jobs, lanes: Lan
         if before is None:
             raise NotFound("there is no such job")
         _check(before, wanted, now)
-        draft = _draft(before, wanted, now, rules)
-        (held,) = jobs.change([Change(before, draft.job)])
+        after = _changed(before, wanted, now, rules)
+        (held,) = jobs.change([Change(before, after)])
         if held is None:
             raise Unavailable
         if held and _is_ours(jobs.get(key), wanted):
-            (job,) = on_their_way([draft], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+            (job,) = on_their_way([after], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
             return job
     raise Unavailable("the job keeps changing; try again")
 
@@ -56,13 +56,12 @@ def _check(job: Job, wanted: Mapping[str, Any], now: int) -> None:
         raise Conflict("it is a run of a schedule: its time is changed by editing its task")
 
 
-def _draft(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Draft:
+def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job:
     """The changed job in a slot that is safe now."""
     start = max(wanted["scheduled_at"], now) if "scheduled_at" in wanted else job.due_at
     _check_end(job, wanted, max(start, now))
-    placement = slots.place(start, now, job.id, rules.shards)
-    changed = lifecycle.apply(job, Event.RESCHEDULE, now, slot=placement.slot, fields={**wanted, "due_at": start})
-    return Draft(changed, placement.direct)
+    slot = slots.place(start, now, job.id, rules.shards).slot
+    return lifecycle.apply(job, Event.RESCHEDULE, now, slot=slot, fields={**wanted, "due_at": start})
 
 
 def _check_end(job: Job, wanted: Mapping[str, Any], start: int) -> None:

@@ -4,22 +4,16 @@ A job that comes with an idempotency key is made of its receipt: whoever asks ag
 once, and a try that broke off after its receipt or before its hand-over is made good by the next one.
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from scheduler import ids, slots
 from scheduler.errors import Conflict, Unavailable
-from scheduler.lifecycle import Event, apply
 from scheduler.model import Job, Receipt
-from scheduler.ports import Change, Clock, Jobs, Lanes, Receipts
+from scheduler.ports import Clock, Jobs, Lanes, Receipts
 from scheduler.rules import Rules
-from scheduler.services.handover import hand_over
-
-HANDED_AT_ONCE = 160  # messages sent by one reading of the clock: as many as the lanes send side by side
-
-log = logging.getLogger(__name__)
+from scheduler.services.placing import on_their_way
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +48,6 @@ class Accepted:
     replayed: bool = False
 
 
-class Draft(NamedTuple):
-    """A job on its way into the table; `direct`: its slot is only its net."""
-
-    job: Job
-    direct: bool
-
-
 def submit(request: NewJob, *, jobs: Jobs, lanes: Lanes, clock: Clock, rules: Rules, random: int) -> Job:
     """Store the job and answer it; it is accepted once the put holds, even if the hand-over then fails.
 
@@ -68,7 +55,7 @@ def submit(request: NewJob, *, jobs: Jobs, lanes: Lanes, clock: Clock, rules: Ru
     """
     now = clock.now()
     draft = _draft(request, now, rules, random)
-    jobs.put(draft.job)  # False can only be an earlier, unanswered try of this very put: 75 random bits do not collide
+    jobs.put(draft)  # False can only be an earlier, unanswered try of this very put: 75 random bits do not collide
     (job,) = on_their_way([draft], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
     return job
 
@@ -82,7 +69,7 @@ def submit_many(
     """
     now = clock.now()
     drafts = [_draft(request, now, rules, random) for request, random in zip(requests, randoms, strict=True)]
-    held = [done is not None for done in jobs.put_many([draft.job for draft in drafts])]  # False: as for a single put
+    held = [done is not None for done in jobs.put_many(drafts)]  # False: as for a single put
     stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
     accepted = iter(on_their_way(stored, now, jobs=jobs, lanes=lanes, clock=clock, rules=rules))
     return [next(accepted) if holds else None for holds in held]
@@ -102,11 +89,11 @@ def submit_once(
     wanted = {answer.job.key: answer for answer in answers if isinstance(answer, Accepted)}
     found = jobs.get_many(replays) if (replays := [key for key, answer in wanted.items() if answer.replayed]) else {}
     drafts = [_placed(answer.job, now, rules) for key, answer in wanted.items() if key not in found]
-    held = [done is not None for done in jobs.put_many([draft.job for draft in drafts])] if drafts else []
+    held = [done is not None for done in jobs.put_many(drafts)] if drafts else []
     stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
+    stored += [job for job in found.values() if _never_started(job)]  # the try that stored it may have died before its hand-over
     on_their_way(stored, now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
-    _hand_over([job for job in found.values() if _waits_for_a_message(job)], lanes, clock)
-    refused = {draft.job.key for draft, holds in zip(drafts, held, strict=True) if not holds}
+    refused = {draft.key for draft, holds in zip(drafts, held, strict=True) if not holds}
     return [None if isinstance(answer, Accepted) and answer.job.key in refused else answer for answer in answers]
 
 
@@ -130,34 +117,29 @@ def _answer(asked: Asked, standing: Mapping[str, Receipt | None], now: int, rule
     """What to answer if its put holds."""
     receipt = asked.receipt
     if receipt is None:
-        return Accepted(_draft(asked.request, now, rules, asked.random).job, now)
+        return Accepted(_draft(asked.request, now, rules, asked.random), now)
     stands = standing[receipt.key]
     if stands is None:
         return None
     if stands.fingerprint != receipt.fingerprint:
         return Conflict("this idempotency key was used for another request")
-    return Accepted(_draft(asked.request, stands.at, rules, stands.random).job, stands.at, replayed=stands != receipt)
+    return Accepted(_draft(asked.request, stands.at, rules, stands.random), stands.at, replayed=stands != receipt)
 
 
-def _placed(job: Job, now: int, rules: Rules) -> Draft:
+def _placed(job: Job, now: int, rules: Rules) -> Job:
     """The job in a slot that is safe now, whenever it was asked for."""
-    placement = slots.place(job.due_at, now, job.id, rules.shards)
-    return Draft(replace(job, slot=placement.slot), placement.direct)
+    return replace(job, slot=slots.place(job.due_at, now, job.id, rules.shards).slot)
 
 
-def _waits_for_a_message(job: Job) -> bool:
-    """Whether it never started and its slot is only its net: the try that stored it may have died before its hand-over."""
-    if job.slot is None or job.claim is not None or job.attempts:
-        return False
-    return slots.minute(job.slot) > slots.minute_of(job.due_at)
+def _never_started(job: Job) -> bool:
+    return job.slot is not None and job.claim is None and not job.attempts
 
 
-def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Draft:
+def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
     scheduled_at = now if request.execute_at is None else request.execute_at
     due_at = max(scheduled_at, now)
     job_id = ids.new(scheduled_at, random)
-    placement = slots.place(due_at, now, job_id, rules.shards)
-    job = Job(
+    return Job(
         owner=request.owner,
         id=job_id,
         type=request.type,
@@ -165,54 +147,10 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Draft:
         scheduled_at=scheduled_at,
         due_at=due_at,
         created_at=now,
-        slot=placement.slot,
+        slot=slots.place(due_at, now, job_id, rules.shards).slot,
         max_attempts=request.max_attempts,
         timeout_ms=request.timeout_ms,
         weight=request.weight,
         start_by=request.expires_at,
         tags=request.tags,
     )
-    return Draft(job, placement.direct)
-
-
-def on_their_way(drafts: Sequence[Draft], began: int, *, jobs: Jobs, lanes: Lanes, clock: Clock, rules: Rules) -> list[Job]:
-    """The stored jobs as they stand once those that need it are moved and handed over; their writes began at `began`."""
-    now = clock.now()
-    if now - began > slots.SLOW_PUT:
-        drafts = _moved(drafts, now, jobs, rules)
-    _hand_over([draft.job for draft in drafts if draft.direct], lanes, clock)
-    return [draft.job for draft in drafts]
-
-
-def _moved(drafts: Sequence[Draft], now: int, jobs: Jobs, rules: Rules) -> list[Draft]:
-    """Jobs whose slots are not safe any more in slots that are: their puts took so long that dispatch of the old ones may have begun."""
-    changes = {draft.job.key: _move(draft.job, now, rules) for draft in drafts if not slots.is_safe(draft.job.slot or "", now)}
-    try:
-        held = dict(zip(changes, jobs.change(list(changes.values())), strict=True))
-    except Unavailable:
-        held = {}
-    return [
-        Draft(changes[draft.job.key].after if held.get(draft.job.key) else draft.job, True) if draft.job.key in changes else draft
-        for draft in drafts
-    ]
-
-
-def _move(job: Job, now: int, rules: Rules) -> Change:
-    return Change(job, apply(job, Event.MOVE, now, slot=slots.place(job.due_at, now, job.id, rules.shards).slot))
-
-
-def _hand_over(jobs: Sequence[Job], lanes: Lanes, clock: Clock) -> None:
-    """The soonest first. Delays count from the moment of sending, and a thousand messages take a while: hence the clock in between.
-
-    Where nothing gets through at all, the rest is left to its slots: the caller waits for its answer.
-    """
-    left = sorted(jobs, key=lambda job: job.due_at)
-    while left:
-        part = left[:HANDED_AT_ONCE]
-        try:
-            refused = hand_over(part, lanes=lanes, now=clock.now())
-        except Unavailable:
-            refused = len(part)
-        if refused:
-            log.warning("hand-over refused; the slots are the net", extra=part[0].log_context() | {"refused": refused, "of": len(left)})
-        left = [] if refused == len(part) else left[HANDED_AT_ONCE:]

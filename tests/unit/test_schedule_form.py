@@ -1,14 +1,17 @@
 """Schedules as people write them."""
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scheduler import zones
 from scheduler.errors import Invalid
 from scheduler.instants import render
 from scheduler.schedule import Cron, Once, Rate, Schedule
-from scheduler.schedule_form import parse
+from scheduler.schedule_form import LONGEST_RATE, parse, restore, write
 from tests.conftest import NOW
 
 HOUR, DAY = 3_600_000, 86_400_000
@@ -122,6 +125,53 @@ def test_what_is_wrong_is_refused_with_its_field_and_the_rule(form: dict[str, An
         parse(form, NOW)
     assert refused.value.details[0]["field"] == field
     assert rule in refused.value.details[0]["rule"]
+
+
+INSTANTS = st.integers(0, 253_402_300_799_000)
+ZONES = st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"])
+SPECS = (
+    st.builds(Once, INSTANTS, ZONES),
+    st.builds(Rate, st.integers(1, LONGEST_RATE // 1_000).map(lambda seconds: seconds * 1_000), INSTANTS, ZONES),
+    st.builds(
+        Cron,
+        st.sampled_from(["@daily", "30 2 * * MON", "*/5 * * * *"]),
+        ZONES,
+        st.sampled_from(["shift", "skip"]),
+        st.sampled_from(["first", "second", "both"]),
+    ),
+)
+
+
+def schedules(spec: st.SearchStrategy[Any], *, start: bool) -> st.SearchStrategy[Schedule]:
+    most_runs = st.none() | st.integers(1, 1_000_000_000)
+    jitter = st.integers(0, 86_400).map(lambda seconds: seconds * 1_000)
+    return st.builds(Schedule, spec, st.none() | INSTANTS if start else st.none(), st.none() | INSTANTS, most_runs, jitter)
+
+
+@given(schedules(SPECS[0] | SPECS[1], start=False) | schedules(SPECS[2], start=True))
+def test_a_schedule_survives_being_written_and_stored_as_json(schedule: Schedule) -> None:
+    assert restore(json.loads(json.dumps(write(schedule)))) == schedule
+
+
+def test_what_goes_without_saying_is_not_written() -> None:
+    assert write(Schedule(Cron("@daily"))) == {"cron": "@daily"}
+    assert write(Schedule(Once(NOW, "Asia/Kolkata"))) == {"at": "2026-11-20T10:00:00.000Z", "time_zone": "Asia/Kolkata"}
+    assert write(parse({"rate": "90 minutes"}, NOW)) == {"rate": "rate(90 minutes)", "start": "2026-11-20T10:00:00.000Z"}
+    assert write(parse({"rate": "86400 seconds"}, NOW))["rate"] == "rate(1 day)"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"rate": "5 minutes"},
+        {"rate": "1 day", "start": render(NOW - HOUR), "jitter_seconds": 30},
+        {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip", "start": render(NOW + DAY), "max_runs": 3},
+        {"at": render(NOW + 1)},
+    ],
+)
+def test_what_is_written_can_be_posted_again_and_means_the_same(form: dict[str, Any]) -> None:
+    schedule = parse(form, NOW)
+    assert parse(write(schedule), NOW + HOUR // 2) == schedule == restore(write(schedule))
 
 
 def test_all_zones_that_are_known_can_be_read() -> None:
