@@ -22,7 +22,7 @@ from pydantic import (
 from lambdas import _envelope, _receipts
 from scheduler import instants, targets
 from scheduler.errors import Invalid
-from scheduler.model import Lane, Outcome, Status
+from scheduler.model import Lane, Misfire, Outcome, Overlap, Status
 from scheduler.services.submit import NewJob
 
 T = TypeVar("T")
@@ -81,11 +81,9 @@ class Refresh(Request):
     refresh_token: Annotated[str, Field(min_length=1, max_length=8_192)] | None = None
 
 
-class JobRequest(Request):
-    """A one-time job: `message` alone, short for a job of type log, or `type` with its `payload`."""
+class WorkRequest(Request):
+    """What to run: `message` alone, short for type log, or `type` with its `payload`."""
 
-    execute_at: Instant | None = None
-    """When to start: RFC 3339 with an offset, to the millisecond. Absent: now. Up to a day past: due now, and late."""
     message: Annotated[str, Field(min_length=1)] | None = None
     """What to write to the log."""
     type: str | None = Field(None, validate_default=True)
@@ -96,10 +94,8 @@ class JobRequest(Request):
     """How often to try; 1 means no retry."""
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
     """How long one attempt may take before it is killed."""
-    expires_at: Instant | None = None
-    """It does not start, nor is it tried again, at this instant or later; it is skipped then. Absent: however late."""
     tags: Tags = []
-    """Words of yours to find it by."""
+    """Words to find it by; a filter takes one of them."""
 
     @field_validator("type")
     @classmethod
@@ -120,17 +116,33 @@ class JobRequest(Request):
             raise ValueError("goes with type, not with message")
         return value
 
+    @property
+    def chosen_type(self) -> str:
+        return self.type or "log"
+
+    @property
+    def chosen_payload(self) -> dict[str, Any]:
+        return (self.payload or {}) if self.message is None else {"message": self.message}
+
+
+class JobRequest(WorkRequest):
+    """A one-time job: `message` alone, short for a job of type log, or `type` with its `payload`."""
+
+    execute_at: Instant | None = None
+    """When to start: RFC 3339 with an offset, to the millisecond. Absent: now. Up to a day past: due now, and late."""
+    expires_at: Instant | None = None
+    """It does not start, nor is it tried again, at this instant or later; it is skipped then. Absent: however late."""
+
     def asked(self, owner: str, now: int, within: str = "") -> NewJob:
         """The job to submit. Raises Invalid if its start or its end is out of bounds at `now`; `within` leads the field's name."""
         if self.execute_at is not None:
             instants.check_start(f"{within}execute_at", self.execute_at, now)
         if self.expires_at is not None:
             instants.check_end(f"{within}expires_at", self.expires_at, max(self.execute_at or now, now))
-        payload = (self.payload or {}) if self.message is None else {"message": self.message}
         return NewJob(
             owner=owner,
-            type=self.type or "log",
-            payload=payload,
+            type=self.chosen_type,
+            payload=self.chosen_payload,
             execute_at=self.execute_at,
             max_attempts=self.max_attempts,
             timeout_ms=self.timeout_seconds * 1000,
@@ -284,6 +296,17 @@ class JobShape(Shape):
     output: str | None
     response: ResponseShape | None
     reason: str | None
+    tags: list[str]
+    expires_at: WrittenTime | None
+    """If it has not started by then, it is skipped."""
+    task_id: str | None
+    """The task it is a run of."""
+    generation: int | None
+    """The task's when this run was planned."""
+    nominal_at: WrittenTime | None
+    """Its time by the schedule, before jitter; null if it was asked for by hand."""
+    overlap: Overlap | None
+    misfire: Misfire | None
 
 
 class PageShape(Shape):

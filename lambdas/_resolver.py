@@ -1,6 +1,6 @@
 """The HTTP resolver: Powertools', with our envelope, our reading of bodies, and an OpenAPI document that tells no lies."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -11,12 +11,21 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValida
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, OpenAPI
 from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
 
-from lambdas import _body, _envelope, _models
+from lambdas import _body, _envelope, _models, _receipts
 from lambdas._runtime import logger
 from scheduler import targets
 from scheduler.errors import NotFound, SchedulerError, Unauthorized
 
 OPEN: dict[str, Any] = {"security": []}  # the OpenAPI mark of a route that needs no token
+KEYED: dict[str, Any] = {"x-keyed": True}  # the mark of a route that takes an idempotency key; the document shows its header instead
+KEY_PARAMETER = {
+    "name": _receipts.HEADER,
+    "in": "header",
+    "required": False,
+    "description": "The same key and body within 24 hours: done once. With another body: 409.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+WITH_PAYLOAD = ("JobRequest", "TaskRequest", "TaskEdit")  # requests whose `payload` depends on their `type`
 NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")  # shapes of Powertools' own answers
 
 
@@ -57,17 +66,15 @@ class Resolver(APIGatewayHttpResolver):
     @property
     def owner(self) -> str:
         """Whom the authorizer found behind the token. Raises Unauthorized if it was not asked."""
-        authorizer = self.current_event.raw_event["requestContext"].get("authorizer", {})
-        owner = authorizer.get("jwt", {}).get("claims", {}).get("sub")
-        if not owner:
-            raise Unauthorized()
-        return str(owner)
+        return owner_of(self.current_event.raw_event)
 
     def get_openapi_schema(self, **options: Any) -> OpenAPI:
         document = super().get_openapi_schema(**options).model_dump(mode="json", by_alias=True, exclude_none=True)
         for path in document["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)  # Powertools' own; ours is 400
+                if operation.pop("x-keyed", False):
+                    operation.setdefault("parameters", []).append(KEY_PARAMETER)
         schemas = {name: schema for name, schema in document["components"]["schemas"].items() if name not in NOT_OURS}
         document["components"]["schemas"] = _with_payloads(schemas)
         return OpenAPI.model_validate(document)
@@ -86,15 +93,25 @@ class Resolver(APIGatewayHttpResolver):
         return _envelope.MethodNotAllowed(allowed) if allowed else NotFound("there is no such path")
 
 
+def owner_of(event: Mapping[str, Any]) -> str:
+    """Whom the authorizer found behind the token of an event. Raises Unauthorized if it was not asked."""
+    owner = event["requestContext"].get("authorizer", {}).get("jwt", {}).get("claims", {}).get("sub")
+    if not owner:
+        raise Unauthorized()
+    return str(owner)
+
+
 def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
-    """The components with a schema per task type, the job request naming them, and the batch naming the job request with a key."""
+    """The components with a schema per task type, the requests that have one naming them, and the batch naming its items."""
     payloads = {f"{name.title()}Payload": _models.payload_of(name).json_schema() for name in targets.names()}
-    job = schemas["JobRequest"]["properties"]
-    job["payload"] |= {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in payloads] + [{"type": "null"}]}
-    job["type"] |= {"anyOf": [{"type": "string", "enum": targets.names()}, {"type": "null"}]}
-    schemas["BatchRequest"]["properties"]["jobs"]["items"] = {"$ref": "#/components/schemas/BatchItem"}
+    for name in WITH_PAYLOAD:
+        fields = schemas[name]["properties"]
+        fields["payload"] |= {"anyOf": [{"$ref": f"#/components/schemas/{payload}"} for payload in payloads] + [{"type": "null"}]}
+        fields["type"] |= {"anyOf": [{"type": "string", "enum": targets.names()}, {"type": "null"}]}
     item = _models.BatchItem.model_json_schema()
-    return schemas | payloads | {"BatchItem": item | {"properties": item["properties"] | job}}
+    item["properties"] |= schemas["JobRequest"]["properties"]
+    schemas["BatchRequest"]["properties"]["jobs"]["items"] = {"$ref": "#/components/schemas/BatchItem"}
+    return schemas | payloads | {"BatchItem": item}
 
 
 def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:

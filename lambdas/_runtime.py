@@ -22,7 +22,7 @@ from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
 from scheduler.model import Lane
-from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Topic
+from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Tasks, Topic
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
 
@@ -42,6 +42,7 @@ class Api:
     ledger: Ledger
     accounts: Accounts
     receipts: Receipts
+    tasks: Tasks
 
 
 @dataclass(frozen=True)
@@ -87,12 +88,15 @@ class Bury:
 @cache
 def api() -> Api:
     from scheduler.aws.accounts import CognitoAccounts
-    from scheduler.memory_tasks import MemoryReceipts
+    from scheduler.memory import MemoryJobs
+    from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
-    # Receipts in memory stand in until there is a table for them.
-    return Api(settings, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), accounts, MemoryReceipts())
+    # Receipts and tasks in memory stand in until there are tables for them.
+    receipts = MemoryReceipts()
+    tasks = MemoryTasks(MemoryJobs(), receipts)
+    return Api(settings, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), accounts, receipts, tasks)
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
-from lambdas import _batch, _form_routes, _receipts, _runtime
+from lambdas import _batch, _form_routes, _parameters, _receipts, _runtime, _task_routes
 from lambdas._envelope import answer
 from lambdas._models import (
     Answer,
@@ -21,15 +21,15 @@ from lambdas._models import (
     JobShape,
     Login,
     PageShape,
-    QueryInstant,
     Refresh,
     RefreshedShape,
     SessionShape,
 )
+from lambdas._parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
 from lambdas._resolver import OPEN, Resolver, answers
 from lambdas._runtime import logger
 from scheduler import ids, render
-from scheduler.errors import Invalid, NotFound, Unauthorized, Unavailable
+from scheduler.errors import NotFound, Unauthorized, Unavailable
 from scheduler.model import Job, JobKey, Status
 from scheduler.services.cancel import cancel
 from scheduler.services.health import lag
@@ -60,7 +60,8 @@ EXAMPLES: dict[str, Any] = {
     },
 }
 app.include_router(_form_routes.router)
-LIST_PARAMETERS = ("upcoming", "status", "type", "from", "to", "limit", "cursor")
+app.include_router(_task_routes.router)
+LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 
 
 @app.get(
@@ -158,19 +159,21 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     responses=answers(200, Answer[PageShape], errors=(400, 401, 503)),
 )
 def list_jobs(
-    upcoming: Annotated[bool, Query(description="what is ahead instead of what was due")] = False,
+    upcoming: Upcoming = False,
+    task: OfTask = None,
+    tag: Tagged = None,
     status: Annotated[Status | None, Query()] = None,
     type: Annotated[str | None, Query()] = None,
-    since: Annotated[QueryInstant | None, Query(alias="from", description="scheduled at or after this instant (RFC 3339)")] = None,
-    until: Annotated[QueryInstant | None, Query(alias="to", description="scheduled before this instant (RFC 3339)")] = None,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    cursor: Annotated[str | None, Query(description="the cursor of the page before")] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
 ) -> Response[str]:
-    _known_parameters()
+    _parameters.known(app.current_event, *LIST_PARAMETERS)
+    query = HistoryQuery(app.owner, upcoming, _parameters.task_id(task), tag, status, type, since, until, limit, cursor)
     world = _runtime.api()
     now = world.clock.now()
-    page = history(HistoryQuery(app.owner, upcoming, status, type, since, until, limit, cursor), jobs=world.jobs, now=now)
-    return answer({"jobs": [render.job(job, now) for job in page.jobs], "cursor": page.cursor})
+    return answer(render.page(history(query, jobs=world.jobs, now=now), now))
 
 
 @app.get("/api/v1/me/jobs/<job_id>", summary="One job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
@@ -229,14 +232,6 @@ def _key(job_id: str) -> JobKey:
 def _bearer() -> str | None:
     scheme, _, token = (app.current_event.headers.get("authorization") or "").partition(" ")
     return token.strip() or None if scheme.lower() == "bearer" else None
-
-
-def _known_parameters() -> None:
-    """A misspelt filter would silently list everything."""
-    unknown = [name for name in app.current_event.query_string_parameters or {} if name not in LIST_PARAMETERS]
-    if unknown:
-        details = [{"field": name, "rule": "is not a known parameter"} for name in unknown]
-        raise Invalid(f"unknown parameters: {', '.join(unknown)}", details=details)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """Records as the API shows them."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from scheduler import lifecycle
+from scheduler import lifecycle, schedule_form
 from scheduler.instants import render as instant
-from scheduler.model import Attempt, Failure, Job
+from scheduler.model import Attempt, Failure, Job, Misfire, Page
 from scheduler.ports import Session
 from scheduler.schedule import Run, Skipped
+from scheduler.task import Task
+from scheduler.task import status as task_status
 
 
 def job(record: Job, now: int) -> dict[str, Any]:
@@ -33,12 +36,53 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "output": record.output,
         "response": record.response,
         "reason": record.reason,
+        "tags": list(record.tags),
+        **_origin(record),
     }
+
+
+def page(record: Page, now: int) -> dict[str, Any]:
+    """A page of jobs."""
+    return {"jobs": [job(each, now) for each in record.jobs], "cursor": record.cursor}
 
 
 def accepted(record: Job, now: int) -> dict[str, Any]:
     """What is new to whoever posted the job in a batch."""
     return {"id": record.id, "status": str(lifecycle.status(record, now)), "scheduled_at": instant(record.scheduled_at)}
+
+
+def task(record: Task, runs: Sequence[Run], now: int) -> dict[str, Any]:
+    """All there is to know of a task at `now`, and its next runs."""
+    return _task(record, now) | {"next_runs": [run(each) for each in runs]}
+
+
+def listed_task(record: Task, runs: Sequence[Run], now: int) -> dict[str, Any]:
+    """The same with the first of its next runs only."""
+    return _task(record, now) | {"next_run": run(runs[0]) if runs else None}
+
+
+def _task(record: Task, now: int) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "name": record.name,
+        "description": record.description,
+        "status": str(task_status(record, now)),
+        "type": record.type,
+        "payload": record.payload,
+        "schedule": None if record.schedule is None else schedule_form.write(record.schedule),
+        "tags": list(record.tags),
+        "overlap": str(record.overlap),
+        "misfire": str(record.misfire) if record.is_recurring else None,
+        "misfire_threshold_seconds": record.misfire_threshold_ms // 1000 if record.is_recurring else None,
+        "max_catch_up": record.max_catch_up if record.is_recurring and record.misfire is Misfire.RUN_ALL else None,
+        "max_attempts": record.max_attempts,
+        "timeout_seconds": record.timeout_ms // 1000,
+        "generation": record.generation,
+        "created_at": instant(record.created_at),
+        "updated_at": instant(record.updated_at),
+        "inactive_at": _instant(record.inactive_at),
+        "inactive_reason": record.inactive_reason,
+    }
 
 
 def run(record: Run | Skipped) -> dict[str, str | None]:
@@ -54,6 +98,20 @@ def session(record: Session) -> dict[str, Any]:
     if record.user is not None:
         shown["user"] = {"id": record.user.id, "username": record.user.username, "job_weight": record.user.job_weight}
     return shown
+
+
+def _origin(record: Job) -> dict[str, Any]:
+    """What the job has of its task; and its expiry, which a run with a misfire rule does not have."""
+    origin = record.origin
+    expires_at = record.start_by if origin is None or origin.misfire is None else None
+    return {
+        "expires_at": _instant(expires_at),
+        "task_id": None if origin is None else origin.task,
+        "generation": None if origin is None else origin.generation,
+        "nominal_at": None if origin is None else _instant(origin.nominal_at),
+        "overlap": None if origin is None else str(origin.overlap),
+        "misfire": None if origin is None or origin.misfire is None else str(origin.misfire),
+    }
 
 
 def _shard(record: Job) -> int | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from scheduler import ids, lifecycle
 from scheduler.errors import Invalid, NotFound
-from scheduler.model import Job, JobKey, Page, Status
+from scheduler.model import Job, JobKey, Page, Status, TaskKey
 from scheduler.ports import Jobs
 
 CHUNK = 100  # jobs per read while a filter is set
@@ -22,6 +22,8 @@ class Query:
 
     owner: str
     upcoming: bool = False
+    task: str | None = None
+    tag: str | None = None
     status: Status | None = None
     type: str | None = None
     since: int | None = None
@@ -43,7 +45,7 @@ def history(query: Query, *, jobs: Jobs, now: int) -> Page:
     if query.since is not None and query.until is not None and query.since >= query.until:
         raise Invalid.field("to", "must be later than from")
     read = _reader(query, jobs, now)
-    filtered = query.status is not None or query.type is not None
+    filtered = any(wanted is not None for wanted in (query.status, query.type, query.tag))
     after = None if query.cursor is None else _decode(query.cursor)
     found: list[Job] = []
     for _ in range(READS):
@@ -52,7 +54,7 @@ def history(query: Query, *, jobs: Jobs, now: int) -> Page:
         fitting = _fitting(found, matching, query.limit)
         found += fitting
         if len(fitting) < len(matching):
-            return Page(found, _encode(found[-1].id))
+            return Page(found, _encode(ids.position(found[-1].id, found[-1].scheduled_at)))
         after = page.cursor
         if after is None or len(found) == query.limit:
             break
@@ -68,9 +70,11 @@ def _reader(query: Query, jobs: Jobs, now: int) -> Callable[[str | None, int], P
         until = now + 1 if until is None else min(until, now + 1)
     if query.status in lifecycle.DEAD and not query.upcoming:
         return lambda after, limit: jobs.failures(query.owner, since=since, until=until, after=after, limit=limit)
-    return lambda after, limit: jobs.history(
-        query.owner, since=since, until=until, after=after, limit=limit, newest_first=not query.upcoming
-    )
+    newest_first = not query.upcoming
+    if query.task is not None:
+        task = TaskKey(query.owner, query.task)
+        return lambda after, limit: jobs.of_task(task, since=since, until=until, after=after, limit=limit, newest_first=newest_first)
+    return lambda after, limit: jobs.history(query.owner, since=since, until=until, after=after, limit=limit, newest_first=newest_first)
 
 
 def _fitting(found: list[Job], matching: list[Job], limit: int) -> list[Job]:
@@ -88,19 +92,24 @@ def _size(job: Job) -> int:
 
 
 def _matches(job: Job, query: Query, now: int) -> bool:
-    return query.type in (None, job.type) and (query.status is None or lifecycle.status(job, now) is query.status)
+    return (
+        query.type in (None, job.type)
+        and (query.status is None or lifecycle.status(job, now) is query.status)
+        and (query.task is None or (job.origin is not None and job.origin.task == query.task))
+        and (query.tag is None or query.tag in job.tags)
+    )
 
 
-def _encode(job_id: str) -> str:
-    """Opaque to callers, so that it may become something else than the last job's id."""
-    return base64.urlsafe_b64encode(job_id.encode()).decode().rstrip("=")
+def _encode(position: str) -> str:
+    """Opaque to callers, so that it may become something else than the last job's position."""
+    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
 
 
 def _decode(cursor: str) -> str:
     try:
-        job_id = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+        position = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        job_id = ""
-    if not ids.is_job_id(job_id):
+        position = ""
+    if not ids.is_job_id(position):  # it has the form of one
         raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
-    return job_id
+    return position

@@ -1,6 +1,6 @@
 """What a schedule means, before anything is saved."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from scheduler import instants, schedule_form
 from scheduler.errors import Invalid
@@ -15,8 +15,15 @@ def preview(form: Mapping[str, object], *, count: int, after: int | None, now: i
     schedule = schedule_form.parse(form, now)
     since = _since(schedule, after, now)
     runs = next_runs(schedule, since, count)
-    left_out = skipped(schedule, since, _until(schedule, runs, count, since))
-    return sorted([*runs, *left_out], key=lambda shown: (shown.nominal, shown.at is not None))
+    ended = schedule.end is not None and len(runs) < min(count, schedule.max_runs or count)
+    return with_skipped(schedule, runs, since, ended=ended)
+
+
+def with_skipped(schedule: Schedule, runs: Sequence[Run], since: int, *, ended: bool) -> list[Run | Skipped]:
+    """The runs later than `since`, and what the schedule skips among them; `ended`: also up to its end, as there are no more of them."""
+    last = runs[-1].nominal if runs else since
+    until = schedule.end if ended and schedule.end is not None else last
+    return sorted([*runs, *skipped(schedule, since, until)], key=lambda shown: (shown.nominal, shown.at is not None))
 
 
 def _since(schedule: Schedule, after: int | None, now: int) -> int:
@@ -27,10 +34,3 @@ def _since(schedule: Schedule, after: int | None, now: int) -> int:
     if schedule.max_runs is not None:
         raise Invalid.field("after", "has no meaning beside max_runs: the runs count from now on")
     return max(after, now)
-
-
-def _until(schedule: Schedule, runs: list[Run], count: int, since: int) -> int:
-    """How far the answer reaches: to its last run; to the end if that comes first."""
-    if schedule.end is not None and len(runs) < min(count, schedule.max_runs or count):
-        return schedule.end
-    return runs[-1].nominal if runs else since

@@ -11,7 +11,7 @@ from lambdas._settings import ApiSettings
 from scheduler.errors import Unauthorized
 from scheduler.instants import parse
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
-from scheduler.memory_tasks import MemoryReceipts
+from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.ports import Session, User
 from scheduler.rules import Rules
 from tests.conftest import FixedClock
@@ -59,6 +59,10 @@ class World:
     accounts: Any = field(default_factory=OneAccount)
     rules: Rules = field(default_factory=Rules)
     settings: ApiSettings = SETTINGS
+    tasks: Any = None
+
+    def __post_init__(self) -> None:
+        self.tasks = self.tasks or MemoryTasks(self.jobs, self.receipts)
 
 
 @dataclass(frozen=True)

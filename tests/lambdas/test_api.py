@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -266,6 +267,16 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("post", "/api/v1/me/jobs/{job_id}/cancel"),
         ("post", "/api/v1/schedules/preview"),
         ("get", "/api/v1/task-types"),
+        ("post", "/api/v1/tasks"),
+        ("get", "/api/v1/tasks"),
+        ("get", "/api/v1/tasks/{task_id}"),
+        ("put", "/api/v1/tasks/{task_id}"),
+        ("delete", "/api/v1/tasks/{task_id}"),
+        ("put", "/api/v1/tasks/{task_id}/inactive"),
+        ("put", "/api/v1/tasks/{task_id}/active"),
+        ("post", "/api/v1/tasks/{task_id}/run"),
+        ("get", "/api/v1/tasks/{task_id}/next"),
+        ("get", "/api/v1/tasks/{task_id}/jobs"),
     }
 
 
@@ -273,7 +284,7 @@ def test_the_written_description_lists_every_route_too(document: Any) -> None:
     written = (Path(__file__).parents[2] / "docs/api.md").read_text()
     for path, operations in document["paths"].items():
         for method in operations:
-            assert f"| `{method.upper()} {path.removeprefix('/api/v1').replace('{job_id}', '{id}')}` |" in written
+            assert f"| `{method.upper()} {re.sub('{[a-z]+_id}', '{id}', path.removeprefix('/api/v1'))}` |" in written
 
 
 def test_the_document_asks_for_a_token_but_for_the_open_routes(document: Any) -> None:
@@ -305,9 +316,11 @@ def test_every_reference_in_the_document_leads_somewhere(document: Any) -> None:
 
 def test_the_document_describes_the_payload_of_every_type_and_gives_examples(document: Any) -> None:
     schemas = document["components"]["schemas"]
-    payload = schemas["JobRequest"]["properties"]["payload"]["anyOf"]
-    for name in targets.names():
-        assert {"$ref": f"#/components/schemas/{name.title()}Payload"} in payload
+    for request in ("JobRequest", "TaskRequest", "TaskEdit"):
+        fields = schemas[request]["properties"]
+        assert fields["type"]["anyOf"][0] == {"type": "string", "enum": targets.names()}
+        for name in targets.names():
+            assert {"$ref": f"#/components/schemas/{name.title()}Payload"} in fields["payload"]["anyOf"]
     assert schemas["HttpPayload"]["properties"]["url"]["type"] == "string"
     examples = document["paths"]["/api/v1/me/jobs"]["post"]["requestBody"]["content"]["application/json"]["examples"]
     for example in examples.values():

@@ -9,7 +9,7 @@ from lambdas import _models
 from scheduler import ids, lifecycle
 from scheduler.instants import DAY, render
 from scheduler.lifecycle import Event
-from scheduler.model import Claim, Failure, Job, JobKey, Lane, Result
+from scheduler.model import Claim, Failure, Job, JobKey, Lane, Misfire, Origin, Overlap, Result
 from scheduler.services import history
 from tests.lambdas.gateway import NOW, World, send
 
@@ -86,6 +86,12 @@ def test_an_http_job_keeps_its_payload_as_it_was_given() -> None:
     assert (job["type"], job["payload"], job["max_attempts"], job["timeout_seconds"]) == ("http", payload, 25, 840)
 
 
+def test_tags_are_kept_as_they_were_given(world: World) -> None:
+    tags = ["b", "env:prod", "Team_1/a.b-c", "x" * 32]
+    job = send("POST", "/me/jobs", json_body={"message": "m", "tags": tags}).data
+    assert job["tags"] == tags and world.jobs.rows[JobKey("sub-ann", job["id"])].tags == tuple(tags)
+
+
 @pytest.mark.parametrize(("shift", "status"), [(-DAY, 201), (-DAY - 1, 400), (3_653 * DAY, 201), (3_653 * DAY + 1, 400)])
 def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: int, status: int) -> None:
     answered = send("POST", "/me/jobs", json_body={"execute_at": render(NOW + shift), "message": "m"})
@@ -113,6 +119,13 @@ def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: 
         ({"message": "m", "max_attempts": "3"}, {"max_attempts": "must be a whole number"}),
         ({"message": "m", "max_attempts": True}, {"max_attempts": "must be a whole number"}),
         ({"message": "m", "timeout_seconds": 1.5}, {"timeout_seconds": "must be a whole number"}),
+        ({"message": "m", "tags": "a"}, {"tags": "must be a list"}),
+        ({"message": "m", "tags": ["a", "b", "a"]}, {"tags": "names a twice"}),
+        ({"message": "m", "tags": [str(number) for number in range(11)]}, {"tags": "must have at most 10 entries"}),
+        ({"message": "m", "tags": ["a", "b c"]}, {"tags.1": "must be 1 to 32 letters, digits or any of - _ . : /"}),
+        ({"message": "m", "tags": [""]}, {"tags.0": "must be 1 to 32 letters, digits or any of - _ . : /"}),
+        ({"message": "m", "tags": ["a" * 33]}, {"tags.0": "must be 1 to 32 letters, digits or any of - _ . : /"}),
+        ({"message": "m", "tags": [1]}, {"tags.0": "must be a string"}),
     ],
 )
 def test_bad_jobs_are_refused_field_by_field(world: World, body: dict[str, Any], fields: dict[str, str]) -> None:
@@ -178,6 +191,35 @@ def test_a_claimed_job_shows_no_start_before_its_instant_and_its_start_after(wor
     world.clock.at = NOW + 1_500
     running = send("GET", f"/me/jobs/{job.id}").data
     assert (running["status"], running["started_at"], running["start_delay_ms"]) == ("running", render(NOW + 1_000), 0)
+
+
+OF_NO_TASK = dict.fromkeys(["task_id", "generation", "nominal_at", "overlap", "misfire"])
+
+
+def test_a_job_of_no_task_has_nothing_of_one_and_shows_its_expiry(world: World) -> None:
+    plain, expiring = stored(world, NOW + DAY), stored(world, NOW + DAY, number=1, start_by=NOW + 2 * DAY)
+    shown = send("GET", f"/me/jobs/{plain.id}").data
+    assert {name: shown[name] for name in OF_NO_TASK} == OF_NO_TASK and (shown["expires_at"], shown["tags"]) == (None, [])
+    assert send("GET", f"/me/jobs/{expiring.id}").data["expires_at"] == render(NOW + 2 * DAY)
+
+
+def test_a_run_shows_what_it_has_of_its_task(world: World) -> None:
+    origin = Origin(ids.new(NOW, 7), 3, NOW + DAY - 5, Overlap.SKIP, Misfire.RUN_LATEST)
+    run = stored(world, NOW + DAY, origin=origin, start_by=NOW + 2 * DAY, lane=Lane.RECURRING, tags=("a",))
+    shown = send("GET", f"/me/jobs/{run.id}").data
+    assert {name: shown[name] for name in OF_NO_TASK} == {
+        "task_id": origin.task,
+        "generation": 3,
+        "nominal_at": render(NOW + DAY - 5),
+        "overlap": "skip",
+        "misfire": "run_latest",
+    }
+    assert (shown["expires_at"], shown["tags"], shown["lane"]) == (None, ["a"], "recurring")  # its misfire rule is no expiry
+
+
+def test_a_run_by_hand_has_no_nominal_time_and_no_misfire_rule(world: World) -> None:
+    shown = send("GET", f"/me/jobs/{stored(world, origin=Origin('T', 1)).id}").data
+    assert (shown["nominal_at"], shown["misfire"], shown["overlap"]) == (None, None, "allow")
 
 
 @pytest.mark.parametrize("method", ["get", "cancel"])
@@ -294,6 +336,49 @@ def test_the_type_filter_keeps_the_order_and_its_cursor_goes_on_where_it_stopped
     assert messages == [f"at {NOW - number}" for number in (0, 3, 6, 9)] and rest["cursor"] is None
 
 
+def test_the_tag_filter_finds_jobs_with_that_tag_whatever_others_they_have(world: World) -> None:
+    for number, tags in enumerate([("a",), ("b",), ("b", "a"), ("ab",), ()]):
+        stored(world, NOW - number, tags=tags)
+    assert listed(tag="a") == [f"at {NOW}", f"at {NOW - 2}"]
+    assert listed(tag="c") == []
+
+
+TASK, OTHER = ids.new(NOW - DAY, 1), ids.new(NOW - DAY, 2)
+
+
+def test_the_task_filter_finds_the_runs_of_that_task(world: World) -> None:
+    for number, task in enumerate([TASK, OTHER, TASK, None]):
+        for at in (NOW - number, NOW + DAY + number):
+            stored(world, at, origin=task and Origin(task, 1), tags=("a",) if number == 2 else ())
+    stored(world, NOW - 9, owner="sub-bob", origin=Origin(TASK, 1))
+    assert listed(task=TASK) == [f"at {NOW}", f"at {NOW - 2}"]
+    assert listed(task=TASK, upcoming="true") == [f"at {NOW + DAY}", f"at {NOW + DAY + 2}"]
+    assert listed(task=TASK, tag="a") == [f"at {NOW - 2}"]
+    assert listed(task=ids.new(NOW, 3)) == []
+
+
+def test_the_failures_of_a_task_are_found_among_those_of_others(world: World) -> None:
+    for number, task in enumerate([TASK, OTHER, TASK]):
+        job = stored(world, NOW - 1_000 - number, origin=Origin(task, 1))
+        world.jobs.rows[job.key] = failed(job)
+    stored(world, NOW - 2_000, origin=Origin(TASK, 1))
+    assert listed(task=TASK, status="failed") == [f"at {NOW - 1_000}", f"at {NOW - 1_002}"]
+
+
+def test_a_page_that_ends_at_a_rescheduled_job_goes_on_from_where_that_stands_now(world: World) -> None:
+    moved = replace(stored(world, NOW - 5_000, number=9), scheduled_at=NOW - 1)
+    world.jobs.rows[moved.key] = moved
+    for number in (2, 3, 4):
+        stored(world, NOW - number, tags=("a",))
+    world.jobs.rows[moved.key] = replace(moved, tags=("a",), payload={"message": "moved"})
+    seen, query = [], {"tag": "a", "limit": "1"}
+    for _ in range(4):
+        page = send("GET", "/me/jobs", query=query).data
+        seen += [job["payload"]["message"] for job in page["jobs"]]
+        query["cursor"] = page["cursor"]
+    assert seen == ["moved", *(f"at {NOW - number}" for number in (2, 3, 4))]
+
+
 def test_a_filter_that_finds_little_reads_a_bounded_amount_and_says_there_may_be_more(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,6 +417,8 @@ def test_a_page_stays_below_what_a_function_may_answer(world: World) -> None:
         ({"to": "2026-11-20T10:00:00"}, "to"),
         ({"from": "2026-11-20T10:00:00Z", "to": "2026-11-20T10:00:00Z"}, "to"),
         ({"stauts": "failed"}, "stauts"),
+        ({"task": "nightly"}, "task"),
+        ({"task": ""}, "task"),
     ],
 )
 def test_bad_parameters_are_refused_by_name(query: dict[str, str], field: str) -> None:
