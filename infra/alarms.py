@@ -75,6 +75,7 @@ class Alarms(Construct):
         operators: Operators,
         lanes: Lanes,
         tick: lambda_.Function,
+        plan: lambda_.Function,
         api: apigateway.HttpApi,
     ) -> None:
         super().__init__(scope, id)
@@ -89,15 +90,12 @@ class Alarms(Construct):
             f"The oldest minute that is not closed is over {LAG_SECONDS} s old: jobs may be late",
             above=LAG_SECONDS,
         )
-        operators.alarm(
-            self,
-            "NoTick",
-            tick.metric_invocations(statistic="Sum"),
-            "The scheduler has not ticked for 3 minutes: nothing is started",
-            below=1,
-            minutes=3,
-            missing=BREACHING,
-        )
+        for id, function, description in (
+            ("NoTick", tick, "The scheduler has not ticked for 3 minutes: nothing is started"),
+            ("NoPlan", plan, "Recurring tasks have not been planned for 3 minutes: their stored runs last a few minutes more"),
+        ):
+            called = function.metric_invocations(statistic="Sum")
+            operators.alarm(self, id, called, description, below=1, minutes=3, missing=BREACHING)
         operators.alarm(self, "ApiErrors", api.metric_server_error(statistic="Sum"), "The API answered with a 5xx status", above=0)
 
 
