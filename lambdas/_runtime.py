@@ -21,8 +21,6 @@ from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
-from scheduler.memory import MemoryJobs
-from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Lane
 from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Tasks, Topic
 from scheduler.rules import Rules
@@ -90,6 +88,8 @@ class Bury:
 @cache
 def api() -> Api:
     from scheduler.aws.accounts import CognitoAccounts
+    from scheduler.memory import MemoryJobs
+    from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
