@@ -32,12 +32,12 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], *, jobs: Jobs, lanes: Lan
         if before is None:
             raise NotFound("there is no such job")
         _check(before, wanted, now)
-        draft = _draft(before, wanted, now, rules)
-        (held,) = jobs.change([Change(before, draft)])
+        after = _changed(before, wanted, now, rules)
+        (held,) = jobs.change([Change(before, after)])
         if held is None:
             raise Unavailable
         if held and _is_ours(jobs.get(key), wanted):
-            (job,) = on_their_way([draft], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+            (job,) = on_their_way([after], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
             return job
     raise Unavailable("the job keeps changing; try again")
 
@@ -56,7 +56,7 @@ def _check(job: Job, wanted: Mapping[str, Any], now: int) -> None:
         raise Conflict("it is a run of a schedule: its time is changed by editing its task")
 
 
-def _draft(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job:
+def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job:
     """The changed job in a slot that is safe now."""
     start = max(wanted["scheduled_at"], now) if "scheduled_at" in wanted else job.due_at
     _check_end(job, wanted, max(start, now))

@@ -91,9 +91,8 @@ def submit_once(
     drafts = [_placed(answer.job, now, rules) for key, answer in wanted.items() if key not in found]
     held = [done is not None for done in jobs.put_many(drafts)] if drafts else []
     stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
+    stored += [job for job in found.values() if _never_started(job)]  # the try that stored it may have died before its hand-over
     on_their_way(stored, now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
-    waiting = [job for job in found.values() if _waits_for_a_message(job)]
-    on_their_way(waiting, clock.now(), jobs=jobs, lanes=lanes, clock=clock, rules=rules)
     refused = {draft.key for draft, holds in zip(drafts, held, strict=True) if not holds}
     return [None if isinstance(answer, Accepted) and answer.job.key in refused else answer for answer in answers]
 
@@ -132,11 +131,8 @@ def _placed(job: Job, now: int, rules: Rules) -> Job:
     return replace(job, slot=slots.place(job.due_at, now, job.id, rules.shards).slot)
 
 
-def _waits_for_a_message(job: Job) -> bool:
-    """Whether it never started and its slot is only its net: the try that stored it may have died before its hand-over."""
-    if job.slot is None or job.claim is not None or job.attempts:
-        return False
-    return slots.minute(job.slot) > slots.minute_of(job.due_at)
+def _never_started(job: Job) -> bool:
+    return job.slot is not None and job.claim is None and not job.attempts
 
 
 def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:

@@ -151,6 +151,20 @@ def test_its_time_and_its_end_can_move_together() -> None:
     assert change(stage, job, scheduled_at=NOW + DAY, start_by=NOW + DAY + 1).start_by == NOW + DAY + 1
 
 
+def test_its_time_may_move_beyond_its_end_when_that_is_taken_away() -> None:
+    stage = Stage()
+    job = stage.submit(NOW + MINUTE, expires_at=NOW + 2 * MINUTE)
+    assert change(stage, job, scheduled_at=NOW + DAY, start_by=None).start_by is None
+
+
+def test_a_job_that_is_due_may_not_be_given_an_end_in_the_past() -> None:
+    stage = Stage()
+    job = stage.submit()
+    stage.clock.advance(30_000)
+    with pytest.raises(Invalid):
+        change(stage, job, start_by=NOW + 10_000)
+
+
 # Before it starts
 
 
