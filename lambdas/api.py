@@ -26,7 +26,7 @@ from lambdas._models import (
     SessionShape,
 )
 from lambdas._parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
-from lambdas._resolver import OPEN, Resolver, answers
+from lambdas._resolver import KEYED, OPEN, Resolver, answers
 from lambdas._runtime import logger
 from scheduler import ids, render
 from scheduler.errors import NotFound, Unauthorized, Unavailable
@@ -111,6 +111,7 @@ def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
     "/api/v1/me/jobs",
     summary="Post a job",
     tags=["jobs"],
+    openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 409, 413, 415, 503)),
 )
 def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
@@ -139,6 +140,7 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
     summary="Post up to a thousand jobs",
     description="Each is accepted or refused on its own. 200: all were accepted; 207: some or all were not, see the results.",
     tags=["jobs"],
+    openapi_extensions=KEYED,
     responses=answers(200, Answer[BatchShape], 207, errors=(400, 401, 413, 415, 503)),
 )
 def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
