@@ -174,8 +174,24 @@ class Ledger(Protocol):
         """The largest p99 reported for the lane since the instant; None if there is none."""
 
 
-class Tasks(Protocol):
-    """The tasks table: tasks, their replenish index, and the holder item of each task whose runs must not overlap."""
+class TaskGate(Protocol):
+    """What executors ask of the tasks table: the heads of tasks, and the holder item of each whose runs must not overlap."""
+
+    def heads(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskHead]:
+        """What runs must know of those tasks that exist (strongly consistent)."""
+
+    def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, Holder]:
+        """Those of the holder items that exist (strongly consistent)."""
+
+    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[bool | None]:
+        """Replace each holder item if it still has the version of the first one (None: there is none yet); in order.
+
+        True also if an earlier, lost answer had applied it. None: refused for now.
+        """
+
+
+class Tasks(TaskGate, Protocol):
+    """The tasks table: tasks and their replenish index."""
 
     def store(self, before: "Task | None", after: "Task", runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
         """In one transaction: replace the task `before` (None: there must be none) by `after`, insert the runs, keep the receipt.
@@ -196,9 +212,6 @@ class Tasks(Protocol):
     def get(self, key: TaskKey) -> "Task | None":
         """The task as last written (strongly consistent)."""
 
-    def heads(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskHead]:
-        """What runs must know of those tasks that exist (strongly consistent)."""
-
     def page(self, owner: str, *, after: str | None, limit: int) -> "TaskPage":
         """Tasks of one owner, the newest first, beyond the task whose id is `after`. The page's cursor is the id of its last task."""
 
@@ -207,15 +220,6 @@ class Tasks(Protocol):
 
     def overdue(self, before: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
         """A page of the tasks whose replenish slot lies before the minute `before`: a scan of the (small) index, for repair only."""
-
-    def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, Holder]:
-        """Those of the holder items that exist (strongly consistent)."""
-
-    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[bool | None]:
-        """Replace each holder item if it still has the version of the first one (None: there is none yet); in order.
-
-        True also if an earlier, lost answer had applied it. None: refused for now.
-        """
 
 
 class Receipts(Protocol):

@@ -1,18 +1,15 @@
 """What an owner's jobs did and will do: one of them, or a page of them by scheduled time."""
 
-import base64
-import binascii
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from scheduler import ids, lifecycle
 from scheduler.errors import Invalid, NotFound
 from scheduler.model import Job, JobKey, Page, Status, TaskKey
 from scheduler.ports import Jobs
+from scheduler.services.paging import read_on, read_position
 
-CHUNK = 100  # jobs per read while a filter is set
-READS = 10  # reads per page: a filter that finds little answers a short page and a cursor
 ANSWER_BYTES = 4_000_000  # payload in one page: a Lambda function answers 6 MB at most
 
 
@@ -46,19 +43,20 @@ def history(query: Query, *, jobs: Jobs, now: int) -> Page:
         raise Invalid.field("to", "must be later than from")
     read = _reader(query, jobs, now)
     filtered = any(wanted is not None for wanted in (query.status, query.type, query.tag))
-    after = None if query.cursor is None else _decode(query.cursor)
-    found: list[Job] = []
-    for _ in range(READS):
-        page = read(after, CHUNK if filtered else query.limit)
-        matching = [job for job in page.jobs if _matches(job, query, now)]
-        fitting = _fitting(found, matching, query.limit)
-        found += fitting
-        if len(fitting) < len(matching):
-            return Page(found, _encode(ids.position(found[-1].id, found[-1].scheduled_at)))
-        after = page.cursor
-        if after is None or len(found) == query.limit:
-            break
-    return Page(found, None if after is None else _encode(after))
+
+    def records(after: str | None, limit: int) -> tuple[list[Job], str | None]:
+        page = read(after, limit)
+        return page.jobs, page.cursor
+
+    found, cursor = read_on(
+        records,
+        after=read_position(query.cursor),
+        limit=query.limit,
+        matches=(lambda job: _matches(job, query, now)) if filtered else None,
+        position=lambda job: ids.position(job.id, job.scheduled_at),
+        fitting=_fitting,
+    )
+    return Page(found, cursor)
 
 
 def _reader(query: Query, jobs: Jobs, now: int) -> Callable[[str | None, int], Page]:
@@ -77,12 +75,12 @@ def _reader(query: Query, jobs: Jobs, now: int) -> Callable[[str | None, int], P
     return lambda after, limit: jobs.history(query.owner, since=since, until=until, after=after, limit=limit, newest_first=newest_first)
 
 
-def _fitting(found: list[Job], matching: list[Job], limit: int) -> list[Job]:
+def _fitting(found: Sequence[Job], matching: list[Job]) -> list[Job]:
     """As many more jobs as the page has room for; one always fits into an empty page."""
     room = ANSWER_BYTES - sum(_size(job) for job in found)
     for count, job in enumerate(matching):
         room -= _size(job)
-        if len(found) + count == limit or (room < 0 and found + matching[:count]):
+        if room < 0 and (found or count):
             return matching[:count]
     return matching
 
@@ -98,18 +96,3 @@ def _matches(job: Job, query: Query, now: int) -> bool:
         and (query.task is None or (job.origin is not None and job.origin.task == query.task))
         and (query.tag is None or query.tag in job.tags)
     )
-
-
-def _encode(position: str) -> str:
-    """Opaque to callers, so that it may become something else than the last job's position."""
-    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
-
-
-def _decode(cursor: str) -> str:
-    try:
-        position = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
-    except (binascii.Error, ValueError):
-        position = ""
-    if not ids.is_job_id(position):  # it has the form of one
-        raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
-    return position

@@ -10,7 +10,7 @@ from scheduler import ids, lifecycle
 from scheduler.instants import DAY, render
 from scheduler.lifecycle import Event
 from scheduler.model import Claim, Failure, Job, JobKey, Lane, Misfire, Origin, Overlap, Result
-from scheduler.services import history
+from scheduler.services import paging
 from tests.lambdas.gateway import NOW, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -382,8 +382,8 @@ def test_a_page_that_ends_at_a_rescheduled_job_goes_on_from_where_that_stands_no
 def test_a_filter_that_finds_little_reads_a_bounded_amount_and_says_there_may_be_more(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "CHUNK", 2)
-    monkeypatch.setattr(history, "READS", 3)
+    monkeypatch.setattr(paging, "CHUNK", 2)
+    monkeypatch.setattr(paging, "READS", 3)
     for number in range(8):
         stored(world, NOW - number, type="http" if number == 7 else "log")
     first = send("GET", "/me/jobs", query={"type": "http"}).data

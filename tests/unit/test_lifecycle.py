@@ -21,6 +21,7 @@ DATA: dict[str, Any] = {
     "slot": "2026-11-20T10:05#00",
     "looked": True,
     "reason": "because",
+    "fields": {"due_at": NOW + 7_000, "scheduled_at": NOW + 7_000, "payload": {"message": "changed"}},
 }
 STATES = {
     Status.SCHEDULED: a_job(),
@@ -52,15 +53,50 @@ def test_only_hand_backs_raise_the_fence_a7() -> None:
         for job in STATES.values()
         if state(job) in TRANSITIONS[event] and apply(job, event, NOW, **DATA).fence > job.fence
     }
-    assert raised == {Event.RETRY, Event.TAKE_BACK}
+    assert raised == {Event.RETRY, Event.TAKE_BACK, Event.WAIT, Event.RESCHEDULE}
 
 
-def test_a_hand_back_goes_to_the_retry_lane_with_its_counters_at_zero() -> None:
-    job = a_job(claim=DATA["claim"], looks=3, buried=2, fence=4)
-    for event in (Event.RETRY, Event.TAKE_BACK):
-        after = apply(job, event, NOW, **DATA)
-        assert (after.lane, after.fence, after.looks, after.buried, after.claim) == (Lane.RETRY, 5, 0, 0, None)
-        assert (after.picked_at, after.started_at) == (None, None)
+@pytest.mark.parametrize(
+    ("event", "lane"),
+    [
+        (Event.RETRY, Lane.RETRY),
+        (Event.TAKE_BACK, Lane.RETRY),
+        (Event.WAIT, Lane.RECURRING),
+        (Event.RESCHEDULE, Lane.RECURRING),
+    ],
+)
+def test_a_hand_back_sets_the_counters_to_zero_and_only_who_tries_again_changes_its_lane(event: Event, lane: Lane) -> None:
+    job = a_job(lane=Lane.RECURRING, claim=DATA["claim"], looks=3, buried=2, fence=4)
+    after = apply(job, event, NOW, **DATA)
+    assert (after.lane, after.fence, after.looks, after.buried, after.claim) == (lane, 5, 0, 0, None)
+    assert (after.picked_at, after.started_at, after.slot) == (None, None, DATA["slot"])
+
+
+def test_a_job_that_waits_keeps_its_time_and_is_not_charged() -> None:
+    job = STATES[Status.RUNNING]
+    after = apply(job, Event.WAIT, NOW + 3, slot="2026-11-20T10:05#00", reason="another run has not ended")
+    assert (after.due_at, after.charged, after.attempts, after.delay_ms) == (job.due_at, 0, (), None)
+    assert after.reason == "another run has not ended"
+
+
+@pytest.mark.parametrize("before", [Status.SCHEDULED, Status.RUNNING])
+def test_a_rescheduled_job_has_its_new_time_and_content_and_the_id_it_had(before: Status) -> None:
+    job = STATES[before]
+    after = apply(job, Event.RESCHEDULE, NOW, **DATA)
+    assert (after.id, after.due_at, after.scheduled_at, after.payload) == (job.id, NOW + 7_000, NOW + 7_000, {"message": "changed"})
+
+
+def test_a_cancel_of_work_that_had_begun_leaves_an_attempt() -> None:
+    job = apply(STATES[Status.RUNNING], Event.FLAG, NOW + 40)
+    after = apply(job, Event.CANCEL, NOW + 70, started_at=NOW + 3)
+    assert after.attempts == (Attempt(1, NOW, NOW + 3, NOW + 70, Outcome.CANCELLED),)
+    assert (after.cancelled_at, after.started_at, after.delay_ms, after.cancel_requested_at) == (NOW + 70, NOW + 3, 3, NOW + 40)
+    assert after.charged == 0
+
+
+def test_a_cancel_before_the_start_leaves_none() -> None:
+    after = apply(STATES[Status.RUNNING], Event.CANCEL, NOW + 70)
+    assert (after.attempts, after.started_at, after.delay_ms) == ((), None, None)
 
 
 def test_a_claim_keeps_the_slot_a1() -> None:
@@ -129,6 +165,7 @@ def test_a_second_flag_keeps_the_time_of_the_first() -> None:
     once = apply(STATES[Status.RUNNING], Event.FLAG, NOW)
     assert apply(once, Event.FLAG, NOW + 9).cancel_requested_at == NOW
     assert apply(once, Event.CANCEL, NOW + 9).cancel_requested_at == NOW
+    assert apply(once, Event.WAIT, NOW + 9, slot="x#0", reason="because").cancel_requested_at == NOW
 
 
 def test_only_a_look_that_hands_over_counts() -> None:
@@ -216,7 +253,8 @@ class AnyLife(RuleBasedStateMachine):
             return
         assert self.job.fence == before.fence + (event in lifecycle.HANDS_BACK)
         assert self.job.charged - before.charged in (0, 1)
-        assert self.job.scheduled_at == before.scheduled_at and self.job.id == before.id
+        assert self.job.id == before.id
+        assert self.job.scheduled_at == before.scheduled_at or event is Event.RESCHEDULE
 
     @invariant()
     def the_fence_and_the_charge_never_fall(self) -> None:

@@ -1,0 +1,262 @@
+"""Which runs are stored next, and when to look again."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler import ids, planning, slots
+from scheduler.model import Lane, Misfire, Overlap
+from scheduler.planning import PLAN_SHARDS, further
+from scheduler.rules import Rules
+from scheduler.schedule import Cron, Once, Rate, Schedule, after
+from scheduler.task import Task
+from tests.conftest import NOW
+from tests.unit.task_stage import nominal_times
+
+SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
+RULES = Rules(shards=2)
+EVERY_MINUTE = Schedule(Cron("* * * * *"))
+
+
+def a_task(schedule: Schedule | None = EVERY_MINUTE, **fields: Any) -> Task:
+    chosen: dict[str, Any] = {
+        "owner": "ann",
+        "id": ids.new(NOW, 7, partitions=1),
+        "name": "a task",
+        "type": "log",
+        "payload": {"message": "hello"},
+        "schedule": schedule,
+        "created_at": NOW,
+        "updated_at": NOW,
+        "planned_until": NOW,
+    }
+    return Task(**(chosen | fields))
+
+
+def replenish_at(task: Task) -> int:
+    assert task.replenish is not None and task.replenish == slots.slot(slots.minute(task.replenish), task.id, PLAN_SHARDS)
+    return slots.start_of(slots.minute(task.replenish))
+
+
+def test_a_run_is_a_job_that_carries_what_its_task_says() -> None:
+    task = a_task(tags=("nightly",), max_attempts=5, timeout_ms=1_000, weight=2.0, overlap=Overlap.QUEUE_ONE, generation=3)
+    run = further(task, NOW, RULES).runs[0]
+    assert run.id == ids.run(NOW + MINUTE, task.id, 3) and ids.time(run.id) == run.scheduled_at == run.due_at == NOW + MINUTE
+    assert (run.owner, run.type, run.payload, run.tags) == ("ann", "log", {"message": "hello"}, ("nightly",))
+    assert (run.max_attempts, run.timeout_ms, run.weight, run.lane) == (5, 1_000, 2.0, Lane.RECURRING)
+    assert run.origin is not None and (run.origin.task, run.origin.generation) == (task.id, 3)
+    assert (run.origin.nominal_at, run.origin.overlap, run.origin.misfire) == (NOW + MINUTE, Overlap.QUEUE_ONE, Misfire.RUN_LATEST)
+
+
+@pytest.mark.parametrize(
+    ("spec", "count", "again"),
+    [
+        (Rate(SECOND, NOW), 900, 7 * MINUTE),  # fifteen minutes' worth; seven and a half of them left
+        (Rate(5 * SECOND, NOW), 180, 7 * MINUTE),
+        (Cron("* * * * *"), 15, 7 * MINUTE),
+        (Rate(90 * SECOND, NOW), 10, 7 * MINUTE),  # ten runs, and just as much time
+        (Rate(HOUR, NOW), 10, 6 * HOUR),  # ten runs; four of them left
+        (Cron("0 0 1 1 *"), 10, 0),
+    ],
+)
+def test_enough_runs_are_stored_and_the_next_look_comes_before_they_run_out(spec: Cron | Rate, count: int, again: int) -> None:
+    plan = further(a_task(Schedule(spec)), NOW, RULES)
+    assert plan.complete and len(plan.runs) == count == plan.task.planned
+    assert plan.task.planned_until == plan.runs[-1].scheduled_at
+    assert replenish_at(plan.task) == (NOW + again if again else plan.runs[5].scheduled_at)
+
+
+def test_when_the_next_look_comes_four_runs_and_seven_minutes_are_left() -> None:
+    for spec in (Rate(SECOND, NOW), Rate(7 * SECOND, NOW), Rate(100 * SECOND, NOW), Cron("*/3 * * * *"), Cron("17 4 * * MON")):
+        task = further(a_task(Schedule(spec)), NOW, RULES).task
+        now = replenish_at(task)
+        assert len(planning.to_come(task, now)) >= 4 and task.planned_until - now >= 450_000
+
+
+def test_the_next_look_is_never_nearer_than_two_minutes() -> None:
+    """Of a task with more to store than one step may: the look is a net should the planner die."""
+    plan = further(a_task(Schedule(Rate(SECOND, NOW))), NOW + 1, RULES, most=10)
+    assert not plan.complete and len(plan.runs) == 10 and replenish_at(plan.task) == NOW + 3 * MINUTE
+    assert replenish_at(further(a_task(Schedule(Rate(SECOND, NOW))), NOW, RULES, most=10).task) == NOW + 2 * MINUTE
+
+
+def test_a_top_up_goes_on_where_the_last_one_stopped() -> None:
+    first = further(a_task(), NOW, RULES)
+    second = further(first.task, NOW + 7 * MINUTE, RULES)
+    assert [run.scheduled_at for run in first.runs + second.runs] == [NOW + MINUTE * number for number in range(1, 23)]
+    assert second.task.planned == 22
+
+
+def test_nothing_more_is_stored_while_enough_is() -> None:
+    first = further(a_task(), NOW, RULES)
+    assert further(first.task, NOW + 30_000, RULES).runs[1:] == []
+
+
+def test_what_an_outage_left_out_is_planned_as_well_and_due_at_once() -> None:
+    task = further(a_task(Schedule(Rate(HOUR, NOW))), NOW, RULES).task
+    now = NOW + 13 * HOUR + 1
+    plan = further(task, now, RULES)
+    assert [run.scheduled_at for run in plan.runs] == [NOW + HOUR * number for number in range(11, 24)]
+    late = plan.runs[0]
+    assert late.due_at == now and ids.time(late.id) == late.scheduled_at == NOW + 11 * HOUR
+    assert slots.minute(late.slot or "") == slots.first_safe_minute(now)
+
+
+def test_a_long_outage_of_a_dense_task_is_caught_up_in_steps() -> None:
+    task, now, found = a_task(Schedule(Rate(SECOND, NOW))), NOW + HOUR, list[int]()
+    while not (plan := further(task, now, RULES)).complete:
+        assert len(plan.runs) == planning.MOST and replenish_at(plan.task) == now + 2 * MINUTE
+        found += [run.scheduled_at for run in plan.runs]
+        task = plan.task
+    found += [run.scheduled_at for run in plan.runs]
+    assert found == [NOW + SECOND * number for number in range(1, 3_600 + 900 + 1)]
+
+
+def test_a_schedule_that_ends_has_nothing_to_replenish() -> None:
+    for schedule in (Schedule(Rate(HOUR, NOW), end=NOW + 4 * HOUR), Schedule(Rate(HOUR, NOW), max_runs=3), Schedule(Once(NOW + DAY))):
+        plan = further(a_task(schedule), NOW, RULES)
+        assert (
+            plan.complete
+            and plan.task.replenish is None
+            and len(plan.runs) == plan.task.planned == (1 if schedule.end is schedule.max_runs else 3)
+        )
+
+
+def test_max_runs_counts_over_top_ups() -> None:
+    first = further(a_task(Schedule(Rate(HOUR, NOW), max_runs=12)), NOW, RULES)
+    second = further(first.task, NOW + 6 * HOUR, RULES)
+    assert (len(first.runs), len(second.runs), second.task.replenish) == (10, 2, None)
+    assert further(second.task, NOW + 20 * HOUR, RULES).runs == []
+
+
+def test_a_task_that_runs_exactly_as_often_as_is_stored_is_not_looked_at_again() -> None:
+    assert further(a_task(Schedule(Rate(HOUR, NOW), max_runs=10)), NOW, RULES).task.replenish is None
+
+
+def test_a_run_that_is_put_off_has_the_id_of_its_instant_and_keeps_its_nominal_time() -> None:
+    task = a_task(Schedule(Cron("0 * * * *"), jitter_ms=HOUR))
+    runs = further(task, NOW, RULES).runs
+    offset = runs[0].scheduled_at - NOW - HOUR
+    assert 0 < offset < HOUR
+    for number, run in enumerate(runs, 1):
+        assert run.origin is not None and run.origin.nominal_at == NOW + number * HOUR
+        assert ids.time(run.id) == run.scheduled_at == NOW + number * HOUR + offset
+
+
+def test_a_task_at_once_is_planned_once() -> None:
+    plan = further(a_task(None, planned_until=NOW - 1, overlap=Overlap.ALLOW), NOW, RULES)
+    (run,) = plan.runs
+    assert (run.scheduled_at, run.lane, plan.task.replenish, plan.task.planned_until) == (NOW, Lane.ONE_TIME, None, NOW)
+    assert run.origin is not None and run.origin.misfire is None and run.start_by is None
+    assert further(plan.task, NOW + 1, RULES).runs == []
+
+
+def test_a_one_time_task_has_no_misfire_rule() -> None:
+    (run,) = further(a_task(Schedule(Once(NOW + HOUR))), NOW, RULES).runs
+    assert run.origin is not None and (run.origin.misfire, run.start_by, run.lane) == (None, None, Lane.ONE_TIME)
+    assert run.origin.nominal_at == NOW + HOUR
+
+
+def test_an_inactive_task_has_no_runs() -> None:
+    plan = further(a_task(inactive_at=NOW), NOW, RULES)
+    assert (plan.runs, plan.task.replenish, plan.complete) == ([], None, True)
+
+
+# Misfire
+
+
+def test_run_latest_is_bounded_by_the_next_run_and_the_last_run_always_runs() -> None:
+    runs = further(a_task(Schedule(Rate(HOUR, NOW), max_runs=3)), NOW, RULES).runs
+    assert [run.start_by for run in runs] == [NOW + 2 * HOUR, NOW + 3 * HOUR, None]
+
+
+def test_the_last_run_of_a_top_up_knows_the_one_after_it() -> None:
+    runs = further(a_task(Schedule(Rate(HOUR, NOW))), NOW, RULES).runs
+    assert runs[-1].start_by == NOW + 11 * HOUR
+
+
+def test_the_threshold_counts_where_the_next_run_comes_sooner() -> None:
+    runs = further(a_task(Schedule(Rate(SECOND, NOW)), misfire_threshold_ms=10_000), NOW, RULES).runs
+    assert runs[0].start_by == NOW + 11 * SECOND
+
+
+def test_skip_is_bounded_by_the_threshold_alone() -> None:
+    runs = further(a_task(misfire=Misfire.SKIP, misfire_threshold_ms=15_000), NOW, RULES).runs
+    assert {run.start_by and run.start_by - run.scheduled_at for run in runs} == {15_000}
+
+
+def test_run_all_knows_its_neighbours_and_how_far_it_may_catch_up() -> None:
+    task = a_task(Schedule(Rate(HOUR, NOW)), misfire=Misfire.RUN_ALL, max_catch_up=3)
+    first = further(task, NOW, RULES)
+    second = further(first.task, NOW + 6 * HOUR, RULES)
+    runs = first.runs + second.runs
+    assert second.runs != []
+    instants = [run.scheduled_at for run in runs]
+    assert [run.start_by for run in runs] == [at + 3 * HOUR for at in instants]
+    origins = [run.origin for run in runs if run.origin]
+    assert [origin.late_from for origin in origins] == [at + MINUTE for at in instants]
+    assert [origin.previous_at for origin in origins[1:]] == instants[:-1]
+    assert [origin.next_at for origin in origins] == [*instants[1:], instants[-1] + HOUR]
+
+
+def test_run_all_of_a_schedule_that_ends_lets_its_last_runs_be_as_late_as_they_are() -> None:
+    task = a_task(Schedule(Rate(HOUR, NOW), max_runs=5), misfire=Misfire.RUN_ALL, max_catch_up=3)
+    runs = further(task, NOW, RULES).runs
+    assert [run.start_by is None for run in runs] == [False, False, True, True, True]
+    assert runs[-1].origin is not None and runs[-1].origin.next_at is None
+
+
+def test_the_rarest_schedule_is_planned_though_its_hundredth_run_is_after_the_end_of_time() -> None:
+    rare = Schedule(Cron("0 0 */29 2 MON"))
+    plan = further(a_task(rare, misfire=Misfire.RUN_ALL, max_catch_up=1_000), NOW, RULES)
+    assert len(plan.runs) == 10 and {run.start_by for run in plan.runs} == {None}
+
+
+# What is stored, derived
+
+
+SPECS = st.sampled_from(
+    [Rate(SECOND, NOW), Rate(7 * SECOND, NOW), Rate(HOUR, NOW), Cron("*/5 * * * *"), Cron("0 3 * * *", "Europe/Berlin")]
+)
+JITTERS = st.sampled_from([0, 3 * SECOND, 30 * MINUTE])
+
+
+@given(SPECS, JITTERS, st.lists(st.integers(0, 40 * MINUTE), max_size=6))
+def test_any_row_of_top_ups_plans_exactly_the_nominal_times(spec: Rate | Cron, jitter: int, pauses: list[int]) -> None:
+    task, now, found = a_task(Schedule(spec, jitter_ms=jitter)), NOW, list[int]()
+    for pause in pauses:
+        now += pause
+        plan = further(task, now, RULES)
+        found += [run.scheduled_at for run in plan.runs]
+        task = plan.task
+        assert task.planned == len(found)
+    assert found == nominal_times(task, NOW, task.planned_until)
+
+
+@given(SPECS, JITTERS, st.integers(-MINUTE, 20 * MINUTE))
+def test_stored_runs_can_be_derived_from_the_task_alone(spec: Rate | Cron, jitter: int, later: int) -> None:
+    plan = further(a_task(Schedule(spec, jitter_ms=jitter)), NOW, RULES)
+    derived, now = planning.to_withdraw(plan.task, NOW + later), NOW + later
+    assert {run.key for run in plan.runs if run.scheduled_at > now - MINUTE} <= derived.keys()
+    assert all(derived[run.key] == run.scheduled_at for run in plan.runs if run.key in derived)
+    assert [run.at for run in planning.to_come(plan.task, now) if run.nominal > NOW] == [
+        run.scheduled_at for run in plan.runs if run.scheduled_at > now
+    ]
+
+
+def test_next_runs_are_those_of_the_schedule_with_or_without_stored_ones() -> None:
+    task = further(a_task(Schedule(Rate(HOUR, NOW), max_runs=12)), NOW, RULES).task
+    for now, left in ((NOW, 12), (NOW + 5 * HOUR, 7), (NOW + 11 * HOUR, 1), (NOW + 12 * HOUR, 0)):
+        assert [run.at for run in planning.next_runs(task, now, 50)] == [NOW + HOUR * number for number in range(13 - left, 13)]
+    assert len(planning.next_runs(task, NOW, 3)) == 3
+    assert planning.next_runs(replace(task, inactive_at=NOW), NOW, 3) == []
+    assert planning.next_runs(a_task(None), NOW, 3) == []
+
+
+def test_a_run_that_is_put_off_past_now_is_still_to_come() -> None:
+    task = further(a_task(Schedule(Cron("0 * * * *"), jitter_ms=HOUR)), NOW, RULES).task
+    (first,) = planning.next_runs(task, NOW + HOUR + 1, 1)
+    assert first.nominal == NOW + HOUR and first == next(iter(after(task.schedule, NOW, seed=task.id)))  # type: ignore[arg-type]
