@@ -95,7 +95,7 @@ class WorkRequest(Request):
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
     """How long one attempt may take before it is killed."""
     tags: Tags = []
-    """Words to find it by; a filter takes one of them."""
+    """Words of yours to find it by; a filter takes one of them."""
 
     @field_validator("type")
     @classmethod

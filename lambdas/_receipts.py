@@ -5,9 +5,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar
-
-from aws_lambda_powertools.event_handler.openapi.params import Header
+from typing import Any, TypeVar
 
 from lambdas import _body
 from scheduler import ids
@@ -21,8 +19,6 @@ KEY = r"[ -~]{1,255}"
 RULE = "must be 1 to 255 printable ASCII characters"
 
 T = TypeVar("T")
-# For the OpenAPI document: routes read the key from the event, with all else that makes its receipt.
-KeyHeader = Annotated[str | None, Header(alias=HEADER, description="sent again with the same key and body, it is the first answer again")]
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 

@@ -26,8 +26,7 @@ from lambdas._models import (
     SessionShape,
 )
 from lambdas._parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
-from lambdas._receipts import KeyHeader
-from lambdas._resolver import OPEN, Resolver, answers
+from lambdas._resolver import KEYED, OPEN, Resolver, answers
 from lambdas._runtime import logger
 from scheduler import ids, render
 from scheduler.errors import NotFound, Unauthorized, Unavailable
@@ -112,9 +111,10 @@ def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
     "/api/v1/me/jobs",
     summary="Post a job",
     tags=["jobs"],
+    openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 409, 413, 415, 503)),
 )
-def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)], key: KeyHeader = None) -> Response[str]:
+def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world = _runtime.api()
     now = world.clock.now()
     receipt = _receipts.of_request(app.current_event.raw_event, app.owner, now)
@@ -140,12 +140,13 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
     summary="Post up to a thousand jobs",
     description="Each is accepted or refused on its own. 200: all were accepted; 207: some or all were not, see the results.",
     tags=["jobs"],
+    openapi_extensions=KEYED,
     responses=answers(200, Answer[BatchShape], 207, errors=(400, 401, 413, 415, 503)),
 )
-def create_jobs(body: Annotated[BatchRequest, Body()], key: KeyHeader = None) -> Response[str]:
+def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     world = _runtime.api()
-    call = _receipts.header(app.current_event.raw_event)
-    asked = _batch.read(body.jobs, app.owner, world.clock.now(), call, world.receipts)
+    key = _receipts.header(app.current_event.raw_event)
+    asked = _batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts)
     good = [each for each in asked if isinstance(each, Asked)]
     made = submit_once(good, receipts=world.receipts, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules)
     done = _batch.results(asked, made)
