@@ -1,57 +1,67 @@
 """Many jobs in one request: each item is read on its own, and each gets its own result."""
 
 import json
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
-from lambdas import _body, _envelope
-from lambdas._models import JobRequest
-from scheduler import render
-from scheduler.errors import Invalid, TooLarge, Unavailable
-from scheduler.model import Job
-from scheduler.services.submit import NewJob
+from lambdas import _body, _envelope, _receipts
+from lambdas._models import BatchItem
+from scheduler import ids, render
+from scheduler.errors import Conflict, Invalid, SchedulerError, TooLarge, Unavailable
+from scheduler.ports import Receipts
+from scheduler.services.submit import Accepted, Asked
+
+SINGLE = "/api/v1/me/jobs"  # what is asked of an item is what is asked there: a key used here and there is one key
 
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def read(items: Sequence[Any], owner: str, now: int) -> list[NewJob | Invalid]:
-    """The job that each item asks for, or what is wrong with it."""
-    return [_read(item, _path(index), owner, now) for index, item in enumerate(items)]
+def read(items: Sequence[Any], owner: str, now: int, key: str | None, receipts: Receipts) -> list[Asked | Invalid]:
+    """The job that each item asks for, or what is wrong with it. `key`: that of the whole call, which gives each item one of its own."""
+    return [_read(item, index, owner, now, key, receipts) for index, item in enumerate(items)]
 
 
-def results(asked: Sequence[NewJob | Invalid], submitted: Sequence[Job | None], now: int) -> dict[str, Any]:
+def results(asked: Sequence[Asked | Invalid], submitted: Sequence[Accepted | Conflict | None]) -> dict[str, Any]:
     """The answer: a result per item in its order. `submitted` are those that were well asked, None where the table refused."""
-    jobs = iter(submitted)
+    done = iter(submitted)
     listed = [
-        {"index": index} | (_refused(each) if isinstance(each, Invalid) else _submitted(next(jobs), index, now))
+        {"index": index} | (_refused(each) if isinstance(each, Invalid) else _submitted(next(done), index))
         for index, each in enumerate(asked)
     ]
     accepted = sum("job" in result for result in listed)
     return {"accepted": accepted, "refused": len(listed) - accepted, "results": listed}
 
 
-def _read(item: Any, path: str, owner: str, now: int) -> NewJob | Invalid:
-    size = len(_json(item).encode())
+def _read(item: Any, index: int, owner: str, now: int, key: str | None, receipts: Receipts) -> Asked | Invalid:
+    path, size = _path(index), len(_json(item).encode())
     if size > _body.LIMIT:
         rule = f"has {size:,} bytes; a job has at most {_body.LIMIT:,} (256 KB)"
         return TooLarge(f"{path}: {rule}", details=[{"field": path, "rule": rule}])
     try:
-        return JobRequest.model_validate(item).asked(owner, now, within=f"{path}.")
+        read = BatchItem.model_validate(item)
+        own = read.idempotency_key or (None if key is None else f"{key}#{index}")
+        content = {name: value for name, value in item.items() if name != "idempotency_key"}
+        receipt = None if own is None else _receipts.make(owner, own, now, "POST", SINGLE, content)
+        request = _receipts.judged(lambda at: read.asked(owner, at, within=f"{path}."), receipt, now, receipts)
     except ValidationError as error:
         return _envelope.item_violations(error.errors(include_url=False, include_input=False), path)
     except Invalid as error:
         return error
+    return Asked(request, secrets.randbits(ids.RANDOM_BITS), receipt)
 
 
-def _submitted(job: Job | None, index: int, now: int) -> dict[str, Any]:
-    if job is not None:
-        return {"job": render.accepted(job, now)}
-    return _refused(Unavailable(details=[{"field": _path(index), "rule": "was not accepted; try it again"}]))
+def _submitted(done: Accepted | Conflict | None, index: int) -> dict[str, Any]:
+    if isinstance(done, Accepted):
+        return {"job": render.accepted(done.job, done.at)} | ({"replayed": True} if done.replayed else {})
+    if done is None:
+        return _refused(Unavailable(details=[{"field": _path(index), "rule": "was not accepted; try it again"}]))
+    return _refused(Conflict(done.message, details=[{"field": f"{_path(index)}.idempotency_key", "rule": "was used for another request"}]))
 
 
-def _refused(error: Invalid | Unavailable) -> dict[str, Any]:
+def _refused(error: SchedulerError) -> dict[str, Any]:
     return {"error": _envelope.described(error)}
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 from functools import cache
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -12,12 +12,16 @@ from pydantic import (
     ConfigDict,
     Field,
     TypeAdapter,
+    ValidationError,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 
+from lambdas import _envelope, _receipts
 from scheduler import instants, targets
+from scheduler.errors import Invalid
 from scheduler.model import Lane, Misfire, Outcome, Overlap, Status
 from scheduler.services.submit import NewJob
 
@@ -47,6 +51,13 @@ def _different(tags: list[str]) -> list[str]:
     return tags
 
 
+def _key(text: str) -> str:
+    if not _receipts.is_key(text):
+        raise ValueError(_receipts.RULE)
+    return text
+
+
+Key = Annotated[str, AfterValidator(_key), WithJsonSchema({"type": "string", "pattern": f"^{_receipts.KEY}$"})]
 Tag = Annotated[str, AfterValidator(_tag), WithJsonSchema({"type": "string", "pattern": f"^{TAG}$"})]
 Tags = Annotated[list[Tag], Field(max_length=10), AfterValidator(_different)]
 
@@ -84,7 +95,7 @@ class WorkRequest(Request):
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
     """How long one attempt may take before it is killed."""
     tags: Tags = []
-    """Words to find it by; a filter takes one of them."""
+    """Words of yours to find it by; a filter takes one of them."""
 
     @field_validator("type")
     @classmethod
@@ -119,11 +130,15 @@ class JobRequest(WorkRequest):
 
     execute_at: Instant | None = None
     """When to start: RFC 3339 with an offset, to the millisecond. Absent: now. Up to a day past: due now, and late."""
+    expires_at: Instant | None = None
+    """It does not start, nor is it tried again, at this instant or later; it is skipped then. Absent: however late."""
 
     def asked(self, owner: str, now: int, within: str = "") -> NewJob:
-        """The job to submit. Raises Invalid if its start is out of bounds at `now`; `within` leads the field's name."""
+        """The job to submit. Raises Invalid if its start or its end is out of bounds at `now`; `within` leads the field's name."""
         if self.execute_at is not None:
             instants.check_start(f"{within}execute_at", self.execute_at, now)
+        if self.expires_at is not None:
+            instants.check_end(f"{within}expires_at", self.expires_at, max(self.execute_at or now, now))
         return NewJob(
             owner=owner,
             type=self.chosen_type,
@@ -131,15 +146,85 @@ class JobRequest(WorkRequest):
             execute_at=self.execute_at,
             max_attempts=self.max_attempts,
             timeout_ms=self.timeout_seconds * 1000,
+            expires_at=self.expires_at,
             tags=tuple(self.tags),
         )
+
+
+def _absent() -> Any:
+    """The default of a field that may be left out but not be null."""
+    return Field(default_factory=lambda: None)
+
+
+class JobChange(Request):
+    """What to change of a job that has not started; what is absent stays as it is."""
+
+    execute_at: Instant = _absent()
+    """When to start instead: as for POST."""
+    message: Annotated[str, Field(min_length=1)] = _absent()
+    """What to write to the log, of a job of type log."""
+    payload: dict[str, Any] = _absent()
+    """What the job's task type needs, as a whole. The type itself stays."""
+    max_attempts: Annotated[int, Field(ge=1, le=25)] = _absent()
+    timeout_seconds: Annotated[int, Field(ge=1, le=840)] = _absent()
+    expires_at: Instant | None = None
+    """When it is too late to start; null takes that away."""
+    tags: Tags = _absent()
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError(f"give at least one of {', '.join(type(self).model_fields)}")
+        if {"message", "payload"} <= self.model_fields_set:
+            raise ValueError("give either message or payload")
+        return self
+
+    def wanted(self, job_type: str, now: int) -> dict[str, Any]:
+        """The fields of a job of this type that change. Raises Invalid for a time out of bounds or a payload that is not of the type."""
+        given = self.model_fields_set
+        wanted: dict[str, Any] = {}
+        if "execute_at" in given:
+            instants.check_start("execute_at", self.execute_at, now)
+            wanted["scheduled_at"] = self.execute_at
+        if "message" in given:
+            if job_type != "log":
+                raise Invalid.field("message", f"goes with jobs of type log; this one is of type {job_type}: give its payload")
+            wanted["payload"] = {"message": self.message}
+        if "payload" in given:
+            wanted["payload"] = _checked(self.payload, job_type)
+        if "max_attempts" in given:
+            wanted["max_attempts"] = self.max_attempts
+        if "timeout_seconds" in given:
+            wanted["timeout_ms"] = self.timeout_seconds * 1000
+        if "expires_at" in given:
+            wanted["start_by"] = self.expires_at
+        if "tags" in given:
+            wanted["tags"] = tuple(self.tags)
+        return wanted
+
+
+class BatchItem(JobRequest):
+    """A one-time job of many, as for POST /me/jobs."""
+
+    idempotency_key: Key | None = None
+    """As the header Idempotency-Key of a single job. Absent: that of the call, if it has one, with `#` and the item's index."""
 
 
 class BatchRequest(Request):
     """Many one-time jobs, each accepted or refused on its own."""
 
     jobs: Annotated[list[Any], Field(min_length=1, max_length=1_000)]
-    """Each as for POST /me/jobs; all in all at most 4 MB."""
+    """Each as for POST /me/jobs, and with a key of its own; all in all at most 4 MB."""
+
+
+def _checked(payload: dict[str, Any], job_type: str) -> dict[str, Any]:
+    """The payload, if it is one of the type. Raises Invalid naming every broken rule."""
+    try:
+        payload_of(job_type).validate_json(json.dumps(payload), strict=True)
+    except ValidationError as error:
+        errors = error.errors(include_url=False, include_input=False)
+        raise _envelope.violations([{**each, "loc": ("body", "payload", *each["loc"])} for each in errors]) from None
+    return payload
 
 
 @cache
@@ -239,7 +324,7 @@ class AcceptedShape(Shape):
 
 
 class ItemErrorShape(Shape):
-    code: Literal["validation_failed", "payload_too_large", "unavailable"]
+    code: Literal["validation_failed", "payload_too_large", "conflict", "unavailable"]
     message: str
     details: list["Violation"]
     """The first broken rules, each field led by its item: `jobs[3].execute_at`."""
@@ -251,6 +336,8 @@ class ResultShape(Shape):
     index: int
     job: AcceptedShape | None = None
     error: ItemErrorShape | None = None
+    replayed: Literal[True] | None = None
+    """There if its idempotency key was used before: this is what was answered then, and nothing new was made."""
 
 
 class BatchShape(Shape):

@@ -4,19 +4,21 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from lambdas import _body
 from scheduler import ids
 from scheduler.errors import Invalid
 from scheduler.model import Receipt
+from scheduler.ports import Receipts
 
 HEADER = "Idempotency-Key"
 REPLAYED = {"Idempotency-Replayed": "true"}  # the header of an answer that was given before
+KEY = r"[ -~]{1,255}"
 RULE = "must be 1 to 255 printable ASCII characters"
 
-_KEY = re.compile(r"[ -~]{1,255}")
+T = TypeVar("T")
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
@@ -31,17 +33,30 @@ def of_request(event: Mapping[str, Any], owner: str, now: int) -> Receipt | None
 def header(event: Mapping[str, Any]) -> str | None:
     """The key of the whole request. Raises Invalid for a bad one."""
     key = next((value for name, value in event.get("headers", {}).items() if name.lower() == HEADER.lower()), None)
-    return None if key is None else checked(key, HEADER)
-
-
-def checked(key: object, field: str) -> str:
-    """The key, if it is a good one. Raises Invalid naming `field`."""
-    if not isinstance(key, str) or _KEY.fullmatch(key) is None:
-        raise Invalid.field(field, RULE)
+    if key is not None and not is_key(key):
+        raise Invalid.field(HEADER, RULE)
     return key
+
+
+def is_key(text: str) -> bool:
+    return re.fullmatch(KEY, text) is not None
 
 
 def make(owner: str, key: str, now: int, method: str, path: str, body: Any) -> Receipt:
     """The receipt of what `owner` asks under the key: it is the same request if method, path and body are, however its JSON is laid out."""
     fingerprint = hashlib.sha256(f"{method} {path}\n{_canonical(body)}".encode()).hexdigest()
     return Receipt(owner, key, fingerprint, now, secrets.randbits(ids.RANDOM_BITS))
+
+
+def judged(ask: Callable[[int], T], receipt: Receipt | None, now: int, receipts: Receipts) -> T:
+    """What `ask` makes of the request at `now`; where that raises Invalid, at the instant at which the very same was asked first.
+
+    So what was accepted once is answered again, however late for its instants.
+    """
+    try:
+        return ask(now)
+    except Invalid:
+        earlier = None if receipt is None else receipts.find(receipt.owner, receipt.key, now)
+        if receipt is None or earlier is None or earlier.fingerprint != receipt.fingerprint:
+            raise
+        return ask(earlier.at)

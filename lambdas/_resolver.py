@@ -102,14 +102,15 @@ def owner_of(event: Mapping[str, Any]) -> str:
 
 
 def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
-    """The components with a schema per task type, the requests that have one naming them, and the batch naming the job request."""
+    """The components with a schema per task type, the requests that have one naming them, and the batch its items."""
     payloads = {f"{name.title()}Payload": _models.payload_of(name).json_schema() for name in targets.names()}
     for name in WITH_PAYLOAD:
         fields = schemas[name]["properties"]
         fields["payload"] |= {"anyOf": [{"$ref": f"#/components/schemas/{payload}"} for payload in payloads] + [{"type": "null"}]}
         fields["type"] |= {"anyOf": [{"type": "string", "enum": targets.names()}, {"type": "null"}]}
-    schemas["BatchRequest"]["properties"]["jobs"]["items"] = {"$ref": "#/components/schemas/JobRequest"}
-    return schemas | payloads
+    schemas["BatchRequest"]["properties"]["jobs"]["items"] = {"$ref": "#/components/schemas/BatchItem"}
+    item = _models.BatchItem.model_json_schema()
+    return schemas | payloads | {"BatchItem": item | {"properties": item["properties"] | schemas["JobRequest"]["properties"]}}
 
 
 def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:

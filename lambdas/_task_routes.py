@@ -41,7 +41,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world, receipt = _world(), _receipt()
     task = tasks.create(body.asked(_owner()), world, random=_random(receipt), receipt=receipt)
-    return _task(task, world, 201, {"Location": f"/api/v1/tasks/{task.id}"})
+    return _task(task, world, 201, _created("tasks", task.id, receipt))
 
 
 @router.get(
@@ -132,7 +132,7 @@ def resume_task(task_id: str) -> Response[str]:
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
     world, receipt = _world(), _receipt()
     job = tasks.run_now(_key(task_id), world, random=_random(receipt), overlap=body.overlap, receipt=receipt)
-    return answer(render.job(job, world.clock.now()), 201, {"Location": f"/api/v1/me/jobs/{job.id}"})
+    return answer(render.job(job, world.clock.now()), 201, _created("me/jobs", job.id, receipt))
 
 
 @router.get(
@@ -198,6 +198,12 @@ def _receipt() -> Receipt | None:
 
 def _random(receipt: Receipt | None) -> int:
     return secrets.randbits(ids.RANDOM_BITS) if receipt is None else receipt.random
+
+
+def _created(path: str, made: str, receipt: Receipt | None) -> dict[str, str]:
+    """The headers that tell of what was made, or was made before: then its id is not of this receipt."""
+    replayed = receipt is not None and not ids.is_made_with(receipt.random, made)
+    return {"Location": f"/api/v1/{path}/{made}"} | (_receipts.REPLAYED if replayed else {})
 
 
 def _task(task: Task, world: World, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[str]:

@@ -2,19 +2,21 @@
 
 import secrets
 import time
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
-from lambdas import _batch, _form_routes, _parameters, _runtime, _task_routes
+from lambdas import _batch, _form_routes, _parameters, _receipts, _runtime, _task_routes
 from lambdas._envelope import answer
 from lambdas._models import (
     Answer,
     BatchRequest,
     BatchShape,
     HealthShape,
+    JobChange,
     JobRequest,
     JobShape,
     Login,
@@ -24,16 +26,17 @@ from lambdas._models import (
     SessionShape,
 )
 from lambdas._parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
-from lambdas._resolver import OPEN, Resolver, answers
+from lambdas._resolver import KEYED, OPEN, Resolver, answers
 from lambdas._runtime import logger
 from scheduler import ids, render
-from scheduler.errors import NotFound, Unauthorized
-from scheduler.model import JobKey, Status
+from scheduler.errors import NotFound, Unauthorized, Unavailable
+from scheduler.model import Job, JobKey, Status
 from scheduler.services.cancel import cancel
 from scheduler.services.health import lag
 from scheduler.services.history import Query as HistoryQuery
 from scheduler.services.history import find, history
-from scheduler.services.submit import NewJob, submit, submit_many
+from scheduler.services.reschedule import reschedule
+from scheduler.services.submit import Accepted, Asked, submit, submit_once
 
 BATCH = "/api/v1/me/jobs/batch"
 
@@ -108,13 +111,28 @@ def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
     "/api/v1/me/jobs",
     summary="Post a job",
     tags=["jobs"],
-    responses=answers(201, Answer[JobShape], errors=(400, 401, 413, 415, 503)),
+    openapi_extensions=KEYED,
+    responses=answers(201, Answer[JobShape], errors=(400, 401, 409, 413, 415, 503)),
 )
 def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world = _runtime.api()
-    new = body.asked(app.owner, world.clock.now())
-    job = submit(new, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules, random=secrets.randbits(ids.RANDOM_BITS))
-    return answer(render.job(job, world.clock.now()), 201, {"Location": f"/api/v1/me/jobs/{job.id}"})
+    now = world.clock.now()
+    receipt = _receipts.of_request(app.current_event.raw_event, app.owner, now)
+    new = _receipts.judged(lambda at: body.asked(app.owner, at), receipt, now, world.receipts)
+    random = secrets.randbits(ids.RANDOM_BITS)
+    if receipt is None:
+        job = submit(new, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules, random=random)
+        return _created(job, world.clock.now())
+    (done,) = submit_once(
+        [Asked(new, random, receipt)], receipts=world.receipts, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules
+    )
+    if not isinstance(done, Accepted):
+        raise done or Unavailable()
+    return _created(done.job, done.at, _receipts.REPLAYED if done.replayed else None)
+
+
+def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:
+    return answer(render.job(job, at), 201, {"Location": f"/api/v1/me/jobs/{job.id}", **(headers or {})})
 
 
 @app.post(
@@ -122,15 +140,16 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     summary="Post up to a thousand jobs",
     description="Each is accepted or refused on its own. 200: all were accepted; 207: some or all were not, see the results.",
     tags=["jobs"],
+    openapi_extensions=KEYED,
     responses=answers(200, Answer[BatchShape], 207, errors=(400, 401, 413, 415, 503)),
 )
 def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     world = _runtime.api()
-    asked = _batch.read(body.jobs, app.owner, world.clock.now())
-    good = [each for each in asked if isinstance(each, NewJob)]
-    randoms = [secrets.randbits(ids.RANDOM_BITS) for _ in good]
-    jobs = submit_many(good, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules, randoms=randoms)
-    done = _batch.results(asked, jobs, world.clock.now())
+    key = _receipts.header(app.current_event.raw_event)
+    asked = _batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts)
+    good = [each for each in asked if isinstance(each, Asked)]
+    made = submit_once(good, receipts=world.receipts, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    done = _batch.results(asked, made)
     return answer(done, 207 if done["refused"] else 200)
 
 
@@ -163,6 +182,21 @@ def list_jobs(
 def get_job(job_id: str) -> Response[str]:
     world = _runtime.api()
     return answer(render.job(find(_key(job_id), jobs=world.jobs), world.clock.now()))
+
+
+@app.patch(
+    "/api/v1/me/jobs/<job_id>",
+    summary="Change a job before it starts",
+    description="Its time, its content, its rules: what is absent stays. Its id stays, and lists show it at its new time.",
+    tags=["jobs"],
+    responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 413, 415, 503)),
+)
+def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
+    world = _runtime.api()
+    job = find(_key(job_id), jobs=world.jobs)
+    wanted = body.wanted(job.type, world.clock.now())
+    changed = reschedule(job.key, wanted, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    return answer(render.job(changed, world.clock.now()))
 
 
 @app.post(

@@ -50,6 +50,11 @@ def time(job_id: str) -> int:
     return value
 
 
+def is_made_with(random: int, some_id: str) -> bool:
+    """Whether these bits are the random part of the id."""
+    return some_id[_TIME + 1 :] == new(0, random)[_TIME + 1 :]
+
+
 def partition(job_id: str) -> int:
     """Which of its owner's partitions the job lives in: written into the id, so that more partitions never move a job."""
     return zlib.crc32(job_id.encode()) % (1 << ALPHABET.index(job_id[_TIME]))

@@ -46,3 +46,9 @@ def check_start(name: str, at: int, now: int) -> None:
         raise Invalid.field(name, f"must not be more than a day in the past (it is now {render(now)})")
     if at > now + FUTURE_LIMIT:
         raise Invalid.field(name, f"must not be more than ten years ahead (it is now {render(now)})")
+
+
+def check_end(name: str, at: int, start: int) -> None:
+    """Raises Invalid for field `name` if a job that can start at `start` would be over by then."""
+    if at <= start:
+        raise Invalid.field(name, f"must be later than its start ({render(start)})")

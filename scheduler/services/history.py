@@ -1,7 +1,6 @@
 """What an owner's jobs did and will do: one of them, or a page of them by scheduled time."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from scheduler import ids, lifecycle
@@ -9,8 +8,6 @@ from scheduler.errors import Invalid, NotFound
 from scheduler.model import Job, JobKey, Page, Status, TaskKey
 from scheduler.ports import Jobs
 from scheduler.services.paging import read_on, read_position
-
-ANSWER_BYTES = 4_000_000  # payload in one page: a Lambda function answers 6 MB at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,6 @@ def history(query: Query, *, jobs: Jobs, now: int) -> Page:
         limit=query.limit,
         matches=(lambda job: _matches(job, query, now)) if filtered else None,
         position=lambda job: ids.position(job.id, job.scheduled_at),
-        fitting=_fitting,
     )
     return Page(found, cursor)
 
@@ -73,20 +69,6 @@ def _reader(query: Query, jobs: Jobs, now: int) -> Callable[[str | None, int], P
         task = TaskKey(query.owner, query.task)
         return lambda after, limit: jobs.of_task(task, since=since, until=until, after=after, limit=limit, newest_first=newest_first)
     return lambda after, limit: jobs.history(query.owner, since=since, until=until, after=after, limit=limit, newest_first=newest_first)
-
-
-def _fitting(found: Sequence[Job], matching: list[Job]) -> list[Job]:
-    """As many more jobs as the page has room for; one always fits into an empty page."""
-    room = ANSWER_BYTES - sum(_size(job) for job in found)
-    for count, job in enumerate(matching):
-        room -= _size(job)
-        if room < 0 and (found or count):
-            return matching[:count]
-    return matching
-
-
-def _size(job: Job) -> int:
-    return len(json.dumps(job.payload))
 
 
 def _matches(job: Job, query: Query, now: int) -> bool:

@@ -1,12 +1,17 @@
-"""Accept jobs: a put each, and a direct hand-over of those that are due before any minute that is safe to write into."""
+"""Accept jobs: a put each, and a direct hand-over of those that are due before any minute that is safe to write into.
+
+A job that comes with an idempotency key is made of its receipt: whoever asks again makes the very same job, which is stored
+once, and a try that broke off after its receipt or before its hand-over is made good by the next one.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from scheduler import ids, slots
-from scheduler.model import Job
-from scheduler.ports import Clock, Jobs, Lanes
+from scheduler.errors import Conflict, Unavailable
+from scheduler.model import Job, Receipt
+from scheduler.ports import Clock, Jobs, Lanes, Receipts
 from scheduler.rules import Rules
 from scheduler.services.placing import on_their_way
 
@@ -22,7 +27,25 @@ class NewJob:
     max_attempts: int = 3
     timeout_ms: int = 300_000
     weight: float = 1.0
+    expires_at: int | None = None  # it is not started at this instant or later
     tags: tuple[str, ...] = ()
+
+
+class Asked(NamedTuple):
+    """One job of a call: `random` fills its id, unless a receipt of its key stands already."""
+
+    request: NewJob
+    random: int
+    receipt: Receipt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of it: the job as it was when it was first asked for, at the instant `at`."""
+
+    job: Job
+    at: int
+    replayed: bool = False
 
 
 def submit(request: NewJob, *, jobs: Jobs, lanes: Lanes, clock: Clock, rules: Rules, random: int) -> Job:
@@ -52,6 +75,66 @@ def submit_many(
     return [next(accepted) if holds else None for holds in held]
 
 
+def submit_once(
+    asked: Sequence[Asked], *, receipts: Receipts, jobs: Jobs, lanes: Lanes, clock: Clock, rules: Rules
+) -> list[Accepted | Conflict | None]:
+    """The same for jobs of one owner of which some came with an idempotency key.
+
+    One whose key was used before for the same request is answered as it was then, and stored only if it is not;
+    Conflict stands where it was another request. Receipts are kept first: a job refused after that is made good by asking again.
+    """
+    standing = _keep(asked, receipts, clock.now())
+    now = clock.now()
+    answers = [_answer(each, standing, now, rules) for each in asked]
+    wanted = {answer.job.key: answer for answer in answers if isinstance(answer, Accepted)}
+    found = jobs.get_many(replays) if (replays := [key for key, answer in wanted.items() if answer.replayed]) else {}
+    drafts = [_placed(answer.job, now, rules) for key, answer in wanted.items() if key not in found]
+    held = [done is not None for done in jobs.put_many(drafts)] if drafts else []
+    stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
+    stored += [job for job in found.values() if _never_started(job)]  # the try that stored it may have died before its hand-over
+    on_their_way(stored, now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+    refused = {draft.key for draft, holds in zip(drafts, held, strict=True) if not holds}
+    return [None if isinstance(answer, Accepted) and answer.job.key in refused else answer for answer in answers]
+
+
+def _keep(asked: Sequence[Asked], receipts: Receipts, now: int) -> dict[str, Receipt | None]:
+    """The receipt that stands for each key; of a key that comes twice in this call, the first is the one to keep."""
+    first: dict[str, Receipt] = {}
+    for each in asked:
+        if each.receipt is not None:
+            first.setdefault(each.receipt.key, each.receipt)
+    if not first:
+        return {}
+    try:
+        return dict(zip(first, receipts.keep(list(first.values()), now), strict=True))
+    except Unavailable:
+        if all(each.receipt is not None for each in asked):
+            raise
+        return dict.fromkeys(first)  # the others need no receipt
+
+
+def _answer(asked: Asked, standing: Mapping[str, Receipt | None], now: int, rules: Rules) -> Accepted | Conflict | None:
+    """What to answer if its put holds."""
+    receipt = asked.receipt
+    if receipt is None:
+        return Accepted(_draft(asked.request, now, rules, asked.random), now)
+    stands = standing[receipt.key]
+    if stands is None:
+        return None
+    if stands.fingerprint != receipt.fingerprint:
+        return Conflict("this idempotency key was used for another request")
+    return Accepted(_draft(asked.request, stands.at, rules, stands.random), stands.at, replayed=stands != receipt)
+
+
+def _placed(job: Job, now: int, rules: Rules) -> Job:
+    """The job in a slot that is safe now, whenever it was asked for."""
+    return replace(job, slot=slots.place(job.due_at, now, job.id, rules.shards).slot)
+
+
+def _never_started(job: Job) -> bool:
+    return job.slot is not None and job.claim is None and not job.attempts
+
+
 def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
     scheduled_at = now if request.execute_at is None else request.execute_at
     due_at = max(scheduled_at, now)
@@ -68,5 +151,6 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
         max_attempts=request.max_attempts,
         timeout_ms=request.timeout_ms,
         weight=request.weight,
+        start_by=request.expires_at,
         tags=request.tags,
     )

@@ -263,6 +263,7 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("get", "/api/v1/me/jobs"),
         ("post", "/api/v1/me/jobs/batch"),
         ("get", "/api/v1/me/jobs/{job_id}"),
+        ("patch", "/api/v1/me/jobs/{job_id}"),
         ("post", "/api/v1/me/jobs/{job_id}/cancel"),
         ("post", "/api/v1/schedules/preview"),
         ("get", "/api/v1/task-types"),

@@ -1,10 +1,18 @@
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
 import pytest
 
-from scheduler import ids, slots
-from scheduler.errors import Unavailable
-from scheduler.model import Lane
+from scheduler import ids, lifecycle, render, slots
+from scheduler.errors import Conflict, Unavailable
+from scheduler.lifecycle import Event
+from scheduler.memory_tasks import MemoryReceipts
+from scheduler.model import Claim, Job, Lane, Receipt, Result
+from scheduler.ports import KEPT_RECEIPTS_MS, Change
+from scheduler.services.submit import Accepted, Asked, NewJob, submit_once
 from tests.conftest import NOW
-from tests.unit.stage import Stage, Wrapped, lost_answer, refuse
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 
 def test_a_job_without_an_instant_is_due_now_and_handed_over() -> None:
@@ -215,3 +223,251 @@ def test_a_hand_over_refused_in_part_goes_on() -> None:
     stage.lanes = Wrapped(stage.lanes, send=lambda verb, messages, now: verb(messages[1:], now) + messages[:1])
     made = stage.submit_many(*[None] * 1_000)
     assert len(made) == 1_000 and 990 < len(stage.waiting(Lane.ONE_TIME)) < 1_000
+
+
+# With a key
+
+
+@dataclass
+class Keys:
+    """Posts under idempotency keys. `receipts` may be replaced by a `Wrapped` one."""
+
+    stage: Stage = field(default_factory=Stage)
+    receipts: Any = field(default_factory=MemoryReceipts)
+    _randoms: int = 0
+
+    def asked(self, key: str | None, execute_at: int | None = None, *, message: str = "hello") -> Asked:
+        self._randoms += 1
+        receipt = key and Receipt("ann", key, f"{execute_at} {message}", self.stage.clock.now(), self._randoms)
+        return Asked(NewJob("ann", "log", {"message": message}, execute_at), self._randoms, receipt or None)
+
+    def post(self, *asked: Asked) -> list[Any]:
+        stage = self.stage
+        return list(submit_once(asked, receipts=self.receipts, jobs=stage.jobs, lanes=stage.lanes, clock=stage.clock, rules=stage.rules))
+
+    def one(self, key: str | None, execute_at: int | None = None, **fields: Any) -> Any:
+        (answer,) = self.post(self.asked(key, execute_at, **fields))
+        return answer
+
+
+def shown(answer: Accepted) -> dict[str, Any]:
+    """What the owner is told."""
+    return render.job(answer.job, answer.at)
+
+
+def test_a_job_with_a_key_is_stored_as_any_other_and_handed_over() -> None:
+    keys = Keys()
+    answer = keys.one("k", NOW + 60_000)
+    assert not answer.replayed and keys.stage.stored(answer.job) == answer.job and answer.at == NOW
+    assert keys.stage.waiting(Lane.ONE_TIME) == [answer.job.id]
+
+
+def test_the_same_under_the_same_key_is_the_same_job_stored_once_and_answered_to_the_letter() -> None:
+    keys = Keys()
+    first = keys.one("k")
+    keys.stage.clock.advance(3_600_000)
+    again = keys.one("k")
+    assert (shown(again), again.replayed) == (shown(first), True) and list(keys.stage.jobs.rows) == [first.job.key]
+
+
+def test_the_answer_is_the_first_one_even_when_the_job_has_run() -> None:
+    keys = Keys()
+    first = keys.one("k")
+    keys.stage.execute(keys.stage.receive())
+    done = keys.stage.stored(first.job)
+    assert not lifecycle.is_open(done)
+    keys.stage.clock.advance(60_000)
+    assert shown(keys.one("k")) == shown(first)
+    assert keys.stage.stored(first.job) == done and keys.stage.waiting(Lane.ONE_TIME) == []
+
+
+def test_another_request_under_the_same_key_is_a_conflict_and_stores_nothing() -> None:
+    keys = Keys()
+    first = keys.one("k")
+    answer = keys.one("k", message="other")
+    assert isinstance(answer, Conflict) and "used for another request" in answer.message
+    assert list(keys.stage.jobs.rows) == [first.job.key]
+
+
+def test_another_key_and_another_owner_are_other_jobs() -> None:
+    keys = Keys()
+    keys.one("k")
+    keys.one("l")
+    asked = keys.asked("k")
+    bobs = Receipt("bob", "k", "other", NOW, 77)
+    keys.post(asked._replace(receipt=bobs))
+    assert len(keys.stage.jobs.rows) == 3
+
+
+def test_after_a_day_the_key_is_free_again() -> None:
+    keys = Keys()
+    first = keys.one("k")
+    keys.stage.clock.advance(KEPT_RECEIPTS_MS)
+    again = keys.one("k", message="other")
+    assert not again.replayed and again.job.id != first.job.id
+
+
+@pytest.mark.parametrize("put_many", [refuse, lambda verb, jobs: [None] * len(jobs)])
+@pytest.mark.parametrize("ahead", [0, 7_200_000])
+def test_a_try_that_died_between_receipt_and_put_is_made_good_by_the_next_in_a_slot_that_is_safe_by_then(ahead: int, put_many: Any) -> None:
+    keys = Keys()
+    stage, table = keys.stage, keys.stage.jobs
+    stage.jobs = Wrapped(table, put_many=put_many)
+    try:
+        assert keys.one("k", NOW + ahead) is None
+    except Unavailable:
+        pass
+    assert not table.rows
+    stage.jobs = table
+    stage.clock.advance(7_100_000)
+    answer = keys.one("k", NOW + ahead)
+    (job,) = table.rows.values()
+    assert (job.id, job.created_at, job.due_at) == (answer.job.id, NOW, NOW + ahead) and answer.at == NOW
+    assert slots.start_of(slots.minute(job.slot)) >= stage.clock.now() + slots.HORIZON
+    assert stage.waiting(Lane.ONE_TIME) == [job.id]
+
+
+def test_a_put_whose_answer_was_lost_is_found_by_the_next_try() -> None:
+    keys = Keys()
+    keys.stage.jobs = Wrapped(keys.stage.jobs, put_many=times(1, lost_answer))
+    with pytest.raises(Unavailable):
+        keys.one("k")
+    assert keys.stage.waiting(Lane.ONE_TIME) == []
+    answer = keys.one("k")
+    assert answer.replayed and keys.stage.waiting(Lane.ONE_TIME) == [answer.job.id] and len(keys.stage.jobs.rows) == 1
+
+
+def test_a_try_that_died_before_its_hand_over_is_handed_over_by_the_next() -> None:
+    keys = Keys()
+    keys.stage.lanes = Wrapped(keys.stage.lanes, send=times(1))
+    job = keys.one("k", NOW + 60_000).job
+    assert keys.stage.waiting(Lane.ONE_TIME) == []
+    keys.one("k", NOW + 60_000)
+    assert keys.stage.waiting(Lane.ONE_TIME) == [job.id]
+
+
+def test_a_job_whose_minute_hands_it_out_is_not_handed_over_by_asking_again() -> None:
+    keys = Keys()
+    keys.one("k", NOW + 3_600_000)
+    keys.stage.clock.advance(3_590_000)
+    keys.one("k", NOW + 3_600_000)
+    assert keys.stage.waiting(Lane.ONE_TIME) == []
+
+
+def test_a_claimed_job_is_not_handed_over_by_asking_again() -> None:
+    keys = Keys()
+    keys.one("k")
+    (item,) = keys.stage.receive()
+    keys.stage.claim(item)
+    keys.stage.lanes = Wrapped(keys.stage.lanes, send=lambda *_: pytest.fail("handed over"))
+    assert keys.one("k").replayed
+
+
+def test_a_job_that_was_put_off_is_not_handed_over_by_asking_again() -> None:
+    keys = Keys()
+    job = keys.one("k").job
+    later = NOW + 86_400_000
+    fields = {"scheduled_at": later, "due_at": later}
+    after = lifecycle.apply(job, Event.RESCHEDULE, NOW, slot=slots.place(later, NOW, job.id, 2).slot, fields=fields)
+    assert keys.stage.jobs.change([Change(job, after)]) == [True]
+    keys.stage.lanes = Wrapped(keys.stage.lanes, send=lambda *_: pytest.fail("handed over"))
+    assert shown(keys.one("k"))["scheduled_at"] == render.instant(NOW)
+
+
+def retried(job: Job) -> Job:
+    claimed = lifecycle.apply(job, Event.CLAIM, NOW, claim=Claim("m", "n", NOW, True))
+    slot = slots.place(NOW, NOW, job.id, 2).slot
+    return lifecycle.apply(claimed, Event.RETRY, NOW, started_at=NOW, result=Result(), due_at=NOW + 60_000, slot=slot)
+
+
+def cancelled(job: Job) -> Job:
+    return lifecycle.apply(job, Event.CANCEL, NOW, reason="x")
+
+
+@pytest.mark.parametrize("become", [retried, cancelled])
+def test_a_job_that_needs_no_message_any_more_is_not_handed_over_by_asking_again(become: Callable[[Job], Job]) -> None:
+    keys = Keys()
+    job = keys.one("k").job
+    keys.stage.jobs.rows[job.key] = become(job)
+    keys.stage.lanes = Wrapped(keys.stage.lanes, send=lambda *_: pytest.fail("handed over"))
+    assert keys.one("k").replayed
+
+
+@pytest.mark.parametrize("keep", [refuse, lost_answer])
+def test_a_receipt_that_cannot_be_kept_refuses_the_job_and_a_later_try_makes_it_once(keep: Any) -> None:
+    keys = Keys()
+    keys.receipts = Wrapped(keys.receipts, keep=times(1, keep))
+    with pytest.raises(Unavailable):
+        keys.one("k")
+    assert not keys.stage.jobs.rows
+    keys.one("k")
+    keys.one("k")
+    assert len(keys.stage.jobs.rows) == 1
+
+
+def test_two_tries_at_once_make_one_job() -> None:
+    """The second asks while the first one's put is on its way."""
+    keys, nested = Keys(), list[Any]()
+
+    def put_many(verb: Any, jobs: Any) -> Any:
+        if not nested:
+            nested.append(None)
+            nested[0] = keys.one("k")
+        return verb(jobs)
+
+    keys.stage.jobs = Wrapped(keys.stage.jobs, put_many=put_many)
+    first = keys.one("k")
+    assert shown(first) == shown(nested[0]) and (first.replayed, nested[0].replayed) == (False, True)
+    assert len(keys.stage.jobs.rows) == 1
+
+
+def test_a_writer_whose_receipt_was_slow_looks_at_the_clock_again() -> None:
+    keys = Keys()
+
+    def keep(verb: Any, receipts: Any, now: int) -> Any:
+        keys.stage.clock.advance(100_000)
+        return verb(receipts, now)
+
+    keys.receipts = Wrapped(keys.receipts, keep=keep)
+    job = keys.stage.stored(keys.one("k", NOW + 250_000).job)
+    assert slots.start_of(slots.minute(job.slot or "")) >= keys.stage.clock.now() + slots.HORIZON
+    assert keys.stage.waiting(Lane.ONE_TIME) == [job.id]
+
+
+def test_in_one_call_keys_are_kept_together_and_each_item_has_its_own_answer() -> None:
+    keys = Keys()
+    before = keys.one("old")
+    calls: list[int] = []
+
+    def keep(verb: Any, receipts: Any, now: int) -> Any:
+        calls.append(len(receipts))
+        return [None if receipt.key == "refused" else verb([receipt], now)[0] for receipt in receipts]
+
+    keys.receipts = Wrapped(keys.receipts, keep=keep)
+    asked = [keys.asked(key) for key in ("a", None, "old", "a", "refused")]
+    asked += [keys.asked("a", message="other"), keys.asked("old", message="other"), keys.asked(None)]
+    fresh, free, old, again, refused, *conflicts, last = keys.post(*asked)
+    assert calls == [3]  # a, old, refused
+    assert [answer.replayed for answer in (fresh, free, old, again, last)] == [False, False, True, True, False]
+    assert shown(old) == shown(before) and shown(again) == shown(fresh) and refused is None
+    assert all(isinstance(answer, Conflict) for answer in conflicts)
+    assert {job.id for job in keys.stage.jobs.rows.values()} == {answer.job.id for answer in (before, fresh, free, last)}
+
+
+def test_items_without_a_key_are_accepted_though_no_receipt_can_be_kept() -> None:
+    keys = Keys()
+    keys.receipts = Wrapped(keys.receipts, keep=refuse)
+    keyed, free = keys.post(keys.asked("k"), keys.asked(None))
+    assert keyed is None and list(keys.stage.jobs.rows) == [free.job.key]
+
+
+def test_twice_the_same_key_in_one_call_is_refused_together() -> None:
+    keys = Keys()
+    keys.stage.jobs = Wrapped(keys.stage.jobs, put_many=lambda verb, jobs: [None] * len(jobs))
+    assert keys.post(keys.asked("k"), keys.asked("k")) == [None, None]
+
+
+def test_without_a_key_no_receipt_is_kept_and_nothing_is_read() -> None:
+    keys = Keys(receipts=None)
+    keys.stage.jobs = Wrapped(keys.stage.jobs, get_many=refuse)
+    assert not keys.one(None).replayed and keys.post() == []

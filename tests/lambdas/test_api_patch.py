@@ -1,0 +1,119 @@
+"""Changing a job before it starts, over HTTP."""
+
+from typing import Any
+
+import pytest
+
+from lambdas import _models
+from scheduler.instants import DAY, render
+from scheduler.model import Job, JobKey, Lane
+from tests.lambdas.gateway import NOW, Answered, World, send
+
+pytestmark = pytest.mark.usefixtures("world")
+
+LATER = render(NOW + 2 * DAY)
+CALL = {"url": "https://example.com/x", "method": "POST"}
+
+
+def posted(**fields: Any) -> str:
+    body = {"execute_at": render(NOW + DAY)} | ({"message": "old"} if "type" not in fields else {}) | fields
+    answered = send("POST", "/me/jobs", json_body=body)
+    assert answered.status == 201, answered.text
+    job_id: str = answered.data["id"]
+    return job_id
+
+
+def patch(job_id: str, body: Any, **rest: Any) -> Answered:
+    return send("PATCH", f"/me/jobs/{job_id}", json_body=body, **rest)
+
+
+def stored(world: World, job_id: str) -> Job:
+    job: Job = world.jobs.get(JobKey("sub-ann", job_id))
+    return job
+
+
+def test_a_job_is_put_off_under_its_id_and_listed_at_its_new_time(world: World) -> None:
+    moved, other = posted(), posted(execute_at=render(NOW + DAY + 1))
+    answered = patch(moved, {"execute_at": LATER})
+    _models.Answer[_models.JobShape].model_validate(answered.body)
+    assert (answered.status, answered.data["id"], answered.data["scheduled_at"], answered.data["due_at"]) == (200, moved, LATER, LATER)
+    assert send("GET", f"/me/jobs/{moved}").data == answered.data
+    assert [job["id"] for job in send("GET", "/me/jobs", query={"upcoming": "true"}).data["jobs"]] == [other, moved]
+
+
+def test_a_job_brought_to_now_is_on_its_way(world: World) -> None:
+    job = posted()
+    assert patch(job, {"execute_at": render(NOW)}).data["status"] == "queued"
+    assert [queued.message.key.id for queued in world.lanes.queues[Lane.ONE_TIME].values()] == [job]
+
+
+def test_everything_else_changes_alike_and_what_is_absent_stays(world: World) -> None:
+    job = posted(tags=["a"], max_attempts=7, expires_at=render(NOW + 2 * DAY))
+    assert patch(job, {"message": "new", "timeout_seconds": 5}).data["payload"] == {"message": "new"}
+    kept = stored(world, job)
+    assert (kept.timeout_ms, kept.max_attempts, kept.tags, kept.start_by) == (5_000, 7, ("a",), NOW + 2 * DAY)
+    assert patch(job, {"max_attempts": 1, "tags": ["b", "c"], "expires_at": None}).status == 200
+    kept = stored(world, job)
+    assert (kept.timeout_ms, kept.max_attempts, kept.tags, kept.start_by) == (5_000, 1, ("b", "c"), None)
+    assert (kept.payload, kept.scheduled_at) == ({"message": "new"}, NOW + DAY)
+    assert patch(job, {"tags": [], "expires_at": LATER}).status == 200
+    assert (stored(world, job).tags, stored(world, job).start_by) == ((), NOW + 2 * DAY)
+
+
+def test_a_payload_is_replaced_as_a_whole_and_checked_against_the_type_of_the_job(world: World) -> None:
+    job = posted(type="http", payload=CALL | {"body": {"a": 1}})
+    assert patch(job, {"payload": CALL}).data["payload"] == CALL
+    assert patch(job, {"payload": {"url": "ftp://a", "headers": {"Host": "b"}}}).fields.keys() == {"payload.url", "payload.headers.Host"}
+    assert patch(job, {"payload": {}}).fields.keys() == {"payload.url"}
+    assert patch(job, {"message": "m"}).fields.keys() == {"message"}
+    assert stored(world, job).payload == CALL
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({}, {"body"}),
+        ({"execute_at": None}, {"execute_at"}),
+        ({"execute_at": "tomorrow"}, {"execute_at"}),
+        ({"execute_at": render(NOW - DAY - 1)}, {"execute_at"}),
+        ({"execute_at": render(NOW + 3_654 * DAY)}, {"execute_at"}),
+        ({"message": None}, {"message"}),
+        ({"message": ""}, {"message"}),
+        ({"payload": None}, {"payload"}),
+        ({"payload": {"message": 5}}, {"payload.message"}),
+        ({"message": "m", "payload": {"message": "m"}}, {"body"}),
+        ({"max_attempts": 26}, {"max_attempts"}),
+        ({"timeout_seconds": None}, {"timeout_seconds"}),
+        ({"tags": None}, {"tags"}),
+        ({"tags": ["a", "a"]}, {"tags"}),
+        ({"expires_at": render(NOW + DAY)}, {"expires_at"}),
+        ({"type": "http"}, {"type"}),
+        ({"status": "cancelled", "colour": 1}, {"status", "colour"}),
+    ],
+)
+def test_what_breaks_a_rule_changes_nothing(world: World, body: Any, fields: set[str]) -> None:
+    job = posted()
+    before = stored(world, job)
+    answered = patch(job, body)
+    assert (answered.status, answered.error["code"], set(answered.fields)) == (400, "validation_failed", fields)
+    assert stored(world, job) == before
+
+
+def test_a_finished_job_is_a_conflict() -> None:
+    job = posted()
+    assert send("POST", f"/me/jobs/{job}/cancel").status == 200
+    answered = patch(job, {"message": "new"})
+    assert (answered.status, answered.error["code"], answered.error["message"]) == (409, "conflict", "it is finished: cancelled")
+
+
+def test_another_users_job_an_unknown_one_and_no_id_are_not_found(world: World) -> None:
+    job = posted()
+    assert patch(job, {"message": "new"}, user="sub-bob").status == 404
+    assert patch("0" * 26, {"message": "new"}).status == patch("nonsense", {"message": "new"}).status == 404
+    assert stored(world, job).payload == {"message": "old"}
+
+
+def test_the_document_says_what_may_be_null_and_gives_no_defaults() -> None:
+    shape = send("GET", "/openapi.json", user=None).body["components"]["schemas"]["JobChange"]["properties"]
+    assert [name for name, rule in shape.items() if {"type": "null"} in rule.get("anyOf", [])] == ["expires_at"]
+    assert [name for name, rule in shape.items() if "default" in rule] == []

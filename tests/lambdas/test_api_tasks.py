@@ -1,0 +1,733 @@
+"""Tasks over HTTP: create, read, list, edit, pause, resume, delete, run now, look ahead, look back."""
+
+import json
+from typing import Any
+
+import pytest
+
+from lambdas import _form_models, _models, _task_models, api
+from scheduler import ids, lifecycle
+from scheduler.instants import DAY, FUTURE_LIMIT, parse, render
+from scheduler.lifecycle import Event
+from scheduler.model import Claim, Failure, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
+from scheduler.task import Task
+from tests.lambdas.gateway import NOW, Answered, World, event, send
+from tests.unit.test_docs import ROOT
+
+pytestmark = pytest.mark.usefixtures("world")
+
+HOUR = 3_600_000
+HOURLY = {"name": "Hourly", "message": "m", "schedule": {"cron": "0 * * * *"}}
+UNKNOWN = ids.new(NOW, 99)
+KEYED = {"idempotency-key": "k1"}
+
+
+def post(user: str = "sub-ann", headers: dict[str, str] | None = None, **changes: Any) -> Answered:
+    """Post the hourly task, changed; None takes a field away."""
+    body = {name: value for name, value in (HOURLY | changes).items() if value is not None}
+    return send("POST", "/tasks", json_body=body, user=user, headers=headers)
+
+
+def created(**changes: Any) -> Any:
+    answered = post(**changes)
+    assert answered.status == 201, answered.text
+    _models.Answer[_task_models.TaskShape].model_validate(answered.body)
+    return answered.data
+
+
+def put(task: Any, *, user: str = "sub-ann", **changes: Any) -> Answered:
+    body = {name: value for name, value in (HOURLY | changes).items() if value is not None}
+    return send("PUT", f"/tasks/{task['id']}", json_body=body, user=user)
+
+
+def got(task: Any) -> Any:
+    answered = send("GET", f"/tasks/{task['id']}")
+    _models.Answer[_task_models.TaskShape].model_validate(answered.body)
+    return answered.data
+
+
+def kept(world: World, task: Any) -> Task:
+    found = world.tasks.get(TaskKey("sub-ann", task["id"]))
+    assert isinstance(found, Task)
+    return found
+
+
+def runs_of(world: World, task: Any) -> list[Job]:
+    """Its stored jobs, the soonest first."""
+    return sorted(
+        (job for job in world.jobs.rows.values() if job.origin is not None and job.origin.task == task["id"]), key=lambda job: job.id
+    )
+
+
+def nothing_stored(world: World) -> bool:
+    return not world.tasks.rows and not world.jobs.rows and not world.receipts.rows
+
+
+# Create
+
+
+def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
+    answered = post(
+        description="d",
+        message=None,
+        type="http",
+        payload={"url": "https://example.com"},
+        schedule={"cron": "0  *  * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip", "end": "2027-01-01T00:00:00Z"},
+        tags=["a", "env:prod"],
+        overlap="queue_one",
+        misfire="run_all",
+        misfire_threshold_seconds=10,
+        max_catch_up=5,
+        max_attempts=1,
+        timeout_seconds=60,
+    )
+    task = answered.data
+    assert (answered.status, answered.headers["Location"]) == (201, f"/api/v1/tasks/{task['id']}")
+    assert ids.is_job_id(task["id"]) and ids.time(task["id"]) == NOW
+    runs = task.pop("next_runs")
+    assert task == {
+        "id": task["id"],
+        "name": "Hourly",
+        "description": "d",
+        "status": "active",
+        "type": "http",
+        "payload": {"url": "https://example.com"},
+        "schedule": {"cron": "0 * * * *", "dst_gap": "skip", "end": "2027-01-01T00:00:00.000Z", "time_zone": "Europe/Berlin"},
+        "tags": ["a", "env:prod"],
+        "overlap": "queue_one",
+        "misfire": "run_all",
+        "misfire_threshold_seconds": 10,
+        "max_catch_up": 5,
+        "max_attempts": 1,
+        "timeout_seconds": 60,
+        "generation": 1,
+        "created_at": render(NOW),
+        "updated_at": render(NOW),
+        "inactive_at": None,
+        "inactive_reason": None,
+    }
+    first = parse("2026-11-20T11:00:00Z")
+    assert [run["at"] for run in runs] == [render(first + number * HOUR) for number in range(10)]
+    assert runs[0] == {"nominal": render(first), "at": render(first), "local": "2026-11-20T12:00+01:00", "odd": None}
+    assert got(task) == task | {"next_runs": runs}
+
+
+def test_its_runs_are_stored_and_shown_with_it(world: World) -> None:
+    task = created(tags=["a"])
+    runs = send("GET", f"/tasks/{task['id']}/jobs", query={"upcoming": "true"}).data["jobs"]
+    assert [run["scheduled_at"] for run in runs] == [run["at"] for run in task["next_runs"]]
+    assert {(run["task_id"], run["generation"], run["lane"], run["type"]) for run in runs} == {(task["id"], 1, "recurring", "log")}
+    assert {(run["overlap"], run["misfire"], run["expires_at"]) for run in runs} == {("skip", "run_latest", None)}
+    assert all(run["nominal_at"] == run["scheduled_at"] and run["tags"] == ["a"] for run in runs)
+
+
+def test_what_is_absent_gets_the_defaults_of_a_recurring_task() -> None:
+    task = created()
+    defaults = {"overlap": "skip", "misfire": "run_latest", "misfire_threshold_seconds": 60, "max_catch_up": None}
+    assert {name: task[name] for name in defaults} == defaults
+    assert created(misfire="run_all")["max_catch_up"] == 100
+
+
+ONCE = {"at": "2026-11-21T12:00:00+01:00", "time_zone": "Europe/Berlin"}
+
+
+@pytest.mark.parametrize("schedule", [ONCE, None], ids=["once", "at once"])
+def test_a_task_that_does_not_recur_has_no_misfire_rule_and_may_overlap(schedule: Any) -> None:
+    task = created(schedule=schedule)
+    none = dict.fromkeys(["misfire", "misfire_threshold_seconds", "max_catch_up"])
+    assert {name: task[name] for name in none} == none and task["overlap"] == "allow"
+    assert created(schedule=schedule, overlap="skip")["overlap"] == "skip"
+
+
+def test_a_one_time_task_has_one_run() -> None:
+    task = created(schedule=ONCE)
+    assert task["schedule"] == {"at": "2026-11-21T11:00:00.000Z", "time_zone": "Europe/Berlin"} and task["status"] == "active"
+    assert [run["local"] for run in task["next_runs"]] == ["2026-11-21T12:00+01:00"]
+    (run,) = send("GET", f"/tasks/{task['id']}/jobs", query={"upcoming": "true"}).data["jobs"]
+    assert (run["scheduled_at"], run["lane"], run["misfire"], run["overlap"]) == ("2026-11-21T11:00:00.000Z", "one-time", None, "allow")
+
+
+def test_a_task_without_a_schedule_runs_at_once(world: World) -> None:
+    task = created(schedule=None)
+    assert task["schedule"] is None
+    (run,) = send("GET", f"/tasks/{task['id']}/jobs").data["jobs"]
+    assert (run["scheduled_at"], run["status"], run["task_id"]) == (render(NOW), "queued", task["id"])
+    assert [queued.message.key.id for queued in world.lanes.queues[Lane.ONE_TIME].values()] == [run["id"]]
+    world.clock.advance(1)
+    assert (got(task)["status"], got(task)["next_runs"]) == ("ended", [])
+
+
+def test_null_is_as_good_as_absent() -> None:
+    absent = ["description", "type", "payload", "overlap", "misfire", "misfire_threshold_seconds", "max_catch_up"]
+    answered = send("POST", "/tasks", json_body=HOURLY | dict.fromkeys(absent) | {"schedule": {"cron": "0 * * * *", "at": None}})
+    assert answered.status == 201
+    same = ["overlap", "misfire", "misfire_threshold_seconds", "max_catch_up", "description", "schedule", "payload"]
+    task = created()
+    assert {name: answered.data[name] for name in same} == {name: task[name] for name in same}
+
+
+def test_a_schedule_as_it_is_answered_may_be_posted_again() -> None:
+    for schedule in (ONCE, {"rate": {"every": 90, "unit": "minutes"}, "max_runs": 3}, {"cron": "@daily", "jitter_seconds": 60}):
+        task = created(schedule=schedule)
+        again = created(schedule=task["schedule"])
+        assert again["schedule"] == task["schedule"]
+        assert [run["nominal"] for run in again["next_runs"]] == [run["nominal"] for run in task["next_runs"]]
+
+
+TAG_RULE = "must be 1 to 32 letters, digits or any of - _ . : /"
+MISFIRES = "goes with a cron or a rate: only recurring tasks have misfires"
+CATCHES_UP = "goes with misfire run_all, the only rule that catches up"
+ONE_OF = "must be one of 'skip', 'queue_one', 'allow' or 'cancel_running'"
+
+REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
+    ({"name": None}, {"name": "is required"}),
+    ({"name": ""}, {"name": "must not be empty"}),
+    ({"name": " \n"}, {"name": "must not be blank"}),
+    ({"name": "x" * 121}, {"name": "must have at most 120 characters"}),
+    ({"name": 1}, {"name": "must be a string"}),
+    ({"description": "x" * 1_001}, {"description": "must have at most 1000 characters"}),
+    ({"message": None}, {"type": "give either message alone, or type with its payload"}),
+    ({"type": "log"}, {"type": "give either message alone, or type with its payload"}),
+    ({"message": ""}, {"message": "must not be empty"}),
+    ({"payload": {}}, {"payload": "goes with type, not with message"}),
+    ({"message": None, "type": "lamda"}, {"type": "there is no such type; known types: http, log"}),
+    ({"message": None, "type": "http", "payload": {"url": "ftp://a"}}, {"payload.url": "must be an http:// or https:// URL with a host"}),
+    ({"schedule": "daily"}, {"schedule": "must be an object"}),
+    ({"schedule": []}, {"schedule": "must be an object"}),
+    ({"schedule": {}}, {"schedule": "must have one of at, rate, cron"}),
+    ({"schedule": {"cron": "@daily", "timezone": "UTC"}}, {"schedule.timezone": "is not a known field"}),
+    ({"schedule": {"cron": "@daily", "rate": "1 day"}}, {"schedule.cron": "must not stand beside rate"}),
+    ({"schedule": {"cron": "* * * *"}}, {"schedule.cron": "five fields"}),
+    ({"schedule": {"rate": "often"}}, {"schedule.rate": "must be a whole number and a unit"}),
+    ({"schedule": {"at": "tomorrow"}}, {"schedule.at": "must be an RFC 3339 instant"}),
+    ({"schedule": {"at": render(NOW - DAY - 1)}}, {"schedule.at": "must not be more than a day in the past"}),
+    ({"schedule": {"at": render(NOW + FUTURE_LIMIT + 1)}}, {"schedule.at": "must not be more than ten years ahead"}),
+    ({"schedule": {"cron": "@daily", "time_zone": "Bonn"}}, {"schedule.time_zone": "must be an IANA time zone"}),
+    ({"schedule": {"cron": "@daily", "end": render(NOW)}}, {"schedule.end": "must be after the start and after now"}),
+    ({"schedule": {"cron": "@daily", "max_runs": 0}}, {"schedule.max_runs": "must be a whole number from 1"}),
+    ({"tags": "a"}, {"tags": "must be a list"}),
+    ({"tags": ["a", "a"]}, {"tags": "names a twice"}),
+    ({"tags": [str(number) for number in range(11)]}, {"tags": "must have at most 10 entries"}),
+    ({"tags": ["a b", "ä", "x" * 33, ""]}, {f"tags.{number}": TAG_RULE for number in range(4)}),
+    ({"overlap": "never"}, {"overlap": ONE_OF}),
+    ({"overlap": 1}, {"overlap": ONE_OF}),
+    ({"misfire": "run_some"}, {"misfire": "must be one of 'run_latest', 'run_all' or 'skip'"}),
+    ({"misfire_threshold_seconds": 9}, {"misfire_threshold_seconds": "must be at least 10"}),
+    ({"misfire_threshold_seconds": 86_401}, {"misfire_threshold_seconds": "must be at most 86400"}),
+    ({"misfire": "run_all", "max_catch_up": 0}, {"max_catch_up": "must be at least 1"}),
+    ({"misfire": "run_all", "max_catch_up": 1_001}, {"max_catch_up": "must be at most 1000"}),
+    ({"misfire": "run_all", "max_catch_up": "5"}, {"max_catch_up": "must be a whole number"}),
+    ({"max_catch_up": 5}, {"max_catch_up": CATCHES_UP}),
+    ({"misfire": "skip", "max_catch_up": 5}, {"max_catch_up": CATCHES_UP}),
+    ({"schedule": ONCE, "misfire": "skip"}, {"misfire": MISFIRES}),
+    ({"schedule": None, "misfire": "run_latest"}, {"misfire": MISFIRES}),
+    ({"schedule": None, "misfire_threshold_seconds": 60}, {"misfire_threshold_seconds": MISFIRES}),
+    ({"schedule": ONCE, "misfire": "run_all", "max_catch_up": 9}, {"misfire": MISFIRES, "max_catch_up": MISFIRES}),
+    ({"max_attempts": 26}, {"max_attempts": "must be at most 25"}),
+    ({"timeout_seconds": 841}, {"timeout_seconds": "must be at most 840"}),
+    ({"execute_at": render(NOW)}, {"execute_at": "is not a known field"}),
+    (
+        {"name": "", "tags": [1], "max_attempts": 0},
+        {"name": "must not be empty", "tags.0": "must be a string", "max_attempts": "must be at least 1"},
+    ),
+]
+
+
+def refused(answered: Answered, rules: dict[str, str]) -> None:
+    assert (answered.status, answered.error["code"]) == (400, "validation_failed"), answered.text
+    assert set(answered.fields) == set(rules)
+    for field, rule in rules.items():
+        assert rule in answered.fields[field] and field in answered.error["message"]
+
+
+@pytest.mark.parametrize(("changes", "rules"), REFUSED, ids=lambda part: json.dumps(part)[:60])
+def test_what_is_wrong_is_refused_with_its_field_and_the_rule_and_nothing_is_stored(
+    world: World, changes: dict[str, Any], rules: dict[str, str]
+) -> None:
+    refused(post(**changes, headers=KEYED), rules)
+    assert nothing_stored(world)
+
+
+def test_every_field_has_a_refusal() -> None:
+    told = {field.partition(".")[0] for _, rules in REFUSED for field in rules}
+    assert told >= set(_task_models.TaskRequest.model_fields)
+
+
+@pytest.mark.parametrize("body", ["[]", '"m"', "null", "1"])
+@pytest.mark.parametrize(("method", "path"), [("POST", ""), ("PUT", "/{id}"), ("PUT", "/{id}/inactive"), ("POST", "/{id}/run")])
+def test_a_body_that_is_no_object_is_refused(world: World, method: str, path: str, body: str) -> None:
+    task = created()
+    before = dict(world.tasks.rows), dict(world.jobs.rows)
+    answered = send(method, f"/tasks{path}".replace("{id}", task["id"]), body=body)
+    assert answered.fields == {"body": "must be a JSON object"}
+    assert (world.tasks.rows, world.jobs.rows) == before
+
+
+# Idempotency keys
+
+
+def test_a_repeated_create_answers_the_same_task_and_makes_no_other(world: World) -> None:
+    first, second = post(headers=KEYED), post(headers=KEYED)
+    assert (first.status, second.status) == (201, 201) and first.data == second.data
+    assert first.headers["Location"] == second.headers["Location"]
+    assert [answered.headers.get("Idempotency-Replayed") for answered in (first, second)] == [None, "true"]
+    assert len(world.tasks.rows) == 1 and len(world.jobs.rows) == len(runs_of(world, first.data))
+
+
+def test_the_same_key_for_another_task_is_a_conflict(world: World) -> None:
+    post(headers=KEYED)
+    answered = post(headers=KEYED, name="Another")
+    assert (answered.status, answered.error["code"]) == (409, "conflict") and len(world.tasks.rows) == 1
+
+
+def test_a_key_is_its_users_own(world: World) -> None:
+    assert post(headers=KEYED).data["id"] != post(headers=KEYED, user="sub-bob").data["id"]
+    assert {key.owner for key in world.tasks.rows} == {"sub-ann", "sub-bob"}
+
+
+def test_a_repeated_run_answers_the_same_job_and_makes_no_other(world: World) -> None:
+    task = created()
+    before = len(world.jobs.rows)
+    first, second = (send("POST", f"/tasks/{task['id']}/run", headers=KEYED) for _ in range(2))
+    assert (first.status, second.status) == (201, 201) and first.data == second.data
+    assert [answered.headers.get("Idempotency-Replayed") for answered in (first, second)] == [None, "true"]
+    assert len(world.jobs.rows) == before + 1
+    other = send("POST", f"/tasks/{task['id']}/run", headers=KEYED, json_body={"overlap": "allow"})
+    assert (other.status, other.error["code"]) == (409, "conflict") and len(world.jobs.rows) == before + 1
+
+
+def test_a_bad_key_is_refused_and_nothing_is_stored(world: World) -> None:
+    assert list(post(headers={"idempotency-key": ""}).fields) == ["Idempotency-Key"] and nothing_stored(world)
+
+
+# Who may
+
+
+ROUTES = [
+    ("GET", ""),
+    ("PUT", ""),
+    ("DELETE", ""),
+    ("PUT", "/inactive"),
+    ("PUT", "/active"),
+    ("POST", "/run"),
+    ("GET", "/next"),
+    ("GET", "/jobs"),
+]
+
+
+def asked_for(method: str, path: str, task_id: str, user: str | None = "sub-ann") -> Answered:
+    body = json.dumps(HOURLY if path == "" else {}) if method in ("PUT", "POST") else None
+    return send(method, f"/tasks/{task_id}{path}", body=body, user=user)
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+@pytest.mark.parametrize("task_id", [UNKNOWN, "nonsense", "0" * 26, "é", "..", "x" * 300])
+def test_an_unknown_task_and_a_malformed_id_are_not_found_alike(method: str, path: str, task_id: str) -> None:
+    answered = asked_for(method, path, task_id)
+    assert (answered.status, answered.error["code"], answered.error["message"]) == (404, "not_found", "there is no such task")
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_somebody_elses_task_cannot_be_told_from_none(world: World, method: str, path: str) -> None:
+    task = created()
+    before = dict(world.tasks.rows), dict(world.jobs.rows)
+    answered = asked_for(method, path, task["id"], user="sub-bob")
+    assert answered.text == asked_for(method, path, UNKNOWN, user="sub-bob").text and answered.status == 404
+    assert (world.tasks.rows, world.jobs.rows) == before
+
+
+def test_lists_show_the_callers_own_only() -> None:
+    task = created()
+    assert send("GET", "/tasks", user="sub-bob").data == {"tasks": [], "cursor": None}
+    for query in ({"task": task["id"]}, {"task": task["id"], "upcoming": "true"}):
+        assert send("GET", "/me/jobs", query=query, user="sub-bob").data["jobs"] == []
+
+
+@pytest.mark.parametrize(("method", "path"), [*ROUTES, ("POST", None), ("GET", None)])
+def test_without_an_identity_no_route_of_tasks_answers(world: World, method: str, path: str | None) -> None:
+    answered = send(method, "/tasks", body=json.dumps(HOURLY), user=None) if path is None else asked_for(method, path, UNKNOWN, user=None)
+    assert answered.status == 401 and nothing_stored(world)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("DELETE", "", "GET, POST"),
+        ("POST", "/x", "DELETE, GET, PUT"),
+        ("POST", "/x/inactive", "PUT"),
+        ("GET", "/x/active", "PUT"),
+        ("PUT", "/x/run", "POST"),
+        ("POST", "/x/next", "GET"),
+        ("DELETE", "/x/jobs", "GET"),
+    ],
+)
+def test_a_wrong_method_is_told_the_right_ones(method: str, path: str, allowed: str) -> None:
+    answered = send(method, f"/tasks{path}")
+    assert (answered.status, answered.error["code"], answered.headers["Allow"]) == (405, "method_not_allowed", allowed)
+
+
+# List
+
+
+def names(**query: str) -> list[str]:
+    answered = send("GET", "/tasks", query=query)
+    _models.Answer[_task_models.TaskPageShape].model_validate(answered.body)
+    return [task["name"] for task in answered.data["tasks"]]
+
+
+def three(world: World) -> list[Any]:
+    made = []
+    for changes in (
+        {"name": "Alpha", "tags": ["a"]},
+        {"name": "Beta report", "tags": ["a", "b"], "message": None, "type": "http", "payload": {"url": "https://example.com"}},
+        {"name": "Gamma REPORT", "schedule": ONCE},
+    ):
+        made.append(created(**changes))
+        world.clock.advance(1_000)
+    return made
+
+
+def test_tasks_are_listed_the_newest_first_each_with_its_next_run(world: World) -> None:
+    *_, last = three(world)
+    shown = send("GET", "/tasks").data["tasks"]
+    assert [task["name"] for task in shown] == ["Gamma REPORT", "Beta report", "Alpha"]
+    assert [task["next_run"]["at"] for task in shown] == ["2026-11-21T11:00:00.000Z", *["2026-11-20T11:00:00.000Z"] * 2]
+    assert shown[0] == {name: value for name, value in last.items() if name != "next_runs"} | {"next_run": last["next_runs"][0]}
+
+
+def test_filters_of_the_list_are_all_kept(world: World) -> None:
+    first, *_ = three(world)
+    send("PUT", f"/tasks/{first['id']}/inactive")
+    assert names(name="report") == ["Gamma REPORT", "Beta report"]
+    assert names(tag="a") == ["Beta report", "Alpha"]
+    assert names(type="http") == ["Beta report"]
+    assert names(status="inactive") == ["Alpha"]
+    assert names(status="active", name="REPORT", tag="b") == ["Beta report"]
+    assert names(tag="b", type="log") == []
+    world.clock.at = NOW + 2 * DAY
+    assert names(status="ended") == ["Gamma REPORT"]
+
+
+def test_a_task_that_has_no_run_to_come_has_no_next_run(world: World) -> None:
+    task = created()
+    send("PUT", f"/tasks/{task['id']}/inactive")
+    assert [each["next_run"] for each in send("GET", "/tasks").data["tasks"]] == [None]
+
+
+@pytest.mark.parametrize("more", [{}, {"tag": "even"}])
+def test_pages_of_tasks_follow_the_cursor_and_miss_nothing(world: World, more: dict[str, str]) -> None:
+    for number in range(7):
+        created(name=str(number), tags=["even"] if number % 2 == 0 else [])
+        world.clock.advance(1)
+    seen: list[str] = []
+    query = {"limit": "3"} | more
+    for _ in range(5):
+        page = send("GET", "/tasks", query=query).data
+        assert len(page["tasks"]) <= 3
+        seen += [task["name"] for task in page["tasks"]]
+        if page["cursor"] is None:
+            break
+        query["cursor"] = page["cursor"]
+    assert page["cursor"] is None
+    assert seen == (["6", "4", "2", "0"] if more else ["6", "5", "4", "3", "2", "1", "0"])
+
+
+def test_a_page_of_tasks_stays_below_what_a_function_may_answer() -> None:
+    ids_of = {created(schedule=ONCE, message="x" * 250_000)["id"] for _ in range(30)}
+    first = send("GET", "/tasks", query={"limit": "100"})
+    assert len(first.text) < 6_000_000 and first.data["cursor"] is not None
+    second = send("GET", "/tasks", query={"limit": "100", "cursor": first.data["cursor"]})
+    assert {task["id"] for task in first.data["tasks"] + second.data["tasks"]} == ids_of and second.data["cursor"] is None
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "field"),
+    [
+        ("", {"cursor": "nonsense"}, "cursor"),
+        ("", {"cursor": ""}, "cursor"),
+        ("", {"limit": "0"}, "limit"),
+        ("", {"limit": "101"}, "limit"),
+        ("", {"status": "paused"}, "status"),
+        ("", {"stauts": "active"}, "stauts"),
+        ("/{id}/jobs", {"cursor": "nonsense"}, "cursor"),
+        ("/{id}/jobs", {"limit": "101"}, "limit"),
+        ("/{id}/jobs", {"status": "dead"}, "status"),
+        ("/{id}/jobs", {"upcoming": "perhaps"}, "upcoming"),
+        ("/{id}/jobs", {"from": "yesterday"}, "from"),
+        ("/{id}/jobs", {"from": render(NOW), "to": render(NOW)}, "to"),
+        ("/{id}/jobs", {"type": "log"}, "type"),
+        ("/{id}/next", {"count": "0"}, "count"),
+        ("/{id}/next", {"count": "101"}, "count"),
+        ("/{id}/next", {"count": "ten"}, "count"),
+        ("/{id}/next", {"n": "5"}, "n"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(path: str, query: dict[str, str], field: str) -> None:
+    answered = send("GET", f"/tasks{path}".replace("{id}", created()["id"]), query=query)
+    assert answered.status == 400 and set(answered.fields) == {field}
+
+
+# Edit
+
+
+def test_an_edit_replaces_the_task_whole_and_its_future_runs(world: World) -> None:
+    task = created(description="d", tags=["a"], overlap="allow", misfire="run_all", max_catch_up=5)
+    world.clock.advance(1_000)
+    answered = put(task, name="Daily", message="new", schedule={"cron": "0 0 * * *"})
+    edited = answered.data
+    assert (answered.status, edited["generation"]) == (200, 2)
+    assert (edited["id"], edited["created_at"], edited["updated_at"]) == (task["id"], render(NOW), render(NOW + 1_000))
+    assert (edited["name"], edited["payload"], edited["schedule"]) == ("Daily", {"message": "new"}, {"cron": "0 0 * * *"})
+    absent: dict[str, Any] = {"description": None, "tags": [], "overlap": "skip", "misfire": "run_latest", "max_catch_up": None}
+    assert {name: edited[name] for name in absent} == absent
+    runs = runs_of(world, task)
+    assert {job.origin.generation for job in runs if job.origin} == {2}
+    assert [render(job.scheduled_at) for job in runs][:10] == [run["at"] for run in edited["next_runs"]]
+    assert got(task) == edited
+
+
+def test_an_edit_of_what_was_read_is_refused_if_another_came_first(world: World) -> None:
+    task = created()
+    assert put(task, name="First", generation=1).data["generation"] == 2
+    late = put(task, name="Second", generation=1)
+    assert (late.status, late.error["code"]) == (409, "conflict")
+    assert got(task)["name"] == "First"
+    assert put(task, name="Third").data["generation"] == 3  # without a generation the last edit wins
+
+
+@pytest.mark.parametrize("task_class", ["create", "edit"])
+def test_a_generation_is_no_field_of_a_new_task(task_class: str) -> None:
+    answered = post(generation=1) if task_class == "create" else put(created(), generation=0)
+    assert set(answered.fields) == {"generation"}
+
+
+@pytest.mark.parametrize(("changes", "rules"), REFUSED, ids=lambda part: json.dumps(part)[:60])
+def test_a_bad_edit_is_refused_as_a_bad_task_is_and_changes_nothing(world: World, changes: dict[str, Any], rules: dict[str, str]) -> None:
+    task = created()
+    before = dict(world.tasks.rows), dict(world.jobs.rows)
+    refused(put(task, **changes), rules)
+    assert (world.tasks.rows, world.jobs.rows) == before
+
+
+# Pause, resume, delete
+
+
+def test_a_paused_task_says_since_when_and_why_and_has_no_run_to_come(world: World) -> None:
+    task = created()
+    world.clock.advance(1_000)
+    answered = send("PUT", f"/tasks/{task['id']}/inactive", json_body={"reason": "too loud"})
+    shown = answered.data
+    _models.Answer[_task_models.TaskShape].model_validate(answered.body)
+    assert (shown["status"], shown["inactive_at"], shown["inactive_reason"]) == ("inactive", render(NOW + 1_000), "too loud")
+    assert shown["next_runs"] == [] and send("GET", f"/tasks/{task['id']}/next").data["runs"] == []
+    assert send("GET", f"/tasks/{task['id']}/jobs", query={"upcoming": "true"}).data["jobs"] == []
+
+
+def test_pausing_twice_is_as_good_as_once(world: World) -> None:
+    task = created()
+    first, second = (send("PUT", f"/tasks/{task['id']}/inactive") for _ in range(2))
+    assert first.data == second.data and first.data["inactive_reason"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "rules"),
+    [
+        ({"reason": ""}, {"reason": "must not be empty"}),
+        ({"reason": "x" * 501}, {"reason": "must have at most 500 characters"}),
+        ({"reason": 1}, {"reason": "must be a string"}),
+        ({"why": "x"}, {"why": "is not a known field"}),
+    ],
+)
+def test_a_bad_pause_is_refused(body: dict[str, Any], rules: dict[str, str]) -> None:
+    task = created()
+    refused(send("PUT", f"/tasks/{task['id']}/inactive", json_body=body), rules)
+    assert got(task)["status"] == "active"
+
+
+def test_a_resumed_task_runs_from_now_on(world: World) -> None:
+    task = created()
+    send("PUT", f"/tasks/{task['id']}/inactive", json_body={"reason": "r"})
+    world.clock.advance(3 * HOUR)
+    first, second = (send("PUT", f"/tasks/{task['id']}/active") for _ in range(2))
+    assert first.data == second.data
+    assert (first.data["status"], first.data["inactive_at"], first.data["inactive_reason"]) == ("active", None, None)
+    assert first.data["next_runs"][0]["at"] == "2026-11-20T14:00:00.000Z"
+    assert render(runs_of(world, task)[0].scheduled_at) == "2026-11-20T14:00:00.000Z"
+
+
+def test_a_deleted_task_is_gone_with_its_future_runs_and_its_history_stays(world: World) -> None:
+    task = created()
+    done = send("POST", f"/tasks/{task['id']}/run").data
+    job = world.jobs.rows[JobKey("sub-ann", done["id"])]
+    claimed = lifecycle.apply(job, Event.CLAIM, NOW, claim=Claim("message", "nonce", NOW, True))
+    world.jobs.rows[job.key] = lifecycle.apply(claimed, Event.SUCCEED, NOW + 5, started_at=NOW, result=Result("done"))
+    world.clock.advance(1_000)
+    answered = send("DELETE", f"/tasks/{task['id']}")
+    _models.Answer[_task_models.DeletedShape].model_validate(answered.body)
+    assert (answered.status, answered.data) == (200, {"id": task["id"]})
+    assert send("GET", f"/tasks/{task['id']}").status == send("DELETE", f"/tasks/{task['id']}").status == 404
+    assert [each["id"] for each in send("GET", "/me/jobs", query={"task": task["id"]}).data["jobs"]] == [done["id"]]
+    assert send("GET", "/me/jobs", query={"task": task["id"], "upcoming": "true"}).data["jobs"] == []
+
+
+# Run now
+
+
+def test_a_run_by_hand_is_a_job_of_the_task_outside_its_schedule(world: World) -> None:
+    task = created(tags=["a"], max_attempts=2)
+    ahead = [run["at"] for run in task["next_runs"]]
+    answered = send("POST", f"/tasks/{task['id']}/run")
+    job = answered.data
+    _models.Answer[_models.JobShape].model_validate(answered.body)
+    assert (answered.status, answered.headers["Location"]) == (201, f"/api/v1/me/jobs/{job['id']}")
+    assert (job["task_id"], job["generation"], job["nominal_at"], job["misfire"]) == (task["id"], 1, None, None)
+    assert (job["overlap"], job["scheduled_at"], job["status"], job["tags"], job["max_attempts"]) == (
+        "skip",
+        render(NOW),
+        "queued",
+        ["a"],
+        2,
+    )
+    assert [run["at"] for run in got(task)["next_runs"]] == ahead and got(task)["generation"] == 1
+    assert send("GET", f"/me/jobs/{job['id']}").data == job
+
+
+def test_a_run_by_hand_may_overlap_in_its_own_way() -> None:
+    task = created()
+    assert send("POST", f"/tasks/{task['id']}/run", json_body={"overlap": "queue_one"}).data["overlap"] == "queue_one"
+    refused(send("POST", f"/tasks/{task['id']}/run", json_body={"overlap": "never"}), {"overlap": ONE_OF})
+    refused(send("POST", f"/tasks/{task['id']}/run", json_body={"at": "now"}), {"at": "is not a known field"})
+
+
+def test_a_paused_task_cannot_be_run(world: World) -> None:
+    task = created()
+    send("PUT", f"/tasks/{task['id']}/inactive")
+    answered = send("POST", f"/tasks/{task['id']}/run")
+    assert (answered.status, answered.error["code"]) == (409, "conflict") and runs_of(world, task) == []
+
+
+# Look ahead and back
+
+
+def next_runs(task: Any, **query: str) -> list[Any]:
+    answered = send("GET", f"/tasks/{task['id']}/next", query=query)
+    _models.Answer[_form_models.PreviewShape].model_validate(answered.body)
+    return list(answered.data["runs"])
+
+
+def test_the_next_runs_are_ten_unless_asked_otherwise() -> None:
+    task = created()
+    assert next_runs(task) == task["next_runs"]
+    assert len(next_runs(task, count="1")) == 1 and len(next_runs(task, count="100")) == 100
+
+
+DAILY = {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip"}
+
+
+def test_the_next_runs_are_shown_as_a_preview_shows_them(world: World) -> None:
+    task = created(schedule=DAILY)
+    world.clock.at = parse("2027-03-27T12:00:00Z")
+    assert [(run["nominal"], run["at"] is None) for run in next_runs(task, count="1")] == [
+        ("2027-03-28T01:00:00.000Z", True),
+        ("2027-03-29T00:30:00.000Z", False),
+    ]
+    assert next_runs(task, count="5") == send("POST", "/schedules/preview", json_body=DAILY | {"count": 5}).data["runs"]
+
+
+def test_times_skipped_before_the_end_are_shown_if_no_run_follows_them(world: World) -> None:
+    task = created(schedule=DAILY | {"end": "2027-03-28T01:00:01Z"})
+    world.clock.at = parse("2027-03-26T12:00:00Z")
+    assert [run["at"] for run in next_runs(task)] == ["2027-03-27T01:30:00.000Z", None]
+
+
+def test_times_skipped_while_a_task_is_paused_are_not_shown(world: World) -> None:
+    task = created(schedule=DAILY)
+    send("PUT", f"/tasks/{task['id']}/inactive")
+    world.clock.at = parse("2027-03-27T12:00:00Z")
+    assert next_runs(task) == []
+
+
+def test_no_more_runs_are_shown_than_a_task_has_left(world: World) -> None:
+    task = created(schedule={"cron": "0 * * * *", "max_runs": 3, "end": "2027-01-01T00:00:00Z"})
+    assert len(next_runs(task)) == 3
+    world.clock.advance(2 * HOUR)
+    assert [run["at"] for run in next_runs(task)] == ["2026-11-20T13:00:00.000Z"]
+
+
+def test_the_runs_of_a_task_are_listed_as_jobs_are(world: World) -> None:
+    task, other = created(), created()
+    runs = runs_of(world, task)
+    failure = Result(failure=Failure("permanent", "HTTP 404"))
+    claimed = lifecycle.apply(runs[1], Event.CLAIM, runs[1].due_at, claim=Claim("message", "nonce", runs[1].due_at, True))
+    world.jobs.rows[runs[1].key] = lifecycle.apply(claimed, Event.FAIL, runs[1].due_at + 5, started_at=runs[1].due_at, result=failure)
+    world.clock.at = runs[2].scheduled_at
+
+    def listed(**query: str) -> list[str]:
+        answered = send("GET", f"/tasks/{task['id']}/jobs", query=query)
+        _models.Answer[_models.PageShape].model_validate(answered.body)
+        return [job["id"] for job in answered.data["jobs"]]
+
+    assert listed() == [runs[2].id, runs[1].id, runs[0].id]
+    assert listed(upcoming="true", limit="2") == [runs[3].id, runs[4].id]
+    assert listed(status="failed") == [runs[1].id]
+    assert listed(**{"from": render(runs[1].scheduled_at), "to": render(runs[2].scheduled_at)}) == [runs[1].id]
+    assert not set(listed(limit="100")) & {run.id for run in runs_of(world, other)}
+
+
+def test_pages_of_runs_follow_the_cursor_and_miss_nothing(world: World) -> None:
+    task = created(schedule={"cron": "* * * * *"})
+    ahead = [run.id for run in runs_of(world, task)]
+    seen: list[str] = []
+    query = {"upcoming": "true", "limit": "4"}
+    while True:
+        page = send("GET", f"/tasks/{task['id']}/jobs", query=query).data
+        seen += [job["id"] for job in page["jobs"]]
+        if page["cursor"] is None:
+            break
+        query["cursor"] = page["cursor"]
+    assert len(ahead) >= 10 and seen == ahead
+
+
+# The document
+
+
+@pytest.fixture(scope="module")
+def document() -> Any:
+    return json.loads(api.handler(event("GET", "/api/v1/openapi.json", user=None), None)["body"])
+
+
+def test_the_examples_of_the_document_are_taken(document: Any) -> None:
+    for method, path in (("post", "/api/v1/tasks"), ("put", "/api/v1/tasks/{task_id}")):
+        examples = document["paths"][path][method]["requestBody"]["content"]["application/json"]["examples"]
+        assert len(examples) == 3
+        for example in examples.values():
+            answered = send("POST", "/tasks", json_body=example["value"])
+            assert answered.status == 201, answered.text
+
+
+def test_the_document_says_which_routes_take_a_key(document: Any) -> None:
+    keyed = {
+        path
+        for path, operations in document["paths"].items()
+        for operation in operations.values()
+        if any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", []))
+    }
+    assert keyed == {"/api/v1/tasks", "/api/v1/tasks/{task_id}/run", "/api/v1/me/jobs", "/api/v1/me/jobs/batch"}
+    assert "x-keyed" not in json.dumps(document)
+
+
+def test_the_document_describes_every_field_of_a_task(document: Any) -> None:
+    schemas = document["components"]["schemas"]
+    shown = schemas["TaskShape"]["properties"]
+    asked = set(schemas["TaskRequest"]["properties"]) - {"message"}
+    assert asked <= set(shown) and set(schemas["TaskEdit"]["properties"]) - set(schemas["TaskRequest"]["properties"]) == {"generation"}
+    assert set(schemas["TaskShape"]["required"]) == set(shown)
+    assert schemas["Overlap"]["enum"] == list(Overlap) and schemas["Misfire"]["enum"] == list(Misfire)
+    assert schemas["TaskRequest"]["properties"]["tags"]["items"]["pattern"] == f"^{_models.TAG}$"
+
+
+def test_the_example_of_the_api_page_is_taken() -> None:
+    page = (ROOT / "docs/api.md").read_text().partition("## A task\n")[2]
+    body = page.partition("-d '")[2].partition("'\n")[0]
+    answered = send("POST", "/tasks", body=body)
+    assert (answered.status, answered.data["next_runs"][0]["local"]) == (201, "2026-11-21T02:30+01:00")

@@ -1,0 +1,349 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler import ids, lifecycle, slots
+from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
+from scheduler.lifecycle import Event
+from scheduler.model import Job, JobKey, Lane, Misfire, Origin, Overlap, Result
+from scheduler.ports import Change
+from scheduler.services.execute import READ_AHEAD_MS, READ_SPREAD_MS
+from scheduler.services.reschedule import HELD_MS, reschedule
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
+
+MINUTE, DAY = 60_000, 86_400_000
+
+
+def change(stage: Stage, job: Job | JobKey, **wanted: Any) -> Job:
+    key = job.key if isinstance(job, Job) else job
+    return reschedule(key, wanted, jobs=stage.jobs, lanes=stage.lanes, clock=stage.clock, rules=stage.rules)
+
+
+def put(stage: Stage, **fields: Any) -> Job:
+    job = a_job(**fields)
+    assert stage.jobs.put(job)
+    return job
+
+
+def held(ahead: int) -> tuple[Stage, Job]:
+    """A job that an executor has claimed and holds for its instant."""
+    stage = Stage()
+    job = a_job(due_at=NOW + ahead)
+    (item,) = stage.hand(job)
+    return stage, stage.claim(item)
+
+
+def run_all(stage: Stage, until: int) -> list[tuple[Job, int]]:
+    """Every job that starts up to an instant, by an executor that looks into the one-time lane every second."""
+    pool = ScriptedPool(stage.clock)
+    while stage.clock.now() <= until:
+        if deliveries := stage.receive():
+            stage.execute(deliveries, pool=pool)
+        stage.clock.advance(1_000)
+    return pool.starts
+
+
+def in_lane(stage: Stage) -> list[int]:
+    return sorted(queued.message.fence for queued in stage.lanes.queues[Lane.ONE_TIME].values())
+
+
+# Its time
+
+
+def test_a_job_that_is_put_off_keeps_its_id_and_waits_in_the_slot_of_its_new_minute() -> None:
+    stage = Stage()
+    job = stage.submit(NOW + DAY)
+    moved = change(stage, job, scheduled_at=NOW + 2 * DAY)
+    assert (moved.id, moved.scheduled_at, moved.due_at, moved.fence) == (job.id, NOW + 2 * DAY, NOW + 2 * DAY, 2)
+    assert stage.stored(job) == moved and slots.minute(moved.slot or "") == slots.minute_of(moved.due_at)
+    assert [entry.fence for entry in stage.jobs.due(moved.slot)[0]] == [2] and stage.jobs.due(job.slot)[0] == []
+    assert stage.waiting(Lane.ONE_TIME) == []
+
+
+def test_a_job_that_is_brought_near_is_handed_over_and_has_a_slot_as_its_net() -> None:
+    stage = Stage()
+    moved = change(stage, stage.submit(NOW + DAY), scheduled_at=NOW + MINUTE)
+    assert stage.waiting(Lane.ONE_TIME) == [moved.id] and slots.minute(moved.slot or "") == slots.first_safe_minute(NOW)
+
+
+def test_a_job_that_is_moved_into_the_past_is_due_now() -> None:
+    stage = Stage()
+    moved = change(stage, stage.submit(NOW + DAY), scheduled_at=NOW - 5_000)
+    assert (moved.scheduled_at, moved.due_at) == (NOW - 5_000, NOW) and stage.waiting(Lane.ONE_TIME) == [moved.id]
+
+
+@pytest.mark.parametrize("to", [20_000, 100_000], ids=["earlier", "later"])
+def test_a_job_starts_at_its_new_time_only_and_the_old_message_is_dropped(to: int) -> None:
+    stage = Stage()
+    job = stage.submit(NOW + MINUTE)
+    change(stage, job, scheduled_at=NOW + to)
+    assert in_lane(stage) == [1, 2]
+    ((started, at),) = run_all(stage, NOW + 3 * MINUTE)
+    assert (started.id, at) == (job.id, NOW + to) and in_lane(stage) == []
+    assert stage.stored(job).completed_at is not None
+
+
+def test_a_job_that_is_moved_twice_starts_at_the_last_time_only() -> None:
+    stage = Stage()
+    job = stage.submit(NOW + MINUTE)
+    change(stage, job, scheduled_at=NOW + 20_000)
+    change(stage, job, scheduled_at=NOW + 90_000)
+    assert [at for _, at in run_all(stage, NOW + 3 * MINUTE)] == [NOW + 90_000]
+
+
+def test_it_is_listed_at_its_new_time() -> None:
+    stage = Stage()
+    first, second = stage.submit(NOW + DAY), stage.submit(NOW + 2 * DAY)
+    moved = change(stage, first, scheduled_at=NOW + 3 * DAY)
+    page = stage.jobs.history("ann", since=NOW, until=None, after=None, limit=10, newest_first=False)
+    assert [job.id for job in page.jobs] == [second.id, first.id]
+    assert ids.time(ids.position(moved.id, moved.scheduled_at)) == NOW + 3 * DAY
+
+
+# Its content
+
+
+def test_content_and_rules_change_and_its_time_stays() -> None:
+    stage = Stage()
+    job = stage.submit(NOW + MINUTE, max_attempts=2)
+    changed = change(stage, job, payload={"message": "new"}, max_attempts=5, timeout_ms=1_000, tags=("a",), start_by=NOW + DAY)
+    assert (changed.payload, changed.max_attempts, changed.timeout_ms, changed.tags) == ({"message": "new"}, 5, 1_000, ("a",))
+    assert (changed.scheduled_at, changed.due_at, changed.start_by) == (job.scheduled_at, job.due_at, NOW + DAY)
+    ((started, at),) = run_all(stage, NOW + 2 * MINUTE)
+    assert (started.payload, at) == ({"message": "new"}, NOW + MINUTE)
+
+
+def test_a_job_that_is_due_and_not_yet_claimed_can_still_be_changed() -> None:
+    stage = Stage()
+    job = stage.submit()
+    stage.clock.advance(30_000)
+    change(stage, job, payload={"message": "new"})
+    assert [started.payload for started, _ in run_all(stage, NOW + MINUTE)] == [{"message": "new"}]
+
+
+def test_an_end_can_be_taken_away() -> None:
+    stage = Stage()
+    assert change(stage, stage.submit(NOW + MINUTE, expires_at=NOW + DAY), start_by=None).start_by is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "field"),
+    [
+        ({"start_by": NOW + MINUTE}, "expires_at"),
+        ({"start_by": NOW - 1}, "expires_at"),
+        ({"scheduled_at": NOW + DAY, "start_by": NOW + DAY}, "expires_at"),
+        ({"scheduled_at": NOW + DAY}, "execute_at"),
+    ],
+)
+def test_a_job_may_not_end_before_it_starts(wanted: dict[str, Any], field: str) -> None:
+    stage = Stage()
+    job = stage.submit(NOW + MINUTE, expires_at=NOW + DAY)
+    with pytest.raises(Invalid) as refused:
+        change(stage, job, **wanted)
+    assert [each["field"] for each in refused.value.details] == [field] and stage.stored(job) == job
+
+
+def test_its_time_and_its_end_can_move_together() -> None:
+    stage = Stage()
+    job = stage.submit(NOW + MINUTE, expires_at=NOW + 2 * MINUTE)
+    assert change(stage, job, scheduled_at=NOW + DAY, start_by=NOW + DAY + 1).start_by == NOW + DAY + 1
+
+
+def test_its_time_may_move_beyond_its_end_when_that_is_taken_away() -> None:
+    stage = Stage()
+    job = stage.submit(NOW + MINUTE, expires_at=NOW + 2 * MINUTE)
+    assert change(stage, job, scheduled_at=NOW + DAY, start_by=None).start_by is None
+
+
+def test_a_job_that_is_due_may_not_be_given_an_end_in_the_past() -> None:
+    stage = Stage()
+    job = stage.submit()
+    stage.clock.advance(30_000)
+    with pytest.raises(Invalid):
+        change(stage, job, start_by=NOW + 10_000)
+
+
+# Before it starts
+
+
+def test_a_held_job_is_taken_from_its_executor_which_starts_nothing() -> None:
+    """The change comes while the executor waits; its last read sees it."""
+    stage = Stage()
+    (item,) = stage.hand(job := a_job(due_at=NOW + 4_000))
+    real, changed = stage.clock.sleep_until, list[Job]()
+
+    def sleep_until(at: int) -> None:
+        if not changed:
+            stage.clock.at = NOW + 4_000 - HELD_MS
+            changed.append(change(stage, job, scheduled_at=NOW + DAY))
+        real(at)
+
+    stage.clock.sleep_until = sleep_until  # type: ignore[method-assign]
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute([item], pool=pool) == [] and pool.starts == []
+    assert changed == [stage.stored(job)] and changed[0].claim is None
+
+
+def test_the_last_read_comes_after_the_last_moment_for_a_change() -> None:
+    assert READ_AHEAD_MS + READ_SPREAD_MS < HELD_MS
+
+
+def test_a_held_job_is_brought_near_by_a_new_message() -> None:
+    stage, job = held(4_000)
+    assert change(stage, job, scheduled_at=NOW + 2_000).due_at == NOW + 2_000
+    assert [at for _, at in run_all(stage, NOW + MINUTE)] == [NOW + 2_000]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "says"), [(HELD_MS - 1, "about to start"), (1, "about to start"), (0, "has started"), (-9, "has started")]
+)
+def test_a_held_job_that_is_about_to_start_or_has_started_is_a_conflict(ahead: int, says: str) -> None:
+    stage, job = held(ahead)
+    with pytest.raises(Conflict, match=says):
+        change(stage, job, payload={})
+    assert stage.stored(job) == job
+
+
+def test_a_job_that_waits_for_a_retry_has_started() -> None:
+    stage, job = held(0)
+    result = Result(failure=None)
+    again = lifecycle.apply(job, Event.RETRY, NOW, started_at=NOW, result=result, due_at=NOW + DAY, slot="2026-11-21T10:00#00")
+    stage.jobs.change([Change(job, again)])
+    with pytest.raises(Conflict, match="has started"):
+        change(stage, job, scheduled_at=NOW + 2 * DAY)
+
+
+def test_a_job_whose_executor_died_before_its_instant_has_not_started() -> None:
+    stage, job = held(4_000)
+    back = lifecycle.apply(job, Event.TAKE_BACK, NOW, slot=job.slot)
+    stage.jobs.change([Change(job, back)])
+    assert change(stage, job, scheduled_at=NOW + DAY).due_at == NOW + DAY
+
+
+def test_a_finished_job_is_a_conflict_that_says_how_it_ended() -> None:
+    stage = Stage()
+    job = stage.submit(NOW + DAY)
+    stage.jobs.change([Change(job, lifecycle.apply(job, Event.CANCEL, NOW, reason="x"))])
+    with pytest.raises(Conflict, match="finished: cancelled"):
+        change(stage, job, payload={})
+
+
+def test_a_job_that_is_being_cancelled_stays_so() -> None:
+    stage, job = held(4_000)
+    flagged = lifecycle.apply(job, Event.FLAG, NOW, reason="x")
+    stage.jobs.change([Change(job, flagged)])
+    with pytest.raises(Conflict, match="being cancelled"):
+        change(stage, job, scheduled_at=NOW + DAY)
+
+
+def test_there_must_be_such_a_job() -> None:
+    with pytest.raises(NotFound):
+        change(Stage(), JobKey("ann", ids.new(NOW, 1)), payload={})
+
+
+# Runs of tasks
+
+PLANNED = Origin("task", 1, nominal_at=NOW + DAY, overlap=Overlap.SKIP, misfire=Misfire.RUN_LATEST)
+
+
+@pytest.mark.parametrize("wanted", [{"scheduled_at": NOW + 2 * DAY}, {"start_by": NOW + 2 * DAY}, {"start_by": None}])
+def test_the_time_of_a_run_of_a_schedule_is_its_tasks_business(wanted: dict[str, Any]) -> None:
+    stage = Stage()
+    job = put(stage, due_at=NOW + DAY, origin=PLANNED, start_by=NOW + DAY + MINUTE)
+    with pytest.raises(Conflict, match="editing its task"):
+        change(stage, job, **wanted)
+
+
+def test_the_content_of_a_run_of_a_schedule_may_change() -> None:
+    stage = Stage()
+    job = put(stage, due_at=NOW + DAY, origin=PLANNED, start_by=NOW + DAY + MINUTE, lane=Lane.RECURRING)
+    changed = change(stage, job, payload={"message": "new"})
+    assert changed == replace(job, payload={"message": "new"}, fence=2, slot=changed.slot)
+
+
+def test_a_run_that_was_asked_for_by_hand_may_be_put_off() -> None:
+    stage = Stage()
+    job = put(stage, due_at=NOW + MINUTE, origin=replace(PLANNED, nominal_at=None, misfire=None))
+    assert change(stage, job, scheduled_at=NOW + DAY).due_at == NOW + DAY
+
+
+# When writes fail
+
+
+def race(stage: Stage, number: int) -> None:
+    """Something else changes the job just before each of the first `number` writes."""
+
+    def change_after_another(verb: Any, changes: Any) -> Any:
+        stored = stage.stored(changes[0].before)
+        verb([Change(stored, lifecycle.apply(stored, Event.RESCHEDULE, NOW, slot=stored.slot, fields={"max_attempts": stored.fence + 3}))])
+        return verb(changes)
+
+    stage.jobs = Wrapped(stage.jobs, change=times(number, change_after_another))
+
+
+def test_a_change_that_lost_a_race_is_tried_again_on_the_job_as_it_is_then() -> None:
+    stage = Stage()
+    job = stage.submit(NOW + DAY)
+    race(stage, 4)
+    changed = change(stage, job, scheduled_at=NOW + 2 * DAY)
+    assert stage.stored(job) == changed and (changed.max_attempts, changed.fence) == (7, 6)
+
+
+def test_after_five_lost_races_it_gives_up() -> None:
+    stage = Stage()
+    job = stage.submit(NOW + DAY)
+    race(stage, 5)
+    with pytest.raises(Unavailable, match="keeps changing"):
+        change(stage, job, scheduled_at=NOW + 2 * DAY)
+    assert stage.stored(job).scheduled_at == job.scheduled_at
+
+
+def test_of_two_changes_at_the_very_same_moment_neither_is_taken_for_the_other() -> None:
+    """Both leave fence, slot and time the same: the table cannot tell the second from a lost answer of its own."""
+    stage = Stage()
+    job = stage.submit(NOW + DAY)
+    real = stage.jobs
+
+    def change_after_the_other(verb: Any, changes: Any) -> Any:
+        stage.jobs = real
+        change(stage, job, payload={"message": "theirs"})
+        return verb(changes)
+
+    stage.jobs = Wrapped(real, change=times(1, change_after_the_other))
+    assert change(stage, job, payload={"message": "ours"}).payload == {"message": "ours"}
+    assert real.get(job.key).payload == {"message": "ours"}
+
+
+@pytest.mark.parametrize("answer", [refuse, lost_answer, lambda verb, changes: [None]])
+def test_a_change_that_is_refused_is_refused_to_the_caller_and_doing_it_again_is_harmless(answer: Any) -> None:
+    stage = Stage()
+    job = stage.submit(NOW + MINUTE)
+    stage.jobs = Wrapped(stage.jobs, change=times(1, answer))
+    with pytest.raises(Unavailable):
+        change(stage, job, scheduled_at=NOW + 20_000)
+    change(stage, job, scheduled_at=NOW + 20_000)
+    assert [at for _, at in run_all(stage, NOW + 2 * MINUTE)] == [NOW + 20_000]
+
+
+def test_a_change_holds_even_if_the_hand_over_fails() -> None:
+    stage = Stage()
+    job = stage.submit(NOW + DAY)
+    stage.lanes = Wrapped(stage.lanes, send=refuse)
+    moved = change(stage, job, scheduled_at=NOW + MINUTE)
+    assert stage.stored(job) == moved and slots.minute(moved.slot or "") == slots.first_safe_minute(NOW)
+
+
+def test_a_writer_whose_change_was_slow_looks_at_the_clock_again() -> None:
+    stage = Stage()
+    job = stage.submit(NOW + DAY)
+
+    def slow(verb: Any, changes: Any) -> Any:
+        stage.clock.advance(100_000)
+        return verb(changes)
+
+    stage.jobs = Wrapped(stage.jobs, change=times(1, slow))
+    moved = change(stage, job, scheduled_at=NOW + 250_000)
+    assert stage.stored(job) == moved and stage.waiting(Lane.ONE_TIME) == [job.id]
+    assert slots.start_of(slots.minute(moved.slot or "")) >= stage.clock.now() + slots.HORIZON
