@@ -53,6 +53,7 @@ class Api(Construct):
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # failures: their index holds keys only
                 change_jobs(foundation),
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # the lag, for health
+                allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # paused lanes
                 allow(lanes.arns, "sqs:SendMessage"),
                 # None for Cognito: login, refresh and "who am I" are its public calls.
             ],

@@ -1,6 +1,6 @@
 """The HTTP resolver: Powertools', with our envelope, our reading of bodies, and an OpenAPI document that tells no lies."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -13,8 +13,9 @@ from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
 
 from lambdas import _body, _envelope, _models
 from lambdas._runtime import logger
+from lambdas._settings import ADMINISTRATORS
 from scheduler import targets
-from scheduler.errors import NotFound, SchedulerError, Unauthorized
+from scheduler.errors import Forbidden, NotFound, SchedulerError, Unauthorized
 
 OPEN: dict[str, Any] = {"security": []}  # the OpenAPI mark of a route that needs no token
 NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")  # shapes of Powertools' own answers
@@ -102,3 +103,11 @@ def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -
     return {
         code: {"description": HTTPStatus(code).phrase, "content": {"application/json": {"model": shape}}} for code, shape in shapes.items()
     }
+
+
+def check_administrator(event: Mapping[str, Any]) -> None:
+    """Raises Forbidden unless the authorizer found an administrator behind the token of an event."""
+    claims = event["requestContext"].get("authorizer", {}).get("jwt", {}).get("claims", {})
+    groups = str(claims.get("cognito:groups", ""))  # a list in the token, which arrives as the text "[one two]"
+    if ADMINISTRATORS not in groups.removeprefix("[").removesuffix("]").split():
+        raise Forbidden()

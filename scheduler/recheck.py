@@ -64,8 +64,8 @@ def paused(states: Mapping[Lane, LaneState]) -> frozenset[Lane]:
 
 
 def resumed(states: Mapping[Lane, LaneState], since: int) -> frozenset[Lane]:
-    """The lanes that were resumed at `since` or later, and are not paused again."""
-    return frozenset(lane for lane, state in states.items() if state.paused_at is None and (state.resumed_at or 0) >= since)
+    """The lanes that were resumed at `since` or later, and not paused again."""
+    return frozenset(lane for lane, state in states.items() if state.resumed_at is not None and state.resumed_at >= since)
 
 
 def rests(unit: Unit, states: Mapping[Lane, LaneState], now: int) -> bool:

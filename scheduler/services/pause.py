@@ -30,12 +30,12 @@ def pause(lanes: Collection[Lane], reason: str | None, *, ledger: Ledger, clock:
     return _all(stored)
 
 
-def resume(lanes: Collection[Lane], *, ledger: Ledger, clock: Clock) -> list[LaneState]:
+def resume(lanes: Collection[Lane], reason: str | None, *, ledger: Ledger, clock: Clock) -> list[LaneState]:
     """Resume these lanes; the states of all. One that is not paused stays as it is."""
     stored = ledger.lane_states()
     for lane in lanes:
         if lane in stored and stored[lane].paused_at is not None:
-            stored[lane] = LaneState(lane, resumed_at=clock.now())
+            stored[lane] = LaneState(lane, resumed_at=clock.now(), reason=reason)
             ledger.set_lane_state(stored[lane])
     return _all(stored)
 

@@ -39,7 +39,7 @@ class Paused(Stage):
         pause(lanes, None, ledger=self.ledger, clock=self.clock)
 
     def resume(self, *lanes: Lane) -> None:
-        resume(lanes, ledger=self.ledger, clock=self.clock)
+        resume(lanes, None, ledger=self.ledger, clock=self.clock)
 
     def at(self, when: int, then: Any) -> None:
         """Do something when the clock has come so far: in the sleep of whoever sleeps."""
@@ -83,8 +83,8 @@ def test_a_lane_is_open_until_it_is_paused_and_again_after_its_resume(clock: Fix
     assert paused == [LaneState(Lane.ONE_TIME), LaneState(Lane.RECURRING), LaneState(Lane.RETRY, NOW, None, "the target is down")]
     assert paused == states(ledger)
     clock.advance(5_000)
-    resumed = resume([Lane.RETRY], ledger=ledger, clock=clock)
-    assert resumed[2] == LaneState(Lane.RETRY, resumed_at=NOW + 5_000) and resumed == states(ledger)
+    resumed = resume([Lane.RETRY], "it is up", ledger=ledger, clock=clock)
+    assert resumed[2] == LaneState(Lane.RETRY, resumed_at=NOW + 5_000, reason="it is up") and resumed == states(ledger)
 
 
 def test_a_second_pause_and_a_second_resume_change_no_times(clock: FixedClock) -> None:
@@ -94,13 +94,13 @@ def test_a_second_pause_and_a_second_resume_change_no_times(clock: FixedClock) -
     assert pause(Lane, None, ledger=ledger, clock=clock) == once
     assert [state.paused_at for state in pause(Lane, "better why", ledger=ledger, clock=clock)] == [NOW] * 3
     assert {state.reason for state in states(ledger)} == {"better why"}
-    resumed = resume(Lane, ledger=ledger, clock=clock)
+    resumed = resume(Lane, None, ledger=ledger, clock=clock)
     clock.advance(5_000)
-    assert resume(Lane, ledger=ledger, clock=clock) == resumed
+    assert resume(Lane, None, ledger=ledger, clock=clock) == resumed
 
 
 def test_a_lane_that_was_never_paused_is_not_resumed(clock: FixedClock) -> None:
-    assert resume(Lane, ledger=Stage().ledger, clock=clock) == [LaneState(lane) for lane in Lane]
+    assert resume(Lane, None, ledger=Stage().ledger, clock=clock) == [LaneState(lane) for lane in Lane]
 
 
 # who watches
@@ -122,7 +122,7 @@ def test_a_look_tells_whether_other_lanes_are_paused_than_before(clock: FixedClo
     seen = []
     for change in (None, pause, None, resume, None):
         if change:
-            change([Lane.RETRY], **{"reason": None} if change is pause else {}, ledger=ledger, clock=clock)
+            change([Lane.RETRY], None, ledger=ledger, clock=clock)
         seen.append(watch.look())
         clock.advance(LOOK_MS)
     assert seen == [False, True, False, True, False]
@@ -288,6 +288,20 @@ def test_a_minute_that_waits_only_for_a_paused_lane_is_not_read_at_every_look() 
     for minutes in range(60):
         stage.tick_at(RECHECK + minutes * slots.MINUTE)
     assert 2 * 4 <= len(reads) <= 2 * 5  # each look reads before and after
+
+
+def test_until_it_is_time_for_a_recheck_what_waits_for_a_paused_lane_is_not_read_again_and_again() -> None:
+    stage, _ = held_up()
+    stage.open(slots.minute_of(NOW + 10 * slots.MINUTE))  # the tick stays for it
+    stage.jobs = Wrapped(stage.jobs, get_many=lambda verb, keys: pytest.fail("read the jobs") if keys else {})
+    assert stage.tick_at(END + 1_000).closed == 0
+
+
+def test_a_minute_with_a_running_job_that_could_not_be_moved_does_not_rest() -> None:
+    stage, _ = held_up()
+    stage.put(a_job(due_at=NOW, timeout_ms=800_000, claim=Claim("m1", "n1", NOW, True)))
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [None] * len(changes))
+    assert stage.tick_at(RECHECK).resting == 0
 
 
 def test_a_running_job_of_a_paused_lane_is_taken_back_when_its_executor_died_and_not_handed_over() -> None:
