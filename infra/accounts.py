@@ -5,8 +5,8 @@ from aws_cdk import aws_cognito as cognito
 from constructs import Construct
 
 from infra.settings import Settings
+from lambdas._settings import ADMINISTRATORS
 
-ADMINISTRATORS = "administrators"
 WEIGHT_ATTRIBUTE = "job_weight"
 
 

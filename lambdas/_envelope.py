@@ -7,7 +7,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
 
-from scheduler.errors import Conflict, Invalid, NotFound, SchedulerError, TooLarge, Unauthorized, Unavailable
+from scheduler.errors import Conflict, Forbidden, Invalid, NotFound, SchedulerError, TooLarge, Unauthorized, Unavailable
 
 RETRY_AFTER_S = 2
 SHOWN_RULES = 5  # broken rules told of each item of a batch
@@ -39,6 +39,7 @@ class MethodNotAllowed(SchedulerError):
 STATUS: dict[type[SchedulerError], int] = {
     Invalid: 400,
     Unauthorized: 401,
+    Forbidden: 403,
     NotFound: 404,
     MethodNotAllowed: 405,
     Conflict: 409,

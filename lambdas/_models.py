@@ -374,7 +374,9 @@ class HealthShape(Shape):
     oldest_open_minute: str | None = None
     """The oldest minute that is not proved to be done (with a token only)."""
     lag_seconds: float | None = None
-    """For how long that minute has been over (with a token only)."""
+    """For how long that minute has been over (with a token only). Minutes that wait only for a paused lane are not counted."""
+    paused_lanes: list[Lane] | None = None
+    """Lanes that administrators have paused (with a token only)."""
 
 
 class Answer(Shape, Generic[T]):

@@ -13,8 +13,9 @@ from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
 
 from lambdas import _body, _envelope, _models, _receipts
 from lambdas._runtime import logger
+from lambdas._settings import ADMINISTRATORS
 from scheduler import targets
-from scheduler.errors import NotFound, SchedulerError, Unauthorized
+from scheduler.errors import Forbidden, NotFound, SchedulerError, Unauthorized
 
 OPEN: dict[str, Any] = {"security": []}  # the OpenAPI mark of a route that needs no token
 KEYED: dict[str, Any] = {"x-keyed": True}  # the mark of a route that takes an idempotency key; the document shows its header instead
@@ -119,3 +120,11 @@ def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -
     return {
         code: {"description": HTTPStatus(code).phrase, "content": {"application/json": {"model": shape}}} for code, shape in shapes.items()
     }
+
+
+def check_administrator(event: Mapping[str, Any]) -> None:
+    """Raises Forbidden unless the authorizer found an administrator behind the token of an event."""
+    claims = event["requestContext"].get("authorizer", {}).get("jwt", {}).get("claims", {})
+    groups = str(claims.get("cognito:groups", ""))  # a list in the token, which arrives as the text "[one two]"
+    if ADMINISTRATORS not in groups.removeprefix("[").removesuffix("]").split():
+        raise Forbidden()

@@ -66,6 +66,9 @@ class HandOver(Settings):
     failure_retention_days: int = 90  # of failed and killed ones
 
 
+ADMINISTRATORS = "administrators"  # the user group that the api lets do what nobody else may
+
+
 @dataclass(frozen=True, kw_only=True)
 class ApiSettings(HandOver):
     tasks_table: str

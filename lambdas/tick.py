@@ -9,7 +9,7 @@ from scheduler import metrics
 from scheduler.services.tick import tick
 
 
-def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """One tick. The event says nothing that matters: `now` decides."""
     at = _runtime.tick()
     result = tick(jobs=at.jobs, ledger=at.ledger, lanes=at.lanes, dispatchers=at.dispatchers, clock=at.clock, rules=at.rules)

@@ -4,6 +4,7 @@
     ├── Invalid            the caller's input breaks a rule            → 400
     │   └── TooLarge       ... a size rule                            → 413
     ├── Unauthorized       no valid identity                           → 401
+    ├── Forbidden          the caller may not do this                  → 403
     ├── NotFound           no such object, or not the caller's         → 404
     ├── Conflict           the object is in a state that forbids it    → 409
     ├── Unavailable        AWS refused for now; nothing was changed    → 503
@@ -48,6 +49,12 @@ class Unauthorized(SchedulerError):
     """Sign in first: the token is missing, expired or wrong."""
 
     code = "unauthorized"
+
+
+class Forbidden(SchedulerError):
+    """Only administrators may do this."""
+
+    code = "forbidden"
 
 
 class NotFound(SchedulerError):

@@ -5,7 +5,7 @@ from typing import Any
 
 from scheduler import lifecycle, schedule_form
 from scheduler.instants import render as instant
-from scheduler.model import Attempt, Failure, Job, Misfire, Page
+from scheduler.model import Attempt, Failure, Job, LaneState, Misfire, Page
 from scheduler.ports import Session
 from scheduler.schedule import Run, Skipped
 from scheduler.task import Task
@@ -88,6 +88,17 @@ def _task(record: Task, now: int) -> dict[str, Any]:
 def run(record: Run | Skipped) -> dict[str, str | None]:
     """A run to come, or a skipped time, which has no `at`."""
     return {"nominal": instant(record.nominal), "at": _instant(record.at), "local": record.local, "odd": record.odd}
+
+
+def lane(record: LaneState) -> dict[str, Any]:
+    """A lane: whether it is paused and since when, or when it was last resumed, and why."""
+    return {
+        "lane": str(record.lane),
+        "paused": record.paused_at is not None,
+        "paused_at": _instant(record.paused_at),
+        "resumed_at": _instant(record.resumed_at),
+        "reason": record.reason,
+    }
 
 
 def session(record: Session) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from scheduler import release, slots
 from scheduler.model import DueEntry, Lane, Message, Unit, UnitKey
 from scheduler.ports import Clock, Jobs, Lanes, Ledger, Topic
 from scheduler.rules import Rules
+from scheduler.services.pause import LOOK_MS, Watch
 from scheduler.services.recheck import read
 
 LEASE_MS = 15_000
@@ -34,6 +35,7 @@ class DispatchResult:
 
     published: int = 0
     refused: int = 0
+    held_back: int = 0  # left to the recheck: their lane was paused to the end of the minute
     handed_out: bool = False
 
 
@@ -58,6 +60,13 @@ class Dispatch:
     _rate: float = RATE
     _renew_at: int = 0
     _sent: set[tuple[str, int]] = field(default_factory=set)  # (job id, fence)
+    _held: list[_Planned] = field(default_factory=list)  # it is time for them, but their lane is paused
+    _watch: Watch = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Never read, a pause is unknown, and all is published: executors look for themselves before anything starts, so a
+        # ledger that refuses starts nothing it should not. The other way round it would make every job late.
+        self._watch = Watch(self.ledger, self.clock)
 
     def run(self) -> DispatchResult:
         start = slots.start_of(self.unit.key.minute)
@@ -73,9 +82,12 @@ class Dispatch:
         return self.result
 
     def _publish_all(self, planned: list[_Planned], start: int) -> bool:
-        """Publish each at its time, and at the start of the minute what a second read shows besides. False: lost the unit."""
+        """Publish each at its time, and at the start of the minute what a second read shows besides. False: lost the unit.
+
+        What is held back for a paused lane goes out when that is resumed, or is left in its slot when the minute is over.
+        """
         reread = False
-        while planned or not reread:
+        while planned or not reread or self._may_go_out(start + slots.MINUTE):
             now = self.clock.now()
             if not reread and now >= start:
                 reread, planned = True, self._plan(self._left(start), planned)
@@ -83,13 +95,28 @@ class Dispatch:
             if not self._keep(planned, now):
                 return False
             ready = _ready(planned, now)
+            if (ready or self._held) and self._watch.is_due():
+                if self._watch.look():
+                    planned = self._plan((), planned)  # with what was held back
+                continue
             if ready:
-                self._publish([item.entry for item in ready])
+                self._publish(self._open(ready))
                 planned = planned[len(ready) :]
                 continue
-            wake = min([self._renew_at, *(item.leave for item in planned[:1]), *([] if reread else [start])])
+            looks = [self._watch.tried_at + LOOK_MS] if self._held else []
+            wake = min([self._renew_at, *(item.leave for item in planned[:1]), *([] if reread else [start]), *looks])
             self.clock.sleep_until(max(wake, now + 1))
+        self.result.held_back = len(self._held)
         return True
+
+    def _may_go_out(self, end: int) -> bool:
+        """Whether something is held back that a resume could still let out: until a look at the lanes after the minute's end."""
+        return bool(self._held) and self._watch.tried_at < end
+
+    def _open(self, ready: Sequence[_Planned]) -> list[DueEntry]:
+        """What of it may leave. The rest is held back."""
+        self._held += [item for item in ready if item.entry.lane in self._watch.paused]
+        return [item.entry for item in ready if item.entry.lane not in self._watch.paused]
 
     def _left(self, start: int) -> list[DueEntry]:
         """What a second read shows that was not published yet: laggards of the index, and nets still there at their minute."""
@@ -107,8 +134,10 @@ class Dispatch:
         return known[lane]
 
     def _plan(self, entries: Sequence[DueEntry], planned: Sequence[_Planned] = ()) -> list[_Planned]:
-        """The entries not sent yet, with those already planned, by the time at which each must leave."""
-        merged = {(entry.key.id, entry.fence): entry for entry in [*(item.entry for item in planned), *entries]}
+        """The entries not sent yet, with those already planned or held back, by the time at which each must leave."""
+        known = [item.entry for item in [*self._held, *planned]]
+        self._held = []
+        merged = {(entry.key.id, entry.fence): entry for entry in [*known, *entries]}
         waiting = sorted((entry for mark, entry in merged.items() if mark not in self._sent), key=lambda entry: entry.due_at)
         since = self.clock.now() - FRESH_MS
         leads = {
@@ -124,6 +153,8 @@ class Dispatch:
         return [_Planned(leave, entry) for leave, entry in zip(leaves, waiting, strict=True)]
 
     def _publish(self, entries: Sequence[DueEntry]) -> None:
+        if not entries:
+            return
         now = self.clock.now()
         messages = [Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now) for entry in entries]
         refused = self.topic.publish(messages)
@@ -141,7 +172,7 @@ class Dispatch:
         if now < self._renew_at:
             return True
         self._renew_at = now + RENEW_MS
-        progress = planned[0].entry.due_at if planned else self.unit.progress
+        progress = min([item.entry.due_at for item in [*planned[:1], *self._held]], default=self.unit.progress)
         return self._change(replace(self.unit, lease_until=now + LEASE_MS, progress=max(progress, self.unit.progress)))
 
     def _park(self, start: int) -> None:

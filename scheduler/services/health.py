@@ -2,23 +2,32 @@
 
 from dataclasses import dataclass
 
+from scheduler import recheck as rule
 from scheduler import slots
+from scheduler.model import Lane
 from scheduler.ports import Ledger
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The oldest minute that is not closed, opened or not, and for how long it has been over (ms; 0 while it is not)."""
+    """The oldest minute that is not closed, opened or not, and for how long it has been over (ms; 0 while it is not).
+
+    Minutes that wait only for paused lanes are not counted: `resting` is how many units of them there are, `paused` the lanes.
+    """
 
     minute: str | None
     ms: int
+    paused: tuple[Lane, ...] = ()
+    resting: int = 0
 
 
 def lag(ledger: Ledger, now: int) -> Lag:
     """The scheduler's lag. Without a tick the ledger's cursor stands still, so its age counts as well."""
-    cursor, units = ledger.cursor(), ledger.open_units()
-    minutes = [unit.key.minute for unit in units[:1]] + ([cursor.minute] if cursor else [])
+    cursor, units, states = ledger.cursor(), ledger.open_units(), ledger.lane_states()
+    awake = [unit.key.minute for unit in units if not rule.rests(unit, states, now)]
+    minutes = awake[:1] + ([cursor.minute] if cursor else [])
+    paused = tuple(lane for lane in Lane if lane in rule.paused(states))
     if not minutes:
-        return Lag(None, 0)
+        return Lag(None, 0, paused, len(units))
     oldest = min(minutes)
-    return Lag(oldest, max(0, now - slots.start_of(oldest) - slots.MINUTE))
+    return Lag(oldest, max(0, now - slots.start_of(oldest) - slots.MINUTE), paused, len(units) - len(awake))

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler import recheck as rule
@@ -47,23 +47,36 @@ def remaining(entries: Sequence[DueEntry], jobs: Jobs) -> list[tuple[str, Job]]:
     return [(slot, job) for slot, job in found if job is not None and job.slot == slot]
 
 
-def recheck(left: Sequence[tuple[str, Job]], *, jobs: Jobs, lanes: Lanes, now: int, rules: Rules) -> Recheck:
-    """Decide on every job left in its slot, apply the decisions that still hold, then hand over."""
-    done = Recheck()
-    planned = [_plan(slot, job, done, lanes, now, rules) for slot, job in left]
+def recheck(
+    left: Sequence[tuple[str, Job]],
+    *,
+    jobs: Jobs,
+    lanes: Lanes,
+    now: int,
+    rules: Rules,
+    paused: Collection[Lane] = (),
+    behind: Mapping[Lane, bool] | None = None,
+) -> Recheck:
+    """Decide on every job left in its slot, apply the decisions that still hold, then hand over.
+
+    What has not started of a `paused` lane stays. `behind`: of these lanes it is known already whether they are.
+    """
+    done = Recheck(lanes=dict(behind or {}))
+    planned = [_plan(slot, job, done, lanes, now, rules, paused) for slot, job in left]
     changes = [(change, send) for change, send in planned if change is not None]
     held = jobs.change([change for change, _ in changes])
-    sends = [change.after for (change, send), ok in zip(changes, held, strict=True) if ok and send]
+    sends = [change.after for (change, send), ok in zip(changes, held, strict=True) if ok and send and change.after.lane not in paused]
     done.left = len([ok for ok in held if ok is None])
     done.handed_over = len(sends) - hand_over(sends, lanes=lanes, now=now)
     _report(changes, held)
     return done
 
 
-def _plan(slot: str, job: Job, done: Recheck, lanes: Lanes, now: int, rules: Rules) -> tuple[Change | None, bool]:
-    if job.lane not in done.lanes:
+def _plan(slot: str, job: Job, done: Recheck, lanes: Lanes, now: int, rules: Rules, paused: Collection[Lane]) -> tuple[Change | None, bool]:
+    if job.lane not in done.lanes and job.lane not in paused:
         done.lanes[job.lane] = rule.lane_is_behind(lanes.backlog(job.lane), rules.max_backlog)
-    decision = rule.decide(job, slot, now, shards=rules.shards, behind=done.lanes[job.lane])
+    behind = done.lanes.get(job.lane, True)
+    decision = rule.decide(job, slot, now, shards=rules.shards, behind=behind, paused=job.lane in paused)
     if isinstance(decision, rule.Move):
         done.moved += 1
         return Change(job, apply(job, Event.MOVE, now, slot=decision.slot, looked=decision.hand_over)), decision.hand_over

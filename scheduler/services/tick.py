@@ -5,16 +5,17 @@ opens every minute from the ledger's cursor on, however long ago.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduler import recheck as rule
 from scheduler import slots
 from scheduler.errors import Unavailable
-from scheduler.model import Cursor, Look, Unit, UnitKey
+from scheduler.model import Cursor, DueEntry, Lane, Look, Unit, UnitKey
 from scheduler.ports import Clock, Dispatchers, Jobs, Lanes, Ledger
 from scheduler.rules import Rules
 from scheduler.services.health import lag
+from scheduler.services.pause import Watch
 from scheduler.services.recheck import is_due, over_at, read, recheck, remaining
 
 WATCH_MS = 55_000  # a tick stays this long at most: the next one takes over
@@ -27,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class TickResult:
-    """What one tick did, and the scheduler's lag as it left."""
+    """What one tick did, and the scheduler's lag as it left, with what that does not count: the units resting for a paused lane."""
 
     opened: int = 0
     started: int = 0
@@ -35,6 +36,8 @@ class TickResult:
     closed: int = 0
     looks: int = 0
     lag_ms: int = 0
+    paused: tuple[Lane, ...] = ()
+    resting: int = 0
 
 
 @dataclass(slots=True)
@@ -49,6 +52,13 @@ class Tick:
     rules: Rules
     result: TickResult = field(default_factory=TickResult)
     _started: dict[UnitKey, int] = field(default_factory=dict)
+    _watch: Watch = field(init=False)
+    _room: int = 0  # jobs of resumed lanes that this pass may still hand over
+    _behind: dict[Lane, bool] = field(default_factory=dict)  # of resumed lanes, in this pass
+    _unreleased: bool = False  # this pass left some of them for the next one
+
+    def __post_init__(self) -> None:
+        self._watch = Watch(self.ledger, self.clock)
 
     def run(self) -> TickResult:
         """Do everything that is due, then watch the units that still have work, until the next tick is due."""
@@ -60,7 +70,8 @@ class Tick:
                 break
             self.clock.sleep_until(self.clock.now() + PASS_MS)
         self._look_again()
-        self.result.lag_ms = lag(self.ledger, self.clock.now()).ms
+        last = lag(self.ledger, self.clock.now())
+        self.result.lag_ms, self.result.paused, self.result.resting = last.ms, last.paused, last.resting
         return self.result
 
     def _open(self) -> None:
@@ -85,8 +96,10 @@ class Tick:
         return self.ledger.cursor() or cursor
 
     def _pass(self) -> bool:
-        """One look at every open unit. Whether any still has something to hand out."""
+        """One look at every open unit. Whether any still has something to hand out, or something of a resumed lane."""
         waiting, overdue = False, 0
+        self._watch.look()
+        self._room, self._behind, self._unreleased = self.rules.max_backlog, {}, False
         for unit in self.ledger.open_units():
             if unit.handed_out_at is not None:
                 self._tolerate(self._close, unit)
@@ -96,7 +109,7 @@ class Tick:
             overdue += past
             if not past or overdue <= self.rules.overdue_units:
                 self._tolerate(self._start, unit)
-        return waiting
+        return waiting or self._unreleased
 
     def _tolerate(self, step: Callable[[Unit], None], unit: Unit) -> None:
         """A refusal stops this step only: the next pass or the next tick tries again."""
@@ -114,20 +127,57 @@ class Tick:
         self.result.started += 1
 
     def _close(self, unit: Unit) -> None:
-        """Close a handed-out unit once its minute is over, its slots are empty and the canary proves it; else recheck in time."""
-        now = self.clock.now()
-        if now < over_at(unit):
+        """Close a handed-out unit once its minute is over, its slots are empty and the canary proves it; else recheck in time.
+
+        While it is not known which lanes are paused this can wait: what is in a slot is nobody's hurry.
+        """
+        now, states = self.clock.now(), self._watch.known
+        if states is None or now < over_at(unit) or rule.rests(unit, states, now + rule.REST_AGAIN_MS):
             return
         proved = self.jobs.canary_visible(unit.key, unit.slots[0])  # before the slots are read: it says nothing of an earlier look
-        left = remaining(read(unit, self.jobs), self.jobs)
-        if left and not is_due(unit, now):
-            return
-        if left:
-            self.result.rechecked += len(left)
-            recheck(left, jobs=self.jobs, lanes=self.lanes, now=now, rules=self.rules)
-            left = remaining(read(unit, self.jobs), self.jobs)
-        if not left and proved:
+        resumed = rule.resumed(states, over_at(unit) - rule.RESUME_SLACK)
+        entries = self._release(unit, resumed) if resumed else read(unit, self.jobs)
+        unreleased = [entry for entry in entries if entry.lane in resumed]
+        self._unreleased |= bool(unreleased)
+        others = [entry for entry in entries if entry.lane not in resumed]
+        if self._recheck(unit, others) and not unreleased and proved:
             self._closed(unit)
+
+    def _recheck(self, unit: Unit, entries: Sequence[DueEntry]) -> bool:
+        """Look at what is left, if it is time. Whether nothing is."""
+        now, paused, due = self.clock.now(), self._watch.paused, is_due(unit, self.clock.now())
+        if not due and any(entry.lane in paused for entry in entries):
+            return False  # they will not start meanwhile: no need to read them again and again
+        left = remaining(entries, self.jobs)
+        if not left or not due:
+            return not left
+        self.result.rechecked += len(left)
+        recheck(left, jobs=self.jobs, lanes=self.lanes, now=now, rules=self.rules, paused=paused)
+        left = remaining(read(unit, self.jobs), self.jobs)
+        if left and all(job.lane in paused and job.claim is None for _, job in left):
+            self.ledger.change_unit(unit, replace(unit, lease_until=self._watch.read_at + rule.REST_MS))
+        return not left
+
+    def _release(self, unit: Unit, resumed: frozenset[Lane]) -> Sequence[DueEntry]:
+        """Hand over again what waited here for lanes that were resumed: in order, as long as they are not behind. What is left then.
+
+        No more of all units in one pass than a lane may have waiting.
+        """
+        entries = read(unit, self.jobs)
+        first = [entry for entry in entries if entry.lane in resumed and not self._is_behind(entry.lane)][: self._room]
+        if not first:
+            return entries
+        self._room -= len(first)
+        left = remaining(first, self.jobs)
+        self.result.rechecked += len(left)
+        now, paused = self.clock.now(), self._watch.paused
+        recheck(left, jobs=self.jobs, lanes=self.lanes, now=now, rules=self.rules, paused=paused, behind=self._behind)
+        return read(unit, self.jobs)
+
+    def _is_behind(self, lane: Lane) -> bool:
+        if lane not in self._behind:
+            self._behind[lane] = rule.lane_is_behind(self.lanes.backlog(lane), self.rules.max_backlog)
+        return self._behind[lane]
 
     def _closed(self, unit: Unit) -> None:
         now = self.clock.now()
@@ -142,7 +192,9 @@ class Tick:
             left = remaining(read(look.unit, self.jobs), self.jobs)
             if left:
                 log.warning("found in a closed minute", extra={"minute": look.unit.key.minute, "jobs": len(left)})
-                recheck(left, jobs=self.jobs, lanes=self.lanes, now=now, rules=self.rules)
+                # None stays, though its lane be paused: a closed minute is not looked at for ever.
+                behind = dict.fromkeys(self._watch.paused, True)
+                recheck(left, jobs=self.jobs, lanes=self.lanes, now=now, rules=self.rules, behind=behind)
             if look.number == 0:
                 self.jobs.drop_canary(look.unit.key)  # should the tick that closed the unit have died in between
             self.ledger.replace_look(look, following(look))

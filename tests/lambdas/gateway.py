@@ -99,10 +99,11 @@ def event(
     body: str | None = None,
     query: Mapping[str, str] | None = None,
     user: str | None = "sub-ann",
+    groups: str | None = None,
     headers: Mapping[str, str] | None = None,
     base64: bool = False,
 ) -> dict[str, Any]:
-    """As API Gateway records it; `user` None: the route has no authorizer."""
+    """As API Gateway records it; `user` None: the route has no authorizer. `groups` as its claim arrives: `[one two]`."""
     content = {"content-type": "application/json", "content-length": str(len(body))} if body is not None else {}
     claims = {
         "client_id": "3h5example",
@@ -113,6 +114,8 @@ def event(
         "token_use": "access",
         "username": "ann",
     }
+    if groups is not None:
+        claims["cognito:groups"] = groups
     recorded: dict[str, Any] = {
         "version": "2.0",
         "routeKey": "ANY /api/v1/{proxy+}",

@@ -29,7 +29,7 @@ def test_health_is_open_and_touches_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 def test_health_tells_a_signed_in_caller_how_far_behind_the_scheduler_is(world: World) -> None:
     world.ledger.advance(None, Cursor("2026-11-20T09:58", 2, 1))  # no tick has come since
     data = send("GET", "/health", user=None, headers={"authorization": "Bearer token"}).data
-    assert data == {"status": "ok", "oldest_open_minute": "2026-11-20T09:58", "lag_seconds": 60.5}
+    assert data == {"status": "ok", "oldest_open_minute": "2026-11-20T09:58", "lag_seconds": 60.5, "paused_lanes": []}
 
 
 def test_health_refuses_a_token_that_is_not_valid() -> None:
@@ -196,6 +196,7 @@ def test_every_error_of_the_tree_has_a_status() -> None:
         "Invalid": 400,
         "TooLarge": 413,
         "Unauthorized": 401,
+        "Forbidden": 403,
         "NotFound": 404,
         "Conflict": 409,
         "Unavailable": 503,
@@ -277,6 +278,9 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("post", "/api/v1/tasks/{task_id}/run"),
         ("get", "/api/v1/tasks/{task_id}/next"),
         ("get", "/api/v1/tasks/{task_id}/jobs"),
+        ("get", "/api/v1/system"),
+        ("post", "/api/v1/system/pause"),
+        ("post", "/api/v1/system/resume"),
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 from scheduler import lifecycle, recheck, slots
 from scheduler.lifecycle import Event
 from scheduler.model import Claim, Job, Lane, Status
-from scheduler.recheck import Leave, Move, TakeBack
+from scheduler.recheck import Leave, Move, Stay, TakeBack
 from scheduler.services.recheck import Recheck
 from scheduler.services.recheck import recheck as run_recheck
 from tests.conftest import NOW, a_job
@@ -20,8 +20,8 @@ def running(at: int, *, due_at: int = NOW, timeout_ms: int = 300_000, alone: boo
     return a_job(due_at=due_at, timeout_ms=timeout_ms, claim=Claim("m1", "n1", at, alone), slot=SLOT)
 
 
-def decide(job: Job | None, now: int, *, behind: bool = False) -> Leave | Move | TakeBack:
-    return recheck.decide(job, SLOT, now, shards=1, behind=behind)
+def decide(job: Job | None, now: int, *, behind: bool = False, paused: bool = False) -> Leave | Stay | Move | TakeBack:
+    return recheck.decide(job, SLOT, now, shards=1, behind=behind, paused=paused)
 
 
 def minutes_ahead(decision: object, now: int) -> float:
@@ -72,6 +72,14 @@ def test_a_job_found_before_its_time_goes_to_the_slot_of_its_time() -> None:
     assert decide(later, NOW) == Move(f"{slots.minute_of(NOW + 3_600_000)}#00", hand_over=False)
     soon = decide(a_job(slot=SLOT, due_at=NOW + 30_000), NOW)
     assert isinstance(soon, Move) and soon.hand_over
+
+
+def test_of_a_paused_lane_stays_what_never_started_and_nothing_else() -> None:
+    assert decide(a_job(slot=SLOT), NOW + 180_000, paused=True) == Stay()
+    assert decide(a_job(slot=SLOT, due_at=NOW + 30_000), NOW, paused=True) == Stay()
+    assert decide(a_job(slot="2026-11-20T11:00#00"), NOW, paused=True) == Leave()
+    assert isinstance(decide(running(NOW), NOW + 180_000, paused=True), Move)
+    assert isinstance(decide(running(NOW - 4_000), NOW + 360_000, paused=True), TakeBack)
 
 
 def test_later_looks_come_at_5_15_30_60_minutes_6_hours_and_a_day() -> None:

@@ -1,0 +1,64 @@
+"""Routes for administrators: what holds for everybody's jobs."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas._envelope import answer
+from lambdas._models import Answer
+from lambdas._resolver import answers, check_administrator
+from lambdas._runtime import logger
+from lambdas._system_models import LanesRequest, SystemShape
+from scheduler import render
+from scheduler.model import LaneState
+from scheduler.services.pause import pause, resume, states
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+
+@router.get(
+    "/api/v1/system",
+    summary="Which lanes are paused",
+    description="Administrators only.",
+    tags=["system"],
+    responses=answers(200, Answer[SystemShape], errors=(401, 403, 503)),
+)
+def get_system() -> Response[str]:
+    check_administrator(router.current_event.raw_event)
+    return _lanes(states(_runtime.api().ledger))
+
+
+@router.post(
+    "/api/v1/system/pause",
+    summary="Pause all lanes or one",
+    description="Administrators only. Jobs are accepted and wait; what runs runs on. Doing it twice is as good as once.",
+    tags=["system"],
+    responses=answers(200, Answer[SystemShape], errors=(400, 401, 403, 413, 415, 503)),
+)
+def pause_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
+    check_administrator(router.current_event.raw_event)
+    world = _runtime.api()
+    logger.info("pause", extra={"lanes": body.lanes, "reason": body.reason})
+    return _lanes(pause(body.lanes, body.reason, ledger=world.ledger, clock=world.clock))
+
+
+@router.post(
+    "/api/v1/system/resume",
+    summary="Resume all lanes or one",
+    description="Administrators only. What waited goes out at once, oldest first, by its misfire rule. Doing it twice is as good as once.",
+    tags=["system"],
+    responses=answers(200, Answer[SystemShape], errors=(400, 401, 403, 413, 415, 503)),
+)
+def resume_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
+    check_administrator(router.current_event.raw_event)
+    world = _runtime.api()
+    logger.info("resume", extra={"lanes": body.lanes, "reason": body.reason})
+    return _lanes(resume(body.lanes, body.reason, ledger=world.ledger, clock=world.clock))
+
+
+def _lanes(shown: Sequence[LaneState]) -> Response[str]:
+    return answer({"lanes": [render.lane(state) for state in shown]})

@@ -1,0 +1,77 @@
+"""Pause lanes and resume them, and know of it while working.
+
+An accepted job of a paused lane waits in its slot: dispatch publishes nothing, recheck leaves it where it is, executors
+start nothing. After the resume its misfire rule decides, as after any delay.
+"""
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from scheduler import recheck as rule
+from scheduler.errors import Unavailable
+from scheduler.model import Lane, LaneState
+from scheduler.ports import Clock, Ledger
+
+LOOK_MS = 1_000  # who works for longer reads the states so often
+
+log = logging.getLogger(__name__)
+
+
+def pause(lanes: Collection[Lane], reason: str | None, *, ledger: Ledger, clock: Clock) -> list[LaneState]:
+    """Pause these lanes; the states of all. One that is paused stays so from when it was; a new reason replaces the old one."""
+    stored = ledger.lane_states()
+    for lane in lanes:
+        before = stored.get(lane, LaneState(lane))
+        if before.paused_at is None or reason not in (None, before.reason):
+            since = clock.now() if before.paused_at is None else before.paused_at
+            stored[lane] = LaneState(lane, paused_at=since, reason=reason)
+            ledger.set_lane_state(stored[lane])
+    return _all(stored)
+
+
+def resume(lanes: Collection[Lane], reason: str | None, *, ledger: Ledger, clock: Clock) -> list[LaneState]:
+    """Resume these lanes; the states of all. One that is not paused stays as it is."""
+    stored = ledger.lane_states()
+    for lane in lanes:
+        if lane in stored and stored[lane].paused_at is not None:
+            stored[lane] = LaneState(lane, resumed_at=clock.now(), reason=reason)
+            ledger.set_lane_state(stored[lane])
+    return _all(stored)
+
+
+def states(ledger: Ledger) -> list[LaneState]:
+    """The states of all lanes."""
+    return _all(ledger.lane_states())
+
+
+def _all(stored: Mapping[Lane, LaneState]) -> list[LaneState]:
+    return [stored.get(lane, LaneState(lane)) for lane in Lane]
+
+
+@dataclass(slots=True)
+class Watch:
+    """What one who works for a while knows of the lanes: read at most every `LOOK_MS`, and kept while the ledger refuses."""
+
+    ledger: Ledger
+    clock: Clock
+    known: Mapping[Lane, LaneState] | None = None  # None: never read
+    paused: frozenset[Lane] = field(default_factory=frozenset)
+    read_at: int = 0  # when `known` was asked for
+    tried_at: int = 0
+
+    def is_due(self) -> bool:
+        return self.clock.now() - self.tried_at >= LOOK_MS
+
+    def look(self) -> bool:
+        """Read the states if it is time. Whether other lanes are paused now than before."""
+        if not self.is_due():
+            return False
+        now = self.tried_at = self.clock.now()
+        try:
+            self.known = self.ledger.lane_states()
+        except Unavailable as error:
+            log.warning("the states of the lanes cannot be read for now", extra={"known": self.known is not None, "error": str(error)})
+            return False
+        before, self.read_at, self.paused = self.paused, now, rule.paused(self.known)
+        return self.paused != before

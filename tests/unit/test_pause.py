@@ -1,0 +1,498 @@
+"""Pausing lanes: what is said of them, what dispatch and tick do meanwhile, and how the work is taken up again."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from scheduler import recheck, slots
+from scheduler.model import Claim, Cursor, Job, Lane, LaneState, Look, Message, Unit, UnitKey
+from scheduler.rules import Rules
+from scheduler.services.health import Lag, lag
+from scheduler.services.pause import LOOK_MS, Watch, pause, resume, states
+from scheduler.services.tick import Tick, TickResult
+from tests.conftest import NOW, FixedClock, a_job
+from tests.unit.stage import Stage, Wrapped, refuse, times
+
+MINUTE = slots.minute_of(NOW)
+UNIT = UnitKey(MINUTE, 0)
+END = NOW + slots.MINUTE
+RECHECK = END + recheck.RECHECK_AFTER
+
+
+class Paused(Stage):
+    """A stage with one shard, whose lanes can be paused; its ledger opens nothing by itself."""
+
+    def __init__(self, *lanes: Lane, at: int = NOW - 30_000) -> None:
+        super().__init__(rules=Rules(shards=1), clock=FixedClock(at))
+        self.ledger.advance(None, Cursor("2026-11-25T00:00", 1))
+        self.published: list[tuple[str, int]] = []
+        good = self.lanes
+        self.lanes = Wrapped(good, publish=self._publish)
+        self.pause(*lanes)
+
+    def _publish(self, verb: Any, messages: Sequence[Message]) -> Any:
+        self.published += [(message.key.id, self.clock.now()) for message in messages]
+        return verb(messages)
+
+    def pause(self, *lanes: Lane) -> None:
+        pause(lanes, None, ledger=self.ledger, clock=self.clock)
+
+    def resume(self, *lanes: Lane) -> None:
+        resume(lanes, None, ledger=self.ledger, clock=self.clock)
+
+    def at(self, when: int, then: Any) -> None:
+        """Do something when the clock has come so far: in the sleep of whoever sleeps."""
+        plain = self.clock.sleep_until
+
+        def sleep_until(until: int) -> None:
+            if self.clock.at < when <= until:
+                plain(when)
+                then()
+            plain(until)
+
+        self.clock.sleep_until = sleep_until  # type: ignore[method-assign]
+
+    def open(self, minute: str = MINUTE, *, handed_out_at: int | None = None) -> UnitKey:
+        key = UnitKey(minute, 0)
+        self.ledger.open_unit(Unit(key, 0, 0, handed_out_at=handed_out_at))
+        self.jobs.put_canary(key, f"{minute}#00", NOW)
+        return key
+
+    def put(self, *jobs: Job) -> None:
+        for job in jobs:
+            assert self.jobs.put(job)
+
+    def tick_at(self, now: int) -> TickResult:
+        assert now >= self.clock.at
+        self.clock.at = now
+        return self.tick()
+
+    def sent(self, lane: Lane = Lane.ONE_TIME) -> list[str]:
+        """The jobs whose messages are in the lane, in the order in which they came; a second message shows."""
+        return [queued.message.key.id for queued in self.lanes.queues[lane].values()]
+
+
+# what is said
+
+
+def test_a_lane_is_open_until_it_is_paused_and_again_after_its_resume(clock: FixedClock) -> None:
+    ledger = Stage().ledger
+    assert states(ledger) == [LaneState(lane) for lane in Lane]
+    paused = pause([Lane.RETRY], "the target is down", ledger=ledger, clock=clock)
+    assert paused == [LaneState(Lane.ONE_TIME), LaneState(Lane.RECURRING), LaneState(Lane.RETRY, NOW, None, "the target is down")]
+    assert paused == states(ledger)
+    clock.advance(5_000)
+    resumed = resume([Lane.RETRY], "it is up", ledger=ledger, clock=clock)
+    assert resumed[2] == LaneState(Lane.RETRY, resumed_at=NOW + 5_000, reason="it is up") and resumed == states(ledger)
+
+
+def test_a_second_pause_and_a_second_resume_change_no_times(clock: FixedClock) -> None:
+    ledger = Stage().ledger
+    once = pause(Lane, "why", ledger=ledger, clock=clock)
+    clock.advance(5_000)
+    assert pause(Lane, None, ledger=ledger, clock=clock) == once
+    assert [state.paused_at for state in pause(Lane, "better why", ledger=ledger, clock=clock)] == [NOW] * 3
+    assert {state.reason for state in states(ledger)} == {"better why"}
+    resumed = resume(Lane, None, ledger=ledger, clock=clock)
+    clock.advance(5_000)
+    assert resume(Lane, None, ledger=ledger, clock=clock) == resumed
+
+
+def test_a_lane_that_was_never_paused_is_not_resumed(clock: FixedClock) -> None:
+    assert resume(Lane, None, ledger=Stage().ledger, clock=clock) == [LaneState(lane) for lane in Lane]
+
+
+# who watches
+
+
+def test_the_states_are_read_at_most_once_a_second(clock: FixedClock) -> None:
+    reads: list[int] = []
+    ledger = Wrapped(Stage().ledger, lane_states=lambda verb: (reads.append(clock.now()), verb())[1])
+    watch = Watch(ledger, clock)
+    for _ in range(25):
+        watch.look()
+        clock.advance(100)
+    assert reads == [NOW, NOW + LOOK_MS, NOW + 2 * LOOK_MS]
+
+
+def test_a_look_tells_whether_other_lanes_are_paused_than_before(clock: FixedClock) -> None:
+    ledger = Stage().ledger
+    watch = Watch(ledger, clock)
+    seen = []
+    for change in (None, pause, None, resume, None):
+        if change:
+            change([Lane.RETRY], None, ledger=ledger, clock=clock)
+        seen.append(watch.look())
+        clock.advance(LOOK_MS)
+    assert seen == [False, True, False, True, False]
+
+
+def test_while_the_ledger_refuses_the_last_known_states_count(clock: FixedClock) -> None:
+    ledger = Stage().ledger
+    pause([Lane.RETRY], None, ledger=ledger, clock=clock)
+    watch = Watch(ledger, clock)
+    watch.look()
+    clock.advance(LOOK_MS)
+    watch.ledger = Wrapped(ledger, lane_states=refuse)
+    assert not watch.look()
+    assert watch.paused == {Lane.RETRY} and (watch.read_at, watch.tried_at) == (NOW, NOW + LOOK_MS)
+
+
+# dispatch
+
+
+def test_nothing_of_a_paused_lane_is_published_and_the_unit_is_handed_out_when_its_minute_is_over() -> None:
+    stage = Paused(Lane.RETRY)
+    still, goes = a_job(due_at=NOW + 10_000, lane=Lane.RETRY), a_job(due_at=NOW + 20_000)
+    stage.put(still, goes)
+    stage.open()
+    result = stage.dispatch(UNIT)
+    assert (result.published, result.held_back, result.handed_out) == (1, 1, True)
+    assert [job for job, _ in stage.published] == [goes.id]
+    assert END <= stage.clock.now() <= END + LOOK_MS
+    assert stage.stored(still) == still
+
+
+def test_what_is_due_after_a_resume_within_the_minute_is_on_time_and_the_rest_goes_out_at_once_in_order() -> None:
+    stage = Paused(*Lane)
+    jobs = [a_job(due_at=NOW + second * 1_000) for second in (5, 1, 3, 40)]
+    stage.put(*jobs)
+    stage.open()
+    stage.at(NOW + 20_000, lambda: stage.resume(*Lane))
+    assert stage.dispatch(UNIT).published == 4
+    left = dict(stage.published)
+    assert [job for job, _ in stage.published] == [jobs[1].id, jobs[2].id, jobs[0].id, jobs[3].id]
+    assert all(NOW + 20_000 <= left[job.id] <= NOW + 20_000 + LOOK_MS for job in jobs[:3])
+    assert left[jobs[3].id] == pytest.approx(NOW + 39_500, abs=50)
+
+
+def test_a_pause_stops_what_leaves_a_second_later() -> None:
+    stage = Paused()
+    jobs = [a_job(due_at=NOW + second * 1_000) for second in range(60)]
+    stage.put(*jobs)
+    stage.open()
+    stage.at(NOW + 20_000, lambda: stage.pause(Lane.ONE_TIME))
+    result = stage.dispatch(UNIT)
+    assert all(at <= NOW + 20_000 + LOOK_MS for _, at in stage.published)
+    assert 20 <= result.published <= 22 and result.published + result.held_back == 60
+
+
+def test_a_pause_that_comes_and_goes_publishes_each_job_once_and_none_early() -> None:
+    stage = Paused()
+    jobs = [a_job(due_at=NOW + second * 1_000, lane=lane) for second in range(60) for lane in Lane]
+    stage.put(*jobs)
+    stage.open()
+    for second in range(3, 50, 6):
+        stage.at(NOW + second * 1_000 - 3_000, lambda: stage.pause(Lane.ONE_TIME, Lane.RETRY))
+        stage.at(NOW + second * 1_000, lambda: stage.resume(*Lane))
+    result = stage.dispatch(UNIT)
+    assert (result.published, result.held_back, result.handed_out) == (180, 0, True)
+    assert sorted(job for job, _ in stage.published) == sorted(job.id for job in jobs)
+    due = {job.id: job.due_at for job in jobs}
+    assert all(at >= due[job] - stage.rules.hold_ms for job, at in stage.published)
+
+
+def test_a_resume_that_comes_while_the_minute_ends_is_seen_before_the_unit_is_handed_out() -> None:
+    stage = Paused(*Lane)
+    stage.put(a_job(due_at=NOW))
+    stage.open()
+    stage.at(END - 1, lambda: stage.resume(*Lane))
+    assert stage.dispatch(UNIT).published == 1
+
+
+def test_an_overdue_unit_of_a_paused_lane_is_handed_out_at_once() -> None:
+    stage = Paused(*Lane, at=NOW + 3_600_000)
+    stage.put(a_job(due_at=NOW))
+    stage.open()
+    result = stage.dispatch(UNIT)
+    assert (result.published, result.held_back, result.handed_out) == (0, 1, True)
+    assert stage.clock.now() == NOW + 3_600_000
+
+
+def test_a_dispatcher_that_holds_back_keeps_its_unit_and_says_truly_how_far_it_is() -> None:
+    stage = Paused(Lane.RETRY)
+    stage.put(a_job(due_at=NOW + 5_000, lane=Lane.RETRY), *[a_job(due_at=NOW + second * 1_000) for second in range(60)])
+    stage.open()
+    kept: list[Unit] = []
+    stage.ledger = Wrapped(stage.ledger, change_unit=lambda verb, before, after: (kept.append(after), verb(before, after))[1])
+    stage.dispatch(UNIT)
+    assert len(kept) > 10 and max(unit.progress for unit in kept) <= NOW + 5_000
+
+
+def test_a_dispatcher_reads_no_states_while_nothing_is_to_leave() -> None:
+    stage = Paused()
+    stage.put(a_job(due_at=NOW + 59_000))
+    stage.open()
+    reads: list[int] = []
+    stage.ledger = Wrapped(stage.ledger, lane_states=lambda verb: (reads.append(stage.clock.now()), verb())[1])
+    stage.dispatch(UNIT)
+    assert len(reads) == 1
+
+
+def test_a_dispatcher_that_could_never_read_the_states_is_on_time_and_one_that_could_keeps_to_them() -> None:
+    for refused_from, published in ((0, 2), (1, 0)):
+        stage = Paused(Lane.ONE_TIME)
+        stage.put(a_job(due_at=NOW + 5_000), a_job(due_at=NOW + 20_000))
+        stage.open()
+        reads = [0]
+
+        def lane_states(verb: Any, reads: list[int] = reads, refused_from: int = refused_from) -> Any:
+            reads[0] += 1
+            return refuse(verb) if reads[0] > refused_from else verb()
+
+        stage.ledger = Wrapped(stage.ledger, lane_states=lane_states)
+        assert stage.dispatch(UNIT).published == published
+
+
+# tick
+
+
+def held_up(*lanes: Lane, jobs: int = 3) -> tuple[Paused, list[Job]]:
+    """A minute whose jobs were held back because all lanes (or these) are paused."""
+    stage = Paused(*(lanes or Lane), at=NOW)
+    made = [a_job(due_at=NOW + number) for number in range(jobs)]
+    stage.put(*reversed(made))
+    stage.open(handed_out_at=END)
+    return stage, made
+
+
+def test_jobs_of_a_paused_lane_stay_as_they_are_and_their_minute_stays_open() -> None:
+    stage, jobs = held_up()
+    for minutes in range(1, 60):
+        assert stage.tick_at(END + minutes * slots.MINUTE).closed == 0
+    assert [stage.stored(job) for job in jobs] == jobs
+    assert stage.sent() == []
+
+
+def test_a_doubled_tick_leaves_them_as_well() -> None:
+    stage, jobs = held_up()
+    stage.tick_at(RECHECK)
+    stage.tick()
+    assert [stage.stored(job) for job in jobs] == jobs
+
+
+def test_only_the_paused_lane_waits() -> None:
+    stage, jobs = held_up(Lane.RETRY)
+    still = a_job(due_at=NOW, lane=Lane.RETRY)
+    stage.put(still)
+    assert stage.tick_at(RECHECK).closed == 0
+    assert stage.sent() == [job.id for job in jobs] and stage.sent(Lane.RETRY) == []
+    assert stage.stored(still) == still
+
+
+def test_a_minute_that_waits_only_for_a_paused_lane_is_not_read_at_every_look() -> None:
+    stage, _ = held_up()
+    reads: list[int] = []
+    stage.jobs = Wrapped(stage.jobs, due=lambda verb, *args, **more: (reads.append(stage.clock.now()), verb(*args, **more))[1])
+    for minutes in range(60):
+        stage.tick_at(RECHECK + minutes * slots.MINUTE)
+    assert 2 * 4 <= len(reads) <= 2 * 5  # each look reads before and after
+
+
+def test_until_it_is_time_for_a_recheck_what_waits_for_a_paused_lane_is_not_read_again_and_again() -> None:
+    stage, _ = held_up()
+    stage.open(slots.minute_of(NOW + 10 * slots.MINUTE))  # the tick stays for it
+    stage.jobs = Wrapped(stage.jobs, get_many=lambda verb, keys: pytest.fail("read the jobs") if keys else {})
+    assert stage.tick_at(END + 1_000).closed == 0
+
+
+def test_a_minute_with_a_running_job_that_could_not_be_moved_does_not_rest() -> None:
+    stage, _ = held_up()
+    stage.put(a_job(due_at=NOW, timeout_ms=800_000, claim=Claim("m1", "n1", NOW, True)))
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [None] * len(changes))
+    assert stage.tick_at(RECHECK).resting == 0
+
+
+def test_a_running_job_of_a_paused_lane_is_taken_back_when_its_executor_died_and_not_handed_over() -> None:
+    stage, _ = held_up()
+    died = a_job(due_at=NOW, timeout_ms=1_000, claim=Claim("m1", "n1", NOW, True))
+    runs = a_job(due_at=NOW, timeout_ms=800_000, claim=Claim("m2", "n2", NOW, True))
+    stage.put(died, runs)
+    stage.tick_at(RECHECK)
+    assert stage.stored(died).lane is Lane.RETRY and stage.stored(died).claim is None
+    assert stage.stored(runs).claim == runs.claim and stage.stored(runs).slot != runs.slot
+    assert stage.sent(Lane.RETRY) == []
+
+
+def test_a_minute_closes_when_what_waited_in_it_was_cancelled() -> None:
+    stage, jobs = held_up(jobs=1)
+    stage.tick_at(RECHECK)
+    stage.jobs.withdraw([jobs[0].key])
+    closed = [stage.tick_at(RECHECK + minutes * slots.MINUTE).closed for minutes in range(1, 20)]
+    assert sum(closed) == 1
+
+
+def test_a_tick_that_cannot_read_the_states_closes_and_moves_nothing_until_it_can() -> None:
+    stage, jobs = held_up()
+    stage.ledger = Wrapped(stage.ledger, lane_states=times(1))
+    stage.tick_at(RECHECK)
+    assert [stage.stored(job) for job in jobs] == jobs
+    stage.resume(*Lane)
+    stage.ledger = Wrapped(stage.ledger, lane_states=times(1))
+    stage.open(slots.minute_of(NOW + 10 * slots.MINUTE))  # it has a reason to stay
+    assert stage.tick().closed == 1
+
+
+def test_a_later_look_moves_what_it_finds_of_a_paused_lane_since_nobody_would_look_there_again() -> None:
+    stage, jobs = held_up(jobs=1)
+    unit = stage.ledger.unit(UNIT)
+    assert stage.ledger.close_unit(unit, END, Look(unit, 0, END + recheck.LOOKS[0]))
+    stage.tick_at(END + recheck.LOOKS[0])
+    after = stage.stored(jobs[0])
+    assert slots.is_safe(after.slot or "", END + recheck.LOOKS[0]) and stage.sent() == []
+
+
+# the lag
+
+
+def test_a_minute_that_waits_only_for_a_paused_lane_is_no_lag_and_is_told() -> None:
+    stage, _ = held_up()
+    assert stage.tick_at(RECHECK - 1).lag_ms == recheck.RECHECK_AFTER - 1  # nobody has looked yet
+    for minutes in range(60):
+        result = stage.tick_at(RECHECK + minutes * slots.MINUTE)
+        assert (result.lag_ms, result.resting, set(result.paused)) == (0, 1, set(Lane))
+        assert lag(stage.ledger, stage.clock.now() + 45_000).ms == 0
+
+
+def test_what_else_is_late_is_lag_all_the_same() -> None:
+    stage, _ = held_up(Lane.ONE_TIME)
+    stage.open(slots.minute_of(END))
+    assert stage.tick_at(RECHECK).lag_ms > recheck.RECHECK_AFTER - slots.MINUTE
+
+
+def test_a_tick_that_comes_no_more_is_lag_even_in_a_pause() -> None:
+    stage, _ = held_up()
+    stage.tick_at(RECHECK)
+    assert lag(stage.ledger, RECHECK + 2 * recheck.REST_MS).ms > recheck.REST_MS
+
+
+def test_after_the_resume_all_of_it_is_lag_until_it_is_worked_off() -> None:
+    stage, _ = held_up()
+    stage.tick_at(RECHECK)
+    stage.clock.advance(600_000)
+    stage.resume(Lane.RETRY)
+    assert lag(stage.ledger, stage.clock.now()) == Lag(MINUTE, 720_000, (Lane.ONE_TIME, Lane.RECURRING), 0)
+    assert stage.tick().lag_ms == 720_000  # the rest begins no sooner than the clocks agree that this was before
+    stage.clock.advance(slots.MINUTE)
+    assert stage.tick().lag_ms == 0
+
+
+# after the resume
+
+
+@pytest.mark.parametrize("pause_ms", [1_000, 59_000, 121_000, 3_600_000, 86_400_000])
+def test_what_waited_goes_out_at_once_in_order_and_its_minute_closes(pause_ms: int) -> None:
+    stage, jobs = held_up(jobs=25)
+    for at in range(RECHECK, END + pause_ms, 10 * slots.MINUTE):
+        stage.tick_at(at)
+    stage.clock.at = END + pause_ms
+    stage.resume(*Lane)
+    result = stage.tick()
+    assert stage.clock.now() < END + pause_ms + 1_000
+    assert stage.sent() == [job.id for job in jobs]
+    assert (result.rechecked, result.closed, result.lag_ms) == (25, 1, 0)
+
+
+def test_a_doubled_tick_after_the_resume_hands_nothing_over_twice() -> None:
+    stage, jobs = held_up()
+    stage.tick_at(RECHECK)
+    stage.resume(*Lane)
+    stage.tick()
+    stage.tick()
+    assert stage.sent() == [job.id for job in jobs]
+
+
+def test_many_minutes_are_worked_off_oldest_first_and_no_more_in_a_pass_than_a_lane_may_have_waiting() -> None:
+    stage = Paused(*Lane, at=NOW)
+    stage.rules = Rules(shards=1, max_backlog=10)
+    jobs = [a_job(due_at=NOW + number * 10_000) for number in range(60)]  # ten minutes of them
+    stage.put(*reversed(jobs))
+    for minute in sorted({slots.minute_of(job.due_at) for job in jobs}):
+        stage.open(minute, handed_out_at=NOW + 11 * slots.MINUTE)
+    stage.tick_at(NOW + 14 * slots.MINUTE)
+    stage.resume(*Lane)
+    sizes: list[int] = []
+    stage.lanes = Wrapped(stage.lanes, backlog=lambda verb, lane: (sizes.append(len(stage.sent())), 0)[1])
+    result = stage.tick()
+    assert (result.rechecked, result.closed) == (60, 10)
+    assert stage.sent() == [job.id for job in jobs]
+    assert sizes == [0, 10, 20, 30, 40, 50]
+
+
+def test_while_a_resumed_lane_is_behind_what_waits_for_it_keeps_its_place() -> None:
+    stage, jobs = held_up()
+    stage.tick_at(RECHECK)
+    stage.resume(*Lane)
+    busy = [True]
+    stage.lanes = Wrapped(stage.lanes, backlog=lambda verb, lane: 1_001 if busy[0] else 0)
+    stage.tick()
+    assert [stage.stored(job) for job in jobs] == jobs
+    busy[0] = False
+    assert stage.tick().closed == 1 and stage.sent() == [job.id for job in jobs]
+
+
+def test_one_lane_resumed_lets_only_its_jobs_go() -> None:
+    stage, jobs = held_up()
+    still = a_job(due_at=NOW, lane=Lane.RETRY)
+    stage.put(still)
+    stage.tick_at(RECHECK)
+    stage.resume(Lane.ONE_TIME)
+    assert stage.tick().closed == 0
+    assert stage.sent() == [job.id for job in jobs] and stage.stored(still) == still
+    stage.clock.advance(600_000)
+    stage.resume(Lane.RETRY)
+    assert stage.tick().closed == 1
+    assert stage.sent(Lane.RETRY) == [still.id]
+
+
+def test_a_lane_paused_again_before_all_was_worked_off_keeps_the_rest() -> None:
+    stage, jobs = held_up()
+    stage.tick_at(RECHECK)
+    stage.resume(*Lane)
+    stage.pause(*Lane)
+    stage.tick()
+    assert [stage.stored(job) for job in jobs] == jobs
+
+
+def test_a_minute_that_ended_after_the_resume_is_rechecked_as_ever() -> None:
+    """Its dispatcher has published everything: a second message would only make work."""
+    stage, jobs = held_up()
+    stage.clock.at = END - recheck.RESUME_SLACK - 1
+    stage.resume(*Lane)
+    stage.tick_at(RECHECK - 1)
+    assert [stage.stored(job) for job in jobs] == jobs
+    stage.tick_at(RECHECK)
+    assert stage.sent() == [job.id for job in jobs]
+
+
+def test_jobs_that_did_not_wait_for_the_resumed_lane_are_not_handed_over_before_their_time() -> None:
+    stage, jobs = held_up(Lane.RETRY)
+    stage.clock.at = END + 1_000
+    stage.resume(Lane.RETRY)
+    stage.tick()
+    assert stage.sent() == [] and [stage.stored(job) for job in jobs] == jobs
+
+
+def test_from_pause_to_resume_through_all_minutes_each_job_goes_out_once() -> None:
+    """Ticks and dispatchers as they come, a pause of half an hour over jobs of an hour: before, during and after it."""
+    stage = Paused()
+    jobs = [a_job(due_at=NOW + minute * slots.MINUTE + 30_000) for minute in range(60)]
+    stage.put(*jobs)
+    for minute in range(60):
+        stage.open(slots.minute_of(NOW + minute * slots.MINUTE))
+    resumed_at = NOW + 40 * slots.MINUTE + 5_000
+    for minute in range(60):
+        stage.clock.at = NOW + minute * slots.MINUTE
+        if minute == 10:
+            stage.pause(*Lane)
+        if minute == 40:
+            stage.at(resumed_at, lambda: stage.resume(*Lane))
+        stage.dispatch(UnitKey(slots.minute_of(stage.clock.at), 0))
+        for job in [job for job in jobs if job.id in stage.sent()]:
+            stage.jobs.withdraw([job.key])  # an executor has run it
+        Tick(stage.jobs, stage.ledger, stage.lanes, stage, stage.clock, stage.rules)._pass()  # not staying for the minutes ahead
+    order = stage.sent()
+    assert sorted(order) == sorted(job.id for job in jobs)
+    late = [job.id for job in jobs[10:40]]
+    assert [job for job in order if job in late] == late
