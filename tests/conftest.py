@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from scheduler import ids, slots
 from scheduler.instants import parse
@@ -15,6 +16,10 @@ from scheduler.ports import Finished
 
 NOW = parse("2026-11-20T10:00:00Z")
 _numbers = itertools.count(1)
+
+# A busy machine is no failure: examples are not timed.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, settings
 from moto import mock_aws
 
 from scheduler.aws import clients
@@ -28,10 +27,6 @@ from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Lane
 from scheduler.ports import Jobs, Lanes, Ledger, Receipts, Tasks
 from tests.contract import tables
-
-# A busy machine is no failure: examples are not timed.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True, scope="session")
