@@ -86,6 +86,15 @@ def test_the_cursor_follows_three_minutes_behind() -> None:
     assert minutes(stage, 1)[0].lag_ms == 0
 
 
+def test_the_cursor_does_not_pass_a_minute_in_which_something_was_found_before_it_is_found_empty() -> None:
+    stage = TaskStage()
+    stage.create({"cron": "* * * * *"})
+    minutes(stage, 5)
+    stage.clock.advance(6 * MINUTE)
+    assert minutes(stage, 1)[0].tasks == 1 and stage.ledger.plan_cursor() == slots.minute_of(NOW + 7 * MINUTE)
+    assert minutes(stage, 1)[0].tasks == 0 and stage.ledger.plan_cursor() == slots.minute_of(NOW + 10 * MINUTE)
+
+
 def test_a_minute_that_holds_a_task_is_looked_at_again() -> None:
     """What cannot be topped up for now stays there, and the cursor with it, for a quarter of an hour at most."""
     stage = TaskStage()

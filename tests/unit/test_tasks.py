@@ -307,6 +307,26 @@ def test_an_edit_keeps_the_run_that_is_put_off_past_it() -> None:
     assert edited.planned == len(stage.times(task, 2))
 
 
+def test_an_edit_adds_no_run_of_before_the_task_was_there() -> None:
+    """Its nominal time is past, and its instant is not: but it was none of the task's."""
+    stage = TaskStage()
+    stage.clock.at = NOW + 1
+    task = stage.create({**HOURLY, "jitter_seconds": 3_600})
+    before = stage.times(task)
+    stage.edit(task, {**HOURLY, "jitter_seconds": 3_600}, name="another")
+    assert stage.times(task) == before
+
+
+def test_a_resumed_task_has_the_run_that_is_put_off_past_now() -> None:
+    stage = TaskStage()
+    task = stage.create({**HOURLY, "jitter_seconds": 3_600})
+    before = stage.times(task)
+    stage.clock.at = NOW + HOUR + 1
+    tasks.deactivate(task.key, None, stage.world)
+    resumed = tasks.activate(task.key, stage.world)
+    assert stage.times(task)[:9] == before[:9] and resumed.planned == len(stage.times(task))
+
+
 def test_a_one_time_task_does_not_run_again_because_it_is_renamed() -> None:
     stage = TaskStage()
     task = stage.create({"at": render(NOW + HOUR)})
@@ -535,6 +555,26 @@ def test_a_top_up_that_was_frozen_over_an_edit_leaves_no_old_run_behind() -> Non
     assert stage.times(task, 2) == nominal_times(stage.task(task), stage.clock.now(), stage.task(task).planned_until)
 
 
+@pytest.mark.parametrize("schedule", [HOURLY, MINUTELY, {"rate": "5 seconds"}])
+@pytest.mark.parametrize("verb", ["store", "delete"])
+def test_a_top_up_that_comes_in_between_an_edit_leaves_no_old_run_behind(verb: str, schedule: dict[str, Any]) -> None:
+    """The edit has read how far the runs were stored; the top-up stores more; then the edit is written."""
+    stage = TaskStage()
+    task = stage.create(schedule)
+    assert task.replenish is not None
+    stage.clock.at = slots.start_of(slots.minute(task.replenish)) + 30_000
+    real = stage.tasks
+
+    def later(write: Any, *args: Any) -> Any:
+        stage.tasks = real
+        assert stage.top_up(task).runs > 0
+        return write(*args)
+
+    stage.tasks = Wrapped(real, **{verb: times(1, later)})
+    _ = stage.edit(task, {"cron": "0 0 1 1 *"}) if verb == "store" else tasks.delete(task.key, stage.world)
+    assert [at for at in stage.times(task, 1) if at > stage.clock.now()] == []
+
+
 def test_a_top_up_of_a_task_deleted_meanwhile_leaves_nothing_behind() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
@@ -551,6 +591,19 @@ def test_a_run_that_the_table_refuses_is_stored_by_the_next_top_up() -> None:
     stage.jobs = Wrapped(stage.jobs, put_many=times(1, lambda verb, jobs: [None, *verb(jobs[1:])]))
     assert stage.top_up(task).failed == [task.key] and stage.task(task) == task
     assert stage.top_up(task).failed == [] and stage.times(task) == hours(*range(1, 18))
+
+
+def test_what_a_top_up_stored_whose_answer_was_lost_is_handed_over_by_the_next_one() -> None:
+    stage = TaskStage()
+    task = stage.create({"rate": "25 seconds"})
+    stage.clock.at = task.planned_until - MINUTE  # plan was away: its runs are due very soon
+    real, stage.jobs = stage.jobs, Wrapped(stage.jobs, put_many=lost_answer)
+    assert stage.top_up(task).failed == [task.key]
+    stage.jobs = real
+    near = [run.id for run in stage.runs(task) if task.planned_until < run.scheduled_at < stage.clock.now() + slots.HORIZON]
+    assert near and not set(near) & set(stage.waiting(Lane.RECURRING))
+    stage.top_up(task)
+    assert set(near) <= set(stage.waiting(Lane.RECURRING))
 
 
 def test_the_verbs_agree_with_what_planning_derives() -> None:
