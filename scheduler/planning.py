@@ -87,9 +87,19 @@ def to_come(task: Task, now: int) -> list[Run]:
 
 
 def to_withdraw(task: Task, now: int) -> dict[JobKey, int]:
-    """The runs of the task's generation that may be stored and unclaimed, and their instants; of the last minute too."""
-    runs = (run for run in _stored(task, now - RECENT) if run.at > now - RECENT)
-    return {JobKey(task.owner, ids.run(run.at, task.id, task.generation)): run.at for run in runs}
+    """The runs of the task's generation that may be stored and unclaimed, and their instants; of the last minute too.
+
+    Where a top-up may have been at work since `task` was read, what that stores belongs to them.
+    """
+    growing = task.replenish is not None and slots.start_of(slots.minute(task.replenish)) <= now + 2 * NEAREST
+    found, ahead = dict[JobKey, int](), list[int]()
+    for run in _from(task, now - RECENT):
+        if run.nominal > task.planned_until and (not growing or _reaches(ahead, now + MINUTE)):
+            break
+        ahead += [run.nominal] if run.nominal > now + MINUTE else []
+        if run.at > now - RECENT:
+            found[JobKey(task.owner, ids.run(run.at, task.id, task.generation))] = run.at
+    return found
 
 
 def next_runs(task: Task, now: int, count: int) -> list[Run]:
@@ -108,9 +118,13 @@ def _schedule(task: Task) -> Schedule:
 
 def _stored(task: Task, instant: int) -> list[Run]:
     """The runs up to `planned_until` whose instant may be later than `instant`."""
+    return list(takewhile(lambda run: run.nominal <= task.planned_until, _from(task, instant)))
+
+
+def _from(task: Task, instant: int) -> Iterator[Run]:
+    """The runs by the schedule whose instant may be later than `instant`, however often it may run."""
     schedule = _schedule(task)
-    runs = after(replace(schedule, max_runs=None), instant - schedule.jitter_ms, seed=task.id)
-    return list(takewhile(lambda run: run.nominal <= task.planned_until, runs))
+    return after(replace(schedule, max_runs=None), instant - schedule.jitter_ms, seed=task.id)
 
 
 def _split(runs: Iterator[Run], until: int) -> tuple[list[Run], Iterator[Run]]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler import ids, planning, slots
@@ -224,6 +224,7 @@ SPECS = st.sampled_from(
 JITTERS = st.sampled_from([0, 3 * SECOND, 30 * MINUTE])
 
 
+@settings(deadline=None)
 @given(SPECS, JITTERS, st.lists(st.integers(0, 40 * MINUTE), max_size=6))
 def test_any_row_of_top_ups_plans_exactly_the_nominal_times(spec: Rate | Cron, jitter: int, pauses: list[int]) -> None:
     task, now, found = a_task(Schedule(spec, jitter_ms=jitter)), NOW, list[int]()
@@ -236,6 +237,7 @@ def test_any_row_of_top_ups_plans_exactly_the_nominal_times(spec: Rate | Cron, j
     assert found == nominal_times(task, NOW, task.planned_until)
 
 
+@settings(deadline=None)
 @given(SPECS, JITTERS, st.integers(-MINUTE, 20 * MINUTE))
 def test_stored_runs_can_be_derived_from_the_task_alone(spec: Rate | Cron, jitter: int, later: int) -> None:
     plan = further(a_task(Schedule(spec, jitter_ms=jitter)), NOW, RULES)
