@@ -41,7 +41,8 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world, receipt = _world(), _receipt()
     task = tasks.create(body.asked(_owner()), world, random=_random(receipt), receipt=receipt)
-    return _task(task, world, 201, _created("tasks", task.id, receipt))
+    # As of its creation, so that a repeated request has the same answer.
+    return _task(task, task.created_at, 201, _created("tasks", task.id, receipt))
 
 
 @router.get(
@@ -71,7 +72,7 @@ def list_tasks(
 )
 def get_task(task_id: str) -> Response[str]:
     world = _world()
-    return _task(tasks.find(_key(task_id), world), world)
+    return _task(tasks.find(_key(task_id), world), world.clock.now())
 
 
 @router.put(
@@ -83,7 +84,7 @@ def get_task(task_id: str) -> Response[str]:
 )
 def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world, key = _world(), _key(task_id)
-    return _task(tasks.edit(key, body.asked(key.owner), world, generation=body.generation), world)
+    return _task(tasks.edit(key, body.asked(key.owner), world, generation=body.generation), world.clock.now())
 
 
 @router.delete(
@@ -106,7 +107,7 @@ def delete_task(task_id: str) -> Response[str]:
 )
 def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[str]:
     world = _world()
-    return _task(tasks.deactivate(_key(task_id), body.reason, world), world)
+    return _task(tasks.deactivate(_key(task_id), body.reason, world), world.clock.now())
 
 
 @router.put(
@@ -118,7 +119,7 @@ def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[
 )
 def resume_task(task_id: str) -> Response[str]:
     world = _world()
-    return _task(tasks.activate(_key(task_id), world), world)
+    return _task(tasks.activate(_key(task_id), world), world.clock.now())
 
 
 @router.post(
@@ -132,7 +133,7 @@ def resume_task(task_id: str) -> Response[str]:
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
     world, receipt = _world(), _receipt()
     job = tasks.run_now(_key(task_id), world, random=_random(receipt), overlap=body.overlap, receipt=receipt)
-    return answer(render.job(job, world.clock.now()), 201, _created("me/jobs", job.id, receipt))
+    return answer(render.job(job, job.created_at), 201, _created("me/jobs", job.id, receipt))
 
 
 @router.get(
@@ -206,6 +207,5 @@ def _created(path: str, made: str, receipt: Receipt | None) -> dict[str, str]:
     return {"Location": f"/api/v1/{path}/{made}"} | (_receipts.REPLAYED if replayed else {})
 
 
-def _task(task: Task, world: World, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[str]:
-    now = world.clock.now()
+def _task(task: Task, now: int, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[str]:
     return answer(render.task(task, tasks.next_runs(task, NEXT_RUNS, now), now), status, headers)

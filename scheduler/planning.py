@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scheduler import ids, slots
 from scheduler.misfire import plan_start_by
-from scheduler.model import Job, JobKey, Misfire, Origin, Overlap
+from scheduler.model import Job, JobKey, Lane, Misfire, Origin, Overlap
 from scheduler.rules import Rules
 from scheduler.schedule import Once, Run, Schedule, after
 from scheduler.slots import MINUTE
@@ -22,7 +22,6 @@ RUNS_AHEAD, TIME_AHEAD = 10, 15 * MINUTE  # a top-up stores at least so many run
 RUNS_LEFT, TIME_LEFT = 4, 15 * MINUTE // 2  # the next one comes when only that is left of them
 NEAREST = 2 * MINUTE  # a replenish minute is never nearer: plan may be at work on the minutes before it
 MOST = 1_000  # runs of one step: a second's rate after a long outage has thousands to catch up with
-RECENT = MINUTE  # runs due so recently may not have been claimed yet
 LOOK_AHEAD = 366 * 24 * 60 * MINUTE  # a later run that is farther away bounds no catching up
 
 
@@ -60,8 +59,29 @@ def further(task: Task, now: int, rules: Rules, *, most: int = MOST) -> Planned:
 
 
 def by_hand(task: Task, at: int, random: int, overlap: Overlap | None, now: int, rules: Rules) -> Job:
-    """A run that somebody asked for at the instant `at`; `random` fills its id."""
-    return _job(task, ids.new(at, random), at, now, rules, Origin(task.id, task.generation, overlap=overlap or task.overlap))
+    """A run that somebody asked for at the instant `at`; `random` fills its id. It is in nobody's row: its lane is that of one-time jobs."""
+    origin = Origin(task.id, task.generation, overlap=overlap or task.overlap)
+    return replace(_job(task, ids.new(at, random), at, now, rules, origin), lane=Lane.ONE_TIME)
+
+
+def as_asked(run: Job, rules: Rules) -> Job:
+    """A run by hand as it was when it was made, whatever has become of it."""
+    return Job(
+        owner=run.owner,
+        id=run.id,
+        type=run.type,
+        payload=run.payload,
+        scheduled_at=run.scheduled_at,
+        due_at=run.created_at,
+        created_at=run.created_at,
+        slot=slots.place(run.created_at, run.created_at, run.id, rules.shards).slot,
+        lane=Lane.ONE_TIME,
+        origin=run.origin,
+        tags=run.tags,
+        max_attempts=run.max_attempts,
+        timeout_ms=run.timeout_ms,
+        weight=run.weight,
+    )
 
 
 def since(old: Task | None, schedule: Schedule | None, now: int) -> int:
@@ -86,18 +106,18 @@ def to_come(task: Task, now: int) -> list[Run]:
     return [run for run in _stored(task, now) if run.at > now]
 
 
-def to_withdraw(task: Task, now: int) -> dict[JobKey, int]:
-    """The runs of the task's generation that may be stored and unclaimed, and their instants; of the last minute too.
+def near_or_to_come(task: Task, now: int, since: int) -> dict[JobKey, int]:
+    """The runs of the task's generation that may be stored and are due later than `since`, and their instants.
 
     Where a top-up may have been at work since `task` was read, what that stores belongs to them.
     """
     growing = task.replenish is not None and slots.start_of(slots.minute(task.replenish)) <= now + 2 * NEAREST
     found, ahead = dict[JobKey, int](), list[int]()
-    for run in _from(task, now - RECENT):
+    for run in _from(task, since):
         if run.nominal > task.planned_until and (not growing or _reaches(ahead, now + MINUTE)):
             break
         ahead += [run.nominal] if run.nominal > now + MINUTE else []
-        if run.at > now - RECENT:
+        if run.at > since:
             found[JobKey(task.owner, ids.run(run.at, task.id, task.generation))] = run.at
     return found
 

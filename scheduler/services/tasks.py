@@ -67,22 +67,19 @@ class Search:
 def create(new: NewTask, world: World, *, random: int, receipt: Receipt | None = None) -> Task:
     """Store the task with its next runs, and hand over those that are due soon.
 
-    With a `receipt` whose key was used before for the same request, the task that was made then, and nothing is stored.
-    Raises Invalid (fields of the schedule are led by `schedule.`), Conflict for a key used for another request or whose task is
-    deleted, Unavailable.
+    With a `receipt` whose key was used before for the same request, the task as it was made then, and nothing is stored.
+    Raises Invalid (fields of the schedule are led by `schedule.`), Conflict for a key used for another request, Unavailable.
     """
-    now = world.clock.now()
+    now = world.clock.now() if receipt is None else receipt.at
     if receipt is not None and (earlier := world.receipts.find(receipt.owner, receipt.key, now)):
-        return _made_before(receipt, earlier, world)
-    task_id = _task_id(now, random) if receipt is None else _task_id(receipt.at, receipt.random)
-    schedule = _parsed(new.schedule, None, now)
-    task = replace(_made(new, task_id, schedule, now), planned_until=planning.since(None, schedule, now))
+        return _made_before(new, receipt, earlier)
+    task = _first(new, now, random if receipt is None else receipt.random)
     plan = _store(None, task, world, now, receipt)
     if plan is None:
         earlier = world.receipts.find(receipt.owner, receipt.key, now) if receipt else None
         if receipt is None or earlier is None:
             raise Unavailable
-        return _made_before(receipt, earlier, world)
+        return _made_before(new, receipt, earlier)
     return _filled(plan, world)
 
 
@@ -139,7 +136,7 @@ def delete(key: TaskKey, world: World) -> Task:
 def run_now(key: TaskKey, world: World, *, random: int, overlap: Overlap | None = None, receipt: Receipt | None = None) -> Job:
     """A run outside the schedule, now; `overlap` None: as the task says.
 
-    With a `receipt` whose key was used before for the same request, the run that was made then. Raises NotFound, Unavailable,
+    With a `receipt` whose key was used before for the same request, the run as it was made then. Raises NotFound, Unavailable,
     Conflict if the task is inactive or the key was used for another request.
     """
     now = at = world.clock.now()
@@ -150,7 +147,7 @@ def run_now(key: TaskKey, world: World, *, random: int, overlap: Overlap | None 
         _compare(receipt, standing)
         at, random = standing.at, standing.random
         if standing != receipt and (made := world.jobs.get(JobKey(key.owner, ids.new(at, random)))):
-            return made
+            return planning.as_asked(made, world.rules)
     task = find(key, world)
     if task.inactive_at is not None:
         raise Conflict("the task is inactive")
@@ -226,21 +223,21 @@ def _handed_over(runs: list[Job], began: int, world: World) -> list[Job]:
     return on_their_way(runs, began, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules)
 
 
-def _made_before(receipt: Receipt, earlier: Receipt, world: World) -> Task:
+def _made_before(new: NewTask, receipt: Receipt, earlier: Receipt) -> Task:
+    """The task as it was answered first: all of it follows from the request and its receipt."""
     _compare(receipt, earlier)
-    task = world.tasks.get(TaskKey(earlier.owner, _task_id(earlier.at, earlier.random)))
-    if task is None:
-        raise Conflict("the task that was made with this idempotency key is deleted")
-    return task
+    return _first(new, earlier.at, earlier.random)
+
+
+def _first(new: NewTask, at: int, random: int) -> Task:
+    """The task that is asked for at the instant `at`, before any run is planned."""
+    schedule = _parsed(new.schedule, None, at)
+    return replace(_made(new, ids.new(at, random, partitions=1), schedule, at), planned_until=planning.since(None, schedule, at))
 
 
 def _compare(receipt: Receipt, standing: Receipt) -> None:
     if receipt.fingerprint != standing.fingerprint:
         raise Conflict("the idempotency key was used for another request")
-
-
-def _task_id(at: int, random: int) -> str:
-    return ids.new(at, random, partitions=1)
 
 
 def _parsed(form: Mapping[str, object] | None, task: Task | None, now: int) -> Schedule | None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from scheduler.errors import Unavailable
 from scheduler.model import JobKey
-from scheduler.planning import to_withdraw
+from scheduler.planning import near_or_to_come
 from scheduler.ports import Clock, Jobs
-from scheduler.services.execute import READ_AHEAD_MS, READ_SPREAD_MS
+from scheduler.services.execute import READ_WINDOW_MS
 from scheduler.task import Task
 
 TRIES = 3
@@ -17,15 +17,16 @@ log = logging.getLogger(__name__)
 
 
 def withdraw_runs(old: Task, *, jobs: Jobs, clock: Clock) -> None:
-    """Take away what is stored of the generation of `old`; the task has a newer one already, or is gone.
+    """Take away the future runs of the generation of `old`; the task has a newer one already, or is gone.
 
     Their ids are derived, so no lagging index can hide one. What an executor has claimed cannot be taken away: it reads the
     generation just before the instant, and may have done so just before it was raised. When this returns that instant is over.
+    What is due already stays: it is cancelled where it would start, so that every time that came has its record.
     """
     now = clock.now()
-    runs = to_withdraw(old, now)
-    left = withdraw(list(runs), jobs)
-    near = [runs[key] for key in left if now - STARTED_BY_MS < runs[key] <= now + READ_AHEAD_MS + READ_SPREAD_MS]
+    runs = near_or_to_come(old, now, now - STARTED_BY_MS)
+    left = withdraw([key for key, at in runs.items() if at > now], jobs)
+    near = [at for key, at in runs.items() if at <= now or (at <= now + READ_WINDOW_MS and key in left)]
     if near:
         clock.sleep_until(max(near) + STARTED_BY_MS)
 
