@@ -20,7 +20,8 @@ from moto import mock_aws
 from scheduler.aws import clients
 from scheduler.aws.items import Item, size
 from scheduler.aws.jobs import DynamoJobs
-from scheduler.memory import MemoryLanes, MemoryLedger
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Failure, Job, Lane, Result
 from scheduler.ports import Finished, Jobs
 from scheduler.rules import Rules
@@ -31,6 +32,7 @@ from tests.contract import tables
 
 KB = 1024
 BUDGET = 5  # units of a one-time job: create 2, claim 1, settle 2
+RUN_BUDGET = 7.5  # of a run of a recurring task: one index more, its holder, and its share of a top-up
 INSERTED = re.compile(r"'(\w+)':\?")  # the attributes that an INSERT names
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchExecuteStatement", "TransactWriteItems")
 
@@ -180,6 +182,7 @@ class Bench:
             lane,
             deliveries,
             jobs=self.jobs,
+            tasks=MemoryTasks(MemoryJobs(), MemoryReceipts()),
             lanes=self.lanes,
             ledger=ledger,
             pool=pool,
@@ -205,6 +208,9 @@ class _Instant:
     def wait(self, until: int) -> list[Finished]:
         done, self._done = self._done, []
         return done
+
+    def cancel(self, job: Job) -> None:
+        """Its work is over before anybody could ask."""
 
     def stop(self) -> None:
         self._done.clear()

@@ -15,6 +15,7 @@ from infra.settings import Settings
 from scheduler import metrics
 
 LAG_SECONDS = 180
+PLAN_LAG_SECONDS = 180  # besides the three minutes that plan gives every minute: when its own comes, a task has 7.5 minutes of runs left
 NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
 BREACHING = cloudwatch.TreatMissingData.BREACHING
 
@@ -75,6 +76,7 @@ class Alarms(Construct):
         operators: Operators,
         lanes: Lanes,
         tick: lambda_.Function,
+        plan: lambda_.Function,
         api: apigateway.HttpApi,
     ) -> None:
         super().__init__(scope, id)
@@ -91,13 +93,17 @@ class Alarms(Construct):
         )
         operators.alarm(
             self,
-            "NoTick",
-            tick.metric_invocations(statistic="Sum"),
-            "The scheduler has not ticked for 3 minutes: nothing is started",
-            below=1,
-            minutes=3,
-            missing=BREACHING,
+            "PlanLag",
+            own_metric(metrics.PLAN_LAG, "plan", "Maximum"),
+            f"Recurring tasks wait for their next runs for over {PLAN_LAG_SECONDS} s: runs may be late",
+            above=PLAN_LAG_SECONDS,
         )
+        for id, function, description in (
+            ("NoTick", tick, "The scheduler has not ticked for 3 minutes: nothing is started"),
+            ("NoPlan", plan, "Recurring tasks have not been planned for 3 minutes: their stored runs last a few minutes more"),
+        ):
+            called = function.metric_invocations(statistic="Sum")
+            operators.alarm(self, id, called, description, below=1, minutes=3, missing=BREACHING)
         operators.alarm(self, "ApiErrors", api.metric_server_error(statistic="Sum"), "The API answered with a 5xx status", above=0)
 
 

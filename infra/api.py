@@ -45,14 +45,26 @@ class Api(Construct):
             self,
             "api",
             foundation,
-            ApiSettings(**foundation.hand_over, user_pool_client_id=accounts.client.user_pool_client_id),
+            ApiSettings(**foundation.hand_over, **foundation.tasks, user_pool_client_id=accounts.client.user_pool_client_id),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),
                 allow(storage.jobs.table_arn, "dynamodb:Query"),  # history
-                allow(storage.failures_index_arn, "dynamodb:Query"),
-                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # failures: their index holds keys only
+                allow(storage.list_index_arns, "dynamodb:Query"),
+                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # failures, runs of a task: their indexes hold keys only
+                allow(storage.jobs.table_arn, "dynamodb:PartiQLDelete"),  # runs of a task that was changed
                 change_jobs(foundation),
-                allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # the lag, for health
+                allow(  # a task is stored in a transaction, which needs the grants of its parts; its holder goes with it
+                    storage.tasks.table_arn,
+                    "dynamodb:GetItem",
+                    "dynamodb:Query",
+                    "dynamodb:PutItem",
+                    "dynamodb:UpdateItem",
+                    "dynamodb:DeleteItem",
+                ),
+                allow(storage.tasks.table_arn, "dynamodb:BatchGetItem"),  # holders: a cancelled job may have another one waiting
+                allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # the lag, for health; receipts; lanes
+                allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and the receipt of a task
+                allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
                 allow(lanes.arns, "sqs:SendMessage"),
                 # None for Cognito: login, refresh and "who am I" are its public calls.
             ],

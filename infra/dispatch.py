@@ -20,7 +20,7 @@ class Dispatch(Construct):
             DispatchSettings(**foundation.hand_over, topic_arn=lanes.topic.topic_arn, lead_ms=foundation.settings.lead_ms),
             grants=[
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # its lease and progress
-                allow(storage.ledger.table_arn, "dynamodb:Query"),  # the measured latency of the lanes
+                allow(storage.ledger.table_arn, "dynamodb:Query"),  # the measured latency of the lanes, and which are paused
                 allow(storage.due_index_arn, "dynamodb:Query"),
                 allow(lanes.topic.topic_arn, "sns:Publish"),
                 allow(lanes.arns, "sqs:GetQueueAttributes"),  # is a lane behind?

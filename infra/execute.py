@@ -23,11 +23,14 @@ class Execute(Construct):
             self,
             "execute",
             foundation,
-            ExecuteSettings(**foundation.hand_over, lane=str(lane), allow_private_http=settings.allow_private_http),
+            ExecuteSettings(**foundation.hand_over, **foundation.tasks, lane=str(lane), allow_private_http=settings.allow_private_http),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last look before the instant
                 change_jobs(foundation),
+                allow(storage.tasks.table_arn, "dynamodb:BatchGetItem"),  # heads and holders
+                allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # holders
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead
+                allow(storage.ledger.table_arn, "dynamodb:Query"),  # is the lane paused?
                 allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs handed over again
                 allow(  # the visibility of a message is the lease of its job
                     queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"

@@ -40,6 +40,11 @@ class Foundation:
         }
 
     @property
+    def tasks(self) -> dict[str, Any]:
+        """The field of every environment that knows tasks."""
+        return {"tasks_table": self.storage.tasks.table_name}
+
+    @property
     def hand_over(self) -> dict[str, Any]:
         """The fields of every environment that places jobs in slots and lanes."""
         return {

@@ -1,7 +1,8 @@
 """The whole of Punctual on AWS; reads as the picture in docs/architecture.md.
 
 client ─► api ─► jobs ◄─ tick ─► dispatch ─► topic ─► lanes ─► execute
-                                                        └─► dead letters ─► bury
+            │      ▲                                    └─► dead letters ─► bury
+            └─► tasks ◄─ plan
 """
 
 import aws_cdk as cdk
@@ -16,6 +17,7 @@ from infra.dispatch import Dispatch
 from infra.execute import Execute
 from infra.function import Foundation
 from infra.lanes import Lanes, camel
+from infra.plan import Plan
 from infra.settings import Settings
 from infra.storage import Storage
 from infra.tick import Tick
@@ -36,10 +38,11 @@ class PunctualStack(cdk.Stack):
         self.api = Api(self, "Api", foundation, self.accounts)
         self.dispatch = Dispatch(self, "Dispatch", foundation)
         self.tick = Tick(self, "Tick", foundation, self.dispatch.function)
+        self.plan = Plan(self, "Plan", foundation)
         self.execute = {lane: Execute(self, f"Execute{camel(lane)}", foundation, lane) for lane in Lane}
         self.bury = Bury(self, "Bury", foundation)
 
-        Alarms(self, "Alarms", operators, self.lanes, self.tick.function, self.api.http)
+        Alarms(self, "Alarms", operators, self.lanes, self.tick.function, self.plan.function, self.api.http)
         for name, value in self._outputs().items():
             cdk.CfnOutput(self, name, value=value)
 
@@ -49,11 +52,14 @@ class PunctualStack(cdk.Stack):
             "UserPoolId": self.accounts.pool.user_pool_id,
             "UserPoolClientId": self.accounts.client.user_pool_client_id,
             "JobsTable": self.storage.jobs.table_name,
+            "TasksTable": self.storage.tasks.table_name,
             "LedgerTable": self.storage.ledger.table_name,
             "TopicArn": self.lanes.topic.topic_arn,
             "TickScheduleName": self.tick.schedule.schedule_name,
+            "PlanScheduleName": self.plan.schedule.schedule_name,
             "TickFunction": self.tick.function.function_name,
             "DispatchFunction": self.dispatch.function.function_name,
+            "PlanFunction": self.plan.function.function_name,
             "BuryFunction": self.bury.function.function_name,
             "ApiFunction": self.api.function.function_name,
         }

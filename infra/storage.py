@@ -1,4 +1,4 @@
-"""The tables: `jobs` with its sparse indexes, and the `ledger` of minutes."""
+"""The tables: `jobs` and `tasks` with their sparse indexes, and the `ledger` of minutes."""
 
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
@@ -7,6 +7,9 @@ from infra.settings import Settings
 
 DUE_INDEX = "due"
 FAILURES_INDEX = "failures"
+MOVED_INDEX = "moved"
+BY_TASK_INDEX = "by_task"
+REPLENISH_INDEX = "replenish"
 
 
 def _text(name: str) -> dynamodb.Attribute:
@@ -37,6 +40,30 @@ class Storage(Construct):
                 dynamodb.GlobalSecondaryIndexPropsV2(  # failed and killed jobs of one owner, whatever the number of good ones
                     index_name=FAILURES_INDEX,
                     partition_key=_text("failed_owner"),
+                    sort_key=_text("position"),
+                    projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+                ),
+                dynamodb.GlobalSecondaryIndexPropsV2(  # jobs that were rescheduled: a list by time does not find them by their ids
+                    index_name=MOVED_INDEX,
+                    partition_key=_text("moved_owner"),
+                    sort_key=_text("position"),
+                    projection_type=dynamodb.ProjectionType.ALL,  # they are few, and a page of a list is one query of each partition
+                ),
+                dynamodb.GlobalSecondaryIndexPropsV2(  # the runs of one task
+                    index_name=BY_TASK_INDEX,
+                    partition_key=_text("task"),
+                    sort_key=_text("sk"),
+                    projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+                ),
+            ],
+        )
+        self.tasks = self._table(
+            "Tasks",
+            settings,
+            indexes=[
+                dynamodb.GlobalSecondaryIndexPropsV2(  # tasks whose next runs must be stored, by the minute of it
+                    index_name=REPLENISH_INDEX,
+                    partition_key=_text("replenish"),
                     sort_key=_text("sk"),
                     projection_type=dynamodb.ProjectionType.KEYS_ONLY,
                 ),
@@ -44,7 +71,8 @@ class Storage(Construct):
         )
         self.ledger = self._table("Ledger", settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"
-        self.failures_index_arn = f"{self.jobs.table_arn}/index/{FAILURES_INDEX}"
+        self.replenish_index_arn = f"{self.tasks.table_arn}/index/{REPLENISH_INDEX}"
+        self.list_index_arns = [f"{self.jobs.table_arn}/index/{name}" for name in (FAILURES_INDEX, MOVED_INDEX, BY_TASK_INDEX)]
 
     def _table(
         self,

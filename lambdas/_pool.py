@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from lambdas._clock import SystemClock, seconds_until
 from scheduler import targets
-from scheduler.model import Failure, Job, Result
+from scheduler.model import Failure, Job, JobKey, Result
 from scheduler.ports import Finished
 
 GATHER_S = 0.004  # after the first result, how long to wait for its neighbours: one write settles them all
@@ -24,12 +24,13 @@ class ThreadPool:
         self._clock = clock
         self._allow_private = allow_private
         self._finished: queue.SimpleQueue[Finished] = queue.SimpleQueue()
-        self._stop = threading.Event()
+        self._stops: dict[JobKey, threading.Event] = {}
         self._running = 0
 
     def start(self, job: Job) -> None:
         self._running += 1
-        self._threads.submit(self._run, job, self._stop)
+        stop = self._stops[job.key] = threading.Event()
+        self._threads.submit(self._run, job, stop)
 
     def wait(self, until: int) -> list[Finished]:
         first = self._first(until)
@@ -43,9 +44,13 @@ class ThreadPool:
         self._running -= len(finished)
         return finished
 
+    def cancel(self, job: Job) -> None:
+        self._stops[job.key].set()
+
     def stop(self) -> None:
-        self._stop.set()
-        self._stop, self._finished, self._running = threading.Event(), queue.SimpleQueue(), 0
+        for stop in self._stops.values():
+            stop.set()
+        self._stops, self._finished, self._running = {}, queue.SimpleQueue(), 0
 
     def _first(self, until: int) -> Finished | None:
         while (left := seconds_until(until)) > 0:

@@ -15,16 +15,17 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from lambdas._clock import SystemClock
-from lambdas._settings import ApiSettings, BurySettings, DispatchSettings, ExecuteSettings, HandOver, TickSettings
+from lambdas._settings import ApiSettings, BurySettings, DispatchSettings, ExecuteSettings, HandOver, PlanSettings, TickSettings
 from scheduler.aws import clients
 from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
 from scheduler.model import Lane
-from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Tasks, Topic
+from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, TaskGate, Tasks, Topic
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
+from scheduler.services.pauses import Pauses
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
 
@@ -56,6 +57,16 @@ class Tick:
 
 
 @dataclass(frozen=True)
+class Plan:
+    rules: Rules
+    clock: Clock
+    jobs: Jobs
+    lanes: Lanes
+    ledger: Ledger
+    tasks: Tasks
+
+
+@dataclass(frozen=True)
 class Dispatch:
     rules: Rules
     clock: Clock
@@ -74,7 +85,9 @@ class Execute:
     jobs: Jobs
     lanes: Lanes
     ledger: Ledger
+    tasks: TaskGate
     meter: LatencyMeter
+    pauses: Pauses
     threads: ThreadPoolExecutor
 
 
@@ -88,15 +101,12 @@ class Bury:
 @cache
 def api() -> Api:
     from scheduler.aws.accounts import CognitoAccounts
-    from scheduler.memory import MemoryJobs
-    from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
+    from scheduler.aws.receipts import DynamoReceipts
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
-    # Receipts and tasks in memory stand in until there are tables for them.
-    receipts = MemoryReceipts()
-    tasks = MemoryTasks(MemoryJobs(), receipts)
-    return Api(settings, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), accounts, receipts, tasks)
+    receipts = DynamoReceipts(clients.dynamodb(), settings.ledger_table)
+    return Api(settings, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), accounts, receipts, _tasks(settings))
 
 
 @cache
@@ -107,6 +117,12 @@ def tick() -> Tick:
     rules = _rules(settings, units=settings.units, max_backlog=settings.max_backlog)
     dispatchers = LambdaDispatchers(clients.functions(), settings.dispatch_function)
     return Tick(rules, SystemClock(), *_stores(settings), _ledger(settings), dispatchers)
+
+
+@cache
+def plan() -> Plan:
+    settings = PlanSettings.parse(os.environ)
+    return Plan(_rules(settings), SystemClock(), *_stores(settings), _ledger(settings), _tasks(settings))
 
 
 @cache
@@ -121,12 +137,14 @@ def dispatch() -> Dispatch:
 
 @cache
 def execute() -> Execute:
+    from scheduler.aws.holders import DynamoTaskGate
+
     settings = ExecuteSettings.parse(os.environ)
     lane = Lane(settings.lane)
+    gate = DynamoTaskGate(clients.dynamodb(), settings.tasks_table)
     meter = LatencyMeter(lane, secrets.token_hex(4))
-    return Execute(
-        settings, lane, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), meter, ThreadPoolExecutor(WORKERS, "job")
-    )
+    threads = ThreadPoolExecutor(WORKERS, "job")
+    return Execute(settings, lane, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), gate, meter, Pauses(), threads)
 
 
 @cache
@@ -161,3 +179,9 @@ def _jobs(table: str) -> DynamoJobs:
 
 def _ledger(settings: HandOver) -> DynamoLedger:
     return DynamoLedger(clients.dynamodb(), settings.ledger_table)
+
+
+def _tasks(settings: ApiSettings | PlanSettings) -> Tasks:
+    from scheduler.aws.tasks import DynamoTasks  # hot functions never load schedules
+
+    return DynamoTasks(clients.dynamodb(), settings.tasks_table, jobs=settings.jobs_table, ledger=settings.ledger_table)

@@ -68,6 +68,7 @@ class HandOver(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ApiSettings(HandOver):
+    tasks_table: str
     user_pool_client_id: str
 
 
@@ -79,6 +80,11 @@ class TickSettings(HandOver):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlanSettings(HandOver):
+    tasks_table: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class DispatchSettings(HandOver):
     topic_arn: str
     lead_ms: int = 500  # how far ahead of its instant a job leaves while nothing was measured yet
@@ -86,6 +92,7 @@ class DispatchSettings(HandOver):
 
 @dataclass(frozen=True, kw_only=True)
 class ExecuteSettings(HandOver):
+    tasks_table: str
     lane: str
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses (the local stage only)
 

@@ -208,7 +208,8 @@ def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
 )
 def cancel_job(job_id: str) -> Response[str]:
     world = _runtime.api()
-    return answer(render.job(cancel(_key(job_id), jobs=world.jobs, clock=world.clock, rules=world.rules), world.clock.now()))
+    done = cancel(_key(job_id), jobs=world.jobs, tasks=world.tasks, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    return answer(render.job(done, world.clock.now()))
 
 
 @app.get("/api/v1/openapi.json", include_in_schema=False)

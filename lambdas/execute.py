@@ -17,12 +17,14 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         at.lane,
         [item for item in received.values() if item is not None],
         jobs=at.jobs,
+        tasks=at.tasks,
         lanes=at.lanes,
         ledger=at.ledger,
         pool=ThreadPool(at.threads, at.clock, allow_private=at.settings.allow_private_http),
         clock=at.clock,
         rules=at.rules,
         meter=at.meter,
+        pauses=at.pauses,
         request_id=context.aws_request_id,
     )
     _runtime.logger.info("execute", extra={"jobs": len(received), "left": len(left), "poison": poison})

@@ -28,8 +28,13 @@ def run(at: int, task: str, generation: int) -> str:
 
 
 def position(job_id: str, scheduled_at: int) -> str:
-    """Where a job stands in lists by time: its id, but of its present time if it was rescheduled."""
-    return first(scheduled_at) + job_id[_TIME:]
+    """Where a job stands in lists by time: its id, or one of its present time if it was rescheduled.
+
+    No two jobs have the same, though runs of one task differ in nothing but their time, and one may be moved to that of another.
+    """
+    if job_id.startswith(first(scheduled_at)):
+        return job_id
+    return new(scheduled_at, int.from_bytes(hashlib.blake2b(job_id.encode(), digest_size=16).digest()))
 
 
 def first(at: int) -> str:

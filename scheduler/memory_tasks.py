@@ -1,12 +1,11 @@
 """Tasks and receipts in memory, for tests and for the simulation: the same contract as on AWS, in a few lines each."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from scheduler.memory import MemoryJobs
 from scheduler.model import Holder, Job, Receipt, TaskHead, TaskKey
 from scheduler.ports import KEPT_RECEIPTS_MS
-from scheduler.task import Task, TaskPage
+from scheduler.task import Task, TaskPage, planned_as
 
 
 class MemoryReceipts:
@@ -40,7 +39,7 @@ class MemoryTasks:
 
     def store(self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
         stored = self.rows.get(after.key)
-        if stored == after:
+        if stored is not None and planned_as(stored, after) == after:
             return True
         taken = receipt is not None and self._receipts.find(receipt.owner, receipt.key, receipt.at) is not None
         if taken or any(self._jobs.get(run.key) is not None for run in runs) or _generation(stored) != _generation(before):
@@ -56,6 +55,7 @@ class MemoryTasks:
         if _generation(self.rows.get(task.key)) != task.generation:
             return False
         del self.rows[task.key]
+        self._holders.pop(task.key, None)
         self._project(task.key, None)
         return True
 
@@ -65,7 +65,7 @@ class MemoryTasks:
             return False
         if stored.planned_until != before.planned_until:
             return stored.planned_until == after.planned_until and stored.replenish == after.replenish
-        self._store(replace(stored, planned_until=after.planned_until, planned=after.planned, replenish=after.replenish))
+        self._store(planned_as(stored, after))
         return True
 
     def get(self, key: TaskKey) -> Task | None:

@@ -3,11 +3,13 @@
 import zlib
 from dataclasses import dataclass
 
+from scheduler import misfire
 from scheduler.model import Failure, Job
 
 BASE_MS = 1_000
 CAP_MS = 15 * 60_000
 MAX_CRASHES = 2  # charged crashes (alone in the batch) that end a job
+EXPIRED = "expired: its next attempt would start too late"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ def decide(job: Job, failure: Failure, now: int) -> Again | GiveUp:
     attempt = job.charged + 1
     if attempt >= job.max_attempts:
         return GiveUp(f"no attempt is left of {job.max_attempts}")
-    return Again(now + backoff(attempt, f"{job.id}{job.fence}"))
+    at, expires_at = now + backoff(attempt, f"{job.id}{job.fence}"), misfire.expires_at(job)
+    return Again(at) if expires_at is None or at < expires_at else GiveUp(EXPIRED)
 
 
 def backoff(attempt: int, seed: str) -> int:

@@ -1,18 +1,24 @@
 """How an attempt ends for its job: pure decisions over the lifecycle, shared by execute, recheck and bury."""
 
-from scheduler import lifecycle, retry, slots
+from scheduler import lifecycle, misfire, retry, slots
 from scheduler.lifecycle import Event, Retention
 from scheduler.model import Job, Result
 from scheduler.ports import Finished
 
 MAX_BURIALS = 3  # unstarted arrivals in a dead-letter queue that end a job
+CANCELLED = "cancelled by request"
 
 
 def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
-    """The job after its work came back: final as of the work's end, or scheduled again in the retry lane."""
+    """The job after its work came back: final as of the work's end, or scheduled again in the retry lane.
+
+    Work of which a cancel was asked is cancelled whatever it says, unless it was faster and succeeded.
+    """
     job, result, end = done.job, done.result, done.ended_at
     if result.failure is None:
         return lifecycle.apply(job, Event.SUCCEED, end, started_at=done.started_at, result=result, retention=retention)
+    if job.cancel_requested_at is not None:
+        return cancel(job, end, retention=retention, started_at=done.started_at)
     if result.failure.kind == "timeout":
         return lifecycle.apply(
             job, Event.KILL, end, started_at=done.started_at, result=result, reason="its time-out passed", retention=retention
@@ -24,21 +30,38 @@ def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Jo
     return lifecycle.apply(job, Event.RETRY, end, started_at=done.started_at, result=result, due_at=decision.at, slot=slot)
 
 
+def cancel(job: Job, now: int, *, retention: Retention, started_at: int | None = None) -> Job:
+    """The job after the cancel that was asked of it; `started_at` if its work had begun."""
+    return lifecycle.apply(job, Event.CANCEL, now, reason=job.reason or CANCELLED, started_at=started_at, retention=retention)
+
+
+def hand_back(job: Job, reason: str, now: int, *, shards: int) -> Job:
+    """The claimed job that may not start yet. A pause of its lane leaves it where it is, with its misfire rule."""
+    if reason == misfire.PAUSED:
+        return lifecycle.apply(job, Event.WAIT, now, slot=job.slot, reason=job.reason or reason)
+    return lifecycle.apply(job, Event.WAIT, now, slot=slots.place(job.due_at, now, job.id, shards).slot, reason=reason)
+
+
 def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
-    """The running job whose executor died: to the retry lane, or failed if it died alone once too often."""
-    alone = job.claim is not None and job.claim.alone
-    if alone and (job.crashes + 1 >= retry.MAX_CRASHES or job.charged + 1 >= job.max_attempts):
-        start = lifecycle.started_at(job)
-        return lifecycle.apply(
-            job,
-            Event.FAIL,
-            now,
-            started_at=start if start <= now else None,
-            result=Result(failure=lifecycle.CRASHED),
-            reason="its executor died each time it ran alone",
-            retention=retention,
-        )
+    """The running job whose executor died: to the retry lane, unless a cancel was asked of it or nothing may follow."""
+    start: int | None = lifecycle.started_at(job)
+    if start is not None and start > now:
+        start = None  # it died before the instant
+    if job.cancel_requested_at is not None:
+        return cancel(job, now, retention=retention, started_at=start)
+    reason = _after_crash(job, now, begun=start is not None)
+    if reason is not None:
+        result = Result(failure=lifecycle.CRASHED)
+        return lifecycle.apply(job, Event.FAIL, now, started_at=start, result=result, reason=reason, retention=retention)
     return lifecycle.apply(job, Event.TAKE_BACK, now, slot=slots.place(now, now, job.id, shards).slot)
+
+
+def _after_crash(job: Job, now: int, *, begun: bool) -> str | None:
+    """Why no attempt follows; None if one does."""
+    alone, expires_at = job.claim is not None and job.claim.alone, misfire.expires_at(job)
+    if alone and (job.crashes + 1 >= retry.MAX_CRASHES or job.charged + 1 >= job.max_attempts):
+        return "its executor died each time it ran alone"
+    return retry.EXPIRED if begun and expires_at is not None and now >= expires_at else None
 
 
 def bury(job: Job, message_id: str, fence: int, now: int, *, retention: Retention) -> Job | None:

@@ -1,7 +1,7 @@
 """A task: what to run, and when. Its runs are jobs; hot functions know of it only what `model.Origin` and `model.TaskHead` say."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -74,6 +74,11 @@ class TaskPage:
 
     tasks: list[Task] = field(default_factory=list)
     cursor: str | None = None
+
+
+def planned_as(task: Task, other: Task) -> Task:
+    """The task, planned as far as the other."""
+    return replace(task, planned_until=other.planned_until, planned=other.planned, replenish=other.replenish)
 
 
 def status(task: Task, now: int) -> TaskStatus:

@@ -3,13 +3,14 @@
 import itertools
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from scheduler import ids, slots
 from scheduler.instants import parse
-from scheduler.model import Delivery, Job, JobKey, Message, Result
+from scheduler.model import Delivery, Failure, Job, JobKey, Message, Result
 from scheduler.ports import Finished
 
 NOW = parse("2026-11-20T10:00:00Z")
@@ -51,11 +52,15 @@ class FixedClock:
 
 
 class ScriptedPool:
-    """The port `Pool`: every job takes `takes` ms and ends as `result` says. `starts` tells which jobs started, and when."""
+    """The port `Pool`: every job takes `takes` ms and ends as `result` says. `starts` tells which jobs started, and when.
 
-    def __init__(self, clock: FixedClock, *, takes: int = 10, result: Result | None = None) -> None:
-        self.clock, self.takes, self.result = clock, takes, result or Result("done")
+    A job that is cancelled comes back `stops_after` ms later as a failure; None: it does not listen.
+    """
+
+    def __init__(self, clock: FixedClock, *, takes: int = 10, result: Result | None = None, stops_after: int | None = 50) -> None:
+        self.clock, self.takes, self.result, self.stops_after = clock, takes, result or Result("done"), stops_after
         self.starts: list[tuple[Job, int]] = []
+        self.cancels: list[tuple[JobKey, int]] = []
         self.stopped = False
         self._running: list[Finished] = []
 
@@ -70,6 +75,17 @@ class ScriptedPool:
         done = [item for item in self._running if item.ended_at <= self.clock.now()]
         self._running = [item for item in self._running if item not in done]
         return done
+
+    def cancel(self, job: Job) -> None:
+        now = self.clock.now()
+        self.cancels.append((job.key, now))
+        if self.stops_after is not None:
+            stopped = Result(failure=Failure("timeout", "stopped"))
+            ends = now + self.stops_after
+            self._running = [
+                replace(item, ended_at=ends, result=stopped) if item.job.key == job.key and item.ended_at > ends else item
+                for item in self._running
+            ]
 
     def stop(self) -> None:
         self.stopped = True

@@ -1,15 +1,16 @@
 """A job as an item of the jobs table. Written by hand: this runs for every job, and a general serializer costs ten times as much.
 
-Fields with their default value are not stored. Payload, response and attempts are JSON text: it keeps any JSON a user
-may send (DynamoDB's own maps refuse long numbers and empty keys), and AWS's clients need not walk through it.
+Fields with their default value are not stored. Payload, response, attempts, tags and origin are JSON text: it keeps any JSON
+a user may send (DynamoDB's own maps refuse long numbers and empty keys), and AWS's clients need not walk through it.
 """
 
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from scheduler import ids
 from scheduler.aws import keys
-from scheduler.model import Attempt, Claim, DueEntry, Failure, Job, JobKey, Lane, Outcome
+from scheduler.model import Attempt, Claim, DueEntry, Failure, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
@@ -32,6 +33,7 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "skipped_at": None,
     "cancel_requested_at": None,
     "delay_ms": None,
+    "start_by": None,
     "expires": None,
 }
 _TEXTS = ("slot", "reason", "output")
@@ -72,8 +74,18 @@ def attributes(job: Job) -> Item:
         item["response"] = {"S": _json(job.response)}
     if job.attempts:
         item["attempts"] = {"S": _json([_attempt(attempt) for attempt in job.attempts])}
+    if job.tags:
+        item["tags"] = {"S": _json(job.tags)}
+    if job.origin is not None:
+        item["task"] = {"S": keys.task(job.owner, job.origin.task)}
+        item["origin"] = {"S": _json(_origin(job.origin))}
+    position = ids.position(job.id, job.scheduled_at)
+    if position != job.id:
+        item["moved_owner"] = {"S": job.owner}
+        item["position"] = {"S": position}
     if job.slot is None and (job.failed_at is not None or job.killed_at is not None):
         item["failed_owner"] = {"S": job.owner}
+        item["position"] = {"S": position}
     return item
 
 
@@ -112,6 +124,10 @@ def decode(item: Mapping[str, Any]) -> Job:
         found["response"] = json.loads(item["response"]["S"])
     if "attempts" in item:
         found["attempts"] = tuple(_read_attempt(values) for values in json.loads(item["attempts"]["S"]))
+    if "tags" in item:
+        found["tags"] = tuple(json.loads(item["tags"]["S"]))
+    if "origin" in item:
+        found["origin"] = _read_origin(item["task"]["S"], json.loads(item["origin"]["S"]))
     return Job(
         owner=keys.owner(item["pk"]["S"]),
         id=item["sk"]["S"],
@@ -157,6 +173,27 @@ def _value_size(value: Mapping[str, Any]) -> int:
 
 def _claim(fields: Mapping[str, Any]) -> Claim:
     return Claim(fields["message_id"]["S"], fields["nonce"]["S"], int(fields["at"]["N"]), fields["alone"]["BOOL"])
+
+
+def _origin(origin: Origin) -> list[Any]:
+    """All but the task, which is an attribute of its own; without the empty end, for a run's item must stay within a write unit."""
+    values = [
+        origin.generation,
+        origin.nominal_at,
+        origin.overlap.value,
+        origin.misfire and origin.misfire.value,
+        origin.late_from,
+        origin.previous_at,
+        origin.next_at,
+    ]
+    while values[-1] is None:
+        values.pop()
+    return values
+
+
+def _read_origin(task: str, values: list[Any]) -> Origin:
+    generation, nominal_at, overlap, misfire, *of_run_all = values + [None] * (4 - len(values))
+    return Origin(task.rpartition("#")[2], generation, nominal_at, Overlap(overlap), misfire and Misfire(misfire), *of_run_all)
 
 
 def _attempt(attempt: Attempt) -> list[Any]:

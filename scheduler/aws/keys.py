@@ -1,18 +1,23 @@
-"""Every key shape, index and condition of the two tables, each named with its purpose.
+"""Every key shape, index and condition of the three tables, each named with its purpose.
 
 Attributes of a job carry the names of the model's fields; `items` says how each is stored. Besides them:
 
     pk, sk         <owner>#<partition> and the job id: the owner is in the key, and a heavy one spreads over partitions
+    task           <owner>#<task id>, on jobs of a task only: the partition of the sparse index `by_task`
+    moved_owner    the owner, on jobs only whose time was changed: the partition of the sparse index `moved`
     failed_owner   the owner, on failed and killed jobs only: the partition of the sparse index `failures`
+    position       where a moved or failed job stands in lists by time
     expires        epoch seconds, the tables' TTL attribute
     v              format of the item
 """
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scheduler import ids
-from scheduler.model import JobKey, Lane, Look, UnitKey
-from scheduler.ports import Change, ClaimRequest
+from scheduler.model import Holder, JobKey, Lane, Look, TaskKey, UnitKey
+from scheduler.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
@@ -22,18 +27,28 @@ FORMAT = "1"
 
 # Indexes of the jobs table.
 DUE = "due"  # slot, due_at: exactly what is not finished, in the order in which the scheduler must look at it
-FAILURES = "failures"  # failed_owner, sk: what a user must look at, at a cost that does not depend on the successes
+FAILURES = "failures"  # failed_owner, position: what a user must look at, at a cost that does not depend on the successes
+MOVED = "moved"  # moved_owner, position: the jobs, whole, that lists by time do not find at their id
+BY_TASK = "by_task"  # task, sk: keys only
+
+# Index of the tasks table.
+REPLENISH = "replenish"  # replenish (a slot), sk: keys only, of the tasks whose next runs must be stored
 
 # Key conditions.
 IN_SLOT = "#slot = :slot"
 CANARY_IN_SLOT = "#slot = :slot AND due_at = :zero"
 IN_PARTITION = "pk = :pk AND sk BETWEEN :low AND :high"
-FAILED = "failed_owner = :pk AND sk BETWEEN :low AND :high"
+FAILED = "failed_owner = :pk AND #position BETWEEN :low AND :high"  # a reserved word, as the next one's
+MOVED_BETWEEN = "moved_owner = :pk AND #position BETWEEN :low AND :high"
+OF_TASK = "task = :pk AND sk BETWEEN :low AND :high"
 ALL_OF = "pk = :pk"
 UP_TO = "pk = :pk AND sk < :bound"
+TO_REPLENISH = "replenish = :slot"
+REPLENISH_BEFORE = "replenish < :minute"
 
 # Conditions of plain writes.
 NEW = "attribute_not_exists(pk)"  # nothing is overwritten
+IF_NEW = {"ConditionExpression": NEW}
 EXISTS = "attribute_exists(pk)"
 SAME_EPOCH = "epoch = :epoch"  # nobody has changed it since it was read
 
@@ -57,6 +72,11 @@ def claimable(request: ClaimRequest) -> list[Term]:
         Term(("slot",), "exists"),
         Term(("claim",), "missing"),
     ]
+
+
+def withdrawable() -> list[Term]:
+    """Nobody has ever claimed the job, and it has not ended."""
+    return [Term(("fence",), "=", {"N": "1"}), Term(("slot",), "exists"), Term(("claim",), "missing")]
 
 
 def unchanged(change: Change) -> list[Term]:
@@ -87,12 +107,17 @@ def partitions(owner: str) -> list[str]:
     return [partition(owner, number) for number in range(ids.PARTITIONS)]
 
 
+def task(owner: str, task_id: str) -> str:
+    """The partition of the index `by_task`."""
+    return f"{owner}#{task_id}"
+
+
 def owner(pk: str) -> str:
     return pk.rpartition("#")[0]
 
 
-def id_bounds(since: int | None, until: int | None, after: str | None, newest_first: bool) -> tuple[str, str]:
-    """The first and the last sort key of a range of times, beyond the cursor `after`."""
+def bounds(since: int | None, until: int | None, after: str | None, newest_first: bool) -> tuple[str, str]:
+    """The first and the last position of a range of times, beyond the position `after`."""
     low = "" if since is None else ids.first(since)
     high = _LAST if until is None else ids.first(until)  # a bound is shorter than any id, so never equal to one
     if after and newest_first:
@@ -100,6 +125,34 @@ def id_bounds(since: int | None, until: int | None, after: str | None, newest_fi
     elif after:
         low = max(low, after + "0")  # right after it
     return low or "0", high
+
+
+def stored_task(key: TaskKey) -> Value:
+    return {"pk": {"S": key.owner}, "sk": {"S": key.id}}
+
+
+def task_key(item: Mapping[str, Any]) -> TaskKey:
+    return TaskKey(item["pk"]["S"], item["sk"]["S"])
+
+
+def holder(key: TaskKey) -> Value:
+    """Beside the task, not in it: every run of the task writes it."""
+    return {"pk": {"S": f"holder#{key.owner}#{key.id}"}, "sk": {"S": "holder"}}
+
+
+def if_generation(generation: int) -> dict[str, Any]:
+    """Nobody has edited, paused, resumed or deleted the task since it was read."""
+    return {"ConditionExpression": "generation = :generation", "ExpressionAttributeValues": {":generation": {"N": str(generation)}}}
+
+
+def same_plan(generation: int, planned_until: int) -> list[Term]:
+    """Nobody has edited the task, nor stored more runs of it, since it was read."""
+    return [Term(("generation",), "=", {"N": str(generation)}), Term(("planned_until",), "=", {"N": str(planned_until)})]
+
+
+def same_version(holder: Holder) -> list[Term]:
+    """Nobody has changed the holder since it was read."""
+    return [Term(("version",), "=", {"N": str(holder.version)})]
 
 
 def canary(unit: UnitKey) -> Value:
@@ -114,6 +167,8 @@ def is_canary(pk: str) -> bool:
 CURSOR: Value = {"pk": {"S": "cursor"}, "sk": {"S": "cursor"}}
 OPEN = "open"  # units whose slots are not proved empty
 LOOKS = "look"  # later looks at closed units, by their instant
+LANES = "lanes"  # which of them are paused
+PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # plan's cursor
 LATENCY_BUCKETS = 8  # items per lane that its executors share, so that none is written hot
 
 
@@ -129,6 +184,11 @@ def look(look: Look) -> Value:
     return {"pk": {"S": LOOKS}, "sk": {"S": f"{look_bound(look.at)}#{_unit(look.unit.key)}"}}
 
 
+def if_from(minute: str) -> dict[str, Any]:
+    """Nobody has moved plan's cursor since it was read."""
+    return {"ConditionExpression": "from_minute = :minute", "ExpressionAttributeValues": {":minute": {"S": minute}}}
+
+
 def look_bound(at: int) -> str:
     """Sorts before every look planned for `at` or later."""
     return f"{at:020d}"
@@ -136,6 +196,27 @@ def look_bound(at: int) -> str:
 
 def latencies(lane: Lane) -> str:
     return f"lane#{lane}"
+
+
+def receipt(owner: str, key: str) -> Value:
+    """The key is what a client chose, of any length: its hash stands for it."""
+    return {"pk": {"S": f"receipt#{owner}#{hashlib.sha256(key.encode()).hexdigest()}"}, "sk": {"S": "receipt"}}
+
+
+def receipt_owner(pk: str) -> str:
+    return pk.partition("#")[2].rpartition("#")[0]
+
+
+def outdated(now: int) -> list[Term]:
+    """The time of the receipt that is there is over."""
+    return [Term(("at",), "<=", {"N": str(now - KEPT_RECEIPTS_MS)})]
+
+
+def if_no_receipt(now: int) -> dict[str, Any]:
+    """There is none, or its time is over."""
+    values = {":bound": {"N": str(now - KEPT_RECEIPTS_MS)}}
+    names = {"#at": "at"}
+    return {"ConditionExpression": f"{NEW} OR #at <= :bound", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
 
 def unit_key(text: str) -> UnitKey:

@@ -4,10 +4,9 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
-from scheduler.aws import errors, keys
-from scheduler.model import Cursor, Lane, Look, Unit, UnitKey
+from scheduler.aws import keys
+from scheduler.aws.table import Table
+from scheduler.model import Cursor, Lane, LaneState, Look, Unit, UnitKey
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -22,34 +21,33 @@ class DynamoLedger:
     """The port `Ledger`."""
 
     def __init__(self, client: "DynamoDBClient", table: str) -> None:
-        self._client = client
-        self._table = table
+        self._table = Table(client, table)
 
     def cursor(self) -> Cursor | None:
-        item = self._get(keys.CURSOR)
+        item = self._table.get(keys.CURSOR)
         return Cursor(item["minute"]["S"], int(item["shards"]["N"]), int(item["epoch"]["N"])) if item else None
 
     def advance(self, before: Cursor | None, after: Cursor) -> bool:
         item = {**keys.CURSOR, "minute": {"S": after.minute}, "shards": {"N": str(after.shards)}, "epoch": {"N": str(after.epoch)}}
-        return self._put(item, _new() if before is None else _same_epoch(before.epoch))
+        return self._table.put(item, keys.IF_NEW if before is None else _same_epoch(before.epoch))
 
     def open_unit(self, unit: Unit) -> bool:
-        return self._put(keys.open_unit(unit.key) | _unit(unit), _new())
+        return self._table.put(keys.open_unit(unit.key) | _unit(unit), keys.IF_NEW)
 
     def open_units(self) -> list[Unit]:
         return [_read_unit(item) for item in self._all(keys.ALL_OF, {":pk": {"S": keys.OPEN}})]
 
     def unit(self, key: UnitKey) -> Unit | None:
-        item = self._get(keys.open_unit(key))
+        item = self._table.get(keys.open_unit(key))
         return _read_unit(item) if item else None
 
     def change_unit(self, before: Unit, after: Unit) -> bool:
-        return self._put(keys.open_unit(before.key) | _unit(after), _same_epoch(before.epoch))
+        return self._table.put(keys.open_unit(before.key) | _unit(after), _same_epoch(before.epoch))
 
     def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
         closed = keys.closed_unit(unit.key) | {"at": {"N": str(at)}, "expires": {"N": str(at // 1000 + CLOSED_KEPT_S)}}
-        delete = {"TableName": self._table, "Key": keys.open_unit(unit.key)} | _same_epoch(unit.epoch)
-        return self._transact([{"Delete": delete}, self._putting(closed), self._putting(_look(look))])
+        delete = {"TableName": self._table.name, "Key": keys.open_unit(unit.key)} | _same_epoch(unit.epoch)
+        return self._table.transact([{"Delete": delete}, self._putting(closed), self._putting(_look(look))])
 
     def looks(self, by: int) -> list[Look]:
         values = {":pk": {"S": keys.LOOKS}, ":bound": {"S": keys.look_bound(by + 1)}}
@@ -57,68 +55,42 @@ class DynamoLedger:
 
     def replace_look(self, look: Look, following: Look | None) -> None:
         """If the look is gone, nothing is stored: a late second call must not bring an old look back."""
-        delete = {"TableName": self._table, "Key": keys.look(look), "ConditionExpression": keys.EXISTS}
-        self._transact([{"Delete": delete}] + ([self._putting(_look(following))] if following else []))
+        delete = {"TableName": self._table.name, "Key": keys.look(look), "ConditionExpression": keys.EXISTS}
+        self._table.transact([{"Delete": delete}] + ([self._putting(_look(following))] if following else []))
 
     def closed_at(self, key: UnitKey) -> int | None:
-        item = self._get(keys.closed_unit(key))
-        return int(item["at"]["N"]) if item and self._get(keys.open_unit(key)) is None else None
+        item = self._table.get(keys.closed_unit(key))
+        return int(item["at"]["N"]) if item and self._table.get(keys.open_unit(key)) is None else None
+
+    def lane_states(self) -> dict[Lane, LaneState]:
+        states = map(_read_lane_state, self._all(keys.ALL_OF, {":pk": {"S": keys.LANES}}))
+        return {state.lane: state for state in states}
+
+    def set_lane_state(self, state: LaneState) -> None:
+        self._table.put(_lane_state(state), {})
+
+    def plan_cursor(self) -> str | None:
+        item = self._table.get(keys.PLAN)
+        return item["from_minute"]["S"] if item else None
+
+    def set_plan_cursor(self, before: str | None, after: str) -> bool:
+        return self._table.put(keys.PLAN | {"from_minute": {"S": after}}, keys.IF_NEW if before is None else keys.if_from(before))
 
     def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int) -> None:
         bucket = zlib.crc32(reporter.encode()) % keys.LATENCY_BUCKETS
         item: Item = {"pk": {"S": keys.latencies(lane)}, "sk": {"S": str(bucket)}, "p99": {"N": str(p99_ms)}, "at": {"N": str(at)}}
-        with errors.translated():
-            self._client.put_item(TableName=self._table, Item=item | {"expires": {"N": str(at // 1000 + LATENCY_KEPT_S)}})
+        self._table.put(item | {"expires": {"N": str(at // 1000 + LATENCY_KEPT_S)}}, {})
 
     def latency(self, lane: Lane, since: int) -> int | None:
         reports = self._all(keys.ALL_OF, {":pk": {"S": keys.latencies(lane)}})
         return max((int(item["p99"]["N"]) for item in reports if int(item["at"]["N"]) >= since), default=None)
 
-    def _get(self, key: keys.Value) -> Mapping[str, Any] | None:
-        with errors.translated():
-            return self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True).get("Item")
-
-    def _put(self, item: Item, condition: Mapping[str, Any]) -> bool:
-        with errors.translated():
-            try:
-                self._client.put_item(TableName=self._table, Item=item, **condition)
-            except ClientError as error:
-                if errors.condition_failed(error):
-                    return False
-                raise
-        return True
-
     def _putting(self, item: Item) -> dict[str, Any]:
-        return {"Put": {"TableName": self._table, "Item": item}}
-
-    def _transact(self, actions: list[dict[str, Any]]) -> bool:
-        """All of the actions or, if a condition does not hold, none."""
-        written: Any = actions
-        with errors.translated():
-            try:
-                self._client.transact_write_items(TransactItems=written)
-            except ClientError as error:
-                if errors.condition_failed(error):
-                    return False
-                raise
-        return True
+        return {"Put": {"TableName": self._table.name, "Item": item}}
 
     def _all(self, condition: str, values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Every item of a key condition, strongly consistent, in key order."""
-        start: Item = {}
-        while True:
-            with errors.translated():
-                page = self._client.query(
-                    TableName=self._table, KeyConditionExpression=condition, ExpressionAttributeValues=values, ConsistentRead=True, **start
-                )
-            yield from page["Items"]
-            if "LastEvaluatedKey" not in page:
-                return
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
-
-
-def _new() -> dict[str, Any]:
-    return {"ConditionExpression": keys.NEW}
+        return self._table.all({"KeyConditionExpression": condition, "ExpressionAttributeValues": values, "ConsistentRead": True})
 
 
 def _same_epoch(epoch: int) -> dict[str, Any]:
@@ -139,3 +111,16 @@ def _look(look: Look) -> Item:
 
 def _read_look(item: Mapping[str, Any]) -> Look:
     return Look(_read_unit(item), int(item["number"]["N"]), int(item["at"]["N"]))
+
+
+def _lane_state(state: LaneState) -> Item:
+    item: Item = {"pk": {"S": keys.LANES}, "sk": {"S": state.lane.value}}
+    for name in ("paused_at", "resumed_at"):
+        if getattr(state, name) is not None:
+            item[name] = {"N": str(getattr(state, name))}
+    return item if state.reason is None else item | {"reason": {"S": state.reason}}
+
+
+def _read_lane_state(item: Mapping[str, Any]) -> LaneState:
+    paused_at, resumed_at = (int(item[name]["N"]) if name in item else None for name in ("paused_at", "resumed_at"))
+    return LaneState(Lane(item["sk"]["S"]), paused_at, resumed_at, item["reason"]["S"] if "reason" in item else None)

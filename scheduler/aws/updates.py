@@ -17,9 +17,9 @@ class Update:
     terms: Sequence[Term]
     returning: bool = False  # the whole new item comes back
 
-    @property
-    def address(self) -> tuple[str, str]:
-        return self.key["pk"]["S"], self.key["sk"]["S"]
+
+def address(key: Value) -> tuple[str, str]:
+    return key["pk"]["S"], key["sk"]["S"]
 
 
 def as_call(update: Update, table: str) -> dict[str, Any]:
@@ -64,21 +64,33 @@ def as_statement(update: Update, table: str) -> dict[str, Any]:
     words = [f'UPDATE "{table}"']
     words += [f'SET "{name}"=?' for name in update.sets]
     words += [f'REMOVE "{name}"' for name in update.removes]
-    words.append('WHERE "pk"=? AND "sk"=?')
-    parameters += [update.key["pk"], update.key["sk"]]
-    for term in update.terms:
-        path = ".".join(f'"{part}"' for part in term.path)
-        if term.value is not None:
-            words.append(f"AND {path}{term.test}?")
-            parameters.append(term.value)
-        else:
-            words.append(f"AND {path} IS {'NOT ' if term.test == 'exists' else ''}MISSING")
+    words.append(_where(update.key, update.terms, parameters))
     if update.returning:
         words.append("RETURNING ALL NEW *")
     return {"Statement": " ".join(words), "Parameters": parameters, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+
+
+def as_delete(key: Value, terms: Sequence[Term], table: str) -> dict[str, Any]:
+    """One statement of BatchExecuteStatement that deletes an item if all terms hold. An item that is not there holds them."""
+    parameters: list[Any] = []
+    return {"Statement": f'DELETE FROM "{table}" {_where(key, terms, parameters)}', "Parameters": parameters}
 
 
 def as_insert(item: Mapping[str, Any], table: str) -> dict[str, Any]:
     """One statement of BatchExecuteStatement that stores a new item; an INSERT never overwrites."""
     fields = ",".join(f"'{name}':?" for name in item)
     return {"Statement": f'INSERT INTO "{table}" VALUE {{{fields}}}', "Parameters": list(item.values())}
+
+
+def _where(key: Value, terms: Sequence[Term], parameters: list[Any]) -> str:
+    """The key and the condition in PartiQL; their values are appended to the parameters."""
+    words = ['WHERE "pk"=? AND "sk"=?']
+    parameters += [key["pk"], key["sk"]]
+    for term in terms:
+        path = ".".join(f'"{part}"' for part in term.path)
+        if term.value is not None:
+            words.append(f"AND {path}{term.test}?")
+            parameters.append(term.value)
+        else:
+            words.append(f"AND {path} IS {'NOT ' if term.test == 'exists' else ''}MISSING")
+    return " ".join(words)

@@ -1,21 +1,23 @@
-"""Cancel a job: at once if it has not started; a claimed one is flagged, and its executor answers."""
+"""Cancel a job: at once if it has not started; a claimed one is flagged, and its executor answers: it drops the job or stops its work."""
 
-from scheduler import lifecycle
+from scheduler import lifecycle, settlement
 from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.lifecycle import Event
 from scheduler.model import Job, JobKey, Status
-from scheduler.ports import Change, Clock, Jobs
+from scheduler.ports import Change, Clock, Jobs, Lanes, TaskGate
 from scheduler.rules import Rules
+from scheduler.services.wake import wake
 
 TRIES = 5
 POLL_MS = 100
 
 
-def cancel(key: JobKey, *, jobs: Jobs, clock: Clock, rules: Rules) -> Job:
+def cancel(key: JobKey, *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
     """The job after the request: cancelled, or running with `cancel_requested_at` set. Idempotent.
 
     A job that is claimed but held to its instant is flagged; the answer waits, no longer than to just after the
-    instant, for its executor to drop it. Raises NotFound, and Conflict if the job is finished otherwise.
+    instant, for its executor to drop it. One that runs is flagged, and runs on until its executor has stopped it.
+    Raises NotFound, and Conflict if the job is finished otherwise.
     """
     for _ in range(TRIES):
         job = _require(jobs.get(key))
@@ -24,12 +26,15 @@ def cancel(key: JobKey, *, jobs: Jobs, clock: Clock, rules: Rules) -> Job:
         if job.cancel_requested_at is not None and job.claim is not None:
             return _settled(job, jobs, clock, rules)
         event = Event.CANCEL if job.claim is None else Event.FLAG
-        changed = lifecycle.apply(job, event, clock.now(), reason="cancelled by request", retention=rules.retention)
+        changed = lifecycle.apply(job, event, clock.now(), reason=settlement.CANCELLED, retention=rules.retention)
         (held,) = jobs.change([Change(job, changed)])
         if held is None:
             raise Unavailable
+        if held and event is Event.FLAG:
+            return _settled(changed, jobs, clock, rules)
         if held:
-            return changed if event is Event.CANCEL else _settled(changed, jobs, clock, rules)
+            wake([changed], jobs=jobs, tasks=tasks, lanes=lanes, now=clock.now())
+            return changed
     raise Unavailable("the job keeps changing; try again")
 
 

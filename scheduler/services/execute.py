@@ -2,31 +2,41 @@
 
 The messages' visibility is the lease: set before the claim, renewed while work goes on, and when it cannot be renewed
 nothing more is started. What is reported back stays in its queue; everything else is deleted with the batch.
+Whether a run of a task may start is `admission`'s business, who goes on when a run has ended is `wake`'s.
 """
 
 import logging
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler import delivery as rule
-from scheduler import settlement, slots
+from scheduler import misfire, settlement, slots
 from scheduler.errors import Unavailable
 from scheduler.lifecycle import Event, apply, is_open
 from scheduler.model import Delivery, Job, JobKey, Lane
-from scheduler.ports import Change, ClaimRequest, Clock, Finished, Jobs, Lanes, Ledger, Pool
+from scheduler.overlap import Skip
+from scheduler.ports import Change, ClaimRequest, Clock, Finished, Jobs, Lanes, Ledger, Pool, TaskGate
 from scheduler.rules import Rules
+from scheduler.services import admission, wake
+from scheduler.services.admission import Admission, Cancel, Clear, HandBack, Verdict
 from scheduler.services.handover import hand_over
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.lease import Lease
+from scheduler.services.pauses import Pauses
+from scheduler.services.work import Work
 
 READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
 READ_SPREAD_MS = 280  # ... earlier: a hundred executors holding for one instant do not read at once
+READ_WINDOW_MS = READ_AHEAD_MS + READ_SPREAD_MS  # nothing starts by what was read longer ago: who changed it waits no longer
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
 CROWD = 3  # so many held jobs started at once say that other executors start theirs at this instant too ...
 LINGER_MS = (40, 200)  # ... and that settling had better wait: it would take the processor from those that still start
 SETTLE_TRIES = 5
 SETTLE_PAUSE_MS = 500
+ASK_PAUSE_MS = 200  # when to ask again for the task of a run while its table refuses ...
+ASK_LIMIT_MS = 2_000  # ... and for how long, before the run is given back ...
+ASK_LATER_MS = 10_000  # ... and comes again after this
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +46,13 @@ class _Held:
     job: Job
     read_at: int | None  # when to look at it once more; None: no need
     waited: bool  # it came well before its instant
+    due_at: int  # when it may start, or its task be asked again
+    cleared_at: int | None = None  # a run of a task: as of when its task lets it start
+    give_up_at: int | None = None  # its task could not be asked; until when that is tried
+
+    def is_ready(self, now: int) -> bool:
+        """Whether nothing is left to ask. A clearance grows old: its executor was frozen, or a read took long."""
+        return self.job.origin is None or (self.cleared_at is not None and now - self.cleared_at <= READ_WINDOW_MS)
 
 
 @dataclass(slots=True)
@@ -46,25 +63,32 @@ class Execution:
     deliveries: Sequence[Delivery]
     request_id: str
     jobs: Jobs
+    tasks: TaskGate
     lanes: Lanes
-    pool: Pool
+    ledger: Ledger
     clock: Clock
     rules: Rules
     meter: LatencyMeter
+    pauses: Pauses
     lease: Lease
+    admission: Admission
+    work: Work
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
-    _running: int = 0
+    _backs: dict[JobKey, HandBack] = field(default_factory=dict)  # given back: why, and who must end first
     _done: list[Finished] = field(default_factory=list)  # came back, not settled yet
     _settle_at: int = 0
 
     def run(self) -> list[str]:
         """Work until nothing is left in hand. Returns the ids of the messages to leave in the queue."""
+        if self._is_paused(self.lane):
+            log.info("lane is paused: messages dropped, the slots are the net", extra={"messages": len(self.deliveries)})
+            return []
         leased = self.lease.take([item.receipt for item in self.deliveries])
         self.returned |= {item.message_id for item in self.deliveries if item.receipt not in leased}
         self._claim([item for item in self.deliveries if item.receipt in leased])
-        while self._held or self._running or self._done:
+        while self._held or self.work or self._done:
             if not self._beat():
                 self._stop()
                 break
@@ -72,16 +96,22 @@ class Execution:
             if self.lease.is_lost():
                 continue  # reading took so long that nothing may start before a renewal holds
             self._start_due()
-            self._take_results(self.pool.wait(self._wake()))
+            if self._admit() and not self.lease.is_lost():
+                self._start_due()
+            self._done += self.work.wait(self._wake())
+            self._done += self.work.look()
             self._settle()
         return sorted(self.returned)
 
     def _stop(self) -> None:
         """The lease is lost: others may have our jobs already. Start nothing, settle nothing, delete nothing."""
         log.warning("lease lost", extra={"jobs": len(self._in_hand)})
-        self.pool.stop()
+        self.work.stop()
         self.returned |= {item.message_id for item in self._in_hand.values()}
         self._held.clear()
+
+    def _is_paused(self, lane: Lane) -> bool:
+        return self.pauses.is_paused(lane, self.ledger, self.clock.now())
 
     def _beat(self) -> bool:
         """Renew the lease of what is in hand, when it is time. False once it is lost."""
@@ -123,7 +153,7 @@ class Execution:
             self.meter.add(now - item.message.sent_at)
         wait = job.due_at - now
         read_at = job.due_at - READ_AHEAD_MS - self._spread() if wait > FRESH_CLAIM_MS else None
-        self._held.append(_Held(job, read_at if job.cancel_requested_at is None else now, waited=wait > FRESH_CLAIM_MS))
+        self._held.append(_Held(job, read_at if job.cancel_requested_at is None else now, waited=wait > FRESH_CLAIM_MS, due_at=job.due_at))
 
     def _spread(self) -> int:
         return zlib.crc32(self.request_id.encode()) % READ_SPREAD_MS
@@ -148,16 +178,26 @@ class Execution:
         now = self.clock.now()
         if not any(held.read_at is not None and held.read_at <= now for held in self._held):
             return
-        near = [held for held in self._held if held.read_at is not None and held.read_at <= now + READ_SPREAD_MS]
+        near = [held for held in self._held if held.read_at is not None and (held.read_at <= now or held.due_at <= now + READ_WINDOW_MS)]
         try:
             stored = self.jobs.get_many([held.job.key for held in near])
         except Unavailable:
             stored = {held.job.key: held.job for held in near}  # start them: a cancel not seen is a cancel too late
+        ours = [held for held in near if self._still_ours(held.job, stored.get(held.job.key))]
         for held in near:
             held.read_at = None
-            if not self._still_ours(held.job, stored.get(held.job.key)):
-                self._held.remove(held)
-        self._cancel([job for held in near if (job := stored.get(held.job.key)) and job.cancel_requested_at and held in self._held])
+        flagged = [job for held in ours if (job := stored[held.job.key]).cancel_requested_at is not None]
+        self._drop([held.job.key for held in near if held not in ours] + [job.key for job in flagged])
+        self._write([Change(job, settlement.cancel(job, self.clock.now(), retention=self.rules.retention)) for job in flagged])
+        self._look_ahead([held for held in ours if held in self._held])
+
+    def _look_ahead(self, near: Sequence[_Held]) -> None:
+        """What is decided before the instant: a paused lane's jobs go back to their slots, and tasks are asked about their runs."""
+        if near and self._is_paused(self.lane):
+            paused = HandBack(misfire.PAUSED)
+            self._act({held.job.key: paused for held in near})
+        elif runs := [held.job for held in near if held.job.origin is not None]:
+            self._act(self.admission.ahead(runs))
 
     def _still_ours(self, ours: Job, stored: Job | None) -> bool:
         if stored is not None and is_open(stored) and stored.fence == ours.fence and stored.claim == ours.claim:
@@ -165,36 +205,67 @@ class Execution:
         self._in_hand.pop(ours.key, None)
         return False
 
-    def _cancel(self, flagged: Sequence[Job]) -> None:
-        keys = {job.key for job in flagged}
+    def _drop(self, keys: Collection[JobKey]) -> list[Job]:
+        """Hold them no longer; the jobs."""
+        dropped = [held.job for held in self._held if held.job.key in keys]
         self._held = [held for held in self._held if held.job.key not in keys]
-        now = self.clock.now()
-        self._write(
-            [Change(job, apply(job, Event.CANCEL, now, reason="cancelled by request", retention=self.rules.retention)) for job in flagged]
-        )
+        return dropped
 
     def _start_due(self) -> None:
         now = self.clock.now()
-        due = [held for held in self._held if held.job.due_at <= now]
-        for held in due:
+        due = [held for held in self._held if held.due_at <= now]
+        late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, now))}
+        ready = [held for held in due if held.is_ready(now) and held.job.key not in late]
+        for held in ready:
             self._held.remove(held)
-            self._running += 1
-            self.pool.start(held.job)
-        if sum(1 for held in due if held.waited) >= CROWD:
+            self.work.start(held.job)
+        if late:
+            self._act(late)
+        if sum(1 for held in ready if held.waited) >= CROWD:
             least, most = LINGER_MS
             self._settle_at = now + least + self._spread() * (most - least) // READ_SPREAD_MS
 
+    def _admit(self) -> bool:
+        """Ask about the runs that are due and not cleared yet. False if there are none."""
+        now = self.clock.now()
+        asking = [held for held in self._held if held.due_at <= now and not held.is_ready(now)]
+        if not asking:
+            return False
+        verdicts = self.admission.decide([held.job for held in asking])
+        for held in asking:
+            if held.job.key not in verdicts:
+                held.due_at = now + ASK_PAUSE_MS
+                held.give_up_at = held.give_up_at or now + ASK_LIMIT_MS
+                if now >= held.give_up_at:
+                    # By a write of ours, not by letting the lease end: that would look like a crash, and be charged as one.
+                    verdicts[held.job.key] = HandBack(admission.REFUSED)
+        self._act(verdicts)
+        return True
+
+    def _act(self, verdicts: Mapping[JobKey, Verdict]) -> None:
+        """Carry out what was decided on held jobs."""
+        for held in self._held:
+            verdict = verdicts.get(held.job.key)
+            if isinstance(verdict, Clear):
+                held.cleared_at = verdict.asked_at
+        others = {key: verdict for key, verdict in verdicts.items() if not isinstance(verdict, Clear)}
+        self._write([Change(job, self._dropped(job, others[job.key])) for job in self._drop(others)])
+
+    def _dropped(self, job: Job, verdict: Cancel | Skip | HandBack) -> Job:
+        now = self.clock.now()
+        if isinstance(verdict, HandBack):
+            self._backs[job.key] = verdict
+            return settlement.hand_back(job, verdict.reason, now, shards=self.rules.shards)
+        event = Event.CANCEL if isinstance(verdict, Cancel) else Event.SKIP
+        return apply(job, event, now, reason=verdict.reason, retention=self.rules.retention)
+
     def _wake(self) -> int:
         """When there is something to do next, unless work comes back before."""
-        beat = self.clock.now() + self.lease.next_beat()
-        moments = [held.job.due_at if held.read_at is None else min(held.read_at, held.job.due_at) for held in self._held]
-        return min([beat, *moments, *([self._settle_at] if self._done else [])])
+        beat, look = self.clock.now() + self.lease.next_beat(), self.work.next_look()
+        moments = [held.due_at if held.read_at is None else min(held.read_at, held.due_at) for held in self._held]
+        return min([beat, *moments, *([look] if look is not None else []), *([self._settle_at] if self._done else [])])
 
     # settle
-
-    def _take_results(self, finished: Sequence[Finished]) -> None:
-        self._running -= len(finished)
-        self._done += finished
 
     def _settle(self) -> None:
         """Settle what came back, in one write, once its instant's crowd has started."""
@@ -233,17 +304,26 @@ class Execution:
                 self._in_hand.pop(change.before.key, None)
             if ok is False:
                 log.warning("lost its fence before it settled", extra=change.before.log_context())
-        self._hand_over([change.after for change in applied if is_open(change.after)])
+        self._follow([change.after for change in applied])
         return [change for change, ok in zip(changes, held, strict=True) if ok is None]
 
-    def _hand_over(self, again: Sequence[Job]) -> None:
-        """Retries due before any safe minute go to their lane at once; the others wait in their slot."""
+    def _follow(self, written: Sequence[Job]) -> None:
+        """Send on their way those that go on now: retries that are due soon, and who waited for one that has ended. Slots are the net."""
+        again = [job for job in written if is_open(job) and job.key not in self._backs]
+        backs = [(job, self._backs[job.key]) for job in written if job.key in self._backs]
         now = self.clock.now()
-        soon = [job for job in again if slots.place(job.due_at, now, job.id, self.rules.shards).direct]
+        go = [job for job in again if slots.place(job.due_at, now, job.id, self.rules.shards).direct]
+        go += wake.released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.jobs)
+        go += wake.successors([job for job in written if not is_open(job)], jobs=self.jobs, tasks=self.tasks, now=now)
+        self._hand_over(go)
+        self._hand_over([job for job, back in backs if back.reason == admission.REFUSED], after=now + ASK_LATER_MS)
+
+    def _hand_over(self, jobs: Sequence[Job], *, after: int = 0) -> None:
+        sent = list({job.key: job for job in jobs if not self._is_paused(job.lane)}.values()) if jobs else []
         try:
-            refused = hand_over(soon, lanes=self.lanes, now=now)
+            refused = hand_over(sent, lanes=self.lanes, now=self.clock.now(), after=after)
         except Unavailable:
-            refused = len(soon)
+            refused = len(sent)
         if refused:
             log.warning("hand-over refused; the slots are the net", extra={"jobs": refused})
 
@@ -253,6 +333,7 @@ def execute(
     deliveries: Sequence[Delivery],
     *,
     jobs: Jobs,
+    tasks: TaskGate,
     lanes: Lanes,
     ledger: Ledger,
     pool: Pool,
@@ -260,9 +341,28 @@ def execute(
     rules: Rules,
     meter: LatencyMeter,
     request_id: str,
+    pauses: Pauses | None = None,
 ) -> list[str]:
-    """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted."""
-    lease = Lease(lane, lanes, clock)
-    left = Execution(lane, deliveries, request_id, jobs, lanes, pool, clock, rules, meter, lease).run()
+    """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted.
+
+    `meter` and `pauses` live as long as the executor's process.
+    """
+    batch = Execution(
+        lane,
+        deliveries,
+        request_id,
+        jobs=jobs,
+        tasks=tasks,
+        lanes=lanes,
+        ledger=ledger,
+        clock=clock,
+        rules=rules,
+        meter=meter,
+        pauses=pauses or Pauses(),
+        lease=Lease(lane, lanes, clock),
+        admission=Admission(jobs, tasks, clock, rules),
+        work=Work(pool, jobs, clock),
+    )
+    left = batch.run()
     meter.report(ledger, clock.now())
     return left

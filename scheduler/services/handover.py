@@ -7,11 +7,11 @@ from scheduler.model import Job, Message
 from scheduler.ports import Lanes
 
 
-def hand_over(jobs: Sequence[Job], *, lanes: Lanes, now: int) -> int:
-    """Send a message per job, delayed to just before its instant. Returns how many were refused: their slots are their net."""
-    return len(lanes.send([message(job, now) for job in jobs], now)) if jobs else 0
+def hand_over(jobs: Sequence[Job], *, lanes: Lanes, now: int, after: int = 0) -> int:
+    """Send a message per job, delayed to just before its instant, and to `after`. Returns how many were refused: slots are the net."""
+    return len(lanes.send([message(job, now, after) for job in jobs], now)) if jobs else 0
 
 
-def message(job: Job, now: int) -> Message:
-    early = slots.not_before(job.due_at)
+def message(job: Job, now: int, after: int = 0) -> Message:
+    early = max(slots.not_before(job.due_at), after)
     return Message(job.key, job.fence, job.lane, job.due_at, sent_at=now, not_before=early if early > now else 0)

@@ -22,7 +22,7 @@ class Context:
     job_id: str
     attempt: int
     deadline: float  # by `time.monotonic()`
-    stop: threading.Event  # set: the result does not count any more, end soon
+    stop: threading.Event  # set: a cancel was asked or the lease is lost; end soon, no result but success counts any more
     allow_private: bool = False  # may call private and loopback addresses
 
     @property

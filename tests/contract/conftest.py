@@ -1,7 +1,7 @@
 """The implementations of each port, one fixture a port: what a test says of one holds for all.
 
-The jobs table needs conditional PartiQL, which moto does not speak: it is tested on the local AWS, a process of its
-own. Everything else runs on moto, in process.
+Jobs, tasks and receipts need conditional PartiQL, which moto does not speak: they are tested on the local AWS, a process of
+its own. Everything else runs on moto, in process.
 """
 
 import os
@@ -11,6 +11,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,9 +21,12 @@ from scheduler.aws import clients
 from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
+from scheduler.aws.receipts import DynamoReceipts
+from scheduler.aws.tasks import DynamoTasks
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Lane
-from scheduler.ports import Jobs, Lanes, Ledger
+from scheduler.ports import Jobs, Lanes, Ledger, Receipts, Tasks
 from tests.contract import tables
 
 # A busy machine is no failure: examples are not timed.
@@ -73,16 +77,44 @@ def moto() -> Iterator[None]:
         yield
 
 
+class Stores(NamedTuple):
+    """The ports that one transaction may write, over the same tables."""
+
+    jobs: Jobs
+    tasks: Tasks
+    receipts: Receipts
+
+
 @pytest.fixture(params=["memory", "dynamodb"])
-def jobs(request: pytest.FixtureRequest) -> Iterator[Jobs]:
+def stores(request: pytest.FixtureRequest) -> Iterator[Stores]:
     if request.param == "memory":
-        yield MemoryJobs()
+        jobs, receipts = MemoryJobs(), MemoryReceipts()
+        yield Stores(jobs, MemoryTasks(jobs, receipts), receipts)
         return
     client = clients.dynamodb(endpoint_url=request.getfixturevalue("local_aws"))
-    name = f"jobs-{uuid.uuid4().hex}"
-    client.create_table(TableName=name, **tables.JOBS)
-    yield DynamoJobs(client, name)
-    client.delete_table(TableName=name)
+    made = {f"{kind}-{uuid.uuid4().hex}": table for kind, table in tables.ALL.items()}
+    for name, table in made.items():
+        client.create_table(TableName=name, **table)
+    jobs_table, tasks_table, ledger_table = made
+    tasks = DynamoTasks(client, tasks_table, jobs=jobs_table, ledger=ledger_table)
+    yield Stores(DynamoJobs(client, jobs_table), tasks, DynamoReceipts(client, ledger_table))
+    for name in made:
+        client.delete_table(TableName=name)
+
+
+@pytest.fixture
+def jobs(stores: Stores) -> Jobs:
+    return stores.jobs
+
+
+@pytest.fixture
+def tasks(stores: Stores) -> Tasks:
+    return stores.tasks
+
+
+@pytest.fixture
+def receipts(stores: Stores) -> Receipts:
+    return stores.receipts
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

@@ -6,8 +6,10 @@ from typing import Any
 
 from scheduler import ids, lifecycle, slots
 from scheduler.lifecycle import Event
-from scheduler.model import Claim, Failure, Job, JobKey, Lane, Message, Result
+from scheduler.model import Claim, Failure, Holder, Job, JobKey, Lane, Message, Origin, Receipt, Result, TaskKey
 from scheduler.ports import ClaimRequest
+from scheduler.schedule import Rate, Schedule
+from scheduler.task import Task
 
 NOW = 1_795_000_000_000  # some day in November 2026
 _numbers = itertools.count(1)
@@ -28,6 +30,41 @@ def job(**fields: Any) -> Job:
     return Job(**(chosen | fields))
 
 
+def task(**fields: Any) -> Task:
+    """A task that runs every five minutes."""
+    chosen: dict[str, Any] = {
+        "owner": "ada",
+        "id": ids.new(NOW, next(_numbers)),
+        "name": "a task",
+        "type": "log",
+        "payload": {"message": "hello"},
+        "schedule": Schedule(Rate(300_000, NOW)),
+        "created_at": NOW,
+        "updated_at": NOW,
+        "planned_until": NOW + 600_000,
+        "planned": 2,
+        "replenish": "2026-11-20T10:01#03",
+    }
+    return Task(**(chosen | fields))
+
+
+def holder(task: TaskKey | None = None, **fields: Any) -> Holder:
+    chosen: dict[str, Any] = {"task": task or TaskKey("ada", ids.new(NOW, next(_numbers))), "job": "a"}
+    return Holder(**(chosen | fields))
+
+
+def receipt(**fields: Any) -> Receipt:
+    chosen: dict[str, Any] = {"owner": "ada", "key": "order 17", "fingerprint": "f1", "at": NOW, "random": 2**75 - 1}
+    return Receipt(**(chosen | fields))
+
+
+def run(task: TaskKey, **fields: Any) -> Job:
+    """A run of a task."""
+    at = fields.get("at", NOW)
+    chosen = {"owner": task.owner, "id": ids.run(at, task.id, 1), "lane": Lane.RECURRING, "origin": Origin(task.id, 1, at)}
+    return job(**(chosen | fields))
+
+
 def request(job: Job, **fields: Any) -> ClaimRequest:
     chosen: dict[str, Any] = {"message_id": "m1", "nonce": "m1/r1/1", "at": NOW, "alone": False, "due_by": NOW + 5_000}
     return ClaimRequest(**({"key": job.key, "fence": job.fence} | chosen | fields))
@@ -44,6 +81,11 @@ def failed(job: Job, at: int = NOW + 100) -> Job:
 def retried(job: Job, slot: str, due_at: int = NOW + 30_000) -> Job:
     failure = Result(failure=Failure("retryable", "later"))
     return lifecycle.apply(job, Event.RETRY, NOW + 100, started_at=NOW, result=failure, due_at=due_at, slot=slot)
+
+
+def rescheduled(job: Job, at: int) -> Job:
+    slot = slots.slot(slots.minute_of(at), "any", 16)
+    return lifecycle.apply(job, Event.RESCHEDULE, NOW, slot=slot, fields={"scheduled_at": at, "due_at": at})
 
 
 def moved(job: Job, slot: str) -> Job:

@@ -17,7 +17,7 @@ PROJECTED = ["lane", "fence", "weight"]  # by the due index, besides keys
 
 JOBS: dict[str, Any] = {
     "BillingMode": "PAY_PER_REQUEST",
-    "AttributeDefinitions": _attributes(pk="S", sk="S", slot="S", due_at="N", failed_owner="S"),
+    "AttributeDefinitions": _attributes(pk="S", sk="S", slot="S", due_at="N", failed_owner="S", moved_owner="S", position="S", task="S"),
     "KeySchema": _keys("pk", "sk"),
     "GlobalSecondaryIndexes": [
         {
@@ -25,7 +25,17 @@ JOBS: dict[str, Any] = {
             "KeySchema": _keys("slot", "due_at"),
             "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": PROJECTED},
         },
-        {"IndexName": keys.FAILURES, "KeySchema": _keys("failed_owner", "sk"), "Projection": {"ProjectionType": "KEYS_ONLY"}},
+        {"IndexName": keys.FAILURES, "KeySchema": _keys("failed_owner", "position"), "Projection": {"ProjectionType": "KEYS_ONLY"}},
+        {"IndexName": keys.MOVED, "KeySchema": _keys("moved_owner", "position"), "Projection": {"ProjectionType": "ALL"}},
+        {"IndexName": keys.BY_TASK, "KeySchema": _keys("task", "sk"), "Projection": {"ProjectionType": "KEYS_ONLY"}},
+    ],
+}
+TASKS: dict[str, Any] = {
+    "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": _attributes(pk="S", sk="S", replenish="S"),
+    "KeySchema": _keys("pk", "sk"),
+    "GlobalSecondaryIndexes": [
+        {"IndexName": keys.REPLENISH, "KeySchema": _keys("replenish", "sk"), "Projection": {"ProjectionType": "KEYS_ONLY"}},
     ],
 }
 LEDGER: dict[str, Any] = {
@@ -33,3 +43,4 @@ LEDGER: dict[str, Any] = {
     "AttributeDefinitions": _attributes(pk="S", sk="S"),
     "KeySchema": _keys("pk", "sk"),
 }
+ALL = {"jobs": JOBS, "tasks": TASKS, "ledger": LEDGER}

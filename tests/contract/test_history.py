@@ -1,14 +1,20 @@
 """The port Jobs: lists by time and the index of failures."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scheduler import ids
-from scheduler.model import Job
+from scheduler.aws import clients
+from scheduler.aws.jobs import DynamoJobs
+from scheduler.memory import MemoryJobs
+from scheduler.model import Job, JobKey, Page, TaskKey
 from scheduler.ports import Change, Jobs
-from tests.contract import make
+from tests.contract import make, tables
 from tests.contract.make import NOW
 
 
@@ -67,6 +73,100 @@ def test_jobs_of_one_instant_are_all_listed_once(jobs: Jobs) -> None:
     assert list(itertools.chain(*pages(jobs, 7, newest_first=True))) == sorted((job.id for job in made), reverse=True)
 
 
+def test_a_rescheduled_job_is_listed_at_its_new_time_and_only_there(jobs: Jobs, ten: list[str]) -> None:
+    stored = jobs.get_many([JobKey("ada", one) for one in ten])
+    first, last = stored[JobKey("ada", ten[0])], stored[JobKey("ada", ten[9])]
+    changes = [Change(first, make.rescheduled(first, NOW + 4_500)), Change(last, make.rescheduled(last, NOW - 60_000))]
+    assert jobs.change(changes) == [True, True]
+    now = [ten[9], *ten[1:5], ten[0], *ten[5:9]]
+    for limit in range(1, 12):
+        assert list(itertools.chain(*pages(jobs, limit, newest_first=False))) == now
+        assert list(itertools.chain(*pages(jobs, limit, newest_first=True))) == now[::-1]
+    assert list(itertools.chain(*pages(jobs, 2, newest_first=False, since=NOW + 4_000, until=NOW + 5_000))) == [ten[4], ten[0]]
+    assert ten[0] not in itertools.chain(*pages(jobs, 5, newest_first=True, until=NOW + 1_000))
+
+
+def test_a_job_that_was_moved_back_stands_where_it_stood(jobs: Jobs, ten: list[str]) -> None:
+    (job,) = jobs.get_many([JobKey("ada", ten[3])]).values()
+    away = make.rescheduled(job, NOW + 60_000)
+    assert jobs.change([Change(job, away)]) == [True]
+    assert jobs.change([Change(away, make.rescheduled(away, job.scheduled_at))]) == [True]
+    assert pages(jobs, 20, newest_first=False) == [ten]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), max_size=12), st.integers(1, 7), st.booleans())
+@settings(max_examples=25)
+def test_pages_hold_every_job_once_in_order_wherever_jobs_were_moved(
+    two: tuple[Jobs, Jobs], moves: list[tuple[int, int]], limit: int, newest_first: bool
+) -> None:
+    """On DynamoDB as in memory."""
+    owner = f"ada{next(_owners)}"
+    task = TaskKey(owner, "01JD4Q8XKZ38W2M5R7T9V1C4FH")
+    found = []
+    made = [
+        make.run(task, at=NOW + 1_000 * number) if number % 2 else make.job(owner=owner, at=NOW + number * 1_000) for number in range(10)
+    ]
+    for jobs in two:
+        for job in made:
+            jobs.put(job)
+        for number, seconds in moves:
+            before = jobs.get(made[number].key)
+            assert before is not None
+            jobs.change([Change(before, make.rescheduled(before, NOW + 1_000 * seconds))])
+        whole = list(through(partial(jobs.history, owner, since=NOW + 2_000, until=NOW + 20_000, newest_first=newest_first), limit))
+        runs = list(through(partial(jobs.of_task, task, since=None, until=None, newest_first=newest_first), limit))
+        found.append((whole, runs))
+        assert len({job.id for job in whole}) == len(whole) and len(runs) == 5
+    assert found[0] == found[1]
+
+
+_owners = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def two(local_aws: str) -> Iterator[tuple[Jobs, Jobs]]:
+    client = clients.dynamodb(endpoint_url=local_aws)
+    client.create_table(TableName="jobs-of-two", **tables.JOBS)
+    yield MemoryJobs(), DynamoJobs(client, "jobs-of-two")
+    client.delete_table(TableName="jobs-of-two")
+
+
+def through(read: Callable[..., Page], limit: int) -> Iterator[Job]:
+    """All jobs, page by page."""
+    cursor = None
+    while True:
+        page = read(after=cursor, limit=limit)
+        yield from page.jobs
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_the_runs_of_a_task_come_in_pages_by_time(jobs: Jobs, newest_first: bool) -> None:
+    task, other = TaskKey("ada", "01JD4Q8XKZ38W2M5R7T9V1C4FH"), TaskKey("ada", "01JD4Q8XKZ38W2M5R7T9V1C4FJ")
+    runs = [make.run(task, at=NOW + 1_000 * number) for number in range(7)]
+    for job in [*runs, make.run(other), make.job(), make.run(TaskKey("eve", task.id))]:
+        assert jobs.put(job)
+    in_order = runs[::-1] if newest_first else runs
+    for limit in (1, 3, 7, 8):
+        assert list(through(partial(jobs.of_task, task, since=None, until=None, newest_first=newest_first), limit)) == in_order
+    within = jobs.of_task(task, since=NOW + 1_000, until=NOW + 3_000, after=None, limit=10, newest_first=False)
+    assert within == Page(runs[1:3])
+    page = jobs.of_task(task, since=None, until=None, after=None, limit=3, newest_first=newest_first)
+    assert page.cursor == in_order[2].id
+    assert jobs.of_task(task, since=NOW, until=NOW, after=None, limit=10, newest_first=False) == Page()
+
+
+def test_the_runs_of_a_task_are_read_as_they_stand(jobs: Jobs) -> None:
+    task = TaskKey("ada", "01JD4Q8XKZ38W2M5R7T9V1C4FH")
+    kept, gone = make.run(task), make.run(task, at=NOW + 1_000)
+    assert jobs.put_many([kept, gone]) == [True, True]
+    (done,) = settle(jobs, make.run(task, at=NOW + 2_000, payload={"number": 1}))
+    assert jobs.withdraw([gone.key]) == [True]
+    assert jobs.of_task(task, since=None, until=None, after=None, limit=10, newest_first=False).jobs == [kept, done]
+
+
 def settle(jobs: Jobs, *made: Job) -> Sequence[Job]:
     """Run the jobs: those with a number in their payload that is odd fail."""
     ended = []
@@ -88,6 +188,17 @@ def test_failures_are_listed_newest_first_without_the_others(jobs: Jobs) -> None
     assert first.jobs == dead[:3] and first.cursor is not None
     second = jobs.failures("ada", since=None, until=None, after=first.cursor, limit=3)
     assert second.jobs == dead[3:] and second.cursor is None
+
+
+def test_a_rescheduled_job_that_fails_is_listed_by_its_new_time(jobs: Jobs) -> None:
+    early, late = make.job(payload={"number": 1}), make.job(at=NOW + 1_000, payload={"number": 1})
+    put_off = make.rescheduled(early, NOW + 2_000)
+    ended = settle(jobs, put_off, late)
+    assert jobs.failures("ada", since=None, until=None, after=None, limit=5).jobs == ended[:]
+    first = jobs.failures("ada", since=None, until=None, after=None, limit=1)
+    assert first == Page([ended[0]], ids.position(early.id, NOW + 2_000))
+    assert jobs.failures("ada", since=None, until=None, after=first.cursor, limit=1) == Page([ended[1]])
+    assert jobs.failures("ada", since=NOW, until=NOW + 1_000, after=None, limit=5).jobs == []
 
 
 def test_failures_keep_to_their_bounds(jobs: Jobs) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scheduler import ids, lifecycle
 from scheduler.aws import items, keys
 from scheduler.lifecycle import Event
-from scheduler.model import Attempt, Claim, Failure, Job, Lane, Outcome, Result
+from scheduler.model import Attempt, Claim, Failure, Job, Lane, Misfire, Origin, Outcome, Overlap, Result
 from tests.contract import make, tables
 from tests.contract.make import NOW
 
@@ -31,12 +31,24 @@ attempts = st.builds(
     outcome=st.sampled_from(Outcome),
     failure=st.none() | st.builds(Failure, st.text(), st.text()),
 )
+origins = st.builds(
+    Origin,
+    task=st.builds(ids.new, instants, st.integers(0, 2**75 - 1)),
+    generation=counts,
+    nominal_at=maybe_instants,
+    overlap=st.sampled_from(Overlap),
+    misfire=st.none() | st.sampled_from(Misfire),
+    late_from=maybe_instants,
+    previous_at=maybe_instants,
+    next_at=maybe_instants,
+)
 TIMES = (
     *lifecycle.FINAL_TIMES.values(),
     "picked_at",
     "started_at",
     "cancel_requested_at",
     "delay_ms",
+    "start_by",
     "expires",
 )
 INDEXED = ("pk", "sk", "slot", "due_at", *tables.PROJECTED)
@@ -51,6 +63,8 @@ all_jobs = st.builds(
     created_at=instants,
     slot=st.none() | st.text(min_size=1),
     lane=st.sampled_from(Lane),
+    origin=st.none() | origins,
+    tags=st.lists(st.text(), max_size=3).map(tuple),
     fence=st.integers(1, 1000),
     charged=counts,
     max_attempts=counts,
@@ -119,6 +133,39 @@ def test_a_typical_job_stays_within_one_write_unit_from_its_creation_to_its_end(
     dead = ended(job, Event.FAIL, result=Result(failure=Failure("permanent", "y" * 80)), reason="y" * 80)
     sizes = [items.size(items.encode(stage)) for stage in (job, done, dead)]
     assert max(sizes) <= 1024 and sizes == sorted(sizes)
+
+
+def run(**fields: Any) -> Job:
+    """A run of a recurring task, with everything at its usual length."""
+    task = ids.new(NOW - 86_400_000, 2**75 - 1)
+    origin = Origin(task, 12, NOW, Overlap.CANCEL_RUNNING, Misfire.RUN_LATEST)
+    return make.job(
+        **({"owner": "0" * 36, "id": ids.run(NOW, task, 12), "lane": Lane.RECURRING, "origin": origin, "start_by": NOW} | fields)
+    )
+
+
+def test_a_usual_run_of_a_recurring_task_stays_within_one_write_unit_when_it_has_ended() -> None:
+    usual = run(payload={"message": "x" * 80}, tags=("billing", "nightly"))
+    assert usual.origin is not None
+    in_order = replace(usual.origin, misfire=Misfire.RUN_ALL, late_from=NOW, previous_at=NOW, next_at=NOW)
+    done = [ended(job, Event.SUCCEED, result=Result("x" * 80)) for job in (usual, replace(usual, origin=in_order))]
+    assert max(items.size(items.encode(job)) for job in done) <= 1024
+
+
+def test_a_run_is_in_the_index_of_its_task_and_other_jobs_are_not() -> None:
+    made = run()
+    assert made.origin is not None
+    assert items.encode(made)["task"] == {"S": f"{made.owner}#{made.origin.task}"}
+    assert "task" not in items.encode(make.job())
+
+
+def test_only_a_job_whose_time_was_changed_is_in_the_index_of_moved_jobs() -> None:
+    job = make.job()
+    later = make.rescheduled(job, NOW + 5_000)
+    sets, removes = items.differences(job, later)
+    assert (sets["moved_owner"], sets["position"]) == ({"S": job.owner}, {"S": ids.position(job.id, NOW + 5_000)})
+    assert "moved_owner" not in items.encode(job) and "moved_owner" not in removes
+    assert {"moved_owner", "position"} <= set(items.differences(later, make.rescheduled(later, NOW))[1])
 
 
 def test_only_failed_and_killed_jobs_are_in_the_index_of_failures() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.model import DueEntry, Job, JobKey, Lane, UnitKey
+from scheduler.model import DueEntry, Job, JobKey, Lane, Misfire, Origin, Overlap, UnitKey
 from scheduler.ports import Change, ClaimRequest, ClaimResult, Jobs
 from tests.contract import make
 from tests.contract.make import NOW
@@ -56,6 +56,8 @@ def running(jobs: Jobs, job: Job | None = None, **fields: object) -> Job:
 
 def test_a_stored_job_is_read_back_whole(jobs: Jobs) -> None:
     job = make.job(payload={"deep": [1, 2.5, {"": None}]}, lane=Lane.RECURRING, weight=2.5, fence=3, max_attempts=7, reason="")
+    origin = Origin("01JD4Q8XKZ38W2M5R7T9V1C4FH", 3, NOW, Overlap.SKIP, Misfire.RUN_ALL, NOW + 1, NOW + 2, NOW + 3)
+    job = replace(job, origin=origin, start_by=NOW + 9, tags=("a", "b"))
     assert jobs.put(job)
     assert jobs.get(job.key) == job
 
@@ -257,6 +259,32 @@ def test_a_change_that_changes_nothing_tells_whether_the_job_still_stands(jobs: 
     assert apply(job, job)
     assert not apply(replace(job, fence=5), replace(job, fence=5))
     assert jobs.get(job.key) == job
+
+
+@pytest.mark.parametrize("count", [0, 1, 26, 120])
+def test_jobs_that_nobody_has_claimed_are_withdrawn(jobs: Jobs, count: int) -> None:
+    made = stored(jobs, *(make.job() for _ in range(count)))
+    kept = stored(jobs, make.job())
+    assert jobs.withdraw([job.key for job in made]) == [True] * count
+    assert jobs.get_many([job.key for job in [*made, *kept]]) == {job.key: job for job in kept}
+    assert [entry.key for entry in _due(jobs, kept)] == [job.key for job in kept]
+
+
+def test_withdrawing_leaves_what_was_ever_claimed_or_has_ended(jobs: Jobs) -> None:
+    claimed, (fresh, cancelled) = running(jobs), stored(jobs, make.job(), make.job())
+    again, done = running(jobs), running(jobs)
+    changes = [(again, make.retried(again, "2026-11-20T10:05#03")), (done, make.succeeded(done)), (cancelled, make.cancelled(cancelled))]
+    assert jobs.change([Change(before, after) for before, after in changes]) == [True] * 3
+    left = [claimed, *(after for _, after in changes)]
+    assert jobs.withdraw([fresh.key, *(job.key for job in left)]) == [True] + [False] * 4
+    assert jobs.get_many([job.key for job in [fresh, *left]]) == {job.key: job for job in left}
+
+
+def test_withdrawing_what_is_not_there_holds_however_often(jobs: Jobs) -> None:
+    (job,) = stored(jobs, make.job())
+    assert jobs.withdraw([job.key, make.job().key]) == [True, True]
+    assert jobs.withdraw([job.key]) == [True]
+    assert jobs.withdraw([]) == []
 
 
 def test_a_slot_lists_its_jobs_by_due_time(jobs: Jobs) -> None:

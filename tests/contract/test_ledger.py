@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from scheduler.model import Cursor, Lane, Look, Unit, UnitKey
+from scheduler.model import Cursor, Lane, LaneState, Look, Unit, UnitKey
 from scheduler.ports import Ledger
 
 AT = 1_795_000_000_000
@@ -97,6 +97,27 @@ def test_a_look_gives_way_to_the_following_one_and_at_last_to_none(ledger: Ledge
     assert ledger.looks(AT + 900_000) == []
     ledger.replace_look(first, second)  # late: by one who has not seen the rest
     assert ledger.looks(AT + 900_000) == []
+
+
+def test_a_lane_s_state_is_what_was_set_last(ledger: Ledger) -> None:
+    paused = LaneState(Lane.RETRY, paused_at=AT, reason="too loud")
+    resumed = LaneState(Lane.RECURRING, resumed_at=AT + 5)
+    assert ledger.lane_states() == {}
+    for state in (replace(paused, paused_at=1, resumed_at=2, reason="an old one"), paused, resumed):
+        ledger.set_lane_state(state)
+    assert ledger.lane_states() == {Lane.RETRY: paused, Lane.RECURRING: resumed}
+    assert ledger.latency(Lane.RETRY, 0) is None, "beside the latencies"
+
+
+def test_the_cursor_of_plan_moves_only_from_where_it_was_read(ledger: Ledger) -> None:
+    assert ledger.plan_cursor() is None
+    assert not ledger.set_plan_cursor("2026-11-20T10:00", "2026-11-20T10:01")
+    assert ledger.set_plan_cursor(None, "2026-11-20T10:00")
+    assert not ledger.set_plan_cursor(None, "2026-11-20T09:00")
+    assert ledger.set_plan_cursor("2026-11-20T10:00", "2026-11-20T10:01")
+    assert not ledger.set_plan_cursor("2026-11-20T10:00", "2026-11-20T10:02")
+    assert ledger.plan_cursor() == "2026-11-20T10:01"
+    assert ledger.cursor() is None
 
 
 def test_the_latency_of_a_lane_is_the_largest_recent_report(ledger: Ledger) -> None:

@@ -1,24 +1,43 @@
 """What the operations really sent cost, in write units."""
 
 import uuid
+from dataclasses import replace
 
 import pytest
 
 from bench import operations
-from bench.operations import AGAIN, BUDGET, GOOD, Bench, Recorder
+from bench.operations import AGAIN, BUDGET, GOOD, REQUEST, RUN_BUDGET, Bench, Recorder
+from scheduler import ids
 from scheduler.aws import clients
 from scheduler.aws.jobs import DynamoJobs
-from scheduler.model import Lane
+from scheduler.aws.tasks import DynamoTasks
+from scheduler.model import Job, Lane, Misfire, Origin, Overlap
 from scheduler.ports import Change
+from scheduler.task import Task
 from tests.contract import make, tables
+from tests.contract.make import NOW
 
 
 @pytest.fixture
-def counted(local_aws: str) -> tuple[DynamoJobs, Recorder]:
-    client, reader = clients.dynamodb(endpoint_url=local_aws), clients.dynamodb(endpoint_url=local_aws)
-    name = f"jobs-{uuid.uuid4().hex}"
-    reader.create_table(TableName=name, **tables.JOBS)
-    return DynamoJobs(client, name), Recorder(client, reader)
+def recorder(local_aws: str) -> Recorder:
+    return Recorder(clients.dynamodb(endpoint_url=local_aws), clients.dynamodb(endpoint_url=local_aws))
+
+
+@pytest.fixture
+def jobs(recorder: Recorder) -> DynamoJobs:
+    return DynamoJobs(recorder.client, made(recorder, "jobs"))
+
+
+@pytest.fixture
+def counted(jobs: DynamoJobs, recorder: Recorder) -> tuple[DynamoJobs, Recorder]:
+    return jobs, recorder
+
+
+def made(recorder: Recorder, kind: str) -> str:
+    """The name of a new table."""
+    name = f"{kind}-{uuid.uuid4().hex}"
+    recorder.reader.create_table(TableName=name, **tables.ALL[kind])
+    return name
 
 
 @pytest.mark.parametrize("batch", [1, 10])
@@ -63,6 +82,49 @@ def test_a_large_job_pays_by_the_kilobyte_in_the_table_only(counted: tuple[Dynam
     jobs, recorder = counted
     jobs.put(make.job(payload={"message": "x" * 2_500}))
     assert recorder.total() == 3 + 1
+
+
+@pytest.mark.parametrize(
+    ("overlap", "misfire"), [(Overlap.SKIP, Misfire.RUN_LATEST), (Overlap.QUEUE_ONE, Misfire.RUN_ALL), (Overlap.ALLOW, Misfire.SKIP)]
+)
+def test_a_run_of_a_recurring_task_stays_within_its_budget(
+    jobs: DynamoJobs, recorder: Recorder, overlap: Overlap, misfire: Misfire
+) -> None:
+    """In the long run: the holder is there, and the runs are stored in top-ups of ten."""
+    tasks = DynamoTasks(recorder.client, made(recorder, "tasks"), jobs="unused", ledger="unused")
+    task = make.task(owner=REQUEST.owner, name="a name of a usual length", description="x" * 200, overlap=overlap, misfire=misfire)
+    holder = make.holder(task.key, job=ids.run(NOW - 60_000, task.id, 1))
+    assert tasks.store(None, task, []) and tasks.hold([(None, holder)]) == [True]
+    recorder.writes.clear()
+
+    runs = [run(task, NOW + minute * 60_000) for minute in range(10)]
+    assert jobs.put_many(runs) == [True] * 10
+    assert tasks.move_on(task, replace(task, planned_until=NOW + 600_000, planned=12, replenish="2026-11-20T10:11#03"))
+    shares = {"insert": 3.0, "top-up": 0.3, "claim": 1, "hold": 1 if overlap is not Overlap.ALLOW else 0, "settle": 2}
+    assert recorder.total() == (shares["insert"] + shares["top-up"]) * 10
+    for job in runs:
+        (claimed,) = jobs.claim([make.request(job, due_by=job.due_at, nonce="m" * 36 + "/" + "r" * 36 + "/1")])
+        assert claimed is not None and claimed.job is not None
+        if shares["hold"]:
+            after = replace(holder, job=job.id, version=holder.version + 1)
+            assert tasks.hold([(holder, after)]) == [True]
+            holder = after
+        assert jobs.change([Change(claimed.job, make.succeeded(claimed.job))]) == [True]
+    assert recorder.total() / 10 == pytest.approx(sum(shares.values()))
+    assert recorder.total() / 10 <= RUN_BUDGET
+
+
+def run(task: Task, at: int) -> Job:
+    in_order = {"late_from": at, "previous_at": at, "next_at": at} if task.misfire is Misfire.RUN_ALL else {}
+    origin = Origin(task.id, 1, at, task.overlap, task.misfire, **in_order)
+    return make.run(task.key, at=at, origin=origin, start_by=at + 60_000, payload=REQUEST.payload, tags=("billing",))
+
+
+def test_withdrawing_a_run_costs_what_inserting_it_did(jobs: DynamoJobs, recorder: Recorder) -> None:
+    made = [run(make.task(), NOW + minute * 60_000) for minute in range(3)]
+    assert jobs.put_many(made) == [True] * 3
+    assert jobs.withdraw([job.key for job in made]) == [True] * 3
+    assert recorder.writes == [("BatchExecuteStatement", 3)] * 6
 
 
 def test_a_refused_write_is_paid_for_too(counted: tuple[DynamoJobs, Recorder]) -> None:

@@ -20,7 +20,11 @@ def test_the_first_dead_letter_of_a_lane_wakes_an_operator(any_stage: Synthesize
 
 @pytest.mark.parametrize(
     ("id", "metric", "service", "threshold"),
-    [("AlarmsBuried", metrics.BURIED, "bury", 0), ("AlarmsLag", metrics.OLDEST_OPEN_MINUTE, "tick", 180)],
+    [
+        ("AlarmsBuried", metrics.BURIED, "bury", 0),
+        ("AlarmsLag", metrics.OLDEST_OPEN_MINUTE, "tick", 180),
+        ("AlarmsPlanLag", metrics.PLAN_LAG, "plan", 180),
+    ],
 )
 def test_our_own_metrics_are_watched_as_they_are_emitted(
     any_stage: Synthesized, id: str, metric: str, service: str, threshold: int
@@ -34,9 +38,10 @@ def test_our_own_metrics_are_watched_as_they_are_emitted(
     assert emitter["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"] == alarm["Namespace"]
 
 
-def test_three_minutes_without_a_tick_are_an_alarm_even_if_there_is_no_data_at_all(any_stage: Synthesized) -> None:
-    alarm = any_stage.one("CloudWatch::Alarm", "AlarmsNoTick")
-    assert (alarm["MetricName"], name_of(alarm["Dimensions"][0]["Value"])) == ("Invocations", "TickFunction")
+@pytest.mark.parametrize("name", ["Tick", "Plan"])
+def test_three_minutes_without_a_tick_or_plan_are_an_alarm_even_if_there_is_no_data_at_all(any_stage: Synthesized, name: str) -> None:
+    alarm = any_stage.one("CloudWatch::Alarm", f"AlarmsNo{name}")
+    assert (alarm["MetricName"], name_of(alarm["Dimensions"][0]["Value"])) == ("Invocations", f"{name}Function")
     assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 3, "breaching")
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
 

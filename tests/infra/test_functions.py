@@ -7,10 +7,11 @@ from lambdas import _settings
 from scheduler.model import Lane
 from tests.infra.conftest import ROOT, Synthesized
 
-NAMES = ["Api", "Tick", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury"]
+NAMES = ["Api", "Tick", "Plan", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury"]
 ENVIRONMENTS: dict[str, type[_settings.Settings]] = {
     "api": _settings.ApiSettings,
     "tick": _settings.TickSettings,
+    "plan": _settings.PlanSettings,
     "dispatch": _settings.DispatchSettings,
     "execute": _settings.ExecuteSettings,
     "bury": _settings.BurySettings,
@@ -101,12 +102,14 @@ def test_all_functions_share_one_code_asset(any_stage: Synthesized) -> None:
     assert len({json.dumps(function["Code"], sort_keys=True) for function in any_stage.functions().values()}) == 1
 
 
-def test_tick_comes_every_minute_and_is_not_insisted_on(any_stage: Synthesized) -> None:
-    (schedule,) = any_stage.all("Scheduler::Schedule").values()
+@pytest.mark.parametrize("name", ["Tick", "Plan"])
+def test_tick_and_plan_come_every_minute_and_are_not_insisted_on(any_stage: Synthesized, name: str) -> None:
+    assert len(any_stage.all("Scheduler::Schedule")) == 2
+    schedule = any_stage.one("Scheduler::Schedule", f"{name}EveryMinute")
     assert schedule["ScheduleExpression"] == "rate(1 minute)"
     assert schedule["State"] == "ENABLED"
     assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
-    assert schedule["Target"]["Arn"]["Fn::GetAtt"][0] == any_stage.id("Lambda::Function", "TickFunction")
+    assert schedule["Target"]["Arn"]["Fn::GetAtt"][0] == any_stage.id("Lambda::Function", f"{name}Function")
     assert schedule["Target"]["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 1}
 
 

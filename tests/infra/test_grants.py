@@ -1,3 +1,5 @@
+import pytest
+
 from tests.infra.conftest import Synthesized, allowed
 
 # Actions that may be granted on every resource, and why there is no other way.
@@ -33,16 +35,17 @@ def test_no_policy_is_added_to_a_role_behind_its_grants(any_stage: Synthesized) 
 def test_a_role_can_be_assumed_by_its_service_alone(any_stage: Synthesized) -> None:
     for id, role in any_stage.all("IAM::Role").items():
         (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
-        service = "scheduler" if id.startswith("TickScheduleRole") else "lambda"
+        service = "scheduler" if id[:-8].endswith("ScheduleRole") else "lambda"
         assert statement["Principal"] == {"Service": f"{service}.amazonaws.com"}
 
 
-def test_a_job_is_written_by_the_verbs_that_change_jobs_and_inserted_by_api_alone(prod: Synthesized) -> None:
+def test_a_job_is_written_by_the_verbs_that_change_jobs_and_inserted_and_withdrawn_by_api_and_plan_alone(prod: Synthesized) -> None:
     changers = {"Api", "Tick", "Bury"} | EXECUTORS
     assert who_may(prod, "dynamodb:UpdateItem", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PutItem", "StorageJobs") == {"Api", "Tick"}  # tick: canaries
-    assert who_may(prod, "dynamodb:PartiQLInsert", "StorageJobs") == {"Api"}
+    assert who_may(prod, "dynamodb:PartiQLInsert", "StorageJobs") == {"Api", "Plan"}
+    assert who_may(prod, "dynamodb:PartiQLDelete", "StorageJobs") == {"Api", "Plan"}
     assert who_may(prod, "dynamodb:DeleteItem", "StorageJobs") == {"Tick"}  # canaries as well
 
 
@@ -52,9 +55,22 @@ def test_dispatch_sees_of_the_jobs_no_more_than_the_due_index(prod: Synthesized)
     }
 
 
-def test_only_tick_scans_and_only_the_sparse_index(prod: Synthesized) -> None:
+def test_a_task_is_edited_by_api_alone_and_planned_by_plan_too(prod: Synthesized) -> None:
+    assert who_may(prod, "dynamodb:PutItem", "StorageTasks") == {"Api"}
+    assert who_may(prod, "dynamodb:DeleteItem", "StorageTasks") == {"Api"}
+    assert who_may(prod, "dynamodb:UpdateItem", "StorageTasks") == {"Api", "Plan"}
+
+
+def test_an_executor_reads_heads_and_writes_holders_by_statements(prod: Synthesized) -> None:
+    """Which items, IAM cannot tell: both are in the tasks table."""
+    actions = ("dynamodb:BatchGetItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate")
+    for name in EXECUTORS:
+        assert {grant for grant in prod.grants(name) if grant[1].startswith("StorageTasks")} == {(each, "StorageTasks") for each in actions}
+
+
+def test_only_tick_and_plan_scan_and_only_a_sparse_index(prod: Synthesized) -> None:
     scans = [(name, resource) for name in prod.functions() for action, resource in prod.grants(name) if action == "dynamodb:Scan"]
-    assert scans == [("Tick", "StorageJobs/index/due")]
+    assert sorted(scans) == [("Plan", "StorageTasks/index/replenish"), ("Tick", "StorageJobs/index/due")]
 
 
 def test_an_executor_takes_messages_from_its_own_lane_alone(prod: Synthesized) -> None:
@@ -69,9 +85,10 @@ def test_only_dispatch_publishes_and_only_tick_starts_it(prod: Synthesized) -> N
     assert who_may(prod, "lambda:InvokeFunction", "DispatchFunction") == {"Tick"}
 
 
-def test_the_schedule_may_start_tick_and_nothing_else(prod: Synthesized) -> None:
-    (policy,) = prod.one("IAM::Role", "TickScheduleRole")["Policies"]
-    assert list(allowed(policy["PolicyDocument"])) == [("lambda:InvokeFunction", "TickFunction")]
+@pytest.mark.parametrize("name", ["Tick", "Plan"])
+def test_a_schedule_may_start_its_function_and_nothing_else(prod: Synthesized, name: str) -> None:
+    (policy,) = prod.one("IAM::Role", f"{name}ScheduleRole")["Policies"]
+    assert list(allowed(policy["PolicyDocument"])) == [("lambda:InvokeFunction", f"{name}Function")]
 
 
 def test_the_local_stage_grants_the_batches_that_it_enforces_by_the_name_of_the_call(local: Synthesized) -> None:

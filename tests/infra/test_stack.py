@@ -42,11 +42,13 @@ OUTPUTS = {
     "UserPoolId",
     "UserPoolClientId",
     "JobsTable",
+    "TasksTable",
     "LedgerTable",
     "TopicArn",
     "TickScheduleName",
+    "PlanScheduleName",
     *(f"{lane}{kind}" for lane in ("OneTime", "Recurring", "Retry") for kind in ("QueueUrl", "DlqUrl")),
-    *(f"{name}Function" for name in ("Api", "Tick", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury")),
+    *(f"{name}Function" for name in ("Api", "Tick", "Plan", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury")),
 }
 
 

@@ -1,3 +1,8 @@
+from typing import Any
+
+import pytest
+
+from tests.contract import tables
 from tests.infra.conftest import Synthesized
 
 
@@ -13,20 +18,26 @@ def test_the_due_index_projects_only_what_dispatch_needs(any_stage: Synthesized)
     assert due["KeySchema"] == [{"AttributeName": "slot", "KeyType": "HASH"}, {"AttributeName": "due_at", "KeyType": "RANGE"}]
     assert due["Projection"] == {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["lane", "fence", "weight"]}
     types = {item["AttributeName"]: item["AttributeType"] for item in jobs["AttributeDefinitions"]}
-    assert types == {"pk": "S", "sk": "S", "slot": "S", "due_at": "N", "failed_owner": "S"}
+    assert types["due_at"] == "N" and {kind for name, kind in types.items() if name != "due_at"} == {"S"}
 
 
-def test_the_failures_index_holds_keys_only(any_stage: Synthesized) -> None:
-    jobs = any_stage.one("DynamoDB::GlobalTable", "StorageJobs")
-    failures = next(index for index in jobs["GlobalSecondaryIndexes"] if index["IndexName"] == "failures")
-    assert failures["KeySchema"] == [{"AttributeName": "failed_owner", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
-    assert failures["Projection"] == {"ProjectionType": "KEYS_ONLY"}
+@pytest.mark.parametrize(("kind", "prefix"), [("JOBS", "StorageJobs"), ("TASKS", "StorageTasks"), ("LEDGER", "StorageLedger")])
+def test_the_tables_of_the_contract_tests_are_these(any_stage: Synthesized, kind: str, prefix: str) -> None:
+    """Keys, indexes and what they project: what those tests say holds for what is deployed."""
+    made, tested = any_stage.one("DynamoDB::GlobalTable", prefix), getattr(tables, kind)
+
+    def by_name(values: list[dict[str, Any]], name: str) -> dict[str, dict[str, Any]]:
+        return {value[name]: value for value in values}
+
+    assert made["KeySchema"] == tested["KeySchema"]
+    assert by_name(made["AttributeDefinitions"], "AttributeName") == by_name(tested["AttributeDefinitions"], "AttributeName")
+    assert by_name(made.get("GlobalSecondaryIndexes", []), "IndexName") == by_name(tested.get("GlobalSecondaryIndexes", []), "IndexName")
 
 
 def test_tables_are_on_demand_expire_items_and_can_be_restored_to_a_point_in_time(any_stage: Synthesized) -> None:
-    tables = any_stage.all("DynamoDB::GlobalTable")
-    assert len(tables) == 2
-    for table in tables.values():
+    made = any_stage.all("DynamoDB::GlobalTable")
+    assert len(made) == 3
+    for table in made.values():
         assert table["BillingMode"] == "PAY_PER_REQUEST"
         assert table["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
         assert [replica["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] for replica in table["Replicas"]] == [True]

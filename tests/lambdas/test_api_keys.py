@@ -111,6 +111,13 @@ def test_without_a_key_no_receipt_is_kept(world: World) -> None:
     assert not world.receipts.rows and len(stored(world)) == 2
 
 
+@pytest.mark.parametrize("path", ["/me/jobs", "/me/jobs/batch"])
+def test_the_document_names_the_header(path: str) -> None:
+    operation = send("GET", "/openapi.json", user=None).body["paths"][f"/api/v1{path}"]["post"]
+    found = [(each["name"].lower(), each["in"], each.get("required", False)) for each in operation["parameters"]]
+    assert found == [("idempotency-key", "header", False)]
+
+
 # Many
 
 
@@ -202,8 +209,10 @@ def job_of(world: World, answered: Answered) -> Any:
 def test_an_end_and_tags_are_stored_with_the_job(world: World) -> None:
     tags = ["a", "team:x/y", "Z_9.-"]
     body = HELLO | {"execute_at": render(NOW + 60_000), "expires_at": render(NOW + 60_001), "tags": tags}
-    job = job_of(world, post(body))
+    answered = post(body)
+    job = job_of(world, answered)
     assert (job.start_by, job.tags) == (NOW + 60_001, tuple(tags))
+    assert (answered.data["expires_at"], answered.data["tags"]) == (render(NOW + 60_001), tags)
 
 
 def test_without_them_a_job_has_no_end_and_no_tags(world: World) -> None:

@@ -207,6 +207,13 @@ class SimPool:
         self._running = [(end, item) for end, item in self._running if end > self._hub.time]
         return [replace(item, ended_at=self._clock.now()) for item in done]
 
+    def cancel(self, job: Job) -> None:
+        """Its work ends within a second, as a target that listens does."""
+        ends, stopped = self._hub.time + self._random.randint(10, 1_000), Result(failure=Failure("timeout", "stopped"))
+        self._running = [
+            (ends, replace(item, result=stopped)) if item.job.key == job.key and end > ends else (end, item) for end, item in self._running
+        ]
+
     def stop(self) -> None:
         self._running.clear()
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from scheduler.errors import Unavailable
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Delivery, Job, JobKey, Lane, UnitKey
 from scheduler.ports import ClaimRequest
 from scheduler.rules import Rules
@@ -26,9 +27,15 @@ class Stage:
     jobs: Any = field(default_factory=MemoryJobs)
     ledger: Any = field(default_factory=MemoryLedger)
     lanes: Any = field(default_factory=MemoryLanes)
+    receipts: Any = field(default_factory=MemoryReceipts)
+    tasks: Any = None  # over these jobs and receipts unless told
     rules: Rules = field(default_factory=lambda: Rules(shards=2))
     started: list[UnitKey] = field(default_factory=list)  # dispatchers asked for
     requests: int = 0
+
+    def __post_init__(self) -> None:
+        if self.tasks is None:
+            self.tasks = MemoryTasks(self.jobs, self.receipts)
 
     def start(self, unit: UnitKey) -> None:
         """The port `Dispatchers`."""
@@ -69,6 +76,7 @@ class Stage:
             lane,
             deliveries,
             jobs=ports.get("jobs", self.jobs),
+            tasks=ports.get("tasks", self.tasks),
             lanes=ports.get("lanes", self.lanes),
             ledger=ports.get("ledger", self.ledger),
             pool=pool or ScriptedPool(self.clock),
@@ -76,6 +84,7 @@ class Stage:
             rules=self.rules,
             meter=meter or LatencyMeter(lane, "me"),
             request_id=request_id or f"r{self.requests}",
+            pauses=ports.get("pauses"),
         )
         for item in deliveries:
             if item.message_id not in left:

@@ -67,3 +67,11 @@ def test_every_new_id_is_one(at: int, random: int) -> None:
 )
 def test_what_is_no_id_is_refused(text: str) -> None:
     assert not ids.is_job_id(text)
+
+
+def test_a_rescheduled_job_stands_at_its_new_time_and_never_at_another_ones_place() -> None:
+    """Runs of one task differ in nothing but their time."""
+    first, second = (ids.run(hours * 3_600_000, "01JD4Q8XKZ38W2M5R7T9V1C4FH", 1) for hours in (1, 2))
+    position = ids.position(first, ids.time(second))
+    assert ids.is_job_id(position) and ids.time(position) == ids.time(second) and position != second
+    assert ids.position(first, ids.time(first)) == first

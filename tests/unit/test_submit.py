@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,7 +8,7 @@ from scheduler import ids, lifecycle, render, slots
 from scheduler.errors import Conflict, Unavailable
 from scheduler.lifecycle import Event
 from scheduler.memory_tasks import MemoryReceipts
-from scheduler.model import Lane, Receipt
+from scheduler.model import Claim, Job, Lane, Receipt, Result
 from scheduler.ports import KEPT_RECEIPTS_MS, Change
 from scheduler.services.submit import Accepted, Asked, NewJob, submit_once
 from tests.conftest import NOW
@@ -371,6 +372,25 @@ def test_a_job_that_was_put_off_is_not_handed_over_by_asking_again() -> None:
     assert keys.stage.jobs.change([Change(job, after)]) == [True]
     keys.stage.lanes = Wrapped(keys.stage.lanes, send=lambda *_: pytest.fail("handed over"))
     assert shown(keys.one("k"))["scheduled_at"] == render.instant(NOW)
+
+
+def retried(job: Job) -> Job:
+    claimed = lifecycle.apply(job, Event.CLAIM, NOW, claim=Claim("m", "n", NOW, True))
+    slot = slots.place(NOW, NOW, job.id, 2).slot
+    return lifecycle.apply(claimed, Event.RETRY, NOW, started_at=NOW, result=Result(), due_at=NOW + 60_000, slot=slot)
+
+
+def cancelled(job: Job) -> Job:
+    return lifecycle.apply(job, Event.CANCEL, NOW, reason="x")
+
+
+@pytest.mark.parametrize("become", [retried, cancelled])
+def test_a_job_that_needs_no_message_any_more_is_not_handed_over_by_asking_again(become: Callable[[Job], Job]) -> None:
+    keys = Keys()
+    job = keys.one("k").job
+    keys.stage.jobs.rows[job.key] = become(job)
+    keys.stage.lanes = Wrapped(keys.stage.lanes, send=lambda *_: pytest.fail("handed over"))
+    assert keys.one("k").replayed
 
 
 @pytest.mark.parametrize("keep", [refuse, lost_answer])

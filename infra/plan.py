@@ -1,0 +1,33 @@
+"""plan: every minute, stores the next runs of the recurring tasks that need some."""
+
+from aws_cdk import Duration
+from constructs import Construct
+
+from infra.function import Foundation, Function, allow
+from infra.schedule import every_minute
+from lambdas._settings import PlanSettings
+
+
+class Plan(Construct):
+    """The function and the schedule that calls it."""
+
+    def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
+        super().__init__(scope, id)
+        storage, lanes = foundation.storage, foundation.lanes
+        self.function = Function(
+            self,
+            "plan",
+            foundation,
+            PlanSettings(**foundation.hand_over, **foundation.tasks),
+            grants=[
+                allow(storage.replenish_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the scan finds what every query missed
+                allow(storage.tasks.table_arn, "dynamodb:GetItem", "dynamodb:UpdateItem"),  # how far a task is planned
+                allow(storage.jobs.table_arn, "dynamodb:PartiQLInsert"),  # runs
+                allow(storage.jobs.table_arn, "dynamodb:PartiQLDelete", "dynamodb:BatchGetItem"),  # those of a task edited meanwhile
+                allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # its cursor
+                allow(storage.ledger.table_arn, "dynamodb:Query"),  # which lanes are paused
+                allow(lanes.arns, "sqs:SendMessage"),  # runs that are due before the first safe minute
+            ],
+            timeout=Duration.minutes(2),
+        )
+        self.schedule = every_minute(self, self.function, "Punctual's planning of recurring runs")

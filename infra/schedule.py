@@ -1,0 +1,32 @@
+"""A function that EventBridge calls every minute."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_scheduler_targets as targets
+from constructs import Construct
+
+from infra.function import allow
+
+
+def every_minute(scope: Construct, function: lambda_.Function, description: str) -> scheduler.Schedule:
+    """The schedule. It insists on nothing: the next minute's call does all that this one missed."""
+    return scheduler.Schedule(
+        scope,
+        "EveryMinute",
+        description=description,
+        schedule=scheduler.ScheduleExpression.rate(Duration.minutes(1)),
+        target=targets.LambdaInvoke(function, role=_role(scope, function), retry_attempts=1, max_event_age=Duration.minutes(1)),
+    )
+
+
+def _role(scope: Construct, function: lambda_.Function) -> iam.IRole:
+    role = iam.Role(
+        scope,
+        "ScheduleRole",
+        assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"),
+        inline_policies={"Grants": iam.PolicyDocument(statements=[allow(function.function_arn, "lambda:InvokeFunction")])},
+    )
+    # Closed: the target would add every version of the function.
+    return role.without_policy_updates()

@@ -1,0 +1,80 @@
+"""A task as an item of the tasks table, in the manner of `items`: defaults are not stored, and what is nested is JSON text."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from scheduler import schedule_form
+from scheduler.aws import keys
+from scheduler.model import Misfire, Overlap
+from scheduler.task import Task
+
+Item = dict[str, Any]
+
+_TEXTS = ("name", "type", "description", "inactive_reason", "replenish")
+_NUMBERS = (
+    "created_at",
+    "updated_at",
+    "generation",  # stored even if 1: conditions compare it, as they do `planned_until`
+    "planned_until",
+    "misfire_threshold_ms",
+    "max_catch_up",
+    "max_attempts",
+    "timeout_ms",
+    "inactive_at",
+    "planned",
+)
+_ALWAYS = ("generation", "planned_until")
+_DEFAULTS = {field.name: field.default for field in fields(Task)}
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def encode(task: Task) -> Item:
+    """The whole item."""
+    item: Item = {"v": {"N": keys.FORMAT}, "payload": {"S": _json(task.payload)}}
+    for name in _TEXTS:
+        if _told(task, name):
+            item[name] = {"S": getattr(task, name)}
+    for name in _NUMBERS:
+        if _told(task, name):
+            item[name] = {"N": str(getattr(task, name))}
+    for name in ("overlap", "misfire"):
+        if _told(task, name):
+            item[name] = {"S": getattr(task, name).value}
+    if _told(task, "weight"):
+        item["weight"] = {"N": repr(task.weight)}
+    if task.tags:
+        item["tags"] = {"S": _json(task.tags)}
+    if task.schedule is not None:
+        item["schedule"] = {"S": _json(schedule_form.write(task.schedule))}
+    return keys.stored_task(task.key) | item
+
+
+def decode(item: Mapping[str, Any]) -> Task:
+    """The task of a whole item."""
+    found: dict[str, Any] = {name: item[name]["S"] for name in _TEXTS if name in item}
+    found |= {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
+    if "overlap" in item:
+        found["overlap"] = Overlap(item["overlap"]["S"])
+    if "misfire" in item:
+        found["misfire"] = Misfire(item["misfire"]["S"])
+    if "weight" in item:
+        found["weight"] = float(item["weight"]["N"])
+    if "tags" in item:
+        found["tags"] = tuple(json.loads(item["tags"]["S"]))
+    schedule = schedule_form.restore(json.loads(item["schedule"]["S"])) if "schedule" in item else None
+    owner, task_id = keys.task_key(item)
+    return Task(owner=owner, id=task_id, payload=json.loads(item["payload"]["S"]), schedule=schedule, **found)
+
+
+def plan(task: Task) -> tuple[Item, list[str]]:
+    """What to set and what to remove to note how far the task is planned."""
+    sets: Item = {"planned_until": {"N": str(task.planned_until)}, "planned": {"N": str(task.planned)}}
+    if task.replenish is None:
+        return sets, ["replenish"]
+    return sets | {"replenish": {"S": task.replenish}}, []
+
+
+def _told(task: Task, name: str) -> bool:
+    return name in _ALWAYS or getattr(task, name) != _DEFAULTS[name]

@@ -1,0 +1,71 @@
+"""Wake who waited for a run that has ended: the run that waits by the overlap rule, and the next of a row of late runs.
+
+A wake may be lost (its sender dies, the lane refuses): the slot of who waits is the net.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from scheduler import ids, overlap
+from scheduler.errors import Unavailable
+from scheduler.lifecycle import is_open
+from scheduler.model import Job, JobKey, TaskKey
+from scheduler.ports import Jobs, Lanes, TaskGate
+from scheduler.services.handover import hand_over
+
+log = logging.getLogger(__name__)
+
+
+def wake(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, now: int) -> None:
+    """Hand over whoever waited for one of the ended jobs. Never raises: nothing depends on it but time."""
+    woken = successors(ended, jobs=jobs, tasks=tasks, now=now)
+    try:
+        refused = hand_over(woken, lanes=lanes, now=now)
+    except Unavailable:
+        refused = len(woken)
+    if refused:
+        log.warning("not woken; the slots are the net", extra={"jobs": refused})
+
+
+def successors(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, now: int) -> list[Job]:
+    """The jobs that waited for one of the ended ones, and whose message has to be sent. None of them while a table refuses."""
+    runs = [job for job in ended if job.origin is not None]
+    if not runs:
+        return []
+    try:
+        keys = {*_queued(runs, tasks), *_next_in_row(runs, now)}
+        found = jobs.get_many(sorted(keys)) if keys else {}
+    except Unavailable:
+        log.warning("not looked who waits; the slots are the net", extra={"jobs": len(runs)})
+        return []
+    return [job for job in found.values() if _waits(job, now)]
+
+
+def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
+    """Those of the jobs just given back whose blocker (the job each waits for) ended in between: nobody else wakes them."""
+    try:
+        found = jobs.get_many(sorted({blocker for _, blocker in waiting})) if waiting else {}
+    except Unavailable:
+        return []
+    return [job for job, blocker in waiting if blocker not in found or not is_open(found[blocker])]
+
+
+def _queued(runs: Sequence[Job], tasks: TaskGate) -> list[JobKey]:
+    """Whoever waits for the runs that hold for their task. Another holder wakes its own."""
+    held = {TaskKey(run.owner, run.origin.task): run.id for run in runs if run.origin is not None and run.origin.overlap in overlap.WAKES}
+    holders = tasks.holders(sorted(held)) if held else {}
+    return [JobKey(key.owner, holder.waiting) for key, holder in holders.items() if holder.job == held[key] and holder.waiting]
+
+
+def _next_in_row(runs: Sequence[Job], now: int) -> list[JobKey]:
+    origins = [(run.owner, run.origin) for run in runs if run.origin is not None]
+    return [
+        JobKey(owner, ids.run(origin.next_at, origin.task, origin.generation))
+        for owner, origin in origins
+        if origin.next_at is not None and origin.next_at <= now
+    ]
+
+
+def _waits(job: Job, now: int) -> bool:
+    """A job under its first fence was never given back: its own message brings it."""
+    return is_open(job) and job.claim is None and job.fence > 1 and job.due_at <= now
