@@ -1,0 +1,288 @@
+"""Plan: every minute, the runs of the tasks whose minute it is."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler import slots
+from scheduler.errors import Unavailable
+from scheduler.planning import PLAN_SHARDS, further
+from scheduler.services import plan as service
+from scheduler.services import top_up
+from scheduler.task import Task
+from tests.conftest import NOW
+from tests.unit.stage import Wrapped, lost_answer, refuse, times
+from tests.unit.task_stage import TaskStage, nominal_times
+
+MINUTE, HOUR = 60_000, 3_600_000
+
+
+def minutes(stage: TaskStage, count: int) -> list[service.PlanResult]:
+    """Plan at the beginning of each of the next minutes."""
+    results = []
+    for _ in range(count):
+        stage.clock.at = (stage.clock.at // MINUTE + 1) * MINUTE
+        results.append(stage.plan())
+    return results
+
+
+def assert_all_runs_are_stored(stage: TaskStage, task: Task) -> None:
+    assert stage.times(task) == nominal_times(task, NOW, stage.task(task).planned_until)
+
+
+def left(stage: TaskStage, task: Task) -> int:
+    """How many stored runs are still to come."""
+    return sum(1 for at in stage.times(task) if at > stage.clock.now())
+
+
+@pytest.mark.parametrize("schedule", [{"cron": "* * * * *"}, {"rate": "5 seconds"}, {"rate": "90 seconds"}, {"rate": "1 hour"}])
+def test_a_task_never_runs_dry_and_none_is_stored_twice(schedule: dict[str, Any]) -> None:
+    stage = TaskStage()
+    task = stage.create(schedule)
+    for result in minutes(stage, 60):
+        assert left(stage, task) >= 4 and result.failed == 0
+        assert stage.task(task).planned_until - stage.clock.now() >= 6 * MINUTE
+    assert_all_runs_are_stored(stage, task)
+
+
+@pytest.mark.parametrize("schedule", [{"cron": "* * * * *"}, {"rate": "5 seconds"}])
+@pytest.mark.parametrize("phase", range(0, 15, 2))
+def test_five_minutes_without_plan_leave_no_task_dry(schedule: dict[str, Any], phase: int) -> None:
+    stage = TaskStage()
+    task = stage.create(schedule)
+    minutes(stage, phase)
+    stage.clock.advance(5 * MINUTE)
+    assert left(stage, task) > 0
+    minutes(stage, 1)
+    assert stage.task(task).planned_until - stage.clock.now() > 7 * MINUTE
+    assert_all_runs_are_stored(stage, task)
+
+
+def test_a_task_is_topped_up_in_its_minute_and_not_before() -> None:
+    stage = TaskStage()
+    task = stage.create({"cron": "* * * * *"})
+    assert [result.tasks for result in minutes(stage, 8)] == [0, 0, 0, 0, 0, 0, 1, 0]
+    assert len(stage.runs(task)) == 22
+
+
+def test_after_hours_without_plan_everything_that_was_missed_is_inserted() -> None:
+    stage = TaskStage()
+    tasks = [stage.create(schedule) for schedule in ({"cron": "* * * * *"}, {"rate": "1 hour"}, {"rate": "30 seconds"})]
+    stage.clock.advance(5 * HOUR)
+    minutes(stage, 1)
+    for task in tasks[:1] + tasks[2:]:
+        assert stage.task(task).planned_until >= stage.clock.now() + 15 * MINUTE
+        assert_all_runs_are_stored(stage, task)
+    assert len(stage.runs(tasks[1])) == 10
+
+
+def test_the_cursor_follows_three_minutes_behind() -> None:
+    stage = TaskStage()
+    minutes(stage, 30)
+    assert stage.ledger.plan_cursor() == slots.minute_of(stage.clock.now() - 3 * MINUTE)
+    assert minutes(stage, 1)[0].minutes == 5  # four that are not settled, and the one that is
+    assert minutes(stage, 1)[0].lag_ms == 0
+
+
+def test_a_minute_that_holds_a_task_is_looked_at_again() -> None:
+    """What cannot be topped up for now stays there, and the cursor with it, for a quarter of an hour at most."""
+    stage = TaskStage()
+    task = stage.create({"cron": "* * * * *"})
+    minutes(stage, 3)
+    real, stage.jobs = stage.jobs, Wrapped(stage.jobs, put_many=refuse)
+    results = minutes(stage, 17)
+    assert stage.ledger.plan_cursor() == slots.minute_of(NOW + 7 * MINUTE) and results[-1].lag_ms == 9 * MINUTE
+    assert [result.failed for result in results[-6:]] == [1] * 6
+    stage.jobs = real
+    minutes(stage, 1)
+    assert_all_runs_are_stored(stage, task)
+    minutes(stage, 4)
+    assert stage.ledger.plan_cursor() == slots.minute_of(stage.clock.now() - 3 * MINUTE)
+
+
+def test_a_task_that_cannot_be_planned_holds_neither_the_others_nor_the_cursor(caplog: pytest.LogCaptureFixture) -> None:
+    stage = TaskStage()
+    broken, good = stage.create({"cron": "* * * * *"}), stage.create({"cron": "* * * * *"})
+
+    def get(verb: Any, key: Any) -> Any:
+        if key == broken.key:
+            raise ValueError("no such zone")
+        return verb(key)
+
+    stage.tasks = Wrapped(stage.tasks, get=get)
+    results = minutes(stage, 30)
+    assert sum(result.failed for result in results) > 5 and "a task cannot be read" in caplog.text
+    assert stage.task(good).planned_until >= stage.clock.now() + 7 * MINUTE
+    assert_all_runs_are_stored(stage, good)
+    assert stage.ledger.plan_cursor() == slots.minute_of(stage.clock.now() - 3 * MINUTE)
+
+
+def test_a_task_whose_schedule_breaks_does_not_hold_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = TaskStage()
+    broken, good = stage.create({"cron": "* * * * *"}), stage.create({"cron": "* * * * *"})
+    real = further
+
+    def breaking(task: Task, *args: Any, **kwargs: Any) -> Any:
+        if task.id == broken.id:
+            raise OverflowError("date value out of range")
+        return real(task, *args, **kwargs)
+
+    monkeypatch.setattr(top_up, "further", breaking)
+    minutes(stage, 7)
+    assert len(stage.runs(good)) == 22 and len(stage.runs(broken)) == 15
+
+
+def test_a_task_that_the_index_shows_too_late_is_found_by_the_repair_pass() -> None:
+    stage = TaskStage()
+    task = stage.create({"cron": "* * * * *"})
+    assert task.replenish is not None
+    hidden = stage.tasks._index.pop(task.key)
+    stage.clock.at = NOW + 5 * MINUTE
+    minutes(stage, 12)
+    assert len(stage.runs(task)) == 15 and (stage.ledger.plan_cursor() or "") > slots.minute(hidden)
+    stage.tasks._index[task.key] = hidden
+    assert [result.repaired for result in minutes(stage, 10)].count(1) == 1
+    assert_all_runs_are_stored(stage, task)
+    assert left(stage, task) >= 4
+
+
+def test_what_the_index_still_shows_though_it_is_done_is_not_done_again() -> None:
+    stage = TaskStage()
+    task = stage.create({"cron": "* * * * *"})
+    old = stage.tasks._index[task.key]
+    minutes(stage, 7)
+    done = stage.task(task)
+    stage.tasks._index[task.key] = old
+    stage.clock.advance(3 * MINUTE)
+    assert stage.plan().tasks == 0 and stage.task(task) == done
+
+
+def test_the_first_plan_of_all_finds_what_is_overdue_however_long() -> None:
+    stage = TaskStage()
+    task = stage.create({"cron": "* * * * *"})
+    stage.clock.advance(2 * HOUR + 3 * MINUTE)
+    result = stage.plan()
+    assert result.repaired == 1 and left(stage, task) >= 10
+    assert_all_runs_are_stored(stage, task)
+
+
+def test_a_plan_works_for_a_bounded_time_and_the_next_one_goes_on() -> None:
+    stage = TaskStage()
+    tasks = [stage.create({"cron": "* * * * *"}) for _ in range(60)]
+
+    def slowly(verb: Any, jobs: Any) -> Any:
+        stage.clock.advance(20_000)
+        return verb(jobs)
+
+    stage.jobs = Wrapped(stage.jobs, put_many=slowly)
+    stage.clock.at = NOW + 7 * MINUTE
+    first = stage.plan()
+    assert stage.clock.now() - NOW - 7 * MINUTE < 70_000 and 0 < first.tasks < 60
+    while sum(len(stage.runs(task)) >= 22 for task in tasks) < 60:
+        before = stage.clock.now()
+        assert stage.plan().tasks > 0 and stage.clock.now() > before
+    for task in tasks:
+        assert_all_runs_are_stored(stage, task)
+
+
+def test_two_plans_at_once_do_no_harm() -> None:
+    stage = TaskStage()
+    task = stage.create({"cron": "* * * * *"})
+    real = stage.jobs
+
+    def twice(verb: Any, jobs: Any) -> Any:
+        stage.jobs = real
+        assert stage.plan().failed == 0
+        return verb(jobs)
+
+    stage.clock.at = NOW + 7 * MINUTE
+    stage.jobs = Wrapped(real, put_many=times(1, twice))
+    assert stage.plan().failed == 0
+    assert_all_runs_are_stored(stage, task)
+    assert stage.task(task).planned == 22
+
+
+def test_a_refusing_ledger_is_told_and_the_next_plan_starts_where_this_one_stopped() -> None:
+    stage = TaskStage()
+    task = stage.create({"cron": "* * * * *"})
+    minutes(stage, 5)
+    real, stage.ledger = stage.ledger, Wrapped(stage.ledger, set_plan_cursor=refuse)
+    with pytest.raises(Unavailable):
+        minutes(stage, 1)
+    stage.ledger = real
+    minutes(stage, 10)
+    assert_all_runs_are_stored(stage, task)
+
+
+class Crash(BaseException):
+    """The function is gone: nothing of it may catch this."""
+
+
+def crash_before(verb: Any, *args: Any) -> Any:
+    raise Crash
+
+
+def crash_after(verb: Any, *args: Any) -> Any:
+    verb(*args)
+    raise Crash
+
+
+def half(verb: Any, jobs: Any) -> Any:
+    verb(jobs[: len(jobs) // 2])
+    raise Crash
+
+
+STEPS = st.tuples(
+    st.integers(-2 * MINUTE, 12 * MINUTE),  # clocks of two machines differ
+    st.sampled_from([None, ("jobs", "put_many", crash_before), ("jobs", "put_many", crash_after), ("jobs", "put_many", half)])
+    | st.sampled_from([("jobs", "put_many", refuse), ("jobs", "put_many", lost_answer), ("lanes", "send", crash_before)])
+    | st.sampled_from([("tasks", "move_on", crash_before), ("tasks", "move_on", crash_after), ("tasks", "move_on", lost_answer)])
+    | st.sampled_from([("ledger", "set_plan_cursor", crash_before), ("ledger", "set_plan_cursor", crash_after)]),
+)
+SCHEDULES = st.sampled_from(
+    [
+        {"cron": "* * * * *"},
+        {"rate": "17 seconds"},
+        {"rate": "7 minutes", "jitter_seconds": 600},
+        {"cron": "*/5 * * * *", "max_runs": 17},
+        {"rate": "1 minute", "end": "2026-11-20T10:31:30Z"},
+    ]
+)
+
+
+@settings(deadline=None)
+@given(SCHEDULES, st.lists(STEPS, max_size=8))
+def test_whatever_happens_to_plan_each_nominal_time_is_stored_exactly_once(schedule: dict[str, Any], steps: list[Any]) -> None:
+    stage = TaskStage()
+    task = stage.create(schedule)
+    for pause, fault in steps:
+        stage.clock.advance(pause)
+        if fault is None:
+            stage.plan()
+            continue
+        port, verb, then = fault
+        real = getattr(stage, port)
+        setattr(stage, port, Wrapped(real, **{verb: times(1, then)}))
+        try:
+            stage.plan()
+        except (Crash, Unavailable):
+            pass
+        setattr(stage, port, real)
+    minutes(stage, 11)
+    stored = stage.task(task)
+    due = nominal_times(task, NOW, stored.planned_until)
+    assert task.schedule is not None
+    assert stage.times(task) == due[: task.schedule.max_runs] and stored.planned == len(stage.times(task))
+    if stored.replenish is not None:
+        assert left(stage, task) >= 4
+    elif task.schedule.max_runs:
+        assert stored.planned == task.schedule.max_runs
+
+
+def test_every_shard_of_a_minute_is_looked_at() -> None:
+    stage = TaskStage()
+    tasks = [stage.create({"cron": "* * * * *"}) for _ in range(60)]
+    assert len({task.replenish for task in tasks}) == PLAN_SHARDS
+    assert [result.tasks for result in minutes(stage, 7)][-1] == 60

@@ -1,0 +1,560 @@
+"""What people do with tasks, and what it leaves stored."""
+
+from typing import Any
+
+import pytest
+
+from scheduler import ids, lifecycle, planning, slots
+from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
+from scheduler.instants import render
+from scheduler.lifecycle import Event
+from scheduler.model import Claim, Job, Lane, Overlap, Receipt, TaskKey
+from scheduler.ports import Change
+from scheduler.services import paging, tasks
+from scheduler.services.tasks import Search
+from scheduler.task import Task, TaskStatus, status
+from tests.conftest import NOW
+from tests.unit.stage import Wrapped, lost_answer, refuse, times
+from tests.unit.task_stage import TaskStage, nominal_times
+
+SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
+HOURLY = {"cron": "0 * * * *"}
+MINUTELY = {"cron": "* * * * *"}
+
+
+def a_receipt(key: str = "k", fingerprint: str = "f", at: int = NOW, random: int = 99) -> Receipt:
+    return Receipt("ann", key, fingerprint, at, random)
+
+
+def hours(*numbers: int) -> list[int]:
+    return [NOW + number * HOUR for number in numbers]
+
+
+# Create
+
+
+def test_a_task_is_stored_with_its_next_ten_runs_in_one_transaction() -> None:
+    stage = TaskStage()
+    calls: list[int] = []
+
+    def store(verb: Any, before: Task | None, after: Task, runs: list[Job], receipt: Receipt | None = None) -> Any:
+        calls.append(len(runs))
+        return verb(before, after, runs, receipt)
+
+    stage.tasks = Wrapped(stage.tasks, store=store)
+    stage.jobs = Wrapped(stage.jobs, put_many=refuse)
+    task = stage.create(HOURLY)
+    assert calls == [10] and stage.times(task) == hours(*range(1, 11))
+    assert stage.task(task) == task and (task.generation, task.planned, task.created_at) == (1, 10, NOW)
+    assert (task.overlap, status(task, NOW)) == (Overlap.SKIP, TaskStatus.ACTIVE)
+
+
+def test_a_dense_task_has_a_quarter_of_an_hour_stored_when_its_creation_is_answered() -> None:
+    stage = TaskStage()
+    task = stage.create({"rate": "5 seconds"})
+    assert stage.times(task) == nominal_times(task, NOW, NOW + 15 * MINUTE)
+    assert stage.task(task) == task and task.planned == 180
+
+
+def test_runs_due_soon_are_handed_over_and_the_others_wait_in_their_slots() -> None:
+    stage = TaskStage()
+    task = stage.create(MINUTELY)
+    assert stage.waiting(Lane.RECURRING) == [run.id for run in stage.runs(task) if run.scheduled_at < NOW + slots.HORIZON]
+    assert {slots.minute(run.slot or "") for run in stage.runs(task)[:3]} == {slots.first_safe_minute(NOW)}
+
+
+def test_a_slow_transaction_is_looked_at_again() -> None:
+    stage = TaskStage()
+
+    def slowly(verb: Any, *args: Any) -> Any:
+        stage.clock.advance(100_000)
+        return verb(*args)
+
+    stage.tasks = Wrapped(stage.tasks, store=slowly)
+    task = stage.create({"rate": "250 seconds"})
+    first = stage.runs(task)[0]
+    assert slots.start_of(slots.minute(first.slot or "")) >= stage.clock.now() + slots.HORIZON
+    assert first.id in stage.waiting(Lane.RECURRING)
+
+
+def test_a_slow_top_up_is_looked_at_again() -> None:
+    stage = TaskStage()
+
+    def slowly(verb: Any, jobs: Any) -> Any:
+        stage.clock.advance(200_000)
+        return verb(jobs)
+
+    stage.jobs = Wrapped(stage.jobs, put_many=slowly)
+    task = stage.create({"rate": "28 seconds"})
+    near = [run for run in stage.runs(task) if NOW + 280_000 < run.scheduled_at < NOW + 380_000]
+    assert near and {run.id for run in near} <= set(stage.waiting(Lane.RECURRING))
+    assert all(slots.start_of(slots.minute(run.slot or "")) >= stage.clock.now() + slots.HORIZON for run in near)
+
+
+def test_a_task_at_once_runs_once_and_has_ended_then() -> None:
+    stage = TaskStage()
+    task = stage.create(None)
+    (run,) = stage.runs(task)
+    assert run.scheduled_at == NOW and stage.waiting(Lane.ONE_TIME) == [run.id]
+    assert (task.overlap, task.replenish, status(task, NOW)) == (Overlap.ALLOW, None, TaskStatus.ENDED)
+
+
+def test_a_one_time_task_is_active_until_it_is_due() -> None:
+    stage = TaskStage()
+    task = stage.create({"at": render(NOW + DAY)})
+    assert stage.times(task) == [NOW + DAY] and status(task, NOW + DAY - 1) is TaskStatus.ACTIVE
+    assert status(task, NOW + DAY) is TaskStatus.ENDED
+
+
+def test_a_one_time_task_for_an_instant_just_past_runs_at_once() -> None:
+    stage = TaskStage()
+    (run,) = stage.runs(stage.create({"at": render(NOW - MINUTE)}))
+    assert (run.scheduled_at, run.due_at) == (NOW - MINUTE, NOW) and stage.waiting(Lane.ONE_TIME) == [run.id]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "field"),
+    [({"cron": "* * * *"}, "schedule.cron"), ({}, "schedule"), ({"rate": "1 day", "end": "x"}, "schedule.end")],
+)
+def test_what_is_wrong_with_a_schedule_is_named_by_its_path_and_nothing_is_stored(schedule: dict[str, Any], field: str) -> None:
+    stage = TaskStage()
+    with pytest.raises(Invalid) as refused:
+        stage.create(schedule)
+    assert refused.value.details[0]["field"] == field and stage.tasks.rows == {} == stage.jobs.rows
+
+
+@pytest.mark.parametrize("store", [refuse, lost_answer])
+def test_a_refused_creation_is_refused_to_the_caller(store: Any) -> None:
+    stage = TaskStage()
+    stage.tasks = Wrapped(stage.tasks, store=store)
+    with pytest.raises(Unavailable):
+        stage.create(HOURLY)
+
+
+def test_what_cannot_be_filled_in_the_request_is_filled_by_plan() -> None:
+    stage = TaskStage()
+    stage.jobs = Wrapped(stage.jobs, put_many=times(1))
+    task = stage.create({"rate": "5 seconds"})
+    assert len(stage.runs(task)) == 10 and task.replenish is not None
+    stage.clock.at = slots.start_of(slots.minute(task.replenish))
+    assert stage.plan().tasks == 1
+    assert stage.times(task) == nominal_times(task, NOW, stage.clock.at + 15 * MINUTE)
+
+
+# Idempotency keys
+
+
+def test_the_same_creation_again_answers_the_same_task_and_stores_nothing() -> None:
+    stage = TaskStage()
+    first = stage.create(MINUTELY, receipt=a_receipt())
+    stored = dict(stage.jobs.rows)
+    stage.clock.advance(HOUR)
+    again = stage.create(MINUTELY, receipt=a_receipt(at=stage.clock.now(), random=1))
+    assert again == first and stage.jobs.rows == stored and len(stage.tasks.rows) == 1
+
+
+def test_a_creation_whose_answer_was_lost_is_found_by_its_key() -> None:
+    stage = TaskStage()
+    real, stage.tasks = stage.tasks, Wrapped(stage.tasks, store=lost_answer)
+    with pytest.raises(Unavailable):
+        stage.create(HOURLY, receipt=a_receipt())
+    stage.tasks = real
+    task = stage.create(HOURLY, receipt=a_receipt(at=NOW + 5, random=3))
+    assert list(stage.tasks.rows) == [task.key] and task.id == ids.new(NOW, 99, partitions=1)
+
+
+def test_two_creations_with_one_key_at_once_make_one_task() -> None:
+    """The second one finds the key free and taken when it stores."""
+    stage = TaskStage()
+    first = stage.create(HOURLY, receipt=a_receipt())
+    stage.receipts = Wrapped(stage.receipts, find=times(1, lambda verb, *args: None))
+    assert stage.create(HOURLY, receipt=a_receipt(random=1)) == first and len(stage.tasks.rows) == 1
+
+
+def test_a_key_that_was_used_for_something_else_is_refused() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY, receipt=a_receipt())
+    with pytest.raises(Conflict):
+        stage.create(HOURLY, receipt=a_receipt(fingerprint="other"))
+    with pytest.raises(Conflict):
+        tasks.run_now(task.key, stage.world, random=1, receipt=a_receipt(fingerprint="other"))
+    assert len(stage.tasks.rows) == 1 and len(stage.jobs.rows) == 10
+
+
+def test_a_key_whose_task_is_deleted_makes_no_second_one() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY, receipt=a_receipt())
+    tasks.delete(task.key, stage.world)
+    with pytest.raises(Conflict, match="deleted"):
+        stage.create(HOURLY, receipt=a_receipt())
+
+
+# Edit
+
+
+def test_an_edit_replaces_the_runs_to_come() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    stage.clock.advance(90 * MINUTE)
+    edited = stage.edit(task, {"cron": "30 * * * *"}, name="another", payload={"message": "new"})
+    assert stage.times(task, 1) == hours(1)
+    assert stage.times(task, 2) == [NOW + 30 * MINUTE + number * HOUR for number in range(2, 12)]
+    assert (edited.generation, edited.name, edited.created_at, edited.updated_at) == (2, "another", NOW, NOW + 90 * MINUTE)
+    assert {run.payload["message"] for run in stage.runs(task, 2)} == {"new"} and stage.task(task) == edited
+
+
+def test_an_edit_that_leaves_the_schedule_replaces_the_runs_too() -> None:
+    stage = TaskStage()
+    task = stage.create({"rate": "5 seconds"})
+    stage.clock.advance(67_000)
+    edited = stage.edit(task, {"rate": "rate(5 seconds)", "start": render(NOW)}, payload={"message": "new"})
+    assert edited.schedule == task.schedule  # sent back as it was read: the rate keeps its beat
+    assert stage.times(task, 1) == [NOW + 5_000]  # the later ones were due too, but nobody had claimed them
+    assert stage.times(task, 2) == nominal_times(task, NOW + 67_000, edited.planned_until)
+    assert edited.planned == 13 + len(stage.times(task, 2))
+
+
+def test_a_run_that_an_executor_holds_is_waited_for() -> None:
+    """It may have read the old generation just before: when the edit is answered, its instant is over."""
+    stage = TaskStage()
+    task = stage.create(MINUTELY)
+    first, second = stage.runs(task)[:2]
+    stage.clock.at = first.due_at - 300
+    for run in (first, second):
+        claimed = lifecycle.apply(run, Event.CLAIM, stage.clock.now(), claim=Claim("m", "n", stage.clock.now(), True))
+        assert stage.jobs.change([Change(run, claimed)]) == [True]
+    stage.edit(task, {"cron": "0 0 * * *"})
+    assert stage.clock.now() == first.due_at + 100
+    assert [run.id for run in stage.runs(task, 1)] == [first.id, second.id]  # they are dropped at their instant
+
+
+def test_an_edit_that_nobody_can_have_read_past_waits_for_nothing() -> None:
+    stage = TaskStage()
+    task = stage.create(MINUTELY)
+    stage.clock.at = NOW + MINUTE - 300
+    stage.edit(task, HOURLY)
+    assert stage.clock.slept == [] and stage.times(task, 1) == []
+
+
+def test_runs_that_cannot_be_taken_away_for_now_do_not_fail_the_edit() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    stage.jobs = Wrapped(stage.jobs, withdraw=refuse)
+    assert stage.edit(task, {"cron": "30 * * * *"}).generation == 2 and len(stage.times(task, 1)) == 10
+
+
+def test_runs_refused_at_first_are_taken_away_at_the_second_try() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    stage.jobs = Wrapped(stage.jobs, withdraw=times(2, lambda verb, keys: [None] * len(keys)))
+    stage.edit(task, {"cron": "30 * * * *"})
+    assert stage.times(task, 1) == []
+
+
+def test_two_edits_at_once_leave_the_runs_of_the_later_one_only() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    real = stage.tasks
+
+    def interrupted(verb: Any, *args: Any) -> Any:
+        stage.tasks = real
+        stage.edit(task, {"cron": "15 * * * *"})
+        return verb(*args)
+
+    stage.tasks = Wrapped(real, store=times(1, interrupted))
+    edited = stage.edit(task, {"cron": "30 * * * *"})
+    assert edited.generation == 3 and {run.origin and run.origin.generation for run in stage.runs(task)} == {3}
+    assert {at % HOUR for at in stage.times(task)} == {30 * MINUTE}
+
+
+def test_an_edit_that_named_its_generation_is_refused_if_another_came_first() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    stage.edit(task, MINUTELY, generation=1)
+    with pytest.raises(Conflict, match="its generation is 2"):
+        stage.edit(task, HOURLY, generation=1)
+    assert stage.task(task).generation == 2
+
+
+def test_a_task_that_keeps_changing_is_given_up_on() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    stage.tasks = Wrapped(stage.tasks, store=lambda verb, *args: False, delete=lambda verb, *args: False)
+    with pytest.raises(Unavailable):
+        stage.edit(task, MINUTELY)
+    with pytest.raises(Unavailable):
+        tasks.delete(task.key, stage.world)
+
+
+def test_max_runs_counts_over_edits() -> None:
+    stage = TaskStage()
+    task = stage.create({**HOURLY, "max_runs": 5})
+    stage.clock.advance(2 * HOUR + MINUTE)
+    edited = stage.edit(task, {**HOURLY, "max_runs": 5}, payload={"message": "new"})
+    assert stage.times(task) == hours(1, 2, 3, 4, 5) and edited.planned == 5
+    stage.clock.advance(HOUR)
+    assert stage.edit(task, {**HOURLY, "max_runs": 3}).planned == 3 and stage.times(task) == hours(1, 2, 3)
+
+
+def test_an_edit_keeps_the_run_that_is_put_off_past_it() -> None:
+    stage = TaskStage()
+    task = stage.create({**HOURLY, "jitter_seconds": 3_600})
+    before = stage.times(task)
+    stage.clock.at = NOW + HOUR + 1
+    assert before[0] > stage.clock.now()
+    edited = stage.edit(task, {**HOURLY, "jitter_seconds": 3_600}, name="another")
+    assert stage.times(task, 1) == [] and stage.times(task, 2)[:9] == before[:9]
+    assert edited.planned == len(stage.times(task, 2))
+
+
+def test_a_one_time_task_does_not_run_again_because_it_is_renamed() -> None:
+    stage = TaskStage()
+    task = stage.create({"at": render(NOW + HOUR)})
+    stage.clock.advance(2 * DAY)  # later than such an instant could be posted
+    edited = stage.edit(task, {"at": render(NOW + HOUR)}, name="another")
+    assert edited.name == "another" and len(stage.runs(task)) == 1 and status(edited, stage.clock.now()) is TaskStatus.ENDED
+
+
+def test_a_one_time_task_that_has_run_takes_a_new_instant() -> None:
+    stage = TaskStage()
+    task = stage.create({"at": render(NOW + HOUR)})
+    stage.clock.advance(2 * HOUR)
+    edited = stage.edit(task, {"at": render(NOW + 3 * HOUR)})
+    assert stage.times(task) == hours(1, 3) and status(edited, stage.clock.now()) is TaskStatus.ACTIVE
+
+
+def test_a_task_at_once_does_not_run_again_because_it_is_renamed_but_becomes_a_recurring_one() -> None:
+    stage = TaskStage()
+    task = stage.create(None)
+    stage.clock.advance(HOUR)
+    assert len(stage.runs(stage.edit(task, None, name="another"))) == 1
+    assert len(stage.runs(stage.edit(task, HOURLY))) == 11
+    stage.clock.advance(30 * MINUTE)
+    stage.edit(task, None)
+    assert stage.times(task) == [NOW, NOW + 90 * MINUTE]
+
+
+def test_an_edit_of_a_paused_task_plans_nothing_until_it_is_resumed() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    tasks.deactivate(task.key, None, stage.world)
+    assert status(stage.edit(task, MINUTELY), NOW) is TaskStatus.INACTIVE and stage.runs(task) == []
+    tasks.activate(task.key, stage.world)
+    assert stage.times(task)[0] == NOW + MINUTE
+
+
+# Pause, resume, delete
+
+
+def test_a_paused_task_has_no_runs_to_come() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    stage.clock.advance(90 * MINUTE)
+    paused = tasks.deactivate(task.key, "too loud", stage.world)
+    assert (paused.inactive_at, paused.inactive_reason, paused.generation) == (stage.clock.now(), "too loud", 2)
+    assert stage.times(task) == hours(1) and paused.replenish is None and paused.planned == 1
+    assert tasks.next_runs(paused, 3, stage.clock.now()) == []
+
+
+def test_a_resumed_task_runs_from_now_on() -> None:
+    stage = TaskStage()
+    task = stage.create({**HOURLY, "max_runs": 12})
+    stage.clock.advance(90 * MINUTE)
+    tasks.deactivate(task.key, None, stage.world)
+    stage.clock.advance(3 * HOUR)
+    resumed = tasks.activate(task.key, stage.world)
+    assert (resumed.inactive_at, resumed.inactive_reason, resumed.generation) == (None, None, 3)
+    assert stage.times(task) == hours(1, *range(5, 15)) and resumed.planned == 11
+
+
+def test_pause_and_resume_twice_are_as_good_as_once() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    assert tasks.activate(task.key, stage.world) == task
+    paused = tasks.deactivate(task.key, "first", stage.world)
+    assert tasks.deactivate(task.key, "second", stage.world) == paused
+    resumed = tasks.activate(task.key, stage.world)
+    assert tasks.activate(task.key, stage.world) == resumed and resumed.generation == 3
+
+
+def test_a_task_that_ended_while_it_was_paused_can_be_resumed_and_has_ended() -> None:
+    stage = TaskStage()
+    for schedule in ({**HOURLY, "end": render(NOW + 2 * HOUR)}, {"at": render(NOW + HOUR)}):
+        task = stage.create(schedule)
+        tasks.deactivate(task.key, None, stage.world)
+        stage.clock.advance(DAY)
+        resumed = tasks.activate(task.key, stage.world)
+        assert stage.runs(task) == [] and status(resumed, stage.clock.now()) is TaskStatus.ENDED
+        stage.clock.at = NOW
+
+
+def test_a_deleted_task_leaves_its_history_only() -> None:
+    stage = TaskStage()
+    task = stage.create(MINUTELY)
+    stage.clock.advance(150_000)
+    assert tasks.delete(task.key, stage.world).id == task.id
+    assert stage.times(task) == [NOW + MINUTE]  # those of the last minute that nobody has claimed go too
+    for verb in (tasks.delete, tasks.find, tasks.activate):
+        with pytest.raises(NotFound):
+            verb(task.key, stage.world)
+
+
+def test_somebody_elses_task_is_none() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    key = TaskKey("bob", task.id)
+    for verb in (lambda: tasks.find(key, stage.world), lambda: tasks.run_now(key, stage.world, random=1)):
+        with pytest.raises(NotFound):
+            verb()
+
+
+# Run now
+
+
+def test_a_run_by_hand_is_stored_and_handed_over_and_uses_up_nothing() -> None:
+    stage = TaskStage()
+    task = stage.create({**HOURLY, "max_runs": 3})
+    stage.clock.advance(MINUTE)
+    run = tasks.run_now(task.key, stage.world, random=5)
+    assert stage.stored(run) == run and run.id in stage.waiting(Lane.RECURRING) and run.scheduled_at == NOW + MINUTE
+    assert run.origin is not None and (run.origin.nominal_at, run.origin.misfire, run.origin.overlap) == (None, None, Overlap.SKIP)
+    assert stage.task(task) == task and run.start_by is None
+    chosen = tasks.run_now(task.key, stage.world, random=6, overlap=Overlap.ALLOW)
+    assert chosen.origin is not None and chosen.origin.overlap is Overlap.ALLOW
+
+
+def test_an_ended_task_can_be_run_by_hand_and_a_paused_one_cannot() -> None:
+    stage = TaskStage()
+    task = stage.create(None)
+    stage.clock.advance(DAY)
+    assert tasks.run_now(task.key, stage.world, random=5).lane is Lane.ONE_TIME
+    tasks.deactivate(task.key, None, stage.world)
+    with pytest.raises(Conflict, match="inactive"):
+        tasks.run_now(task.key, stage.world, random=6)
+
+
+def test_an_edit_leaves_runs_by_hand_alone() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    run = tasks.run_now(task.key, stage.world, random=5)
+    stage.edit(task, MINUTELY)
+    assert stage.stored(run) == run
+
+
+def test_the_same_run_by_hand_again_is_the_same_run_even_when_the_task_is_gone() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    first = tasks.run_now(task.key, stage.world, random=99, receipt=a_receipt())
+    stage.clock.advance(MINUTE)
+    again = a_receipt(at=stage.clock.now(), random=1)
+    assert tasks.run_now(task.key, stage.world, random=1, receipt=again) == first
+    tasks.delete(task.key, stage.world)
+    assert tasks.run_now(task.key, stage.world, random=1, receipt=again) == first
+
+
+@pytest.mark.parametrize("put", [refuse, lost_answer])
+def test_a_run_by_hand_whose_put_failed_is_made_good_by_the_same_request(put: Any) -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    stage.jobs = Wrapped(stage.jobs, put=times(1, put))
+    with pytest.raises(Unavailable):
+        tasks.run_now(task.key, stage.world, random=99, receipt=a_receipt())
+    stage.clock.advance(SECOND)
+    run = tasks.run_now(task.key, stage.world, random=1, receipt=a_receipt(at=stage.clock.now(), random=1))
+    assert run.id == ids.new(NOW, 99) and len([job for job in stage.runs(task) if job.origin and job.origin.nominal_at is None]) == 1
+
+
+def test_a_receipt_that_cannot_be_kept_is_refused_to_the_caller() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    stage.receipts = Wrapped(stage.receipts, keep=lambda verb, *args: [None])
+    with pytest.raises(Unavailable):
+        tasks.run_now(task.key, stage.world, random=99, receipt=a_receipt())
+
+
+# Search
+
+
+def test_tasks_are_found_by_name_tag_type_and_status() -> None:
+    stage = TaskStage()
+    report = stage.create(HOURLY, name="Nightly Report", tags=("reports",))
+    call = stage.create({"at": render(NOW + DAY)}, name="call home", type="http")
+    once = stage.create(None, name="once")
+    tasks.deactivate(report.key, None, stage.world)
+
+    def found(**fields: Any) -> list[str]:
+        return [task.name for task in tasks.search(Search("ann", **fields), stage.world).tasks]
+
+    assert sorted(found()) == sorted(task.name for task in (report, call, once))
+    assert found(name="REPORT") == ["Nightly Report"] == found(tag="reports") == found(status=TaskStatus.INACTIVE)
+    assert found(type="http") == ["call home"] == found(status=TaskStatus.ACTIVE)
+    assert found(status=TaskStatus.ENDED) == ["once"] and found(name="call", tag="reports") == []
+    assert tasks.search(Search("bob"), stage.world).tasks == []
+
+
+def test_pages_go_on_where_they_stopped_and_read_a_bounded_amount(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "CHUNK", 2)
+    monkeypatch.setattr(paging, "READS", 3)
+    stage = TaskStage()
+    names = [stage.create(None, name="rare" if number == 0 else "common").name for number in range(8)]
+    first = tasks.search(Search("ann", name="rare"), stage.world)
+    assert first.tasks == [] and first.cursor is not None
+    second = tasks.search(Search("ann", name="rare", cursor=first.cursor), stage.world)
+    assert [task.name for task in second.tasks] == ["rare"] and second.cursor is None
+    seen, cursor = list[str](), None
+    while True:
+        page = tasks.search(Search("ann", limit=3, cursor=cursor), stage.world)
+        seen, cursor = seen + [task.name for task in page.tasks], page.cursor
+        if cursor is None:
+            break
+    assert seen == names[::-1]
+
+
+def test_a_cursor_that_was_never_answered_is_refused() -> None:
+    with pytest.raises(Invalid):
+        tasks.search(Search("ann", cursor="x"), TaskStage().world)
+
+
+# A top-up and an edit at once
+
+
+def test_a_top_up_that_was_frozen_over_an_edit_leaves_no_old_run_behind() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    stage.clock.advance(7 * HOUR)
+    real = stage.jobs
+
+    def frozen(verb: Any, jobs: Any) -> Any:
+        stage.jobs = real
+        stage.edit(task, {"cron": "30 * * * *"})
+        return verb(jobs)
+
+    stage.jobs = Wrapped(real, put_many=times(1, frozen))
+    work = stage.top_up(task)
+    assert work.failed == [] and stage.times(task, 1) == hours(*range(1, 7))
+    assert stage.times(task, 2) == nominal_times(stage.task(task), stage.clock.now(), stage.task(task).planned_until)
+
+
+def test_a_top_up_of_a_task_deleted_meanwhile_leaves_nothing_behind() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    stage.clock.advance(7 * HOUR)
+    stage.tasks = Wrapped(stage.tasks, move_on=lambda verb, before, after: (stage.tasks.delete(before), verb(before, after))[1])
+    stage.top_up(task)
+    assert stage.times(task) == hours(*range(1, 11))
+
+
+def test_a_run_that_the_table_refuses_is_stored_by_the_next_top_up() -> None:
+    stage = TaskStage()
+    task = stage.create(HOURLY)
+    stage.clock.advance(7 * HOUR)
+    stage.jobs = Wrapped(stage.jobs, put_many=times(1, lambda verb, jobs: [None, *verb(jobs[1:])]))
+    assert stage.top_up(task).failed == [task.key] and stage.task(task) == task
+    assert stage.top_up(task).failed == [] and stage.times(task) == hours(*range(1, 18))
+
+
+def test_the_verbs_agree_with_what_planning_derives() -> None:
+    stage = TaskStage()
+    task = stage.create(MINUTELY)
+    assert planning.to_withdraw(stage.task(task), NOW).keys() >= {run.key for run in stage.runs(task)}
+    assert [run.at for run in tasks.next_runs(task, 15, NOW)] == stage.times(task)
