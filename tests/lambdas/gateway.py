@@ -21,7 +21,6 @@ SETTINGS = ApiSettings(
     stage="test",
     jobs_table="jobs",
     ledger_table="ledger",
-    tasks_table="tasks",
     one_time_queue_url="q1",
     recurring_queue_url="q2",
     retry_queue_url="q3",
