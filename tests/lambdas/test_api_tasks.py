@@ -491,6 +491,15 @@ def test_an_edit_replaces_the_task_whole_and_its_future_runs(world: World) -> No
     assert got(task) == edited
 
 
+@pytest.mark.parametrize("schedule", [{"rate": "7 minutes"}, {"at": render(NOW)}], ids=["a rate", "an instant"])
+def test_a_schedule_sent_back_as_it_was_read_stays_the_same_one(world: World, schedule: Any) -> None:
+    task = created(schedule=schedule)
+    world.clock.advance(2 * DAY)
+    expected = next_runs(task)
+    assert put(task, schedule=task["schedule"]).data["next_runs"] == expected
+    assert got(task)["schedule"] == task["schedule"]
+
+
 def test_an_edit_of_what_was_read_is_refused_if_another_came_first(world: World) -> None:
     task = created()
     assert put(task, name="First", generation=1).data["generation"] == 2
