@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from lambdas import _form_models, _models, _task_models, api
-from scheduler import ids, lifecycle
+from scheduler import ids, lifecycle, schedule_form
 from scheduler.instants import DAY, FUTURE_LIMIT, parse, render
 from scheduler.lifecycle import Event
 from scheduler.model import Claim, Failure, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
@@ -231,6 +233,9 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
         {"name": "must not be empty", "tags.0": "must be a string", "max_attempts": "must be at least 1"},
     ),
 ]
+
+
+REFUSED_VALUES = [value for changes, _ in REFUSED for value in changes.values()]
 
 
 def refused(answered: Answered, rules: dict[str, str]) -> None:
@@ -486,6 +491,15 @@ def test_an_edit_replaces_the_task_whole_and_its_future_runs(world: World) -> No
     assert got(task) == edited
 
 
+@pytest.mark.parametrize("schedule", [{"rate": "7 minutes"}, {"at": render(NOW)}], ids=["a rate", "an instant"])
+def test_a_schedule_sent_back_as_it_was_read_stays_the_same_one(world: World, schedule: Any) -> None:
+    task = created(schedule=schedule)
+    world.clock.advance(2 * DAY)
+    expected = next_runs(task)
+    assert put(task, schedule=task["schedule"]).data["next_runs"] == expected
+    assert got(task)["schedule"] == task["schedule"]
+
+
 def test_an_edit_of_what_was_read_is_refused_if_another_came_first(world: World) -> None:
     task = created()
     assert put(task, name="First", generation=1).data["generation"] == 2
@@ -641,7 +655,7 @@ def test_times_skipped_before_the_end_are_shown_if_no_run_follows_them(world: Wo
 
 
 def test_times_skipped_while_a_task_is_paused_are_not_shown(world: World) -> None:
-    task = created(schedule=DAILY)
+    task = created(schedule=DAILY | {"end": "2027-04-01T00:00:00Z"})
     send("PUT", f"/tasks/{task['id']}/inactive")
     world.clock.at = parse("2027-03-27T12:00:00Z")
     assert next_runs(task) == []
@@ -652,6 +666,11 @@ def test_no_more_runs_are_shown_than_a_task_has_left(world: World) -> None:
     assert len(next_runs(task)) == 3
     world.clock.advance(2 * HOUR)
     assert [run["at"] for run in next_runs(task)] == ["2026-11-20T13:00:00.000Z"]
+
+
+def test_times_skipped_after_the_last_of_max_runs_are_not_shown(world: World) -> None:
+    task = created(schedule=DAILY | {"max_runs": 2, "start": "2027-03-26T00:00:00Z", "end": "2027-04-01T00:00:00Z"})
+    assert [run["at"] for run in next_runs(task)] == ["2027-03-26T01:30:00.000Z", "2027-03-27T01:30:00.000Z"]
 
 
 def test_the_runs_of_a_task_are_listed_as_jobs_are(world: World) -> None:
@@ -686,6 +705,38 @@ def test_pages_of_runs_follow_the_cursor_and_miss_nothing(world: World) -> None:
             break
         query["cursor"] = page["cursor"]
     assert len(ahead) >= 10 and seen == ahead
+
+
+# Whatever comes
+
+values = st.sampled_from([*REFUSED_VALUES, "m", "log", {"message": "m"}, "run_all", "allow", 60, ["a"], "2027-01-01T00:00:00Z"])
+schedules = st.dictionaries(
+    st.sampled_from([*schedule_form.FIELDS, "other"]), values | st.sampled_from(["@daily", "1 hour", "UTC"]), max_size=4
+)
+bodies = st.dictionaries(st.sampled_from([*_task_models.TaskEdit.model_fields, "other"]), values | schedules | st.text(max_size=9))
+lenient = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@lenient
+@given(bodies, st.booleans())
+def test_no_body_breaks_the_tasks(world: World, changes: dict[str, Any], whole: bool) -> None:
+    body = HOURLY | changes if whole else changes
+    answered = send("POST", "/tasks", json_body=body)
+    assert answered.status in (201, 400), answered.text
+    if answered.status == 201:
+        _models.Answer[_task_models.TaskShape].model_validate(answered.body)
+        assert send("PUT", f"/tasks/{answered.data['id']}", json_body=body).status == 200
+        assert send("DELETE", f"/tasks/{answered.data['id']}").status == 200
+
+
+@lenient
+@given(
+    st.sampled_from(["", "/{id}/jobs", "/{id}/next"]),
+    st.dictionaries(st.sampled_from(["name", "tag", "type", "status", "limit", "cursor", "count", "upcoming", "x"]), st.text(max_size=30)),
+)
+def test_no_parameters_break_the_lists(world: World, path: str, query: dict[str, str]) -> None:
+    task = next(iter(world.tasks.rows), None) or TaskKey("sub-ann", created()["id"])
+    assert send("GET", f"/tasks{path}".replace("{id}", task.id), query=query).status in (200, 400)
 
 
 # The document
