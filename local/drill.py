@@ -1,7 +1,7 @@
 """`make drill`: what is promised of tasks, shown on a fresh local stack: on time and once, edits, overlap, batches, an outage of the tick.
 
     python -m local.drill                    all of it
-    python -m local.drill regular batch      some drills; of regular, edits, overlap, batch, outage
+    python -m local.drill regular batch      some drills; of batch, edits, regular, overlap, outage
 
 The last line is JSON; exit code 1 if a promise was not kept.
 """
@@ -28,8 +28,15 @@ from local.steps import console, step
 from local.stop import DRILL
 from local.warmup import warm_up
 
-TOGETHER = ("regular", "edits", "overlap", "batch")  # side by side; the outage after them
-NAMES = (*TOGETHER, "outage")
+ROUNDS = (("batch",), ("edits",), ("regular", "overlap"), ("outage",))  # those of a round side by side
+NAMES = tuple(name for names in ROUNDS for name in names)
+ABOUT = {
+    "batch": "A thousand jobs in a call, twice",
+    "edits": "A task edited every second for a minute",
+    "regular": "Two tasks for five minutes",
+    "overlap": "four tasks whose jobs take longer than their interval, for seven",
+    "outage": "Ten minutes without a tick (nineteen in all)",
+}
 AHEAD = timedelta(minutes=7)  # the first missed minute: far enough not to be handed over directly
 MISSED = 10
 
@@ -42,14 +49,11 @@ def main() -> int:
         with step("Warming up the functions"):
             warm_up(stack.aws, stack.outputs, OneTime=3, Recurring=8, Retry=1)
         outcomes: dict[str, Outcome] = {}
-        first = [name for name in TOGETHER if name in names]
-        if first:
-            with step(f"Drills side by side, six to ten minutes: {', '.join(first)}"), ThreadPoolExecutor(len(first)) as pool:
-                work = {name: pool.submit(_drills(stack, receiver)[name]) for name in first}
-                outcomes |= {name: future.result() for name, future in work.items()}
-        if "outage" in names:
-            with step("Ten minutes without a tick, eighteen in all"):
-                outcomes["outage"] = outage(stack, stack.client())
+        for wanted in ([name for name in names_of_round if name in names] for names_of_round in ROUNDS):
+            if wanted:
+                with step(" and ".join(ABOUT[name] for name in wanted)), ThreadPoolExecutor(len(wanted)) as pool:
+                    work = {name: pool.submit(_drills(stack, receiver)[name]) for name in wanted}
+                    outcomes |= {name: future.result() for name, future in work.items()}
     return report(outcomes)
 
 
@@ -63,6 +67,7 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "edits": lambda: drills.edits(client(), receiver, seconds=60),
         "overlap": lambda: drills.overlap(client(), schedule=every_minute, takes=90, seconds=400),
         "batch": lambda: drills.batch(client()),
+        "outage": lambda: outage(stack, client()),
     }
 
 

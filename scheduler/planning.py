@@ -59,7 +59,7 @@ def further(task: Task, now: int, rules: Rules, *, most: int = MOST) -> Planned:
 
 
 def by_hand(task: Task, at: int, random: int, overlap: Overlap | None, now: int, rules: Rules) -> Job:
-    """A run that somebody asked for at the instant `at`; `random` fills its id. It is in nobody's row: its lane is that of one-time jobs."""
+    """A run that somebody asked for at the instant `at`; `random` fills its id. It goes the lane of one-time jobs."""
     origin = Origin(task.id, task.generation, overlap=overlap or task.overlap)
     return replace(_job(task, ids.new(at, random), at, now, rules, origin), lane=Lane.ONE_TIME)
 

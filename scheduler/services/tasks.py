@@ -72,14 +72,14 @@ def create(new: NewTask, world: World, *, random: int, receipt: Receipt | None =
     """
     now = world.clock.now() if receipt is None else receipt.at
     if receipt is not None and (earlier := world.receipts.find(receipt.owner, receipt.key, now)):
-        return _made_before(new, receipt, earlier)
+        return _made_before(new, receipt, earlier, world.rules)
     task = _first(new, now, random if receipt is None else receipt.random)
     plan = _store(None, task, world, now, receipt)
     if plan is None:
         earlier = world.receipts.find(receipt.owner, receipt.key, now) if receipt else None
         if receipt is None or earlier is None:
             raise Unavailable
-        return _made_before(new, receipt, earlier)
+        return _made_before(new, receipt, earlier, world.rules)
     return _filled(plan, world)
 
 
@@ -223,10 +223,10 @@ def _handed_over(runs: list[Job], began: int, world: World) -> list[Job]:
     return on_their_way(runs, began, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules)
 
 
-def _made_before(new: NewTask, receipt: Receipt, earlier: Receipt) -> Task:
+def _made_before(new: NewTask, receipt: Receipt, earlier: Receipt, rules: Rules) -> Task:
     """The task as it was answered first: all of it follows from the request and its receipt."""
     _compare(receipt, earlier)
-    return _first(new, earlier.at, earlier.random)
+    return planning.further(_first(new, earlier.at, earlier.random), earlier.at, rules, most=STORED_WITH_IT).task
 
 
 def _first(new: NewTask, at: int, random: int) -> Task:
