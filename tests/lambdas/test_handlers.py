@@ -17,6 +17,7 @@ from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
 from scheduler.model import Job, Lane, Unit, UnitKey
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
+from scheduler.services.pauses import Pauses
 from scheduler.targets import log
 from tests.conftest import FixedClock, a_job, a_message
 
@@ -41,6 +42,7 @@ class World(SimpleNamespace):
             settings=EXECUTE,
             lane=Lane.ONE_TIME,
             meter=LatencyMeter(Lane.ONE_TIME, "me"),
+            pauses=Pauses(),
             threads=ThreadPoolExecutor(4),
         )
 
