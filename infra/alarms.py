@@ -15,6 +15,7 @@ from infra.settings import Settings
 from scheduler import metrics
 
 LAG_SECONDS = 180
+PLAN_LAG_SECONDS = 180  # besides the three minutes that plan gives every minute: when its own comes, a task has 7.5 minutes of runs left
 NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
 BREACHING = cloudwatch.TreatMissingData.BREACHING
 
@@ -89,6 +90,13 @@ class Alarms(Construct):
             own_metric(metrics.OLDEST_OPEN_MINUTE, "tick", "Maximum"),
             f"The oldest minute that is not closed is over {LAG_SECONDS} s old: jobs may be late",
             above=LAG_SECONDS,
+        )
+        operators.alarm(
+            self,
+            "PlanLag",
+            own_metric(metrics.PLAN_LAG, "plan", "Maximum"),
+            f"Recurring tasks wait for their next runs for over {PLAN_LAG_SECONDS} s: runs may be late",
+            above=PLAN_LAG_SECONDS,
         )
         for id, function, description in (
             ("NoTick", tick, "The scheduler has not ticked for 3 minutes: nothing is started"),

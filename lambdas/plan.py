@@ -4,12 +4,15 @@ from dataclasses import asdict
 from typing import Any
 
 from lambdas import _runtime
+from lambdas._metrics import emit
+from scheduler import metrics
 from scheduler.services.plan import plan
 
 
-def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     """One round of planning. The event says nothing that matters: `now` decides."""
     at = _runtime.plan()
     result = plan(tasks=at.tasks, jobs=at.jobs, lanes=at.lanes, ledger=at.ledger, clock=at.clock, rules=at.rules)
     _runtime.logger.info("plan", extra=asdict(result))
+    emit("plan", {metrics.PLAN_LAG: result.lag_ms / 1000}, "Seconds")
     return asdict(result)

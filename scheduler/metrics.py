@@ -7,4 +7,5 @@ NAMESPACE = "Punctual"
 SERVICE = "service"
 
 OLDEST_OPEN_MINUTE = "OldestOpenMinuteSeconds"  # tick: the scheduler's lag, the age of the oldest minute not closed
+PLAN_LAG = "PlanLagSeconds"  # plan: the age of the oldest minute whose tasks are not all topped up
 BURIED = "Buried"  # bury: jobs that ended in a dead-letter queue

@@ -20,7 +20,11 @@ def test_the_first_dead_letter_of_a_lane_wakes_an_operator(any_stage: Synthesize
 
 @pytest.mark.parametrize(
     ("id", "metric", "service", "threshold"),
-    [("AlarmsBuried", metrics.BURIED, "bury", 0), ("AlarmsLag", metrics.OLDEST_OPEN_MINUTE, "tick", 180)],
+    [
+        ("AlarmsBuried", metrics.BURIED, "bury", 0),
+        ("AlarmsLag", metrics.OLDEST_OPEN_MINUTE, "tick", 180),
+        ("AlarmsPlanLag", metrics.PLAN_LAG, "plan", 180),
+    ],
 )
 def test_our_own_metrics_are_watched_as_they_are_emitted(
     any_stage: Synthesized, id: str, metric: str, service: str, threshold: int

@@ -24,6 +24,7 @@ SETTINGS = ApiSettings(
     one_time_queue_url="q1",
     recurring_queue_url="q2",
     retry_queue_url="q3",
+    tasks_table="tasks",
     user_pool_client_id="client",
 )
 

@@ -8,21 +8,31 @@ from typing import Any
 
 import pytest
 
-from lambdas import _runtime, bury, dispatch, execute, tick
+from lambdas import _runtime, bury, dispatch, execute, plan, tick
 from lambdas._clock import SystemClock
 from lambdas._settings import ExecuteSettings
 from scheduler import messages, metrics, slots
 from scheduler.errors import Invalid
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Job, Lane, Unit, UnitKey
 from scheduler.rules import Rules
+from scheduler.schedule import Rate, Schedule
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pauses import Pauses
 from scheduler.targets import log
 from tests.conftest import FixedClock, a_job, a_message
+from tests.contract import make
 
 EXECUTE = ExecuteSettings(
-    stage="test", jobs_table="j", ledger_table="l", one_time_queue_url="1", recurring_queue_url="2", retry_queue_url="3", lane="one-time"
+    stage="test",
+    jobs_table="j",
+    ledger_table="l",
+    tasks_table="t",
+    one_time_queue_url="1",
+    recurring_queue_url="2",
+    retry_queue_url="3",
+    lane="one-time",
 )
 
 
@@ -30,11 +40,12 @@ class World(SimpleNamespace):
     """What the composition root gives any verb, in memory."""
 
     def __init__(self, clock: Any) -> None:
-        lanes = MemoryLanes()
+        lanes, jobs = MemoryLanes(), MemoryJobs()
         super().__init__(
             clock=clock,
             rules=Rules(shards=2),
-            jobs=MemoryJobs(),
+            jobs=jobs,
+            tasks=MemoryTasks(jobs, MemoryReceipts()),
             lanes=lanes,
             topic=lanes,
             ledger=MemoryLedger(),
@@ -51,7 +62,7 @@ class World(SimpleNamespace):
 def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
     real = request.node.get_closest_marker("real_clock")
     made = World(SystemClock() if real else FixedClock())
-    for verb in ("tick", "dispatch", "execute", "bury"):
+    for verb in ("tick", "plan", "dispatch", "execute", "bury"):
         monkeypatch.setattr(_runtime, verb, lambda: made)
     return made
 
@@ -162,6 +173,18 @@ def test_tick_emits_the_lag_whatever_its_event_says(world: World, capsys: pytest
     assert answer["opened"] > 0
     service, value = _emitted(capsys, metrics.OLDEST_OPEN_MINUTE)
     assert (service, value) == ("tick", answer["lag_ms"] / 1000)
+
+
+def test_plan_tops_up_the_tasks_whose_minute_it_is_and_emits_its_lag(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    now = world.clock.now()
+    minute = slots.minute_of(now)
+    task = make.task(schedule=Schedule(Rate(60_000, now)), planned_until=now, planned=1, replenish=slots.slot(minute, "any", 1))
+    assert world.tasks.store(None, task, [])
+    answer = plan.handler({"anything": ["at", "all"]}, CONTEXT)
+    assert answer["tasks"] == 1 and answer["runs"] >= 10
+    runs = world.jobs.of_task(task.key, since=None, until=None, after=None, limit=100, newest_first=False).jobs
+    assert len(runs) == answer["runs"]
+    assert _emitted(capsys, metrics.PLAN_LAG) == ("plan", answer["lag_ms"] / 1000)
 
 
 def _emitted(capsys: pytest.CaptureFixture[str], name: str) -> tuple[str, float]:

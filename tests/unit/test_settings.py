@@ -12,12 +12,13 @@ from lambdas._settings import (
     BurySettings,
     DispatchSettings,
     ExecuteSettings,
+    PlanSettings,
     Settings,
     SettingsError,
     TickSettings,
 )
 
-KINDS = [ApiSettings, TickSettings, DispatchSettings, ExecuteSettings, BurySettings]
+KINDS = [ApiSettings, TickSettings, PlanSettings, DispatchSettings, ExecuteSettings, BurySettings]
 
 
 def some(kind: type[Settings], **chosen: Any) -> Settings:
