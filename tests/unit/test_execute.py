@@ -8,7 +8,7 @@ import pytest
 from scheduler import delivery as rule
 from scheduler import lifecycle, slots
 from scheduler.lifecycle import Event
-from scheduler.model import Failure, Job, Lane, Outcome, Result, Status
+from scheduler.model import Delivery, Failure, Job, Lane, Outcome, Result, Status
 from scheduler.ports import Change
 from scheduler.services.execute import FRESH_CLAIM_MS, READ_AHEAD_MS, READ_SPREAD_MS, SETTLE_TRIES
 from scheduler.services.latency import LatencyMeter
@@ -437,11 +437,11 @@ def test_one_failing_job_leaves_its_batch_mates_alone() -> None:
 # cancel of running work
 
 
-def flag(stage: Stage, at: int) -> Any:
-    """A port on which every job that runs is flagged at `at`, as a person would."""
+def flag(stage: Stage, item: Delivery, at: int) -> Any:
+    """A port on which the job is flagged at `at`, while it runs, as a person would."""
 
     def get_many(verb: Any, keys: Any) -> Any:
-        for stored in verb(keys).values():
+        for stored in verb([item.message.key]).values():
             if stage.clock.now() >= at and stored.claim is not None and stored.cancel_requested_at is None:
                 assert stage.jobs.change([Change(stored, lifecycle.apply(stored, Event.FLAG, at, reason="asked"))]) == [True]
         return verb(keys)
@@ -453,7 +453,7 @@ def test_running_work_of_which_a_cancel_is_asked_is_stopped_within_two_seconds()
     stage = Stage()
     (item,) = stage.hand(a_job())
     pool = ScriptedPool(stage.clock, takes=60_000)
-    assert stage.execute([item], pool=pool, jobs=flag(stage, NOW + 3_000)) == []
+    assert stage.execute([item], pool=pool, jobs=flag(stage, item, NOW + 3_000)) == []
     assert pool.cancels == [(item.message.key, NOW + 2 * LOOK_MS)]
     job = stage.stored(item.message.key)
     assert (lifecycle.state(job), job.reason, job.cancel_requested_at, job.cancelled_at) == (
@@ -475,24 +475,24 @@ def test_work_that_does_not_stop_is_ended_by_force_and_its_late_result_is_ignore
             super().start(job)
 
     pool = OneIsLong(stage.clock, stops_after=None)
-    assert stage.execute([deaf, other], pool=pool, jobs=flag(stage, NOW + 1)) == []
+    assert stage.execute([deaf, other], pool=pool, jobs=flag(stage, deaf, NOW + 1)) == []
     job = stage.stored(deaf.message.key)
     assert lifecycle.state(job) is Status.CANCELLED and job.cancelled_at == NOW + LOOK_MS + GRACE_MS and job.output is None
-    assert lifecycle.state(stage.stored(other.message.key)) is Status.CANCELLED
+    assert lifecycle.state(stage.stored(other.message.key)) is Status.SUCCEEDED
 
 
 def test_work_that_succeeds_before_it_stops_has_succeeded() -> None:
     stage = Stage()
     (item,) = stage.hand(a_job())
     pool = ScriptedPool(stage.clock, takes=2_500, stops_after=None)
-    assert stage.execute([item], pool=pool, jobs=flag(stage, NOW + 1)) == []
+    assert stage.execute([item], pool=pool, jobs=flag(stage, item, NOW + 1)) == []
     assert pool.cancels and lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
 
 
 def test_work_that_fails_after_a_cancel_was_asked_is_not_retried() -> None:
     stage = Stage()
     (item,) = stage.hand(a_job())
-    stage.execute([item], pool=ScriptedPool(stage.clock, takes=2_500, stops_after=None, result=FAILING), jobs=flag(stage, NOW + 1))
+    stage.execute([item], pool=ScriptedPool(stage.clock, takes=2_500, stops_after=None, result=FAILING), jobs=flag(stage, item, NOW + 1))
     assert lifecycle.state(stage.stored(item.message.key)) is Status.CANCELLED and stage.waiting(Lane.RETRY) == []
 
 
