@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools import Logger
 
@@ -26,6 +26,9 @@ from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, R
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pauses import Pauses
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
 
@@ -105,7 +108,7 @@ def api() -> Api:
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
-    receipts = DynamoReceipts(clients.dynamodb(), settings.ledger_table)
+    receipts = DynamoReceipts(_dynamodb(), settings.ledger_table)
     return Api(settings, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), accounts, receipts, _tasks(settings))
 
 
@@ -141,7 +144,7 @@ def execute() -> Execute:
 
     settings = ExecuteSettings.parse(os.environ)
     lane = Lane(settings.lane)
-    gate = DynamoTaskGate(clients.dynamodb(), settings.tasks_table)
+    gate = DynamoTaskGate(_dynamodb(), settings.tasks_table)
     meter = LatencyMeter(lane, secrets.token_hex(4))
     threads = ThreadPoolExecutor(WORKERS, "job")
     return Execute(settings, lane, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), gate, meter, Pauses(), threads)
@@ -173,15 +176,21 @@ def _queues(settings: HandOver) -> Mapping[Lane, str]:
     }
 
 
+@cache
+def _dynamodb() -> "DynamoDBClient":
+    """One for all tables: each costs a cold start its time, and connections of its own."""
+    return clients.dynamodb()
+
+
 def _jobs(table: str) -> DynamoJobs:
-    return DynamoJobs(clients.dynamodb(), table)
+    return DynamoJobs(_dynamodb(), table)
 
 
 def _ledger(settings: HandOver) -> DynamoLedger:
-    return DynamoLedger(clients.dynamodb(), settings.ledger_table)
+    return DynamoLedger(_dynamodb(), settings.ledger_table)
 
 
 def _tasks(settings: ApiSettings | PlanSettings) -> Tasks:
     from scheduler.aws.tasks import DynamoTasks  # hot functions never load schedules
 
-    return DynamoTasks(clients.dynamodb(), settings.tasks_table, jobs=settings.jobs_table, ledger=settings.ledger_table)
+    return DynamoTasks(_dynamodb(), settings.tasks_table, jobs=settings.jobs_table, ledger=settings.ledger_table)

@@ -72,8 +72,8 @@ class Admission:
             return {}
 
     def decide(self, runs: Iterable[Job]) -> dict[JobKey, Verdict]:
-        """The verdicts on runs whose instant has come, the earlier one of a task first."""
-        left, verdicts = sorted(runs, key=lambda run: (run.due_at, run.id)), dict[JobKey, Verdict]()
+        """The verdicts on runs whose instant has come."""
+        left, verdicts = list(runs), dict[JobKey, Verdict]()
         try:
             for _ in range(ROUNDS):
                 if left:
@@ -84,7 +84,7 @@ class Admission:
         return verdicts
 
     def _round(self, runs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
-        """One read of everything, one write of the holder items. Who lost its write, or has to look again, is left out."""
+        """One read of everything, one write of the holder items, the earlier run of a task first. Who has to look again is left out."""
         asked_at = self.clock.now()
         heads = self.tasks.heads(sorted({task_of(run) for run in runs}))
         verdicts: dict[JobKey, Verdict] = {run.key: Cancel(why) for run in runs if (why := unwanted(run, heads.get(task_of(run))))}
@@ -188,7 +188,7 @@ def _one_of_each(runs: Sequence[Job]) -> list[Job]:
     """The first run of each task, and every one that may overlap: two of one task must not decide by the same look."""
     seen: set[TaskKey] = set()
     chosen = []
-    for run in runs:
+    for run in sorted(runs, key=lambda run: (run.due_at, run.id)):
         if _origin(run).overlap is Overlap.ALLOW:
             chosen.append(run)
         elif task_of(run) not in seen:

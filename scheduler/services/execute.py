@@ -88,7 +88,7 @@ class Execution:
         leased = self.lease.take([item.receipt for item in self.deliveries])
         self.returned |= {item.message_id for item in self.deliveries if item.receipt not in leased}
         self._claim([item for item in self.deliveries if item.receipt in leased])
-        while self._held or self.work or self._done:
+        while self._is_busy():
             if not self._beat():
                 self._stop()
                 break
@@ -98,6 +98,8 @@ class Execution:
             self._start_due()
             if self._admit() and not self.lease.is_lost():
                 self._start_due()
+            if not self._is_busy():
+                break  # all were dropped: there is nothing to wait for
             self._done += self.work.wait(self._wake())
             self._done += self.work.look()
             self._settle()
@@ -109,6 +111,9 @@ class Execution:
         self.work.stop()
         self.returned |= {item.message_id for item in self._in_hand.values()}
         self._held.clear()
+
+    def _is_busy(self) -> bool:
+        return bool(self._held or self.work or self._done)
 
     def _is_paused(self, lane: Lane) -> bool:
         return self.pauses.is_paused(lane, self.ledger, self.clock.now())

@@ -1,6 +1,7 @@
 """What botocore raises, translated; and what the ports make of refusals."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from scheduler.aws.dispatchers import LambdaDispatchers, unit
 from scheduler.aws.items import encode
 from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.ledger import DynamoLedger
+from scheduler.aws.receipts import DynamoReceipts
+from scheduler.aws.tasks import DynamoTasks
 from scheduler.errors import Invalid, SchedulerError, TooLarge, Unavailable
 from scheduler.model import Unit, UnitKey
 from scheduler.ports import Change
@@ -146,6 +149,82 @@ def test_a_missing_grant_on_statements_is_raised(jobs: tuple[DynamoJobs, Wire]) 
     wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "AccessDenied", "Message": "no grant"}}] * 2})
     with pytest.raises(SchedulerError, match="no grant"):
         port.claim([make.request(make.job()), make.request(make.job())])
+
+
+@pytest.fixture
+def tasks() -> tuple[DynamoTasks, Wire]:
+    client = clients.dynamodb()
+    return DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger"), Wire(client)
+
+
+VERBS_OF_TASKS = {
+    "TransactWriteItems": lambda tasks: tasks.store(None, make.task(), []),
+    "UpdateItem": lambda tasks: tasks.move_on(make.task(), make.task()),
+    "DeleteItem": lambda tasks: tasks.delete(make.task()),
+    "GetItem": lambda tasks: tasks.get(make.task().key),
+    "BatchGetItem": lambda tasks: tasks.heads([make.task().key]),
+    "Query": lambda tasks: tasks.to_replenish("2026-11-20T10:01#00"),
+    "Scan": lambda tasks: tasks.overdue("2026-11-20T10:01"),
+}
+
+
+@pytest.mark.parametrize("operation", VERBS_OF_TASKS)
+def test_a_throttled_call_for_a_task_is_unavailable(tasks: tuple[DynamoTasks, Wire], operation: str) -> None:
+    port, wire = tasks
+    wire.refuse(operation, "ProvisionedThroughputExceededException")
+    with pytest.raises(Unavailable):
+        VERBS_OF_TASKS[operation](port)
+
+
+def test_a_task_that_another_transaction_is_writing_is_unavailable_and_not_taken(tasks: tuple[DynamoTasks, Wire]) -> None:
+    port, wire = tasks
+    reasons = [{"Code": "ConditionalCheckFailed"}, {"Code": "TransactionConflict"}]
+    wire.refuse("TransactWriteItems", "TransactionCanceledException", CancellationReasons=reasons)
+    with pytest.raises(Unavailable):
+        port.store(None, make.task(), [make.job()])
+
+
+def test_a_holder_refused_for_now_does_not_disturb_the_others(tasks: tuple[DynamoTasks, Wire]) -> None:
+    port, wire = tasks
+    answers = [{"Error": {"Code": "ThrottlingError"}}, {}, {"Error": {"Code": "ConditionalCheckFailed"}}]
+    wire.answer("BatchExecuteStatement", {"Responses": answers})
+    wire.answer("BatchGetItem", {"Responses": {"tasks": []}})
+    assert port.hold([(holder, holder) for holder in (make.holder(), make.holder(), make.holder())]) == [None, True, False]
+    assert len(wire.sent("BatchGetItem")[0]["RequestItems"]["tasks"]["Keys"]) == 1
+    wire.cut("BatchExecuteStatement")
+    assert port.hold([(None, make.holder())]) == [None]
+
+
+def test_a_task_is_deleted_even_if_its_holder_stays(tasks: tuple[DynamoTasks, Wire]) -> None:
+    port, wire = tasks
+    refused: Any = {"Error": {"Code": "ThrottlingException", "Message": "so"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+
+    def answer(params: dict[str, Any]) -> Any:
+        of_holder = '"holder"' in str(params["body"])
+        return (SimpleNamespace(status_code=400), refused) if of_holder else (Wire.OK, {})
+
+    wire.answers["DeleteItem"] = answer
+    assert port.delete(make.task())
+    assert len(wire.sent("DeleteItem")) == 2
+
+
+def test_a_receipt_refused_for_now_is_none() -> None:
+    client = clients.dynamodb()
+    port, wire = DynamoReceipts(client, "ledger"), Wire(client)
+    duplicate = {"Error": {"Code": "DuplicateItem"}}
+    wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "ThrottlingError"}}, {}, duplicate]})
+    wire.refuse("UpdateItem", "ThrottlingException")
+    made = [make.receipt(key=key) for key in "abc"]
+    assert port.keep(made, make.NOW) == [None, made[1], None]
+
+
+def test_a_withdrawal_refused_for_now_is_none(jobs: tuple[DynamoJobs, Wire]) -> None:
+    port, wire = jobs
+    made = [make.job(), make.job(), make.job()]
+    answers = [{"Error": {"Code": "ThrottlingError"}}, {}, {"Error": {"Code": "ConditionalCheckFailed"}}]
+    wire.answer("BatchExecuteStatement", {"Responses": answers})
+    wire.answer("BatchGetItem", {"Responses": {"jobs": [encode(made[2])]}})
+    assert port.withdraw([job.key for job in made]) == [None, True, False]
 
 
 def test_a_claim_won_without_its_item_reads_it(jobs: tuple[DynamoJobs, Wire]) -> None:

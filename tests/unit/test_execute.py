@@ -1,5 +1,6 @@
 """One batch at work: lease, claim, hold, start, settle, hand back."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,10 +8,11 @@ import pytest
 from scheduler import delivery as rule
 from scheduler import lifecycle, slots
 from scheduler.lifecycle import Event
-from scheduler.model import Failure, Job, Lane, Outcome, Result, Status
+from scheduler.model import Delivery, Failure, Job, Lane, Outcome, Result, Status
 from scheduler.ports import Change
 from scheduler.services.execute import FRESH_CLAIM_MS, READ_AHEAD_MS, READ_SPREAD_MS, SETTLE_TRIES
 from scheduler.services.latency import LatencyMeter
+from scheduler.services.work import GRACE_MS, LOOK_MS
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -430,6 +432,140 @@ def test_one_failing_job_leaves_its_batch_mates_alone() -> None:
     assert stage.execute(items, pool=OneFails(stage.clock)) == []
     states = [lifecycle.state(stage.stored(item.message.key)) for item in items]
     assert states.count(Status.SUCCEEDED) == 9 and states[3] is Status.SCHEDULED
+
+
+# cancel of running work
+
+
+def flag(stage: Stage, item: Delivery, at: int) -> Any:
+    """A port on which the job is flagged at `at`, while it runs, as a person would."""
+
+    def get_many(verb: Any, keys: Any) -> Any:
+        for stored in verb([item.message.key]).values():
+            if stage.clock.now() >= at and stored.claim is not None and stored.cancel_requested_at is None:
+                assert stage.jobs.change([Change(stored, lifecycle.apply(stored, Event.FLAG, at, reason="asked"))]) == [True]
+        return verb(keys)
+
+    return Wrapped(stage.jobs, get_many=get_many)
+
+
+def test_running_work_of_which_a_cancel_is_asked_is_stopped_within_two_seconds() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    pool = ScriptedPool(stage.clock, takes=60_000)
+    assert stage.execute([item], pool=pool, jobs=flag(stage, item, NOW + 3_000)) == []
+    assert pool.cancels == [(item.message.key, NOW + 2 * LOOK_MS)]
+    job = stage.stored(item.message.key)
+    assert (lifecycle.state(job), job.reason, job.cancel_requested_at, job.cancelled_at) == (
+        Status.CANCELLED,
+        "asked",
+        NOW + 3_000,
+        NOW + 2 * LOOK_MS + 50,
+    )
+    assert [(attempt.outcome, attempt.started_at) for attempt in job.attempts] == [(Outcome.CANCELLED, NOW)]
+
+
+def test_work_that_does_not_stop_is_ended_by_force_and_its_late_result_is_ignored() -> None:
+    stage = Stage()
+    deaf, other = stage.hand(a_job(), a_job(due_at=NOW + 4_500))
+
+    class OneIsLong(ScriptedPool):
+        def start(self, job: Job) -> None:
+            self.takes = 34_000 if job.key == deaf.message.key else 55_000
+            super().start(job)
+
+    pool = OneIsLong(stage.clock, stops_after=None)
+    assert stage.execute([deaf, other], pool=pool, jobs=flag(stage, deaf, NOW + 1)) == []
+    job = stage.stored(deaf.message.key)
+    assert lifecycle.state(job) is Status.CANCELLED and job.cancelled_at == NOW + LOOK_MS + GRACE_MS and job.output is None
+    assert lifecycle.state(stage.stored(other.message.key)) is Status.SUCCEEDED
+
+
+def test_work_that_succeeds_before_it_stops_has_succeeded() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    pool = ScriptedPool(stage.clock, takes=2_500, stops_after=None)
+    assert stage.execute([item], pool=pool, jobs=flag(stage, item, NOW + 1)) == []
+    assert pool.cancels and lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
+
+
+def test_work_that_fails_after_a_cancel_was_asked_is_not_retried() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    stage.execute([item], pool=ScriptedPool(stage.clock, takes=2_500, stops_after=None, result=FAILING), jobs=flag(stage, item, NOW + 1))
+    assert lifecycle.state(stage.stored(item.message.key)) is Status.CANCELLED and stage.waiting(Lane.RETRY) == []
+
+
+def test_a_cancel_asked_between_the_last_look_and_a_failure_lets_no_retry_run() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+
+    def change(verb: Any, changes: Any) -> Any:
+        stored = stage.stored(item.message.key)
+        verb([Change(stored, lifecycle.apply(stored, Event.FLAG, stage.clock.now()))])
+        return verb(changes)
+
+    stage.execute([item], pool=ScriptedPool(stage.clock, result=FAILING), jobs=Wrapped(stage.jobs, change=times(1, change)))
+    stage.clock.advance(2_000)
+    pool = ScriptedPool(stage.clock)
+    stage.execute(stage.receive(Lane.RETRY), pool=pool, lane=Lane.RETRY)
+    assert pool.starts == [] and lifecycle.state(stage.stored(item.message.key)) is Status.CANCELLED
+
+
+def test_short_batches_never_look_and_long_ones_every_two_seconds() -> None:
+    for takes, looks in ((LOOK_MS - 1, 0), (7_000, 3)):
+        stage = Stage()
+        reads: list[int] = []
+
+        def get_many(verb: Any, keys: Any, stage: Stage = stage, reads: list[int] = reads) -> Any:
+            reads.append(stage.clock.now() - NOW)
+            return verb(keys)
+
+        stage.execute(
+            stage.hand(a_job(), a_job()), pool=ScriptedPool(stage.clock, takes=takes), jobs=Wrapped(stage.jobs, get_many=get_many)
+        )
+        assert reads == [LOOK_MS * number for number in range(1, looks + 1)]
+
+
+def test_a_look_that_is_refused_stops_nothing() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    stage.execute([item], pool=ScriptedPool(stage.clock, takes=9_000), jobs=Wrapped(stage.jobs, get_many=refuse))
+    assert lifecycle.state(stage.stored(item.message.key)) is Status.SUCCEEDED
+
+
+def test_a_job_that_somebody_took_back_is_not_stopped_for_the_flag_of_its_next_attempt() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+
+    def get_many(verb: Any, keys: Any) -> Any:
+        stored = stage.stored(item.message.key)
+        if stored.fence == 1:
+            assert stage.jobs.change([Change(stored, lifecycle.apply(stored, Event.TAKE_BACK, NOW, slot=stored.slot))]) == [True]
+            stored = stage.stored(stored)
+            stage.jobs.rows[stored.key] = replace(stored, cancel_requested_at=NOW)
+        return verb(keys)
+
+    pool = ScriptedPool(stage.clock, takes=5_000)
+    stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, get_many=get_many))
+    assert pool.cancels == []
+
+
+def test_the_job_of_a_dead_executor_of_which_a_cancel_was_asked_is_cancelled_instead_of_handed_back() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job())
+    job = stage.claim(item)
+    assert stage.jobs.change([Change(job, lifecycle.apply(job, Event.FLAG, NOW + 5))]) == [True]
+    stage.clock.advance(rule.LEASE_MS)
+    assert stage.execute([item]) == [] and stage.waiting(Lane.RETRY) == []
+    assert lifecycle.state(stage.stored(job)) is Status.CANCELLED
+
+
+def test_a_batch_whose_jobs_are_all_dropped_ends_at_once() -> None:
+    stage = Stage()
+    job = a_job(due_at=NOW + 3_000)
+    stage.execute(stage.hand(job), jobs=cancel_while_held(stage, job, NOW))
+    assert stage.clock.now() < NOW + 3_000
 
 
 # latency

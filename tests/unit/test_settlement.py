@@ -2,9 +2,9 @@
 
 import pytest
 
-from scheduler import lifecycle, settlement, slots
+from scheduler import lifecycle, misfire, retry, settlement, slots
 from scheduler.lifecycle import Retention
-from scheduler.model import Claim, Failure, Job, Lane, Outcome, Result, Status
+from scheduler.model import Claim, Failure, Job, Lane, Misfire, Origin, Outcome, Result, Status
 from scheduler.ports import Finished
 from tests.conftest import NOW, a_job
 
@@ -46,6 +46,40 @@ def test_an_error_after_which_nothing_follows_fails(kind: str, fields: dict[str,
     assert lifecycle.state(job) is Status.FAILED and job.reason
 
 
+@pytest.mark.parametrize("kind", ["retryable", "permanent", "timeout", "cancelled"])
+def test_work_of_which_a_cancel_was_asked_is_cancelled_whatever_it_says_but_success(kind: str) -> None:
+    job = settle(failing(kind), cancel_requested_at=NOW + 3, reason="asked")
+    assert (lifecycle.state(job), job.reason, job.cancelled_at) == (Status.CANCELLED, "asked", NOW + 9)
+    assert [(attempt.outcome, attempt.started_at) for attempt in job.attempts] == [(Outcome.CANCELLED, NOW + 2)]
+    assert lifecycle.state(settle(Result("out"), cancel_requested_at=NOW + 3)) is Status.SUCCEEDED
+
+
+def test_a_job_is_not_tried_again_past_its_expiry() -> None:
+    job = settle(failing("retryable"), start_by=NOW + 10)
+    assert lifecycle.state(job) is Status.FAILED and job.reason == retry.EXPIRED
+    assert lifecycle.state(settle(failing("retryable"), start_by=NOW + 60_000)) is Status.SCHEDULED
+
+
+def test_a_misfire_rule_ends_no_retries() -> None:
+    origin = Origin("t1", 1, NOW, misfire=Misfire.SKIP)
+    assert lifecycle.state(settle(failing("retryable"), start_by=NOW + 10, origin=origin)) is Status.SCHEDULED
+    assert lifecycle.state(take_back(start_by=NOW + 10, origin=origin)) is Status.SCHEDULED
+
+
+def test_a_job_given_back_takes_a_safe_slot_but_for_a_pause() -> None:
+    job = running()
+    back = settlement.hand_back(job, "it waits", NOW + 10, shards=4)
+    assert (back.fence, back.lane, back.reason) == (2, job.lane, "it waits")
+    assert slots.start_of(slots.minute(back.slot or "")) >= NOW + 10 + slots.HORIZON
+    paused = settlement.hand_back(job, misfire.PAUSED, NOW + 10, shards=4)
+    assert (paused.slot, paused.fence, paused.reason) == (job.slot, 2, misfire.PAUSED)
+
+
+def test_a_pause_does_not_hide_that_a_run_waited_for_another() -> None:
+    """Its misfire rule does not judge it any more."""
+    assert settlement.hand_back(running(reason="overlap: ..."), misfire.PAUSED, NOW, shards=4).reason == "overlap: ..."
+
+
 def take_back(**fields: object) -> Job:
     return settlement.take_back(running(**fields), NOW + 40_000, shards=4, retention=KEEP)
 
@@ -62,6 +96,18 @@ def test_two_crashes_alone_end_a_job() -> None:
 def test_a_crash_alone_at_the_last_attempt_ends_a_job() -> None:
     job = take_back(max_attempts=1)
     assert lifecycle.state(job) is Status.FAILED and job.attempts[-1].outcome is Outcome.CRASHED
+
+
+def test_a_crash_is_not_followed_past_the_expiry_but_by_the_skip_of_what_never_started() -> None:
+    assert take_back(start_by=NOW + 40_000).reason == retry.EXPIRED
+    assert lifecycle.state(take_back(start_by=NOW + 40_001)) is Status.SCHEDULED
+    assert lifecycle.state(take_back(start_by=NOW + 10, due_at=NOW + 50_000)) is Status.SCHEDULED
+
+
+def test_a_crashed_job_of_which_a_cancel_was_asked_is_cancelled() -> None:
+    job = take_back(cancel_requested_at=NOW + 3)
+    assert (lifecycle.state(job), job.reason, job.attempts[-1].outcome) == (Status.CANCELLED, settlement.CANCELLED, Outcome.CANCELLED)
+    assert take_back(cancel_requested_at=NOW + 3, due_at=NOW + 50_000).attempts == ()
 
 
 @pytest.mark.parametrize("fields", [{"crashes": 1, "charged": 1}, {"max_attempts": 1}])
