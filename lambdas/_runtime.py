@@ -25,7 +25,7 @@ from scheduler.model import Lane
 from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, TaskGate, Tasks, Topic
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
-from scheduler.services.pauses import Pauses
+from scheduler.services.pause import Watch
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -90,7 +90,7 @@ class Execute:
     ledger: Ledger
     tasks: TaskGate
     meter: LatencyMeter
-    pauses: Pauses
+    pauses: Watch
     threads: ThreadPoolExecutor
 
 
@@ -145,9 +145,9 @@ def execute() -> Execute:
     settings = ExecuteSettings.parse(os.environ)
     lane = Lane(settings.lane)
     gate = DynamoTaskGate(_dynamodb(), settings.tasks_table)
-    meter = LatencyMeter(lane, secrets.token_hex(4))
-    threads = ThreadPoolExecutor(WORKERS, "job")
-    return Execute(settings, lane, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), gate, meter, Pauses(), threads)
+    clock, ledger, meter = SystemClock(), _ledger(settings), LatencyMeter(lane, secrets.token_hex(4))
+    pauses, threads = Watch(ledger, clock), ThreadPoolExecutor(WORKERS, "job")
+    return Execute(settings, lane, _rules(settings), clock, *_stores(settings), ledger, gate, meter, pauses, threads)
 
 
 @cache

@@ -59,7 +59,7 @@ TRANSITIONS: dict[Event, dict[Status, Status]] = {
     Event.FLAG: {Status.RUNNING: Status.RUNNING},
     Event.SKIP: {Status.SCHEDULED: Status.SKIPPED, Status.RUNNING: Status.SKIPPED},
     Event.WAIT: {Status.RUNNING: Status.SCHEDULED},
-    Event.RESCHEDULE: {Status.SCHEDULED: Status.SCHEDULED, Status.RUNNING: Status.SCHEDULED},
+    Event.RESCHEDULE: {Status.SCHEDULED: Status.SCHEDULED},
     Event.MOVE: {Status.SCHEDULED: Status.SCHEDULED, Status.RUNNING: Status.RUNNING},
     Event.BURY: {Status.SCHEDULED: Status.SCHEDULED},
 }

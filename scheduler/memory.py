@@ -196,7 +196,7 @@ class MemoryLedger:
 
     def change_unit(self, before: Unit, after: Unit) -> bool:
         stored = self._open.get(before.key)
-        if stored is None or stored.epoch != before.epoch:
+        if stored is None or stored.epoch != before.epoch or (after.epoch != before.epoch and stored.lease_until != before.lease_until):
             return False
         self._open[before.key] = after
         return True

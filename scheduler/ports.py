@@ -141,7 +141,7 @@ class Ledger(Protocol):
     def unit(self, key: UnitKey) -> Unit | None: ...
 
     def change_unit(self, before: Unit, after: Unit) -> bool:
-        """Replace an open unit if it still has the epoch of `before`."""
+        """Replace an open unit if it still has the epoch of `before`; by another epoch (a take-over) only if its lease was not renewed."""
 
     def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
         """Close a unit that still has this epoch; its first later look is stored with it, in one transaction."""

@@ -50,7 +50,8 @@ REPLENISH_BEFORE = "replenish < :minute"
 NEW = "attribute_not_exists(pk)"  # nothing is overwritten
 IF_NEW = {"ConditionExpression": NEW}
 EXISTS = "attribute_exists(pk)"
-SAME_EPOCH = "epoch = :epoch"  # nobody has changed it since it was read
+SAME_EPOCH = "epoch = :epoch"  # nobody has taken it over since it was read
+SAME_LEASE = "epoch = :epoch AND lease_until = :lease"  # nor has its holder renewed its lease
 
 CANARY = "canary"  # sort key and first part of the partition key of a unit's proof that the index has caught up
 _LAST = "~"  # sorts after every job id

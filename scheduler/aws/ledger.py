@@ -97,6 +97,11 @@ def _same_epoch(epoch: int) -> dict[str, Any]:
     return {"ConditionExpression": keys.SAME_EPOCH, "ExpressionAttributeValues": {":epoch": {"N": str(epoch)}}}
 
 
+def _same_lease(unit: Unit) -> dict[str, Any]:
+    values = {":epoch": {"N": str(unit.epoch)}, ":lease": {"N": str(unit.lease_until)}}
+    return {"ConditionExpression": keys.SAME_LEASE, "ExpressionAttributeValues": values}
+
+
 def _unit(unit: Unit) -> Item:
     return {name: {"N": str(getattr(unit, name))} for name in _UNIT if getattr(unit, name) is not None}
 

@@ -23,7 +23,7 @@ from scheduler.services.admission import Admission, Cancel, Clear, HandBack, Ver
 from scheduler.services.handover import hand_over
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.lease import Lease
-from scheduler.services.pauses import Pauses
+from scheduler.services.pause import Watch
 from scheduler.services.work import Work
 
 READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
@@ -65,11 +65,10 @@ class Execution:
     jobs: Jobs
     tasks: TaskGate
     lanes: Lanes
-    ledger: Ledger
     clock: Clock
     rules: Rules
     meter: LatencyMeter
-    pauses: Pauses
+    pauses: Watch
     lease: Lease
     admission: Admission
     work: Work
@@ -116,7 +115,8 @@ class Execution:
         return bool(self._held or self.work or self._done)
 
     def _is_paused(self, lane: Lane) -> bool:
-        return self.pauses.is_paused(lane, self.ledger, self.clock.now())
+        self.pauses.look()
+        return lane in self.pauses.paused
 
     def _beat(self) -> bool:
         """Renew the lease of what is in hand, when it is time. False once it is lost."""
@@ -346,7 +346,7 @@ def execute(
     rules: Rules,
     meter: LatencyMeter,
     request_id: str,
-    pauses: Pauses | None = None,
+    pauses: Watch | None = None,
 ) -> list[str]:
     """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted.
 
@@ -359,11 +359,10 @@ def execute(
         jobs=jobs,
         tasks=tasks,
         lanes=lanes,
-        ledger=ledger,
         clock=clock,
         rules=rules,
         meter=meter,
-        pauses=pauses or Pauses(),
+        pauses=pauses or Watch(ledger, clock),
         lease=Lease(lane, lanes, clock),
         admission=Admission(jobs, tasks, clock, rules),
         work=Work(pool, jobs, clock),

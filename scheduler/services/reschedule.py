@@ -1,7 +1,7 @@
 """Change a job before it starts, in place: its time, its content, its rules. One conditional write under a new fence.
 
-A message of the old fence is dropped by whoever receives it, and an executor that holds the job for its instant sees at
-its last read that the claim is gone: hence `HELD_MS`.
+A message of the old fence is dropped by whoever receives it. A job that an executor has claimed is not taken from it, not even
+while it is held to its instant: an executor that cannot read the job again just before that starts what it holds.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,6 @@ from scheduler.rules import Rules
 from scheduler.services.placing import on_their_way
 
 TRIES = 5
-HELD_MS = 1_000  # an executor's last read of what it holds is well within this before the instant
 TIMES = ("scheduled_at", "start_by")  # of a run of a schedule, these are its task's business
 
 
@@ -50,7 +49,7 @@ def _check(job: Job, wanted: Mapping[str, Any], now: int) -> None:
         raise Conflict("it has started")
     if job.cancel_requested_at is not None:
         raise Conflict("it is being cancelled")
-    if job.claim is not None and lifecycle.started_at(job) - now < HELD_MS:
+    if job.claim is not None:
         raise Conflict("it is about to start")
     if job.origin is not None and job.origin.nominal_at is not None and any(name in wanted for name in TIMES):
         raise Conflict("it is a run of a schedule: its time is changed by editing its task")

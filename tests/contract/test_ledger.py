@@ -51,6 +51,15 @@ def test_a_unit_changes_only_for_who_has_seen_its_last_change(ledger: Ledger) ->
     assert ledger.unit(unit(part=9).key) is None
 
 
+def test_a_lease_that_was_renewed_meanwhile_is_not_taken_over(ledger: Ledger) -> None:
+    seen = replace(unit(), epoch=1, lease_until=AT)
+    renewed = replace(seen, lease_until=AT + 15_000)
+    ledger.open_unit(seen)
+    assert ledger.change_unit(seen, renewed)
+    assert not ledger.change_unit(seen, replace(seen, epoch=2, lease_until=AT + 20_000))
+    assert ledger.change_unit(renewed, replace(renewed, epoch=2, lease_until=AT + 40_000))
+
+
 def test_closing_takes_the_unit_away_and_stores_its_first_look_at_once(ledger: Ledger) -> None:
     ledger.open_unit(unit())
     assert ledger.close_unit(unit(), AT, look(unit(), at=AT + 5))

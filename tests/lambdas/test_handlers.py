@@ -19,7 +19,7 @@ from scheduler.model import Job, Lane, Unit, UnitKey
 from scheduler.rules import Rules
 from scheduler.schedule import Rate, Schedule
 from scheduler.services.latency import LatencyMeter
-from scheduler.services.pauses import Pauses
+from scheduler.services.pause import Watch
 from scheduler.targets import log
 from tests.conftest import FixedClock, a_job, a_message
 from tests.contract import make
@@ -40,7 +40,7 @@ class World(SimpleNamespace):
     """What the composition root gives any verb, in memory."""
 
     def __init__(self, clock: Any) -> None:
-        lanes, jobs = MemoryLanes(), MemoryJobs()
+        lanes, jobs, ledger = MemoryLanes(), MemoryJobs(), MemoryLedger()
         super().__init__(
             clock=clock,
             rules=Rules(shards=2),
@@ -48,12 +48,12 @@ class World(SimpleNamespace):
             tasks=MemoryTasks(jobs, MemoryReceipts()),
             lanes=lanes,
             topic=lanes,
-            ledger=MemoryLedger(),
+            ledger=ledger,
             dispatchers=SimpleNamespace(start=lambda unit: None),
             settings=EXECUTE,
             lane=Lane.ONE_TIME,
             meter=LatencyMeter(Lane.ONE_TIME, "me"),
-            pauses=Pauses(),
+            pauses=Watch(ledger, clock),
             threads=ThreadPoolExecutor(4),
         )
 

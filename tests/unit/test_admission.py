@@ -15,7 +15,7 @@ from scheduler.services import admission
 from scheduler.services.cancel import cancel
 from scheduler.services.execute import ASK_LATER_MS, ASK_LIMIT_MS, ASK_PAUSE_MS, READ_WINDOW_MS
 from scheduler.services.handover import message
-from scheduler.services.pauses import LOOK_MS, Pauses
+from scheduler.services.pause import LOOK_MS, Watch
 from scheduler.task import Task
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
@@ -252,7 +252,7 @@ def test_a_held_job_of_a_lane_that_is_paused_meanwhile_goes_back_to_its_very_slo
         pause(stage)
         return verb(requests)
 
-    assert run(stage, job, jobs=Wrapped(stage.jobs, claim=claim), pauses=Pauses()).starts == []
+    assert run(stage, job, jobs=Wrapped(stage.jobs, claim=claim)).starts == []
     back = stage.stored(job)
     assert (lifecycle.state(back), back.slot, back.fence, back.lane, back.reason) == (
         Status.SCHEDULED,
@@ -278,18 +278,16 @@ def test_nothing_is_sent_into_a_paused_lane() -> None:
     assert stage.waiting(Lane.RETRY) == []
 
 
-def test_the_lanes_are_looked_at_once_a_second_and_a_refusal_changes_nothing() -> None:
+def test_the_batches_of_an_executor_look_at_the_lanes_once_a_second() -> None:
     stage = a_stage()
-    pause(stage)
     ledger, looks = counted(stage.ledger, "lane_states")
-    pauses = Pauses()
-    for ms in (0, 1, LOOK_MS - 1):
-        assert pauses.is_paused(Lane.RECURRING, ledger, NOW + ms)
+    pauses = Watch(ledger, stage.clock)
+    for _ in range(3):
+        run(stage, a_run(), pauses=pauses)
     assert len(looks) == 1
-    assert pauses.is_paused(Lane.RECURRING, Wrapped(ledger, lane_states=refuse), NOW + LOOK_MS)
-    stage.ledger.set_lane_state(LaneState(Lane.RECURRING, resumed_at=NOW))
-    assert pauses.is_paused(Lane.RECURRING, ledger, NOW + 2 * LOOK_MS - 1)
-    assert not pauses.is_paused(Lane.RECURRING, ledger, NOW + 2 * LOOK_MS)
+    stage.clock.advance(LOOK_MS)
+    run(stage, a_run(), pauses=pauses)
+    assert len(looks) == 2
 
 
 # misfire and expiry

@@ -8,8 +8,7 @@ from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.lifecycle import Event
 from scheduler.model import Job, JobKey, Lane, Misfire, Origin, Overlap, Result
 from scheduler.ports import Change
-from scheduler.services.execute import READ_AHEAD_MS, READ_SPREAD_MS
-from scheduler.services.reschedule import HELD_MS, reschedule
+from scheduler.services.reschedule import reschedule
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -168,38 +167,8 @@ def test_a_job_that_is_due_may_not_be_given_an_end_in_the_past() -> None:
 # Before it starts
 
 
-def test_a_held_job_is_taken_from_its_executor_which_starts_nothing() -> None:
-    """The change comes while the executor waits; its last read sees it."""
-    stage = Stage()
-    (item,) = stage.hand(job := a_job(due_at=NOW + 4_000))
-    real, changed = stage.clock.sleep_until, list[Job]()
-
-    def sleep_until(at: int) -> None:
-        if not changed:
-            stage.clock.at = NOW + 4_000 - HELD_MS
-            changed.append(change(stage, job, scheduled_at=NOW + DAY))
-        real(at)
-
-    stage.clock.sleep_until = sleep_until  # type: ignore[method-assign]
-    pool = ScriptedPool(stage.clock)
-    assert stage.execute([item], pool=pool) == [] and pool.starts == []
-    assert changed == [stage.stored(job)] and changed[0].claim is None
-
-
-def test_the_last_read_comes_after_the_last_moment_for_a_change() -> None:
-    assert READ_AHEAD_MS + READ_SPREAD_MS < HELD_MS
-
-
-def test_a_held_job_is_brought_near_by_a_new_message() -> None:
-    stage, job = held(4_000)
-    assert change(stage, job, scheduled_at=NOW + 2_000).due_at == NOW + 2_000
-    assert [at for _, at in run_all(stage, NOW + MINUTE)] == [NOW + 2_000]
-
-
-@pytest.mark.parametrize(
-    ("ahead", "says"), [(HELD_MS - 1, "about to start"), (1, "about to start"), (0, "has started"), (-9, "has started")]
-)
-def test_a_held_job_that_is_about_to_start_or_has_started_is_a_conflict(ahead: int, says: str) -> None:
+@pytest.mark.parametrize(("ahead", "says"), [(4_000, "about to start"), (1, "about to start"), (0, "has started"), (-9, "has started")])
+def test_a_claimed_job_is_about_to_start_or_has_started(ahead: int, says: str) -> None:
     stage, job = held(ahead)
     with pytest.raises(Conflict, match=says):
         change(stage, job, payload={})
