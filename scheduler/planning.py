@@ -106,19 +106,19 @@ def to_come(task: Task, now: int) -> list[Run]:
     return [run for run in _stored(task, now) if run.at > now]
 
 
-def near_or_to_come(task: Task, now: int, since: int) -> dict[JobKey, int]:
-    """The runs of the task's generation that may be stored and are due later than `since`, and their instants.
+def to_withdraw(task: Task, now: int) -> list[JobKey]:
+    """The runs of the task's generation that may be stored and are due later than `now`.
 
     Where a top-up may have been at work since `task` was read, what that stores belongs to them.
     """
     growing = task.replenish is not None and slots.start_of(slots.minute(task.replenish)) <= now + 2 * NEAREST
-    found, ahead = dict[JobKey, int](), list[int]()
-    for run in _from(task, since):
+    found, ahead = list[JobKey](), list[int]()
+    for run in _from(task, now):
         if run.nominal > task.planned_until and (not growing or _reaches(ahead, now + MINUTE)):
             break
         ahead += [run.nominal] if run.nominal > now + MINUTE else []
-        if run.at > since:
-            found[JobKey(task.owner, ids.run(run.at, task.id, task.generation))] = run.at
+        if run.at > now:
+            found.append(JobKey(task.owner, ids.run(run.at, task.id, task.generation)))
     return found
 
 

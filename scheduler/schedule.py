@@ -207,7 +207,8 @@ def _of_stretch(
         last = local - offset
         yield _Nominal(last * MINUTE, _local(local, offset), _twice(local, stretch))
         local = expression.at_or_after(local + 1, horizon)
-    return None if local is None else _Following(local, last)
+    again = expression.at_or_after(min(high, stretch.again), horizon)  # what comes twice is still ahead, however rare it is
+    return None if again is None else _Following(again, last)
 
 
 def _missed(expression: cron.Expression, stretch: zones.Stretch) -> str | None:

@@ -7,23 +7,23 @@ Whether a run of a task may start is `admission`'s business, who goes on when a 
 
 import logging
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler import delivery as rule
-from scheduler import misfire, settlement, slots
+from scheduler import misfire, settlement
 from scheduler.errors import Unavailable
 from scheduler.lifecycle import Event, apply, is_open
 from scheduler.model import Delivery, Job, JobKey, Lane
 from scheduler.overlap import Skip
 from scheduler.ports import Change, ClaimRequest, Clock, Finished, Jobs, Lanes, Ledger, Pool, TaskGate
 from scheduler.rules import Rules
-from scheduler.services import admission, wake
+from scheduler.services import admission
 from scheduler.services.admission import Admission, Cancel, Clear, HandBack, Verdict
-from scheduler.services.handover import hand_over
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.lease import Lease
 from scheduler.services.pause import Watch
+from scheduler.services.wake import Onward
 from scheduler.services.work import Work
 
 READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
@@ -35,8 +35,7 @@ LINGER_MS = (40, 200)  # ... and that settling had better wait: it would take th
 SETTLE_TRIES = 5
 SETTLE_PAUSE_MS = 500
 ASK_PAUSE_MS = 200  # when to ask again for the task of a run while its table refuses ...
-ASK_LIMIT_MS = 2_000  # ... and for how long, before the run is given back ...
-ASK_LATER_MS = 10_000  # ... and comes again after this
+ASK_LIMIT_MS = 2_000  # ... and for how long, before the run is given back
 
 log = logging.getLogger(__name__)
 
@@ -63,25 +62,24 @@ class Execution:
     deliveries: Sequence[Delivery]
     request_id: str
     jobs: Jobs
-    tasks: TaskGate
     lanes: Lanes
     clock: Clock
     rules: Rules
     meter: LatencyMeter
-    pauses: Watch
     lease: Lease
     admission: Admission
     work: Work
+    onward: Onward
+    is_paused: Callable[[Lane], bool]
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
-    _backs: dict[JobKey, HandBack] = field(default_factory=dict)  # given back: why, and who must end first
     _done: list[Finished] = field(default_factory=list)  # came back, not settled yet
     _settle_at: int = 0
 
     def run(self) -> list[str]:
         """Work until nothing is left in hand. Returns the ids of the messages to leave in the queue."""
-        if self._is_paused(self.lane):
+        if self.is_paused(self.lane):
             log.info("lane is paused: messages dropped, the slots are the net", extra={"messages": len(self.deliveries)})
             return []
         leased = self.lease.take([item.receipt for item in self.deliveries])
@@ -113,10 +111,6 @@ class Execution:
 
     def _is_busy(self) -> bool:
         return bool(self._held or self.work or self._done)
-
-    def _is_paused(self, lane: Lane) -> bool:
-        self.pauses.look()
-        return lane in self.pauses.paused
 
     def _beat(self) -> bool:
         """Renew the lease of what is in hand, when it is time. False once it is lost."""
@@ -198,7 +192,7 @@ class Execution:
 
     def _look_ahead(self, near: Sequence[_Held]) -> None:
         """What is decided before the instant: a paused lane's jobs go back to their slots, and tasks are asked about their runs."""
-        if near and self._is_paused(self.lane):
+        if near and self.is_paused(self.lane):
             paused = HandBack(misfire.PAUSED)
             self._act({held.job.key: paused for held in near})
         elif runs := [held.job for held in near if held.job.origin is not None]:
@@ -259,7 +253,7 @@ class Execution:
     def _dropped(self, job: Job, verdict: Cancel | Skip | HandBack) -> Job:
         now = self.clock.now()
         if isinstance(verdict, HandBack):
-            self._backs[job.key] = verdict
+            self.onward.backs[job.key] = verdict
             return settlement.hand_back(job, verdict.reason, now, shards=self.rules.shards)
         event = Event.CANCEL if isinstance(verdict, Cancel) else Event.SKIP
         return apply(job, event, now, reason=verdict.reason, retention=self.rules.retention)
@@ -309,28 +303,8 @@ class Execution:
                 self._in_hand.pop(change.before.key, None)
             if ok is False:
                 log.warning("lost its fence before it settled", extra=change.before.log_context())
-        self._follow([change.after for change in applied])
+        self.onward.send([change.after for change in applied])
         return [change for change, ok in zip(changes, held, strict=True) if ok is None]
-
-    def _follow(self, written: Sequence[Job]) -> None:
-        """Send on their way those that go on now: retries that are due soon, and who waited for one that has ended. Slots are the net."""
-        again = [job for job in written if is_open(job) and job.key not in self._backs]
-        backs = [(job, self._backs[job.key]) for job in written if job.key in self._backs]
-        now = self.clock.now()
-        go = [job for job in again if slots.place(job.due_at, now, job.id, self.rules.shards).direct]
-        go += wake.released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.jobs)
-        go += wake.successors([job for job in written if not is_open(job)], jobs=self.jobs, tasks=self.tasks, now=now)
-        self._hand_over(go)
-        self._hand_over([job for job, back in backs if back.reason == admission.REFUSED], after=now + ASK_LATER_MS)
-
-    def _hand_over(self, jobs: Sequence[Job], *, after: int = 0) -> None:
-        sent = list({job.key: job for job in jobs if not self._is_paused(job.lane)}.values()) if jobs else []
-        try:
-            refused = hand_over(sent, lanes=self.lanes, now=self.clock.now(), after=after)
-        except Unavailable:
-            refused = len(sent)
-        if refused:
-            log.warning("hand-over refused; the slots are the net", extra={"jobs": refused})
 
 
 def execute(
@@ -352,20 +326,21 @@ def execute(
 
     `meter` and `pauses` live as long as the executor's process.
     """
+    is_paused = (pauses or Watch(ledger, clock)).is_paused
     batch = Execution(
         lane,
         deliveries,
         request_id,
         jobs=jobs,
-        tasks=tasks,
         lanes=lanes,
         clock=clock,
         rules=rules,
         meter=meter,
-        pauses=pauses or Watch(ledger, clock),
         lease=Lease(lane, lanes, clock),
         admission=Admission(jobs, tasks, clock, rules),
         work=Work(pool, jobs, clock),
+        onward=Onward(jobs, tasks, lanes, clock, rules, is_paused),
+        is_paused=is_paused,
     )
     left = batch.run()
     meter.report(ledger, clock.now())

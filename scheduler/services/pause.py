@@ -63,6 +63,11 @@ class Watch:
     def is_due(self) -> bool:
         return self.clock.now() - self.tried_at >= LOOK_MS
 
+    def is_paused(self, lane: Lane) -> bool:
+        """By the last look, or a new one if it is time."""
+        self.look()
+        return lane in self.paused
+
     def look(self) -> bool:
         """Read the states if it is time. Whether other lanes are paused now than before."""
         if not self.is_due():

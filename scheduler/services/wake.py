@@ -1,19 +1,56 @@
-"""Wake who waited for a run that has ended: the run that waits by the overlap rule, and the next of a row of late runs.
+"""Who goes on after a write: above all who waited for a run that has ended, by the overlap rule or in a row of late runs.
 
 A wake may be lost (its sender dies, the lane refuses): the slot of who waits is the net.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from scheduler import ids, overlap
+from scheduler import ids, overlap, slots
 from scheduler.errors import Unavailable
 from scheduler.lifecycle import is_open
-from scheduler.model import Job, JobKey, TaskKey
-from scheduler.ports import Jobs, Lanes, TaskGate
+from scheduler.model import Job, JobKey, Lane, TaskKey
+from scheduler.ports import Clock, Jobs, Lanes, TaskGate
+from scheduler.rules import Rules
+from scheduler.services.admission import REFUSED, HandBack
 from scheduler.services.handover import hand_over
 
+ASK_LATER_MS = 10_000  # when a run comes again whose task could not be asked
+
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Onward:
+    """Sends on their way those jobs of a batch that go on at once. Whatever is refused has its slot."""
+
+    jobs: Jobs
+    tasks: TaskGate
+    lanes: Lanes
+    clock: Clock
+    rules: Rules
+    is_paused: Callable[[Lane], bool]
+    backs: dict[JobKey, HandBack] = field(default_factory=dict)  # given back instead of started, and why
+
+    def send(self, written: Sequence[Job]) -> None:
+        """What follows from jobs as they were just written: retries that are due soon go, and who waited for one that has ended."""
+        now, backs = self.clock.now(), [(job, self.backs[job.key]) for job in written if job.key in self.backs]
+        again = [job for job in written if is_open(job) and job.key not in self.backs]
+        go = [job for job in again if slots.place(job.due_at, now, job.id, self.rules.shards).direct]
+        go += released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.jobs)
+        go += successors([job for job in written if not is_open(job)], jobs=self.jobs, tasks=self.tasks, now=now)
+        self._hand_over(go)
+        self._hand_over([job for job, back in backs if back.reason == REFUSED], after=now + ASK_LATER_MS)
+
+    def _hand_over(self, jobs: Sequence[Job], *, after: int = 0) -> None:
+        sent = list({job.key: job for job in jobs if not self.is_paused(job.lane)}.values())
+        try:
+            refused = hand_over(sent, lanes=self.lanes, now=self.clock.now(), after=after)
+        except Unavailable:
+            refused = len(sent)
+        if refused:
+            log.warning("hand-over refused; the slots are the net", extra={"jobs": refused})
 
 
 def wake(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, now: int) -> None:

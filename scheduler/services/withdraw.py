@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from scheduler.errors import Unavailable
 from scheduler.model import JobKey
-from scheduler.planning import near_or_to_come
+from scheduler.planning import to_withdraw
 from scheduler.ports import Clock, Jobs
 from scheduler.services.execute import READ_WINDOW_MS
 from scheduler.task import Task
 
 TRIES = 3
-STARTED_BY_MS = 100  # after its instant, a run whose executor read the old generation has started
+STARTED_MS = 100  # from the decision to start a run to its first effect
 
 log = logging.getLogger(__name__)
 
@@ -20,15 +20,14 @@ def withdraw_runs(old: Task, *, jobs: Jobs, clock: Clock) -> None:
     """Take away the future runs of the generation of `old`; the task has a newer one already, or is gone.
 
     Their ids are derived, so no lagging index can hide one. What an executor has claimed cannot be taken away: it reads the
-    generation just before the instant, and may have done so just before it was raised. When this returns that instant is over.
+    generation before it starts a run, at most `READ_WINDOW_MS` before. When this returns whoever read the old one has started.
     What is due already stays: it is cancelled where it would start, so that every time that came has its record.
     """
+    if old.inactive_at is not None:
+        return
     now = clock.now()
-    runs = near_or_to_come(old, now, now - STARTED_BY_MS)
-    left = withdraw([key for key, at in runs.items() if at > now], jobs)
-    near = [at for key, at in runs.items() if at <= now or (at <= now + READ_WINDOW_MS and key in left)]
-    if near:
-        clock.sleep_until(max(near) + STARTED_BY_MS)
+    withdraw(to_withdraw(old, now), jobs)
+    clock.sleep_until(now + READ_WINDOW_MS + STARTED_MS)
 
 
 def withdraw(keys: Sequence[JobKey], jobs: Jobs) -> list[JobKey]:

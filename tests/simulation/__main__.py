@@ -32,7 +32,9 @@ def main() -> int:
         delays = sorted(report.delays)
         late = delays[len(delays) * 99 // 100] if delays else 0
         bad = sum(report.violations.values())
-        print(f"seed {seed:6d}  jobs {report.jobs:6d}  runs {report.runs:5d}  starts {report.starts:6d}  p99 {late:8d} ms  violations {bad}")
+        print(
+            f"seed {seed:6d}  jobs {report.jobs:6d}  runs {report.runs:5d}  starts {report.starts:6d}  p99 {late:8d} ms  violations {bad}"
+        )
         for example in report.examples:
             print("   ", example)
         violations += report.violations

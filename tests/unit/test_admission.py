@@ -13,9 +13,10 @@ from scheduler.overlap import REPLACED
 from scheduler.ports import Change
 from scheduler.services import admission
 from scheduler.services.cancel import cancel
-from scheduler.services.execute import ASK_LATER_MS, ASK_LIMIT_MS, ASK_PAUSE_MS, READ_WINDOW_MS
+from scheduler.services.execute import ASK_LIMIT_MS, ASK_PAUSE_MS, READ_WINDOW_MS
 from scheduler.services.handover import message
 from scheduler.services.pause import LOOK_MS, Watch
+from scheduler.services.wake import ASK_LATER_MS
 from scheduler.task import Task
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times

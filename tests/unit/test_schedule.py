@@ -67,6 +67,16 @@ def test_the_repeated_hour_is_marked() -> None:
     assert [run.odd for run in runs] == [None, *["overlap: first of two"] * 2, *["overlap: second of two"] * 2, None]
 
 
+@pytest.mark.parametrize(
+    "zone, expression, date", [("Europe/Berlin", "30 2 31 * *", "2027-10-31"), ("Australia/Lord_Howe", "45 1 4 4 *", "2027-04-04")]
+)
+def test_a_rare_time_that_comes_twice_comes_twice_too(zone: str, expression: str, date: str) -> None:
+    schedule = Schedule(Cron(expression, zone, dst_overlap="both"))
+    first, second, later = next_runs(schedule, parse(f"{date}T00:00:00Z") - 86_400_000, 3)
+    assert (first.odd, second.odd, later.odd) == ("overlap: first of two", "overlap: second of two", None)
+    assert first.local[:16] == second.local[:16] and later.local[:10] != date
+
+
 @pytest.mark.parametrize("choices", [{"dst_overlap": "second"}, {"dst_gap": "skip"}])
 @pytest.mark.parametrize("since", ["2027-03-28T00:15:00Z", "2027-10-30T23:45:00Z"])
 def test_the_choices_are_about_fixed_times_alone(choices: dict[str, str], since: str) -> None:

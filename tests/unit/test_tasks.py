@@ -12,7 +12,9 @@ from scheduler.lifecycle import Event
 from scheduler.model import Claim, Job, Lane, Overlap, Receipt, TaskKey
 from scheduler.ports import Change
 from scheduler.services import paging, tasks
+from scheduler.services.execute import READ_WINDOW_MS
 from scheduler.services.tasks import Search
+from scheduler.services.withdraw import STARTED_MS
 from scheduler.task import Task, TaskStatus, status
 from tests.conftest import NOW
 from tests.unit.stage import Wrapped, lost_answer, refuse, times
@@ -217,8 +219,7 @@ def test_an_edit_that_leaves_the_schedule_replaces_the_runs_too() -> None:
     assert edited.planned == 13 + len(stage.times(task, 2))
 
 
-def test_a_run_that_an_executor_holds_is_waited_for() -> None:
-    """It may have read the old generation just before: when the edit is answered, its instant is over."""
+def test_an_edit_waits_until_whoever_read_the_old_generation_has_started() -> None:
     stage = TaskStage()
     task = stage.create(MINUTELY)
     first, second = stage.runs(task)[:2]
@@ -227,16 +228,18 @@ def test_a_run_that_an_executor_holds_is_waited_for() -> None:
         claimed = lifecycle.apply(run, Event.CLAIM, stage.clock.now(), claim=Claim("m", "n", stage.clock.now(), True))
         assert stage.jobs.change([Change(run, claimed)]) == [True]
     stage.edit(task, {"cron": "0 0 * * *"})
-    assert stage.clock.now() == first.due_at + 100
+    assert stage.clock.now() == first.due_at - 300 + READ_WINDOW_MS + STARTED_MS
     assert [run.id for run in stage.runs(task, 1)] == [first.id, second.id]  # they are dropped at their instant
 
 
-def test_an_edit_that_nobody_can_have_read_past_waits_for_nothing() -> None:
+def test_an_edit_of_a_paused_task_waits_for_nothing() -> None:
     stage = TaskStage()
     task = stage.create(MINUTELY)
-    stage.clock.at = NOW + MINUTE - 300
+    tasks.deactivate(task.key, None, stage.world)
+    stage.clock.slept.clear()
     stage.edit(task, HOURLY)
-    assert stage.clock.slept == [] and stage.times(task, 1) == []
+    tasks.activate(task.key, stage.world)
+    assert stage.clock.slept == []
 
 
 def test_runs_that_cannot_be_taken_away_for_now_do_not_fail_the_edit() -> None:
@@ -374,7 +377,7 @@ def test_a_paused_task_has_no_runs_to_come() -> None:
     task = stage.create(HOURLY)
     stage.clock.advance(90 * MINUTE)
     paused = tasks.deactivate(task.key, "too loud", stage.world)
-    assert (paused.inactive_at, paused.inactive_reason, paused.generation) == (stage.clock.now(), "too loud", 2)
+    assert (paused.inactive_at, paused.inactive_reason, paused.generation) == (NOW + 90 * MINUTE, "too loud", 2)
     assert stage.times(task) == hours(1) and paused.replenish is None and paused.planned == 1
     assert tasks.next_runs(paused, 3, stage.clock.now()) == []
 
@@ -612,5 +615,5 @@ def test_what_a_top_up_stored_whose_answer_was_lost_is_handed_over_by_the_next_o
 def test_the_verbs_agree_with_what_planning_derives() -> None:
     stage = TaskStage()
     task = stage.create(MINUTELY)
-    assert planning.near_or_to_come(stage.task(task), NOW, NOW).keys() >= {run.key for run in stage.runs(task)}
+    assert set(planning.to_withdraw(stage.task(task), NOW)) >= {run.key for run in stage.runs(task)}
     assert [run.at for run in tasks.next_runs(task, 15, NOW)] == stage.times(task)
