@@ -89,23 +89,22 @@ class Admission:
         heads = self.tasks.heads(sorted({task_of(run) for run in runs}))
         verdicts: dict[JobKey, Verdict] = {run.key: Cancel(why) for run in runs if (why := unwanted(run, heads.get(task_of(run))))}
         first = _one_of_each([run for run in runs if run.key not in verdicts])
-        known = self._known(asked_at, first, ahead)
+        known = self._known(asked_at, first)
         writes: list[tuple[Job, overlap.Start | overlap.Wait]] = []
         for run in first:
-            decision = self._decide(run, known, ahead)
+            decision = self._decide(run, known)
             if isinstance(decision, overlap.Start | overlap.Wait):
                 if not (ahead and isinstance(decision, overlap.Wait)):
                     writes.append((run, decision))
-            elif not (ahead and isinstance(decision, Skip)):
+            elif not (ahead and isinstance(decision, Skip | HandBack)):
                 verdicts[run.key] = decision
         return verdicts | self._carry_out(writes, known)
 
-    def _known(self, asked_at: int, runs: Sequence[Job], ahead: bool) -> _Known:
+    def _known(self, asked_at: int, runs: Sequence[Job]) -> _Known:
         exclusive = sorted({task_of(run) for run in runs if _origin(run).overlap is not Overlap.ALLOW})
         holders = self.tasks.holders(exclusive) if exclusive else {}
         names = {JobKey(key.owner, name) for key, holder in holders.items() for name in (holder.job, holder.waiting) if name}
-        if not ahead:
-            names |= {before for run in runs if (before := self._before(run)) is not None}
+        names |= {before for run in runs if (before := self._before(run)) is not None}
         keys = sorted(names - {run.key for run in runs})
         read = self.jobs.get_many(keys) if keys else {}
         return _Known(asked_at, holders, {run.key: run for run in runs} | read)
@@ -113,14 +112,16 @@ class Admission:
     def _before(self, run: Job) -> JobKey | None:
         """The run before this one in a row of late runs; None if it needs no order: it is in time, or has started once."""
         origin = _origin(run)
-        if origin.late_from is None or origin.previous_at is None or run.delay_ms is not None or self.clock.now() < origin.late_from:
+        if origin.late_from is None or origin.previous_at is None or run.delay_ms is not None:
+            return None
+        if max(self.clock.now(), run.due_at) < origin.late_from:
             return None
         return JobKey(run.owner, ids.run(origin.previous_at, origin.task, origin.generation))
 
-    def _decide(self, run: Job, known: _Known, ahead: bool) -> Clear | Skip | HandBack | overlap.Start | overlap.Wait:
+    def _decide(self, run: Job, known: _Known) -> Clear | Skip | HandBack | overlap.Start | overlap.Wait:
         origin, holder = _origin(run), known.holders.get(task_of(run))
         holds = holder is not None and holder.job == run.id  # who has it waits for nobody: the one before may wait for this one
-        before = None if ahead or holds else self._before(run)
+        before = None if holds else self._before(run)
         if before is not None and before in known.jobs and is_open(known.jobs[before]):
             return HandBack(f"misfire: it runs after run {before.id}", before)
         if origin.overlap is Overlap.ALLOW:

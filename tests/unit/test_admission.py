@@ -372,6 +372,16 @@ def test_a_late_run_that_has_started_once_waits_for_nobody() -> None:
     assert started(run(stage, second)) == [second.key]
 
 
+@pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.QUEUE_ONE])
+def test_a_late_run_that_is_held_to_a_new_instant_keeps_to_the_row_too(overlap: Overlap) -> None:
+    """Planned only after its time, it comes ahead of the instant it was given then."""
+    stage = a_stage()
+    first, second = late_runs(2, 1, overlap=overlap)
+    stage.jobs.put(first)
+    assert run(stage, replace(second, due_at=NOW + 3_000)).starts == []
+    assert reason(stage, second) == f"misfire: it runs after run {first.id}"
+
+
 def test_a_run_in_time_waits_for_nobody() -> None:
     stage = a_stage()
     first, second = late_runs(1, 0)
