@@ -11,7 +11,16 @@ from tests.simulation.faults import CALM, ROUGH
 from tests.simulation.world import World
 
 KINDS = ("lost", "early", "double_settled", "double_started", "stuck", "started_after_cancel", "ledger_open")
-KINDS += ("run_missing", "run_open", "old_generation_started", "started_while_paused", "overlapped", "out_of_order", "misfired")
+KINDS += (
+    "run_missing",
+    "run_open",
+    "old_generation_started",
+    "started_while_paused",
+    "overlapped",
+    "out_of_order",
+    "started_too_late",
+    "started_in_paused_lane",
+)
 
 
 def main() -> int:

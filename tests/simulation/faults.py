@@ -31,6 +31,9 @@ class Rates:
     skew_ms: int = 0  # clocks of invocations differ by up to this much, either way
     outage: float = 0.0  # per run: the tick is gone for 10 to 60 minutes
     cancel: float = 0.0  # per job: somebody cancels it
+    change: float = 0.0  # per job: somebody changes it
+    expire: float = 0.0  # per job: it is not wanted any more soon after its time
+    pause: float = 0.0  # per run: lanes are paused for a while
 
 
 CALM = Rates(lag_ms=300)
@@ -52,6 +55,9 @@ ROUGH = Rates(
     skew_ms=250,
     outage=0.15,
     cancel=0.03,
+    change=0.05,
+    expire=0.05,
+    pause=0.3,
 )
 
 

@@ -162,8 +162,6 @@ class People:
             self.violation("old_generation_started", job.id)
         if self.hub.time > self._silent.get(key, self.hub.time) + GRACE_MS:
             self.violation("started_while_paused", job.id)
-        if job.fence == 1 and job.start_by is not None and now >= job.start_by:
-            self.violation("misfired", job.id)
         if origin.late_from is not None and first and now >= origin.late_from and origin.previous_at is not None:
             before = jobs.get(JobKey(job.owner, ids.run(origin.previous_at, origin.task, origin.generation)))
             if before is not None and lifecycle.is_open(before):

@@ -23,6 +23,7 @@ from scheduler.services.tick import tick
 from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, WatchedLedger
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
+from tests.simulation.operators import Operators
 from tests.simulation.people import LaggingTasks, People
 
 START = slots.start_of("2026-11-20T10:00")
@@ -59,6 +60,7 @@ class World:
         self.lanes = SimLanes(self.hub, self.faults, self._wake)
         self.report = Report(seed)
         self.people = People(self.hub, self.faults, self.random, self._task_world, self._violation)
+        self.operators = Operators(self.hub, self.faults, self.random, self.ledger, SimClock(self.hub, 0), self._ports, self._violation)
         self.receipts = MemoryReceipts()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
         self._busy: Counter[Lane] = Counter()
@@ -77,6 +79,7 @@ class World:
         """Post `jobs` and keep `tasks` over the first `minutes`, with faults; then let the system recover without any, and look at it."""
         end = START + minutes * slots.MINUTE
         self._plan_outage(minutes)
+        self.operators.plan_pauses(START, minutes)
         self._schedule(self._tick, end + wind_down * slots.MINUTE)
         if tasks:
             self._schedule(self._plan, end + wind_down * slots.MINUTE)
@@ -118,12 +121,19 @@ class World:
         execute_at = None if ahead is None else min(at + self.random.randint(min(ahead, 0), max(ahead, 0)), end)
         takes = self.random.choice((1, 1, 1, 20, 500, 4_000, 4_000, 45_000) * 3 + (250_000,))
         fails = self.random.choice((0, 0, 0, 0, 0, 1, 2, 5))
-        return NewJob("user", "log", {"takes": takes, "fails": fails}, execute_at, timeout_ms=60_000 if takes < 60_000 else 300_000)
+        timeout_ms = 60_000 if takes < 60_000 else 300_000
+        expires_at = max(execute_at or at, at) + 90_000 if self.faults.strike("expiry", self.faults.rates.expire) else None
+        return NewJob("user", "log", {"takes": takes, "fails": fails}, execute_at, timeout_ms=timeout_ms, expires_at=expires_at)
 
     # invocations
 
     def _faulty(self, port: object, **options: Any) -> Any:
         return Faulty(port, self.faults, **options)
+
+    def _ports(self, *names: str) -> dict[str, Any]:
+        """These ports as one invocation sees them."""
+        ports: dict[str, Any] = {name: self._faulty(getattr(self, name)) for name in names}
+        return ports | {"clock": self._clock(), "rules": self.rules}
 
     def _clock(self) -> SimClock:
         return SimClock(self.hub, self.faults.skew())
@@ -139,20 +149,19 @@ class World:
             return
 
     def _submitted(self, requests: list[NewJob], randoms: list[int]) -> Sequence[Job | None]:
-        ports: dict[str, Any] = {"jobs": self._faulty(self.jobs), "lanes": self._faulty(self.lanes), "clock": self._clock()}
         if len(requests) == 1:
-            return [submit(requests[0], **ports, rules=self.rules, random=randoms[0])]
-        return submit_many(requests, **ports, rules=self.rules, randoms=randoms)
+            return [submit(requests[0], **self._ports("jobs", "lanes"), random=randoms[0])]
+        return submit_many(requests, **self._ports("jobs", "lanes"), randoms=randoms)
 
     def _accept(self, job: Job) -> None:
         self._accepted.add(job.key)
+        self.operators.maybe_change(job)
         if self.faults.strike("cancel", self.faults.rates.cancel):
             self.hub.spawn(lambda: self._cancel(job.key), self.hub.time + self.random.choice((0, 1_000, 30_000)))
 
     def _cancel(self, key: JobKey) -> None:
         try:
-            ports: dict[str, Any] = {name: self._faulty(getattr(self, name)) for name in ("jobs", "tasks", "lanes")}
-            job = cancel(key, **ports, clock=self._clock(), rules=self.rules)
+            job = cancel(key, **self._ports("jobs", "tasks", "lanes"))
         except (Conflict, NotFound, Unavailable):
             return
         if not lifecycle.is_open(job):
@@ -160,27 +169,18 @@ class World:
 
     def _tick(self) -> None:
         try:
-            tick(
-                jobs=self._faulty(self.jobs),
-                ledger=self._faulty(self.ledger),
-                lanes=self._faulty(self.lanes),
-                dispatchers=self._faulty(self),
-                clock=self._clock(),
-                rules=self.rules,
-            )
+            tick(**self._ports("jobs", "ledger", "lanes"), dispatchers=self._faulty(self))
         except Unavailable:
             self.faults.counts["tick failed"] += 1
 
     def _plan(self) -> None:
-        ports: dict[str, Any] = {name: self._faulty(getattr(self, name)) for name in ("tasks", "jobs", "lanes", "ledger")}
         try:
-            plan(**ports, clock=self._clock(), rules=self.rules)
+            plan(**self._ports("tasks", "jobs", "lanes", "ledger"))
         except Unavailable:
             self.faults.counts["plan failed"] += 1
 
     def _task_world(self) -> TaskWorld:
-        ports: dict[str, Any] = {name: self._faulty(getattr(self, name)) for name in ("tasks", "jobs", "lanes", "receipts")}
-        return TaskWorld(**ports, clock=self._clock(), rules=self.rules)
+        return TaskWorld(**self._ports("tasks", "jobs", "lanes", "receipts"))
 
     def start(self, unit: UnitKey) -> None:
         """The Dispatchers port: an asynchronous invocation."""
@@ -275,9 +275,17 @@ class World:
         stored = self.jobs.get(job.key)
         if stored is None or stored.fence != job.fence or stored.claim != job.claim:
             self._violation("started_stale", job.id)
+        if job.start_by is not None and now >= job.start_by and self._must_keep_to(job):
+            self._violation("started_too_late", job.id)
+        self.operators.started(job)
         self.people.started(job, now, self.jobs)
         if not job.attempts and job.origin is None:
             self.report.delays.append(now - max(job.scheduled_at, job.created_at))
+
+    @staticmethod
+    def _must_keep_to(job: Job) -> bool:
+        """An expiry holds until the first start, a misfire rule until the run was given back for another reason than lateness."""
+        return job.fence == 1 if job.origin is not None and job.origin.misfire is not None else job.delay_ms is None
 
     def _watch(self, before: Job | None, after: Job) -> None:
         """Every write of the table."""

@@ -1,0 +1,65 @@
+"""People who change single jobs, and operators who pause lanes, in a simulated world; and what must hold then."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from scheduler import slots
+from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
+from scheduler.model import Job, JobKey, Lane
+from scheduler.ports import Clock, Ledger
+from scheduler.services.pause import pause, resume
+from scheduler.services.reschedule import reschedule
+from tests.simulation.faults import Faults
+from tests.simulation.hub import Hub
+
+SEEN_MS = 25_000  # an executor looks at its lane before it claims, and a call may take twenty seconds
+
+
+@dataclass
+class Operators:
+    """`ports(*names)`: these ports as one invocation sees them, with a clock and the rules. Pauses are set without faults."""
+
+    hub: Hub
+    faults: Faults
+    random: Random
+    ledger: Ledger
+    clock: Clock
+    ports: Callable[..., dict[str, Any]]
+    violation: Callable[[str, str], None]
+    _paused: dict[Lane, int] = field(default_factory=dict)  # since when
+
+    def plan_pauses(self, start: int, minutes: int) -> None:
+        """Now and then in the run some lanes are paused, for seconds or for minutes."""
+        if self.faults.strike("lanes paused", self.faults.rates.pause):
+            self.hub.spawn(self._pause, start + self.random.randint(0, minutes) * slots.MINUTE)
+
+    def _pause(self) -> None:
+        lanes = self.random.choice(([Lane.ONE_TIME], [Lane.RECURRING], [Lane.RETRY], list(Lane)))
+        pause(lanes, "holidays", ledger=self.ledger, clock=self.clock)
+        self._paused |= dict.fromkeys(lanes, self.hub.time)
+        self.hub.sleep_until(self.hub.time + self.random.choice((5_000, 90_000, 600_000)))
+        for lane in lanes:
+            self._paused.pop(lane)
+        resume(lanes, None, ledger=self.ledger, clock=self.clock)
+
+    def maybe_change(self, job: Job) -> None:
+        """Somebody changes the job, or tries to: sooner, later, in its content."""
+        if self.faults.strike("changed", self.faults.rates.change):
+            wait = self.random.choice((0, 1_000, 30_000, 120_000))
+            self.hub.spawn(lambda: self._change(job.key), self.hub.time + wait)
+
+    def _change(self, key: JobKey) -> None:
+        wanted: dict[str, Any] = {"tags": ("changed",)}
+        if self.random.random() < 0.8:
+            wanted["scheduled_at"] = self.hub.time + self.random.choice((0, 2_000, 60_000, 300_000, 600_000))
+        try:
+            reschedule(key, wanted, **self.ports("jobs", "lanes"))
+        except (Conflict, Invalid, NotFound, Unavailable):
+            return
+
+    def started(self, job: Job) -> None:
+        """A job starts."""
+        if self.hub.time > self._paused.get(job.lane, self.hub.time) + SEEN_MS:
+            self.violation("started_in_paused_lane", job.id)
