@@ -69,7 +69,8 @@ class ThreadPool:
             stop=stop,
             allow_private=self._allow_private,
         )
-        finished.put(Finished(job, started_at, self._clock.now(), _result(job, context)))
+        result = _result(job, context)
+        finished.put(Finished(job, started_at, self._clock.now(), result))
 
 
 def _result(job: Job, context: targets.Context) -> Result:

@@ -40,3 +40,13 @@ def test_a_stop_ends_them_all_and_no_result_counts() -> None:
             pool.start(a_job(payload={"message": "sleep", "sleep_seconds": 60}))
         pool.stop()
         assert pool.wait(clock.now() + 50) == []
+
+
+@pytest.mark.real_clock
+def test_work_ends_when_its_target_comes_back() -> None:
+    clock = SystemClock()
+    with ThreadPoolExecutor(1) as threads:
+        pool = ThreadPool(threads, clock, allow_private=False)
+        pool.start(a_job(payload={"message": "sleep", "sleep_seconds": 0.05}))
+        ((done,),) = [back(pool, clock).values()]
+        assert done.ended_at - done.started_at >= 50
