@@ -42,7 +42,8 @@ class DynamoLedger:
         return _read_unit(item) if item else None
 
     def change_unit(self, before: Unit, after: Unit) -> bool:
-        return self._table.put(keys.open_unit(before.key) | _unit(after), _same_epoch(before.epoch))
+        condition = _same_epoch(before.epoch) if after.epoch == before.epoch else _same_lease(before)
+        return self._table.put(keys.open_unit(before.key) | _unit(after), condition)
 
     def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
         closed = keys.closed_unit(unit.key) | {"at": {"N": str(at)}, "expires": {"N": str(at // 1000 + CLOSED_KEPT_S)}}
