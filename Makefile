@@ -17,7 +17,7 @@ setup: ## Install everything into .venv and node_modules (instant when nothing c
 run: setup ## The whole stack on this machine, sample jobs live in the terminal until Ctrl-C (PORT=4566)
 	@$(PY) -m local.run
 
-demo: setup ## The same scripted: a fresh stack, sixty jobs, a verdict; exit code 1 if a job was not on time
+demo: setup ## The same scripted: a fresh stack, sixty jobs and a task, a verdict; exit code 1 if a job was not on time
 	@$(PY) -m local.demo
 
 burst: setup ## A thousand jobs for one instant on the stack that `make run` has up (N=1000), and how late they started

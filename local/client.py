@@ -54,12 +54,12 @@ class Client:
 
     def jobs(self, **query: Any) -> Iterator[Json]:
         """All jobs of a listing, page by page."""
-        return self._pages("/me/jobs", query)
+        return self._pages("/me/jobs", "jobs", query)
 
-    def _pages(self, path: str, query: Mapping[str, Any]) -> Iterator[Json]:
+    def _pages(self, path: str, name: str, query: Mapping[str, Any]) -> Iterator[Json]:
         page: Json = self.request("GET", path, query=query)
         while True:
-            yield from page["jobs"]
+            yield from page[name]
             if not page.get("cursor"):
                 return
             page = self.request("GET", path, query={**query, "cursor": page["cursor"]})
@@ -82,9 +82,16 @@ class Client:
         task: Json = self.request("PUT", f"/tasks/{task_id}/inactive", {"reason": reason})
         return task
 
+    def delete_task(self, task_id: str) -> None:
+        self.request("DELETE", f"/tasks/{task_id}")
+
+    def tasks(self, **query: Any) -> Iterator[Json]:
+        """All tasks of a listing, page by page, the newest first."""
+        return self._pages("/tasks", "tasks", {"limit": 100, **query})
+
     def task_jobs(self, task_id: str, **query: Any) -> Iterator[Json]:
         """All jobs of a task that were due, page by page, the newest first."""
-        return self._pages(f"/tasks/{task_id}/jobs", {"limit": 100, **query})
+        return self._pages(f"/tasks/{task_id}/jobs", "jobs", {"limit": 100, **query})
 
     def health(self) -> Json:
         health: Json = self.request("GET", "/health")

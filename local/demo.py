@@ -1,4 +1,7 @@
-"""`make demo`: a fresh stack, sixty jobs, and the verdict. The last line is JSON; exit code 1 if a job was not run on time."""
+"""`make demo`: a fresh stack, sixty jobs, a task with six runs, and the verdict.
+
+The last line is JSON; exit code 1 if one of them was not run on time.
+"""
 
 import json
 import os
@@ -13,17 +16,18 @@ from local import previous, table
 from local.client import Client, Json
 from local.failure import tell
 from local.receiver import Receiver
-from local.samples import Sample, call, log
+from local.samples import Sample, SampleTask, call, log, rfc3339
 from local.stack import up
 from local.steps import Say, console, step
 from local.stop import DEMO
-from local.verdict import Promise, Verdict, judge
+from local.verdict import Promise, Verdict, judge, of_task
 from local.warmup import warm_up
 
 LEAD = timedelta(seconds=8)  # the first jobs are due after everything is posted
 PATIENCE = 90.0  # seconds beyond the last due time
 EXECUTORS = 10
 WARM_UP = 20
+RUNS = 6  # of the task: half a minute, as the jobs
 FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
 
 
@@ -33,15 +37,19 @@ def main() -> int:
     with up(DEMO, port=os.environ.get("PORT")) as stack, Receiver() as receiver:
         client = stack.client()
         with step(f"Warming up: {EXECUTORS} executors, and {WARM_UP} jobs that do not count") as say:
-            warm_up(stack.aws, stack.outputs, OneTime=EXECUTORS, Retry=1)
+            warm_up(stack.aws, stack.outputs, OneTime=EXECUTORS, Recurring=2, Retry=1)
             wait(client, post(client, [log(f"warm up {n}") for n in range(WARM_UP)]), say)
-        plan = list(jobs(receiver, datetime.now(UTC) + LEAD))
-        with step(f"Posting {len(plan)} jobs, due now and over the next half minute"):
+        start = datetime.now(UTC) + LEAD
+        plan = list(jobs(receiver, start))
+        with step(f"Posting a task and {len(plan)} jobs, due now and over the next half minute"):
+            task = beat(receiver, start).create(client)
             ids = post(client, plan)
         with step("Waiting until all have ended") as say:
-            found = wait(client, ids, say)
-        verdict = judge([promise(*pair, receiver) for pair in zip(ids, plan, strict=True)], found)
-    report(verdict, list(found.values()))
+            found = wait(client, ids + list(runs(client, task)), say)
+            found |= (last := runs(client, task))
+        promises = [promise(*pair, receiver) for pair in zip(ids, plan, strict=True)] + promised(task, list(last.values()), receiver)
+        verdict = judge(promises, found)
+    report(verdict, list(found.values()), {task["id"]: task["name"]})
     return 1 if verdict.complaints else 0
 
 
@@ -53,6 +61,27 @@ def jobs(receiver: Receiver, start: datetime) -> Iterator[Sample]:
     yield from (log(f"at one instant {n}", start + timedelta(seconds=12)) for n in range(20))
     yield from (call(receiver, f"/ok/{n}", start + timedelta(milliseconds=2_500 * n + 70)) for n in range(9))
     yield call(receiver, "/fail-once/demo", start + timedelta(seconds=3), attempts=2)
+
+
+def beat(receiver: Receiver, start: datetime) -> SampleTask:
+    """A run every five seconds."""
+    run = call(receiver, "/ok/task")
+    schedule = {"rate": "5 seconds", "start": rfc3339(start), "max_runs": RUNS}
+    return SampleTask("5 seconds", run.type, run.payload, schedule)
+
+
+def runs(client: Client, task: Json) -> dict[str, Json]:
+    """All jobs of the task."""
+    ahead = {job["id"]: job for job in client.task_jobs(task["id"], upcoming=True)}
+    return ahead | {job["id"]: job for job in client.task_jobs(task["id"])}
+
+
+def promised(task: Json, found: Sequence[Json], receiver: Receiver) -> list[Promise]:
+    """One run for each time that the answer to its creation named."""
+    calls: dict[str, list[int]] = {}
+    for each in receiver.calls("/ok/task"):
+        calls.setdefault(each.headers["Idempotency-Key"], []).append(each.at)
+    return of_task(task["name"], [run["nominal"] for run in task["next_runs"]], found, calls)
 
 
 def post(client: Client, samples: Sequence[Sample]) -> list[str]:
@@ -82,9 +111,9 @@ def promise(job_id: str, sample: Sample, receiver: Receiver) -> Promise:
     return Promise(job_id, str(label), sample.attempts, calls)
 
 
-def report(verdict: Verdict, found: Sequence[Mapping[str, Any]]) -> None:
+def report(verdict: Verdict, found: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> None:
     ordered = sorted(found, key=lambda job: (str(job["scheduled_at"]), str(job["id"])))
-    console.print(table.picture(ordered, "Start delay is the first start less the scheduled time."))
+    console.print(table.picture(ordered, "Delay is the first start less the scheduled time.", names=names))
     for complaint in verdict.complaints:
         console.print(f"NOT KEPT  {complaint}", style="red", markup=False)
     print(json.dumps(verdict.figures()))

@@ -1,9 +1,9 @@
-"""`make run`: everything up, sample jobs posted, and the jobs live in the terminal until Ctrl-C."""
+"""`make run`: everything up, sample jobs and tasks posted, and the jobs live in the terminal until Ctrl-C."""
 
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,13 +14,14 @@ from local.client import ApiError, Client
 from local.failure import Trouble, tell
 from local.home import LOCAL, Home
 from local.receiver import Receiver
-from local.samples import samples
+from local.samples import clear_tasks, sample_tasks, samples
 from local.stack import Stack, again, up
 from local.steps import console, step
 from local.warmup import warm_up
 
 EVERY = 1.0  # seconds between two looks
 BUSY = 120.0  # seconds without an answer that a machine under load is given
+GONE = "(deleted)"  # the name of a task that is not there any more
 
 
 def main() -> int:
@@ -29,10 +30,13 @@ def main() -> int:
     with up(home, port=os.environ.get("PORT")) as stack, Receiver() as receiver:
         with step("Warming up the functions"):
             client = stack.client()
-            warm_up(stack.aws, stack.outputs, OneTime=3, Retry=1)
-        with step("Posting the sample jobs"):
+            warm_up(stack.aws, stack.outputs, OneTime=3, Recurring=2, Retry=1)
+        with step("Posting the sample jobs and tasks"):
+            clear_tasks(client)
             for sample in samples(receiver, datetime.now(UTC)):
                 sample.post(client)
+            for task in sample_tasks(datetime.now(UTC)):
+                task.create(client)
         introduce(stack, time.monotonic() - begin)
         try:
             show(stack, client)
@@ -50,6 +54,8 @@ def introduce(stack: Stack, seconds: float) -> None:
     console.print(f"  logs       {stack.home.log}\n", markup=False)
     console.print("Post a job for 20 seconds ahead from another terminal:\n")
     console.print(example(stack.address, stack.username, stack.password), markup=False, style="dim")
+    console.print("\nThen a task, with three runs; the sample tasks end in an hour:\n")
+    console.print(task_example(), markup=False, style="dim")
     console.print()
 
 
@@ -69,19 +75,30 @@ def example(address: str, username: str, password: str) -> str:
     )
 
 
+def task_example() -> str:
+    """What to type after the lines of `example`."""
+    return "\n".join(
+        (
+            """  TASK='{"name": "mine", "message": "hello again", "schedule": {"rate": "10 seconds", "max_runs": 3}}'""",
+            '  curl -s "$API/tasks" -H "$JSON" -H "Authorization: Bearer $TOKEN" -d "$TASK"',
+        )
+    )
+
+
 def show(stack: Stack, client: Client) -> None:
     """The jobs, live, until an interrupt."""
+    names: dict[str, str] = {}
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
             while True:
-                jobs = table.choose(*look(stack, client), height=max(5, console.height - 6))
-                live.update(table.picture(jobs, "Ctrl-C stops everything and keeps the jobs."), refresh=True)
+                jobs = table.choose(*look(stack, client, names), height=max(5, console.height - 6))
+                live.update(table.picture(jobs, "Ctrl-C stops everything and keeps the jobs.", names=names), refresh=True)
                 time.sleep(EVERY)
     status: dict[str, str] = {}
     while True:
-        past, ahead = look(stack, client)
+        past, ahead = look(stack, client, names)
         for job in table.changed(status, table.choose(past, ahead, height=200)):
-            console.print(table.row(job).line(), markup=False)
+            console.print(table.row(job, names=names).line(), markup=False)
             status[job["id"]] = job["status"]
         time.sleep(EVERY)
 
@@ -89,18 +106,30 @@ def show(stack: Stack, client: Client) -> None:
 Jobs = Sequence[Mapping[str, Any]]
 
 
-def look(stack: Stack, client: Client) -> tuple[Jobs, Jobs]:
-    """The latest jobs that were due, and the soonest that wait. Raises Trouble if the local AWS is gone, or silent for `BUSY`."""
+def look(stack: Stack, client: Client, names: dict[str, str]) -> tuple[Jobs, Jobs]:
+    """The latest jobs that were due, and the soonest that wait; learns the names of their tasks.
+
+    Raises Trouble if the local AWS is gone, or silent for `BUSY`.
+    """
     silent_since = time.monotonic()
     while True:
         try:
             ahead = again(client, stack, lambda: client.page(limit=50, upcoming=True))["jobs"]
-            return again(client, stack, lambda: client.page(limit=50))["jobs"], ahead
+            past = again(client, stack, lambda: client.page(limit=50))["jobs"]
+            learn(names, [*past, *ahead], client.tasks)
+            return past, ahead
         except ApiError as error:
             may_recover = error.status == 0 or error.status >= 500
             if not (may_recover and stack.server.alive and time.monotonic() - silent_since < BUSY):
                 raise _gone(stack, error) from error
             time.sleep(EVERY)
+
+
+def learn(names: dict[str, str], jobs: Jobs, tasks: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
+    """Ask for the names of tasks only when jobs of unknown ones have come."""
+    unknown = {str(job["task_id"]) for job in jobs if job.get("task_id")} - names.keys()
+    if unknown:
+        names |= dict.fromkeys(unknown, GONE) | {str(task["id"]): str(task["name"]) for task in tasks()}
 
 
 def _gone(stack: Stack, error: ApiError) -> Trouble:

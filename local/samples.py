@@ -1,4 +1,4 @@
-"""The sample jobs that `make run` posts: one of each thing worth seeing."""
+"""The sample jobs and tasks that `make run` posts: one of each thing worth seeing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,6 +7,9 @@ from typing import Any
 
 from local.client import Client, Json
 from local.receiver import Receiver
+
+SAMPLE = "sample"  # the tag by which the next `make run` knows the tasks of this one
+AN_HOUR = timedelta(hours=1)  # the sample tasks end: nobody wants them to go on for ever
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,19 @@ class Sample:
 
     def post(self, client: Client) -> Json:
         return client.post_job(self.type, self.payload, execute_at=rfc3339(self.at) if self.at else None, **self.options)
+
+
+@dataclass(frozen=True)
+class SampleTask:
+    """One task to create."""
+
+    name: str
+    type: str
+    payload: dict[str, Any]
+    schedule: dict[str, Any]
+
+    def create(self, client: Client) -> Json:
+        return client.create_task(self.name, self.type, self.payload, self.schedule, tags=[SAMPLE])
 
 
 def rfc3339(instant: datetime) -> str:
@@ -50,3 +66,16 @@ def samples(receiver: Receiver, now: datetime) -> Iterator[Sample]:
     yield from (log(f"one of ten at one instant: {n}", now + timedelta(seconds=15)) for n in range(1, 11))
     yield call(receiver, f"/ok/{run}", now + timedelta(seconds=5))
     yield call(receiver, f"/fail-once/{run}", now + timedelta(seconds=8), attempts=2)
+
+
+def sample_tasks(now: datetime) -> Iterator[SampleTask]:
+    """A cron and a rate. They log: the receiver would be gone for what an outage leaves to the next `make run`."""
+    end = rfc3339(now + AN_HOUR)
+    for name, schedule in (("minutely", {"cron": "*/1 * * * *"}), ("15 seconds", {"rate": "15 seconds"})):
+        yield SampleTask(name, "log", {"message": name}, {**schedule, "end": end})
+
+
+def clear_tasks(client: Client) -> None:
+    """Delete the sample tasks of an earlier run; what they ran stays in the history."""
+    for task in list(client.tasks(tag=SAMPLE)):
+        client.delete_task(task["id"])

@@ -21,6 +21,7 @@ COLOURS = {
     "cancelled": "dim",
     "skipped": "dim",
 }
+NO_NAMES: Mapping[str, str] = {}
 MARKS = {"succeeded": "✓", "failed": "✗", "killed": "†", "crashed": "!"}  # one an attempt
 
 
@@ -34,12 +35,14 @@ class Row:
     status: str
     delay: str
     attempts: str
+    task: str
 
     def line(self) -> str:
-        return f"{self.due}  {self.id}  {self.type:<5} {self.status:<10} {self.delay:>9}  {self.attempts}"
+        return f"{self.due}  {self.id}  {self.type:<5} {self.status:<10} {self.delay:>9}  {self.attempts:<5}  {self.task}".rstrip()
 
 
-def row(job: Mapping[str, Any], zone: tzinfo | None = None) -> Row:
+def row(job: Mapping[str, Any], zone: tzinfo | None = None, names: Mapping[str, str] = NO_NAMES) -> Row:
+    """`names`: of tasks, by their ids."""
     delay = job.get("start_delay_ms")
     return Row(
         id=job["id"],
@@ -48,6 +51,7 @@ def row(job: Mapping[str, Any], zone: tzinfo | None = None) -> Row:
         status=job["status"],
         delay="" if delay is None else f"{delay:,} ms",
         attempts="".join(MARKS.get(attempt["outcome"], "?") for attempt in job.get("attempts") or ()),
+        task=names.get(job.get("task_id") or "", ""),
     )
 
 
@@ -78,7 +82,7 @@ def changed(before: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> lis
     return [job for job in jobs if before.get(job["id"]) != job["status"]]
 
 
-def picture(jobs: Sequence[Mapping[str, Any]], caption: str, zone: tzinfo | None = None) -> Table:
+def picture(jobs: Sequence[Mapping[str, Any]], caption: str, zone: tzinfo | None = None, names: Mapping[str, str] = NO_NAMES) -> Table:
     counts = Counter(str(job["status"]) for job in jobs)
     summary = "  ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     table = Table(
@@ -87,13 +91,17 @@ def picture(jobs: Sequence[Mapping[str, Any]], caption: str, zone: tzinfo | None
         title_justify="left",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
+        show_edge=False,
         padding=(0, 1, 0, 0),  # 80 columns are enough
     )
     for name in ("due", "id", "type", "status"):
         table.add_column(name, no_wrap=True)
-    table.add_column("start delay", justify="right", no_wrap=True)
+    table.add_column("delay", justify="right", no_wrap=True)
     table.add_column("tries", no_wrap=True)
+    table.add_column("task")  # the only column that gives way where the terminal is narrow
     for job in jobs:
-        shown = row(job, zone)
-        table.add_row(shown.due, shown.id, shown.type, Text(shown.status, COLOURS.get(shown.status, "")), shown.delay, shown.attempts)
+        shown = row(job, zone, names)
+        status = Text(shown.status, COLOURS.get(shown.status, ""))
+        task = Text(shown.task, no_wrap=True, overflow="ellipsis")
+        table.add_row(shown.due, shown.id, shown.type, status, shown.delay, shown.attempts, task)
     return table

@@ -11,12 +11,29 @@ TOO_LATE_MS = 10_000
 
 @dataclass(frozen=True)
 class Promise:
-    """One posted job: how many attempts it takes, and when the receiver was called for it."""
+    """One job, posted or of a task: how many attempts it takes, and when the receiver was called for it."""
 
     id: str
     label: str
     attempts: int = 1
     calls: Sequence[int] | None = None  # UTC milliseconds; None: it calls nobody
+
+
+def of_task(label: str, nominals: Sequence[str], jobs: Sequence[Mapping[str, Any]], calls: Mapping[str, Sequence[int]]) -> list[Promise]:
+    """Of a task: one job for each of its nominal times. A time without one is lost, any job more is a double.
+
+    `calls`: when the receiver was called, by the id of the job.
+    """
+    promises = []
+    left = sorted(jobs, key=lambda job: str(job["id"]))
+    for nominal in nominals:
+        job = next((job for job in left if job["nominal_at"] == nominal), None)
+        if job is None:
+            promises.append(Promise("no job", f"{label} at {nominal}"))
+        else:
+            left.remove(job)
+            promises.append(Promise(job["id"], f"{label} at {nominal}", calls=calls.get(job["id"], ())))
+    return promises + [Promise(job["id"], f"{label}, one too many", attempts=0, calls=calls.get(job["id"], ())) for job in left]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ from typing import Any, ClassVar
 import pytest
 
 from local.client import ApiError, Client
+from local.samples import clear_tasks
+
+deleted: list[str] = []
 
 
 class Api(BaseHTTPRequestHandler):
@@ -27,6 +30,10 @@ class Api(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
+    def do_DELETE(self) -> None:
+        deleted.append(self.path)
         self.do_GET()
 
     def log_message(self, format: str, *arguments: object) -> None: ...
@@ -68,6 +75,19 @@ def test_a_listing_is_read_to_its_last_page(client: Client) -> None:
         "/api/v1/me/jobs?upcoming=true&cursor=next+one": wrapped({"jobs": [{"id": "b"}], "cursor": None}),
     }
     assert [job["id"] for job in client.jobs(upcoming=True)] == ["a", "b"]
+
+
+def test_only_sample_tasks_are_cleared_whatever_page_they_are_on(client: Client) -> None:
+    deleted.clear()
+    listing = "/api/v1/tasks?limit=100&tag=sample"
+    Api.answers = {
+        listing: wrapped({"tasks": [{"id": "a"}], "cursor": "c"}),
+        listing + "&cursor=c": wrapped({"tasks": [{"id": "b"}], "cursor": None}),
+        "/api/v1/tasks/a": wrapped({"id": "a"}),
+        "/api/v1/tasks/b": wrapped({"id": "b"}),
+    }
+    clear_tasks(client)
+    assert deleted == ["/api/v1/tasks/a", "/api/v1/tasks/b"]
 
 
 def test_an_error_of_the_api_is_told_with_its_code_and_message(client: Client) -> None:

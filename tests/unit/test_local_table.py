@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from local import table
+from local import run, table
 
 
 def job(number: int, status: str = "scheduled", **values: Any) -> dict[str, Any]:
@@ -56,10 +56,32 @@ def test_without_a_terminal_only_changes_are_told() -> None:
     assert ids(table.changed({"job-01": "scheduled", "job-02": "scheduled"}, jobs)) == ["job-01"]
 
 
-def drawn(jobs: list[Any], width: int) -> str:
+def test_a_run_of_a_task_is_told_by_its_name() -> None:
+    names = {"t": "nightly"}
+    assert table.row(job(1, task_id="t"), UTC, names).line().endswith("nightly")
+    assert [table.row(job(1, task_id=task), UTC, names).task for task in ("t", "unknown", None)] == ["nightly", "", ""]
+
+
+def test_a_line_of_no_task_ends_with_what_there_is() -> None:
+    assert table.row(job(1), UTC).line().endswith("scheduled")
+
+
+def test_the_names_of_tasks_are_asked_for_only_when_a_new_one_has_come() -> None:
+    names: dict[str, str] = {}
+    run.learn(names, [job(1, task_id="t"), job(2, task_id="gone"), job(3, task_id=None)], lambda: [{"id": "t", "name": "nightly"}])
+    assert names == {"t": "nightly", "gone": run.GONE}
+    run.learn(names, [job(4, task_id="t"), job(5, task_id="gone")], never)
+    assert names["t"] == "nightly"
+
+
+def never() -> list[Any]:
+    raise AssertionError("asked again")
+
+
+def drawn(jobs: list[Any], width: int, **names: str) -> str:
     console = Console(width=width, force_terminal=False)
     with console.capture() as capture:
-        console.print(table.picture(jobs, "caption", UTC))
+        console.print(table.picture(jobs, "caption", UTC, names))
     return capture.get()
 
 
@@ -74,3 +96,11 @@ def test_eighty_columns_show_everything() -> None:
     values = {"id": "01M7X79EKJ3YQJCWKXJ3JTA5BP", "start_delay_ms": 123_456, "attempts": attempts}
     [line] = [line for line in drawn([{**job(1, "succeeded"), **values}], 80).splitlines() if "01M7" in line]
     assert line.split() == ["10:00:01.000", "01M7X79EKJ3YQJCWKXJ3JTA5BP", "log", "succeeded", "123,456", "ms", "✗✗✓"]
+
+
+def test_where_eighty_columns_are_too_few_only_the_name_of_the_task_gives_way() -> None:
+    values = {"id": "01M7X79EKJ3YQJCWKXJ3JTA5BP", "start_delay_ms": 12, "attempts": [{"outcome": "succeeded"}], "task_id": "t"}
+    shown = {**job(1, "succeeded"), **values}
+    [narrow] = [line for line in drawn([shown], 80, t="15 seconds").splitlines() if "01M7" in line]
+    assert narrow.split() == ["10:00:01.000", "01M7X79EKJ3YQJCWKXJ3JTA5BP", "log", "succeeded", "12", "ms", "✓", "15", "se…"]
+    assert "15 seconds" in drawn([shown], 100, t="15 seconds")

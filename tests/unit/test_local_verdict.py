@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from local.verdict import Promise, judge
+import pytest
+
+from local.verdict import Promise, Verdict, judge, of_task
 
 DUE = 1_795_168_800_000  # 2026-11-20T10:00:00Z
 
@@ -79,3 +81,37 @@ def test_of_nothing_there_is_nothing_to_say() -> None:
         "lost": 0,
         "duplicated": 0,
     }
+
+
+NOMINALS = ["2026-11-20T10:00:00.000Z", "2026-11-20T10:00:05.000Z"]
+
+
+def of_one_task(jobs: list[dict[str, Any]], **calls: list[int]) -> Verdict:
+    return judge(of_task("task", NOMINALS, jobs, calls), {job["id"]: job for job in jobs})
+
+
+def runs() -> list[dict[str, Any]]:
+    return [job(id=name, scheduled_at=nominal, nominal_at=nominal) for name, nominal in zip("ab", NOMINALS, strict=True)]
+
+
+def test_a_task_that_ran_once_at_each_of_its_times_is_no_complaint() -> None:
+    verdict = of_one_task(runs()[::-1], a=[DUE + 4], b=[DUE + 5_004])
+    assert (verdict.complaints, verdict.jobs, verdict.succeeded) == ([], 2, 2)
+
+
+def test_a_time_of_a_task_without_a_run_is_lost() -> None:
+    verdict = of_one_task(runs()[:1])
+    assert (verdict.jobs, verdict.lost) == (2, 1)
+    assert NOMINALS[1] in verdict.complaints[0]
+
+
+@pytest.mark.parametrize("nominal", [NOMINALS[1], "2026-11-20T10:00:10.000Z"])
+def test_a_run_of_a_task_too_many_is_a_double(nominal: str) -> None:
+    assert of_one_task([*runs(), job(id="c", nominal_at=nominal)]).duplicated == 1
+
+
+def test_a_run_that_called_twice_or_early_is_told_from_its_neighbour() -> None:
+    verdict = of_one_task(runs(), a=[DUE + 1, DUE + 2], b=[DUE + 4_999])
+    assert (verdict.duplicated, verdict.early) == (1, 1)
+    assert "(a)" in verdict.complaints[0]
+    assert "(b)" in verdict.complaints[1]
