@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 
 from bench.answered import Answered
-from lambdas._settings import ApiSettings, DispatchSettings, ExecuteSettings, PlanSettings, TickSettings
+from lambdas._settings import ApiSettings, DispatchSettings, ExecuteSettings, TickSettings
 from scheduler import ids, lifecycle, messages, planning, settlement, slots
 from scheduler.aws import clients, items, keys, task_items
 from scheduler.aws.batches import chunks
@@ -215,7 +215,6 @@ def plan(aws: Answered, jobs: int) -> Work:
     from lambdas import _runtime
     from scheduler.services.plan import plan as service
 
-    os.environ |= PlanSettings(**COMMON, tasks_table=TASKS).render()
     at = _runtime.plan()
 
     def round_of(count: int) -> None:

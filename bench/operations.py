@@ -177,7 +177,7 @@ class Bench:
     receipts: Receipts = field(default_factory=MemoryReceipts)
     lanes: MemoryLanes = field(default_factory=MemoryLanes)
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
-    rules: Rules = Rules(shards=2)  # fewer to read: moto takes its time
+    rules: Rules = field(default_factory=lambda: Rules(shards=2))  # fewer to read: moto takes its time
     now_ms: int = 1_795_000_000_000
 
     def now(self) -> int:
@@ -384,9 +384,10 @@ def _read(text: str, values: list[Any]) -> Update:
     """What `updates.as_statement` wrote down."""
     sets = {name: values.pop(0) for name in SET.findall(text)}
     key = {"pk": values.pop(0), "sk": values.pop(0)}
-    found = TERM.findall(text.partition('"sk"=?')[2])
-    tests = [(tuple(path.replace('"', "").split(".")), test or ("exists" if there else "missing")) for path, test, there in found]
-    terms = [Term(path, test, values.pop(0) if test in ("=", "<=") else None) for path, test in tests]
+    terms = []
+    for path, compared, there in TERM.findall(text.partition('"sk"=?')[2]):
+        test: Any = compared or ("exists" if there else "missing")
+        terms.append(Term(tuple(path.replace('"', "").split(".")), test, values.pop(0) if compared else None))
     return Update(key, sets, REMOVED.findall(text), terms)
 
 

@@ -15,8 +15,8 @@ from bench.operations import Bench, Scenario
 from infra.settings import DEV
 from local.steps import step
 from scheduler import ids, release
-from scheduler.model import Lane, Result
 from scheduler.aws.table import CONNECTIONS
+from scheduler.model import Lane, Result
 from scheduler.rules import Rules
 from scheduler.services.execute import FRESH_CLAIM_MS
 
@@ -60,7 +60,7 @@ def measure() -> Iterator[Figure]:
     for name, each in units.items():
         yield Figure(f"units.{name.replace(' ', '_')}", f"write units: {name}", each, budget=SCENARIOS[name].budget)
     with step("Counting the operations of a million jobs"):
-        run = list(_run(units["one-time job"], "execute-held" if _hold() > FRESH_CLAIM_MS else "execute"))
+        run = list(_run(units["one-time job"], "execute-held" if _is_read_again() else "execute"))
         created = {way: list(_created(way)) for way in WAYS}
         recurring = [*_planned(), *_run(units["recurring run"], "execute-runs", HEAD + HOLDER + BEFORE)]
     for way, parts in created.items():
@@ -120,9 +120,8 @@ def _run(write_units: float, measurement: str, asked: int = 0) -> Iterator[Part]
     """Dollars a job for everything else. `asked`: read units for what its task must say before it starts."""
     dispatch, execute = spent("dispatch", DISPATCHED), spent(measurement, JOBS)
     calls = {name: count / JOBS for name, count in execute["calls"].items() if name != "Query"} | {"Query": LANE_LOOKS}
-    # The due index twice, and what executors read: the last look at held jobs unless they ask their tasks, and the lanes' states.
-    looked = 0 if asked else calls.get("BatchGetItem", 0) * BATCH
-    read = INDEX_ENTRY_BYTES / 4_096 / 2 * 2 + looked + asked + calls["Query"]
+    # The due index twice, the lanes' states, and the last look at held jobs.
+    read = INDEX_ENTRY_BYTES / 4_096 / 2 * 2 + LANE_LOOKS + _is_read_again() + asked
     yield "DynamoDB writes", write_units * prices.WRITE_UNIT
     yield "DynamoDB reads", read * prices.READ_UNIT
     yield "SNS", dispatch["calls"]["PublishBatch"] / DISPATCHED * prices.SNS_PUBLISH
@@ -131,6 +130,11 @@ def _run(write_units: float, measurement: str, asked: int = 0) -> Iterator[Part]
     each, waits = execute["cpu_ms"] / JOBS * BATCH, sum(calls.values()) * BATCH
     yield "execute function", (prices.INVOCATION + _seconds("execute", each, waits, waited_ms=_hold())) / BATCH
     yield "logs", execute["log_bytes"] / JOBS / 1e9 * prices.LOG_GB  # Lambda's own lines are switched off in `infra/function.py`
+
+
+def _is_read_again() -> bool:
+    """Claimed shortly before its instant a job is not."""
+    return _hold() > FRESH_CLAIM_MS
 
 
 def _hold() -> int:
