@@ -43,7 +43,7 @@ types:
 fast:
 	$(PY) -m pytest -m "not system"
 
-bench: setup ## Start delays, CPU and write units per job, against the budgets
+bench: setup ## Start delays, CPU and write units per job, next runs per second, against the budgets
 	@$(PY) -m bench
 
 simulate: setup ## The long simulation: the real services in virtual time, with faults

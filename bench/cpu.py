@@ -1,4 +1,4 @@
-"""CPU per job of api, dispatch and execute with AWS answered in process, and what a fresh process spends until it can serve.
+"""CPU per job of api, plan, dispatch and execute with AWS answered in process, and what a fresh process spends until it can serve.
 
 Each measurement runs in a process of its own, several times; the median counts, since a busy machine only ever adds.
 """
@@ -27,8 +27,10 @@ PARTS: list[tuple[str, int, str, float | None]] = [  # measurement, jobs, what, 
     ("dispatch-floor", 5_000, "  boto3 alone: full batches, ready arguments", None),
     ("execute", 2_000, "execute, full batches of `log`", 1.0),
     ("execute-held", 100, "  the same, held to their instant and read once more", None),
+    ("execute-runs", 2_000, "  runs of recurring tasks, which ask these before they start", None),
     ("execute-batch-floor", 2_000, "  boto3 alone: its three calls a batch", None),
     ("execute-floor", 2_000, "  boto3 alone: two UpdateItem calls a job", None),
+    ("plan", 6_000, "plan, top-ups of hourly tasks, six runs each", None),
     ("api", 500, "api, POST /me/jobs", None),
     ("batch", 5_000, "api, POST /me/jobs/batch, 1,000 jobs a call", 0.2),
 ]

@@ -16,15 +16,18 @@ class Figure:
     what: str
     value: float
     unit: str = ""
-    budget: float | None = None  # the most it may be
+    budget: float | None = None  # the most it may be ...
+    at_least: bool = False  # ... or, of a speed, the least
 
     @property
     def ok(self) -> bool | None:
-        return None if self.budget is None else self.value <= self.budget
+        if self.budget is None:
+            return None
+        return self.value >= self.budget if self.at_least else self.value <= self.budget
 
     def record(self) -> dict[str, Any]:
         judged = {} if self.budget is None else {"budget": self.budget, "ok": self.ok}
-        return {"value": self.value, "unit": self.unit} | judged
+        return {"value": self.value, "unit": self.unit} | judged | ({"at_least": True} if self.at_least else {})
 
 
 def picture(figures: Sequence[Figure]) -> Table:
@@ -34,7 +37,7 @@ def picture(figures: Sequence[Figure]) -> Table:
         table.add_column(title, justify="right")
     table.add_column("")
     for figure in figures:
-        budget = "" if figure.budget is None else f"≤ {_number(figure.budget)}"
+        budget = "" if figure.budget is None else f"{'≥' if figure.at_least else '≤'} {_number(figure.budget)}"
         table.add_row(figure.what, f"{_number(figure.value)} {figure.unit}".strip(), budget, _word(figure))
     return table
 
@@ -49,7 +52,7 @@ def summary(figures: Sequence[Figure], **context: Any) -> dict[str, Any]:
 
 
 def _word(figure: Figure) -> str:
-    return {None: "", True: "[green]ok[/]", False: "[red]over[/]"}[figure.ok]
+    return {None: "", True: "[green]ok[/]", False: f"[red]{'under' if figure.at_least else 'over'}[/]"}[figure.ok]
 
 
 def _number(value: float) -> str:

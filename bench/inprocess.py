@@ -9,24 +9,27 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
 from bench.answered import Answered
 from lambdas._settings import ApiSettings, DispatchSettings, ExecuteSettings, TickSettings
-from scheduler import ids, lifecycle, messages, settlement, slots
-from scheduler.aws import clients, items
+from scheduler import ids, lifecycle, messages, planning, settlement, slots
+from scheduler.aws import clients, items, keys, task_items
 from scheduler.aws.batches import chunks
 from scheduler.aws.jobs import _changing, _claiming
 from scheduler.aws.topic import _entry
 from scheduler.aws.updates import as_call, as_statement
 from scheduler.lifecycle import Event, Retention
-from scheduler.model import Claim, Job, Message, Result, UnitKey
+from scheduler.model import Claim, Job, Lane, Message, Misfire, Origin, Overlap, Result, TaskKey, UnitKey
+from scheduler.planning import PLAN_SHARDS
 from scheduler.ports import Change, ClaimRequest, Finished
+from scheduler.schedule import Cron, Schedule
+from scheduler.task import Task
 
 OWNER = "5f1d7e3c-6a90-4b7e-9d4e-0d6c2f7a1b58"  # as long as Cognito's
 NOW = 1_795_000_000_000  # some day in November 2026
@@ -35,7 +38,8 @@ START = slots.start_of(MINUTE)
 SHARDS = 16
 BATCH = 10
 AT_ONCE = 1_000  # jobs posted in one call
-TABLE = "punctual-bench-jobs"
+TOPPED_UP = planning.RUNS_AHEAD - planning.RUNS_LEFT  # runs that a top-up stores of a task that runs seldom
+TABLE, TASKS = "punctual-bench-jobs", "punctual-bench-tasks"
 TOPIC = "arn:aws:sns:us-east-1:000000000000:punctual-bench"
 QUEUE = "https://sqs.us-east-1.amazonaws.com/000000000000/punctual-bench-one-time"
 HELD_MS = 400  # of a batch that arrives ahead of its instant: long enough to be read once more
@@ -49,9 +53,9 @@ ENVIRONMENT = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "POWERTOOLS_TRACE_DISABLED": "true",
     "POWERTOOLS_SERVICE_NAME": "bench",
-    **ApiSettings(**COMMON, tasks_table="punctual-bench-tasks", user_pool_client_id="bench").render(),
+    **ApiSettings(**COMMON, tasks_table=TASKS, user_pool_client_id="bench").render(),
     **DispatchSettings(**COMMON, topic_arn=TOPIC).render(),
-    **ExecuteSettings(**COMMON, tasks_table="punctual-bench-tasks", lane="one-time").render(),
+    **ExecuteSettings(**COMMON, tasks_table=TASKS, lane="one-time").render(),
     **TickSettings(**COMMON, dispatch_function="punctual-bench-dispatch").render(),
 }
 _numbers = count(1)
@@ -155,6 +159,22 @@ def execute_held(aws: Answered, jobs: int) -> Work:
     return work
 
 
+def execute_runs(aws: Answered, jobs: int) -> Work:
+    """The handler over full batches of runs of recurring tasks, due as they arrive: their tasks are asked, and their holders set."""
+    from lambdas.execute import handler
+
+    now = time.time_ns() // 1_000_000
+    batches = [_batch(aws, f"request-{number}", now, of_tasks=True) for number in range(jobs // BATCH + 1)]
+    _run(handler, *batches.pop(0))
+
+    def work() -> None:
+        for batch in batches:
+            _run(handler, *batch)
+        _must(not aws.reads, f"{len(aws.reads)} answers of {3 * len(batches)} were not asked for")
+
+    return work
+
+
 def execute_floor(aws: Answered, jobs: int) -> Work:
     """boto3 alone: two UpdateItem calls a job, with ready arguments."""
     table: Any = clients.dynamodb()
@@ -187,6 +207,34 @@ def execute_batch_floor(aws: Answered, jobs: int) -> Work:
             table.batch_execute_statement(Statements=settles)
 
     work(1)
+    return work
+
+
+def plan(aws: Answered, jobs: int) -> Work:
+    """A round of planning, in a minute in which so many runs have to be stored: those of hourly tasks, by which a top-up stores fewest."""
+    from lambdas import _runtime
+    from scheduler.services.plan import plan as service
+
+    at = _runtime.plan()
+
+    def round_of(count: int) -> None:
+        tasks = [_task(number) for number in range(count)]
+        pages: dict[str, list[Json]] = {f"{MINUTE}#{shard:02d}": [] for shard in range(PLAN_SHARDS)}
+        for task in tasks:
+            pages[str(task.replenish)].append({"pk": {"S": task.owner}, "sk": {"S": task.id}, "replenish": {"S": str(task.replenish)}})
+        aws.slots = {slot.encode(): json.dumps({"Items": page, "Count": len(page)}).encode() for slot, page in pages.items()}
+        stored = {task.id: json.dumps({"Item": task_items.encode(task)}).encode() for task in tasks}
+        aws.items.append(b'{"Item":{"pk":{"S":"plan"},"sk":{"S":"plan"},"from_minute":{"S":"%s"}}}' % MINUTE.encode())
+        aws.items.extend(stored[entry["sk"]["S"]] for page in pages.values() for entry in page)
+
+    def work(runs: int = jobs) -> None:
+        clock = VirtualClock(START)
+        done = service(tasks=at.tasks, jobs=at.jobs, lanes=at.lanes, ledger=at.ledger, clock=clock, rules=at.rules)
+        _must((done.runs, done.failed) == (runs, 0), done)
+
+    round_of(BATCH)
+    work(BATCH * TOPPED_UP)
+    round_of(jobs // TOPPED_UP)
     return work
 
 
@@ -230,8 +278,10 @@ MEASUREMENTS: dict[str, Prepare] = {
     "dispatch-floor": dispatch_floor,
     "execute": execute,
     "execute-held": execute_held,
+    "execute-runs": execute_runs,
     "execute-floor": execute_floor,
     "execute-batch-floor": execute_batch_floor,
+    "plan": plan,
     "api": api,
     "batch": batch,
 }
@@ -267,6 +317,31 @@ def _job(at: int) -> Job:
     return Job(OWNER, job_id, "log", {"message": _text(number)}, scheduled_at=at, due_at=at, created_at=at - 3_600_000, slot=slot)
 
 
+def _as_run(job: Job) -> Job:
+    """The job as a run of a recurring task of its own, under the default rules."""
+    origin = Origin(ids.new(job.created_at, next(_numbers), partitions=1), 1, job.scheduled_at, Overlap.SKIP, Misfire.RUN_LATEST)
+    return replace(job, lane=Lane.RECURRING, origin=origin, start_by=job.scheduled_at + 3_600_000)
+
+
+def _task(number: int) -> Task:
+    """An hourly task whose top-up is due: only so many of its runs are left."""
+    task_id = ids.new(START - 86_400_000, number * 7919, partitions=1)
+    task = Task(
+        OWNER,
+        task_id,
+        "a name of a usual length",
+        "log",
+        {"message": _text(number)},
+        Schedule(Cron(f"{number % 60} * * * *", "Europe/Berlin")),
+        created_at=START - 86_400_000,
+        updated_at=START - 86_400_000,
+        planned_until=START,
+        replenish=slots.slot(MINUTE, task_id, PLAN_SHARDS),
+    )
+    left = planning.next_runs(task, START, planning.RUNS_LEFT)
+    return replace(task, planned_until=left[-1].nominal, planned=28)
+
+
 def _message(job: Job) -> Message:
     return Message(job.key, job.fence, job.lane, job.due_at, sent_at=job.due_at - 500)
 
@@ -283,9 +358,9 @@ def _request(job: Job, request_id: str) -> ClaimRequest:
     return ClaimRequest(job.key, job.fence, _message_id(job), f"{_message_id(job)}/{request_id}/1", job.due_at, False, job.due_at + 5_000)
 
 
-def _pair(at: int, request_id: str) -> tuple[Job, Job]:
+def _pair(at: int, request_id: str, *, of_task: bool = False) -> tuple[Job, Job]:
     """A job before and after its claim."""
-    job = _job(at)
+    job = _as_run(_job(at)) if of_task else _job(at)
     request = _request(job, request_id)
     return job, lifecycle.apply(job, Event.CLAIM, at, claim=Claim(request.message_id, request.nonce, at, False))
 
@@ -295,13 +370,15 @@ def _succeeded(taken: Job) -> Job:
     return settlement.settle(done, taken.due_at + 3, shards=SHARDS, retention=Retention())
 
 
-def _batch(aws: Answered, request_id: str, due_at: int, *, read_again: bool = False) -> tuple[Json, Context]:
-    """An event of SQS with a full batch; the answers that its claims and its last look will get are laid ready."""
-    pairs = [_pair(due_at, request_id) for _ in range(BATCH)]
+def _batch(aws: Answered, request_id: str, due_at: int, *, read_again: bool = False, of_tasks: bool = False) -> tuple[Json, Context]:
+    """An event of SQS with a full batch; the answers that its claims and its reads will get are laid ready."""
+    pairs = [_pair(due_at, request_id, of_task=of_tasks) for _ in range(BATCH)]
     taken = [after for _, after in pairs]
     aws.claims.append(_claim_answer(taken))
     if read_again:
-        aws.reads.append(json.dumps({"Responses": {TABLE: [items.encode(job) for job in taken]}, "UnprocessedKeys": {}}).encode())
+        aws.reads.append(_read_answer(TABLE, [items.encode(job) for job in taken]))
+    if of_tasks:
+        aws.reads.extend(_task_answers(taken))
     return {"Records": [_record(job, number) for number, (job, _) in enumerate(pairs)]}, Context(request_id)
 
 
@@ -318,6 +395,20 @@ def _record(job: Job, number: int) -> Json:
 
 def _claim_answer(taken: list[Job]) -> bytes:
     return json.dumps({"Responses": [{"TableName": TABLE, "Item": items.encode(job)} for job in taken]}).encode()
+
+
+def _read_answer(table: str, found: list[Json]) -> bytes:
+    return json.dumps({"Responses": {table: found}, "UnprocessedKeys": {}}).encode()
+
+
+def _task_answers(runs: list[Job]) -> Iterator[bytes]:
+    """What is asked about runs whose tasks are as they were, and whose runs before have ended well: heads, holders, those runs."""
+    tasks = [TaskKey(run.owner, run.origin.task) for run in runs if run.origin is not None]
+    before = [_succeeded(_pair(run.due_at - 3_600_000, "request", of_task=True)[1]) for run in runs]
+    holders = [{"job": {"S": job.id}, "version": {"N": "28"}} for job in before]
+    yield _read_answer(TASKS, [keys.stored_task(task) | {"generation": {"N": "1"}} for task in tasks])
+    yield _read_answer(TASKS, [keys.holder(task) | held for task, held in zip(tasks, holders, strict=True)])
+    yield _read_answer(TABLE, [items.encode(job) for job in before])
 
 
 def _due_index(instants: list[int]) -> dict[bytes, bytes]:

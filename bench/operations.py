@@ -11,29 +11,41 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from moto import mock_aws
 
+from scheduler import ids, planning, slots
 from scheduler.aws import clients
 from scheduler.aws.items import Item, size
 from scheduler.aws.jobs import DynamoJobs
+from scheduler.aws.keys import Term
+from scheduler.aws.receipts import DynamoReceipts
+from scheduler.aws.tasks import DynamoTasks
+from scheduler.aws.updates import Update, as_call
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.model import Failure, Job, Lane, Result
-from scheduler.ports import Finished, Jobs
+from scheduler.model import Failure, Job, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
+from scheduler.ports import Finished, Jobs, Receipts, Tasks
 from scheduler.rules import Rules
+from scheduler.services import tasks
+from scheduler.services.dispatch import dispatch
 from scheduler.services.execute import execute
 from scheduler.services.latency import LatencyMeter
-from scheduler.services.submit import NewJob, submit, submit_many
+from scheduler.services.plan import plan
+from scheduler.services.submit import Asked, NewJob, submit, submit_many, submit_once
+from scheduler.services.tasks import NewTask, World
+from scheduler.task import Task
 from tests.contract import tables
 
 KB = 1024
 BUDGET = 5  # units of a one-time job: create 2, claim 1, settle 2
 RUN_BUDGET = 7.5  # of a run of a recurring task: one index more, its holder, and its share of a top-up
 INSERTED = re.compile(r"'(\w+)':\?")  # the attributes that an INSERT names
+SET, REMOVED = re.compile(r'SET "(\w+)"=\?'), re.compile(r'REMOVE "(\w+)"')  # and an UPDATE
+TERM = re.compile(r' AND ((?:"\w+"\.?)+)(?:(<=|=)\?| IS (NOT )?MISSING)')
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchExecuteStatement", "TransactWriteItems")
 
 
@@ -144,14 +156,28 @@ def _key(params: Mapping[str, Any]) -> Item:
 
 
 REQUEST = NewJob("5f1d7e3c-6a90-4b7e-9d4e-0d6c2f7a1b58", "log", {"message": "one of a typical length"})
+TASK = NewTask(
+    REQUEST.owner,
+    "a name of a usual length",
+    "log",
+    REQUEST.payload,
+    {"cron": "0 * * * *", "time_zone": "Europe/Berlin"},
+    description="What it is good for, in a sentence or two, so that others know whom to ask before they change it.",
+    tags=("billing",),
+)
+RUNS = 12  # two top-ups' worth: of an hourly task each stores six, the fewest there are
 
 
 @dataclass(slots=True)
 class Bench:
-    """The services over the jobs table of `client`, everything else in memory; time stands where the bench puts it."""
+    """The services over the ports it is given, everything else in memory; time stands where the bench puts it."""
 
     jobs: Jobs
+    tasks: Tasks = field(default_factory=lambda: MemoryTasks(MemoryJobs(), MemoryReceipts()))
+    receipts: Receipts = field(default_factory=MemoryReceipts)
     lanes: MemoryLanes = field(default_factory=MemoryLanes)
+    ledger: MemoryLedger = field(default_factory=MemoryLedger)
+    rules: Rules = field(default_factory=lambda: Rules(shards=2))  # fewer to read: moto takes its time
     now_ms: int = 1_795_000_000_000
 
     def now(self) -> int:
@@ -166,33 +192,78 @@ class Bench:
     def submit(self, count: int = 1) -> None:
         """Accept jobs due now: they go to their lane at once."""
         for number in range(count):
-            submit(REQUEST, jobs=self.jobs, lanes=self.lanes, clock=self, rules=Rules(), random=number * 7919 + self.now_ms)
+            submit(REQUEST, jobs=self.jobs, lanes=self.lanes, clock=self, rules=self.rules, random=number * 7919 + self.now_ms)
 
     def submit_many(self, count: int = 1) -> None:
         """The same in one call."""
         randoms = [number * 7919 + self.now_ms for number in range(count)]
-        submit_many([REQUEST] * count, jobs=self.jobs, lanes=self.lanes, clock=self, rules=Rules(), randoms=randoms)
+        submit_many([REQUEST] * count, jobs=self.jobs, lanes=self.lanes, clock=self, rules=self.rules, randoms=randoms)
+
+    def submit_once(self) -> None:
+        """Accept a job that comes with an idempotency key."""
+        receipt = Receipt(REQUEST.owner, "order 17 of 2026-11-20", "f" * 64, self.now_ms, random=7919)
+        asked = [Asked(REQUEST, receipt.random, receipt)]
+        submit_once(asked, receipts=self.receipts, jobs=self.jobs, lanes=self.lanes, clock=self, rules=self.rules)
+
+    def create(self, overlap: Overlap) -> None:
+        """A recurring task: the only one there is."""
+        world = World(self.tasks, self.jobs, self.lanes, self.receipts, self, self.rules)
+        tasks.create(replace(TASK, overlap=overlap), world, random=self.now_ms)
+
+    def run(self, count: int) -> None:
+        """The next runs of the task, each through dispatch; plan tops them up when its minute has come."""
+        for _ in range(count):
+            task = self._task()
+            (run,) = planning.next_runs(task, self.now_ms, 1)
+            if task.replenish is not None and (at := slots.start_of(slots.minute(task.replenish))) <= run.at:
+                self.sleep_until(at)
+                self._plan()
+            self._dispatch(slots.minute_of(run.at))
+            self.execute(Lane.RECURRING, GOOD)
+            done = self.jobs.get(JobKey(task.owner, ids.run(run.at, task.id, task.generation)))
+            if done is None or done.completed_at is None:
+                raise RuntimeError(f"it did not run: {done}")
+
+    def _task(self) -> Task:
+        (task,) = self.tasks.page(TASK.owner, after=None, limit=2).tasks
+        return task
+
+    def _plan(self) -> None:
+        """Plan as if it had done so every minute until now."""
+        ledger = MemoryLedger()
+        ledger.set_plan_cursor(None, slots.minute_of(self.now_ms))
+        done = plan(tasks=self.tasks, jobs=self.jobs, lanes=self.lanes, ledger=ledger, clock=self, rules=self.rules)
+        if done.tasks != 1 or done.failed:
+            raise RuntimeError(f"no top-up: {done}")
+
+    def _dispatch(self, minute: str) -> None:
+        """Hand out a minute, from one minute before it."""
+        unit = UnitKey(minute, 0)
+        self.ledger.open_unit(Unit(unit, 0, self.rules.shards - 1))
+        self.sleep_until(slots.start_of(minute) - slots.MINUTE)
+        dispatch(unit, jobs=self.jobs, ledger=self.ledger, topic=self.lanes, lanes=self.lanes, clock=self, rules=self.rules)
 
     def execute(self, lane: Lane, result: Result, batch: int = 1) -> None:
         """Run one batch of the lane; every job ends as `result` says."""
         deliveries = self.lanes.receive(lane, batch, self.now_ms)
         meter = LatencyMeter(lane, "bench")
-        ledger, pool = MemoryLedger(), _Instant(self, result)
         left = execute(
             lane,
             deliveries,
             jobs=self.jobs,
-            tasks=MemoryTasks(MemoryJobs(), MemoryReceipts()),
+            tasks=self.tasks,
             lanes=self.lanes,
-            ledger=ledger,
-            pool=pool,
+            ledger=self.ledger,
+            pool=_Instant(self, result),
             clock=self,
-            rules=Rules(),
+            rules=self.rules,
             meter=meter,
             request_id="5f1d7e3c-6a90-4b7e-9d4e",
         )
         if left or len(deliveries) != batch:
             raise RuntimeError(f"{len(deliveries)} of {batch} messages arrived, {len(left)} of them were left")
+        for item in deliveries:
+            self.lanes.delete(lane, item.receipt)
 
 
 class _Instant:
@@ -206,6 +277,8 @@ class _Instant:
         self._done.append(Finished(job, self._bench.now_ms, self._bench.now_ms, self._result))
 
     def wait(self, until: int) -> list[Finished]:
+        if not self._done:
+            self._bench.sleep_until(until)
         done, self._done = self._done, []
         return done
 
@@ -243,41 +316,99 @@ def retried(bench: Bench) -> None:
     bench.execute(Lane.RETRY, GOOD)
 
 
-SCENARIOS = {"one-time job": one_time, "job created in a batch": one_time_by_batch, "job that fails": failed, "job retried once": retried}
+def with_key(bench: Bench) -> None:
+    bench.submit_once()
+    bench.execute(Lane.ONE_TIME, GOOD)
+
+
+def nothing(bench: Bench) -> None:
+    """What most scenarios begin with."""
+
+
+class Scenario(NamedTuple):
+    """`before` makes what must be there already; what `work` writes is counted, and divided by its `jobs`."""
+
+    work: Callable[[Bench], None]
+    before: Callable[[Bench], None] = nothing
+    jobs: int = 1
+    budget: float | None = None
+
+
+def recurring(overlap: Overlap, budget: float | None = None) -> Scenario:
+    """Runs of a task in the long run: neither its creation is counted nor its first runs, which came with it."""
+
+    def before(bench: Bench) -> None:
+        bench.create(overlap)
+        bench.run(RUNS // 2)
+
+    return Scenario(lambda bench: bench.run(RUNS), before, RUNS, budget)
+
+
+SCENARIOS = {
+    "one-time job": Scenario(one_time, budget=BUDGET),
+    "job created in a batch": Scenario(one_time_by_batch, budget=BUDGET),
+    "job with an idempotency key": Scenario(with_key),
+    "job that fails": Scenario(failed),
+    "job retried once": Scenario(retried),
+    "recurring run": recurring(Overlap.SKIP, RUN_BUDGET),
+    "recurring run that may overlap": recurring(Overlap.ALLOW),
+}
 
 
 def main() -> None:
     for name, scenario in SCENARIOS.items():
-        recorder = recorded(scenario)
-        counted = ", ".join(f"{cost} {operation}" for operation, cost in recorder.by_operation().items())
-        budget = f"   budget {BUDGET}" if scenario in (one_time, one_time_by_batch) else ""
-        print(f"{name:22} {recorder.total()} write units ({counted}){budget}")
+        counted = ", ".join(f"{cost / scenario.jobs:.3g} {operation}" for operation, cost in recorded(scenario).by_operation().items())
+        budget = "" if scenario.budget is None else f"   budget {scenario.budget:g}"
+        print(f"{name:30} {per_job(scenario):g} write units ({counted}){budget}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Inserts:
-    """Carries out a batch of INSERTs in moto's place, which knows the statement but not its parameters."""
+class _Statements:
+    """Carries out a batch of statements in moto's place, which does not know parameters of INSERTs nor conditions of UPDATEs."""
 
     writer: Any
 
     def __call__(self, params: Mapping[str, Any], **_: Any) -> Any:
         statements = json.loads(params["body"])["Statements"]
-        if not statements[0]["Statement"].startswith("INSERT "):
-            return None
         for statement in statements:
-            item = dict(zip(INSERTED.findall(statement["Statement"]), statement["Parameters"], strict=True))
-            self.writer.put_item(TableName=statement["Statement"].split('"')[1], Item=item, ConditionExpression="attribute_not_exists(pk)")
+            text, values, table = statement["Statement"], statement["Parameters"], statement["Statement"].split('"')[1]
+            if text.startswith("INSERT "):
+                item = dict(zip(INSERTED.findall(text), values, strict=True))
+                self.writer.put_item(TableName=table, Item=item, ConditionExpression="attribute_not_exists(pk)")
+            else:
+                self.writer.update_item(**as_call(_read(text, list(values)), table))
         return SimpleNamespace(status_code=200), {"Responses": [{}] * len(statements)}
 
 
-def recorded(scenario: Callable[[Bench], None]) -> Recorder:
+def _read(text: str, values: list[Any]) -> Update:
+    """What `updates.as_statement` wrote down."""
+    sets = {name: values.pop(0) for name in SET.findall(text)}
+    key = {"pk": values.pop(0), "sk": values.pop(0)}
+    terms = []
+    for path, compared, there in TERM.findall(text.partition('"sk"=?')[2]):
+        test: Any = compared or ("exists" if there else "missing")
+        terms.append(Term(tuple(path.replace('"', "").split(".")), test, values.pop(0) if compared else None))
+    return Update(key, sets, REMOVED.findall(text), terms)
+
+
+def per_job(scenario: Scenario) -> float:
+    """Write units."""
+    return recorded(scenario).total() / scenario.jobs
+
+
+def recorded(scenario: Scenario) -> Recorder:
     """What the scenario writes, on moto."""
     with mock_aws():
         client, reader = (clients.dynamodb(region_name="us-east-1") for _ in range(2))
-        reader.create_table(TableName="jobs", **tables.JOBS)
+        for name, table in tables.ALL.items():
+            reader.create_table(TableName=name, **table)
         recorder = Recorder(client, reader)
-        client.meta.events.register("before-call.dynamodb.BatchExecuteStatement", _Inserts(reader))
-        scenario(Bench(DynamoJobs(client, "jobs")))
+        client.meta.events.register("before-call.dynamodb.BatchExecuteStatement", _Statements(reader))
+        stored = DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger")
+        bench = Bench(DynamoJobs(client, "jobs"), stored, DynamoReceipts(client, "ledger"))
+        scenario.before(bench)
+        recorder.writes.clear()
+        scenario.work(bench)
         return recorder
 
 

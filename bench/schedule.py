@@ -1,18 +1,21 @@
 """Next-run computations per second of one core, beside croniter's own on the same expressions in the same process.
 
-`python -m bench.schedule`. "one" plans a task's next run from scratch, as a service does it; "ten" its next ten at once.
-Caches are warm, as they are in a process that plans many tasks; "cold" is the first run of an expression and zone it never saw.
+"One" plans a task's next run from scratch, as a service does it; "ten" its next ten at once. Caches are warm, as they are in
+a process that plans many tasks; "cold" is the first run of an expression and zone it never saw.
+Run it with `python -m bench.schedule`.
 """
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
 from statistics import median
 
 from croniter import croniter
 
+from bench.figures import Figure, picture
+from local.steps import console, step
 from scheduler import cron, instants, zones
 from scheduler.schedule import Cron, Schedule, next_runs
 
@@ -21,6 +24,18 @@ SINCE = instants.parse("2027-01-01T00:00:00Z")
 ZONE = "Europe/Berlin"
 EXPRESSIONS = ("* * * * *", "*/5 * * * *", "30 2 * * *", "0 9 * * MON-FRI", "0 0 1 * *", "0 9 * * FRI#2")
 CALLS, ROUNDS = 1_000, 5
+
+
+def measure() -> Iterator[Figure]:
+    with step("Computing next runs"):
+        rates = {expression: _rates(expression) for expression in EXPRESSIONS}
+        first = cold()
+    for expression, (alone, ten_at_once, theirs) in rates.items():
+        key = f"schedule.{expression.replace(' ', '_')}"
+        yield Figure(f"{key}.one", f"next runs of {expression}, from scratch", round(alone), "/s", TARGET, at_least=True)
+        yield Figure(f"{key}.ten", "  ten at once", round(ten_at_once), "/s")
+        yield Figure(f"{key}.floor", "  croniter alone", round(theirs), "/s")
+    yield Figure("schedule.cold_ms", "first run of an expression and zone", round(first, 3), "ms")
 
 
 def rate(calls: int, work: Callable[[], object]) -> float:
@@ -35,13 +50,13 @@ def rate(calls: int, work: Callable[[], object]) -> float:
 
 
 def one(schedule: Schedule) -> None:
-    for step in range(CALLS):
-        next_runs(schedule, SINCE + step * 7_200_000, 1)
+    for number in range(CALLS):
+        next_runs(schedule, SINCE + number * 7_200_000, 1)
 
 
 def ten(schedule: Schedule) -> None:
-    for step in range(CALLS // 10):
-        next_runs(schedule, SINCE + step * 7_200_000, 10)
+    for number in range(CALLS // 10):
+        next_runs(schedule, SINCE + number * 7_200_000, 10)
 
 
 def floor(expression: str) -> None:
@@ -63,20 +78,17 @@ def cold() -> float:
     return (time.process_time() - began) * 1000 / len(names)
 
 
+def _rates(expression: str) -> tuple[float, float, float]:
+    schedule = Schedule(Cron(expression, ZONE))
+    works = (partial(one, schedule), partial(ten, schedule), partial(floor, expression))
+    alone, ten_at_once, theirs = (rate(CALLS, work) for work in works)
+    return alone, ten_at_once, theirs
+
+
 def main() -> int:
-    print(f"{'per second':18}{'one':>10}{'ten':>10}{'croniter':>10}{'one/croniter':>14}")
-    slowest = float("inf")
-    for expression in EXPRESSIONS:
-        schedule = Schedule(Cron(expression, ZONE))
-        ours, many, theirs = (
-            rate(CALLS, partial(one, schedule)),
-            rate(CALLS, partial(ten, schedule)),
-            rate(CALLS, partial(floor, expression)),
-        )
-        slowest = min(slowest, ours)
-        print(f"{expression:18}{ours:10,.0f}{many:10,.0f}{theirs:10,.0f}{ours / theirs:14.1f}")
-    print(f"cold: {cold():.2f} ms. Slowest warm: {slowest:,.0f} per second, target {TARGET:,}")
-    return int(slowest < TARGET)
+    figures = list(measure())
+    console.print(picture(figures))
+    return int(any(figure.ok is False for figure in figures))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Write units per job from the operations really sent, and what a million jobs cost by them.
 
-The operations are those of a single create or a full batch, one way through dispatch, and execution in full batches, each held to its
-instant. What no emulator can tell is assumed, and listed here: AWS's latency, and the CPU that a function's memory buys.
+The operations are those of a single create, a full batch or a top-up by plan, one way through dispatch, and execution in full batches,
+each held to its instant. What no emulator can tell is assumed, and listed here: AWS's latency, and the CPU that a function's memory buys.
 """
 
 from collections.abc import Iterator
@@ -11,10 +11,11 @@ from bench import operations, prices
 from bench.cpu import spent
 from bench.figures import Figure
 from bench.inprocess import AT_ONCE
-from bench.operations import Bench
+from bench.operations import Bench, Scenario
 from infra.settings import DEV
 from local.steps import step
 from scheduler import ids, release
+from scheduler.aws.table import CONNECTIONS
 from scheduler.model import Lane, Result
 from scheduler.rules import Rules
 from scheduler.services.execute import FRESH_CLAIM_MS
@@ -29,13 +30,9 @@ INDEX_ENTRY_BYTES = 230  # of the due index, with the 100 that each entry costs 
 DISPATCHED = 5_000  # jobs of the minute that is counted
 JOBS = 100
 BATCH = 10
-
-BUDGETS: dict[str, float | None] = {
-    "creating a job in a batch": 2,
-    "one-time job": operations.BUDGET,
-    "job with a 1 KB response": None,
-    "job retried once": None,
-}
+PLANNED = 1_200  # runs stored by the round of planning that is counted
+LANE_LOOKS = 1 / BATCH  # reads of the lanes' states by executors: a batch each, as if none got two batches within a second
+HEAD, HOLDER, BEFORE = 1, 1, 1  # read of a run's task before it starts: each an item, consistently
 
 
 class Way(NamedTuple):
@@ -51,31 +48,33 @@ class Way(NamedTuple):
 
 
 WAYS = (
-    Way("one_by_one", "created one by one", "api", 1, "PutItem", 1, 5.2),
-    Way("by_batch", f"created {AT_ONCE:,} a call", "batch", AT_ONCE, "BatchExecuteStatement", ids.PARTITIONS, 3.9),
+    Way("one_by_one", "jobs, created one by one", "api", 1, "PutItem", 1, 5.2),
+    Way("by_batch", f"jobs, created {AT_ONCE:,} a call", "batch", AT_ONCE, "BatchExecuteStatement", ids.PARTITIONS, 3.9),
 )
 Part = tuple[str, float]  # what, and dollars a job
 
 
 def measure() -> Iterator[Figure]:
     with step("Counting write units"):
-        units = {name: operations.recorded(scenario).total() for name, scenario in SCENARIOS.items()}
-    for name, total in units.items():
-        yield Figure(f"units.{name.replace(' ', '_')}", f"write units: {name}", total, budget=BUDGETS.get(name))
+        units = {name: operations.per_job(scenario) for name, scenario in SCENARIOS.items()}
+    for name, each in units.items():
+        yield Figure(f"units.{name.replace(' ', '_')}", f"write units: {name}", each, budget=SCENARIOS[name].budget)
     with step("Counting the operations of a million jobs"):
-        run = list(_run(units["one-time job"]))
+        run = list(_run(units["one-time job"], "execute-held" if _is_read_again() else "execute"))
         created = {way: list(_created(way)) for way in WAYS}
+        recurring = [*_planned(), *_run(units["recurring run"], "execute-runs", HEAD + HOLDER + BEFORE)]
     for way, parts in created.items():
-        yield from _costs(way, parts + run)
+        yield from _costs(way.key, way.what, parts + run, way.budget)
+    yield from _costs("recurring", "runs of recurring tasks", recurring)
 
 
-def _costs(way: Way, parts: list[Part]) -> Iterator[Figure]:
-    """What a million jobs cost that were created this way, and what it goes to; parts of the same name together."""
-    names = dict.fromkeys(what for what, _ in parts)
-    cost = {name: sum(each for what, each in parts if what == name) * prices.MILLION for name in names}
-    yield Figure(f"units.cost_{way.key}", f"cost of a million jobs, {way.what}", round(sum(cost.values()), 2), "$", way.budget)
-    for what, dollars in cost.items():
-        yield Figure(f"units.cost_{way.key}.{what.replace(' ', '_')}", f"  {what}", round(dollars, 3), "$")
+def _costs(key: str, what: str, parts: list[Part], budget: float | None = None) -> Iterator[Figure]:
+    """What a million of them cost, and what it goes to; parts of the same name together."""
+    names = dict.fromkeys(name for name, _ in parts)
+    cost = {name: sum(each for other, each in parts if other == name) * prices.MILLION for name in names}
+    yield Figure(f"units.cost_{key}", f"cost of a million {what}", round(sum(cost.values()), 2), "$", budget)
+    for name, dollars in cost.items():
+        yield Figure(f"units.cost_{key}.{name.replace(' ', '_')}", f"  {name}", round(dollars, 3), "$")
 
 
 def responded(bench: Bench) -> None:
@@ -90,7 +89,11 @@ def created_in_a_batch(bench: Bench) -> None:
     bench.submit_many()
 
 
-SCENARIOS = {"creating a job in a batch": created_in_a_batch, **operations.SCENARIOS, "job with a 1 KB response": responded}
+SCENARIOS = {
+    "creating a job in a batch": Scenario(created_in_a_batch, budget=2),
+    **operations.SCENARIOS,
+    "job with a 1 KB response": Scenario(responded),
+}
 
 
 def _created(way: Way) -> Iterator[Part]:
@@ -104,20 +107,34 @@ def _created(way: Way) -> Iterator[Part]:
     yield "logs", api["log_bytes"] / jobs / 1e9 * prices.LOG_GB
 
 
-def _run(write_units: int) -> Iterator[Part]:
-    """Dollars a job for everything else."""
-    # Claimed so shortly before its instant a job is not read once more.
-    dispatch, execute = spent("dispatch", DISPATCHED), spent("execute-held" if _hold() > FRESH_CLAIM_MS else "execute", JOBS)
-    calls = {name: execute["calls"].get(name, 0) / JOBS for name in ("ChangeMessageVisibilityBatch", "BatchGetItem")}
+def _planned() -> Iterator[Part]:
+    """Dollars a run for storing it; its write units are counted with the others. What plan does every minute anyway is left out."""
+    plan = spent("plan", PLANNED)
+    calls = {name: plan["calls"].get(name, 0) / PLANNED for name in ("GetItem", "UpdateItem", "BatchExecuteStatement")}
+    waits = calls["GetItem"] + calls["UpdateItem"] + calls["BatchExecuteStatement"] / CONNECTIONS
+    yield "DynamoDB reads", calls["GetItem"] * prices.READ_UNIT  # the task; its entry of an index that projects keys is next to nothing
+    yield "plan function", _seconds("plan", plan["cpu_ms"] / PLANNED, waits)
+
+
+def _run(write_units: float, measurement: str, asked: int = 0) -> Iterator[Part]:
+    """Dollars a job for everything else. `asked`: read units for what its task must say before it starts."""
+    dispatch, execute = spent("dispatch", DISPATCHED), spent(measurement, JOBS)
+    calls = {name: count / JOBS for name, count in execute["calls"].items() if name != "Query"} | {"Query": LANE_LOOKS}
+    # The due index twice, the lanes' states, and the last look at held jobs.
+    read = INDEX_ENTRY_BYTES / 4_096 / 2 * 2 + LANE_LOOKS + _is_read_again() + asked
     yield "DynamoDB writes", write_units * prices.WRITE_UNIT
-    read = INDEX_ENTRY_BYTES / 4_096 / 2 * 2 + calls["BatchGetItem"] * BATCH  # the due index twice, and the last look at held jobs
     yield "DynamoDB reads", read * prices.READ_UNIT
     yield "SNS", dispatch["calls"]["PublishBatch"] / DISPATCHED * prices.SNS_PUBLISH
     yield "SQS", (calls["ChangeMessageVisibilityBatch"] + 2 / BATCH) * prices.SQS_REQUEST  # and its mapping receives and deletes
     yield "dispatch function", prices.GB_SECOND * 60 * MEMORY_MB["dispatch"] / 1_024 / DISPATCHED  # it stays for the minute
-    each = execute["cpu_ms"] / JOBS
-    yield "execute function", (prices.INVOCATION + _seconds("execute", each * BATCH, 3, waited_ms=_hold())) / BATCH
+    each, waits = execute["cpu_ms"] / JOBS * BATCH, sum(calls.values()) * BATCH
+    yield "execute function", (prices.INVOCATION + _seconds("execute", each, waits, waited_ms=_hold())) / BATCH
     yield "logs", execute["log_bytes"] / JOBS / 1e9 * prices.LOG_GB  # Lambda's own lines are switched off in `infra/function.py`
+
+
+def _is_read_again() -> bool:
+    """Claimed shortly before its instant a job is not."""
+    return _hold() > FRESH_CLAIM_MS
 
 
 def _hold() -> int:
