@@ -30,7 +30,7 @@ stop: setup ## Stop what runs on this machine, and clean up after runs that were
 	@$(PY) -m local.stop
 
 test: check ## All tests; the system tests deploy the stack on a local AWS with IAM enforced
-	$(PY) -m pytest -m system
+	$(PY) -m pytest -m "system or long"
 
 check: setup ## Lint, types and the fast tests: under a minute
 	@$(MAKE) --no-print-directory -j2 types fast
@@ -41,7 +41,7 @@ types:
 	$(PY) -m mypy
 
 fast:
-	$(PY) -m pytest -m "not system"
+	$(PY) -m pytest -m "not system and not long"
 
 bench: setup ## Start delays, CPU and write units per job, next runs per second, against the budgets
 	@$(PY) -m bench

@@ -151,7 +151,8 @@ class Execution:
         if item.message.sent_at and not item.message.not_before and item.receive_count == 1:
             self.meter.add(now - item.message.sent_at)
         wait = job.due_at - now
-        read_at = job.due_at - READ_AHEAD_MS - self._spread() if wait > FRESH_CLAIM_MS else None
+        is_asked = job.origin is not None and wait > 0  # its task, however short the time: at the instant it would be late
+        read_at = job.due_at - READ_AHEAD_MS - self._spread() if wait > FRESH_CLAIM_MS or is_asked else None
         self._held.append(_Held(job, read_at if job.cancel_requested_at is None else now, waited=wait > FRESH_CLAIM_MS, due_at=job.due_at))
 
     def _spread(self) -> int:

@@ -261,7 +261,7 @@ SCHEDULES = st.sampled_from(
 )
 
 
-@settings(deadline=None)
+@settings(max_examples=50)
 @given(SCHEDULES, st.lists(STEPS, max_size=8))
 def test_whatever_happens_to_plan_each_nominal_time_is_stored_exactly_once(schedule: dict[str, Any], steps: list[Any]) -> None:
     stage = TaskStage()

@@ -224,7 +224,7 @@ SPECS = st.sampled_from(
 JITTERS = st.sampled_from([0, 3 * SECOND, 30 * MINUTE])
 
 
-@settings(deadline=None)
+@settings(max_examples=50)
 @given(SPECS, JITTERS, st.lists(st.integers(0, 40 * MINUTE), max_size=6))
 def test_any_row_of_top_ups_plans_exactly_the_nominal_times(spec: Rate | Cron, jitter: int, pauses: list[int]) -> None:
     task, now, found = a_task(Schedule(spec, jitter_ms=jitter)), NOW, list[int]()
@@ -237,7 +237,7 @@ def test_any_row_of_top_ups_plans_exactly_the_nominal_times(spec: Rate | Cron, j
     assert found == nominal_times(task, NOW, task.planned_until)
 
 
-@settings(deadline=None)
+@settings(max_examples=50)
 @given(SPECS, JITTERS, st.integers(-MINUTE, 20 * MINUTE))
 def test_stored_runs_can_be_derived_from_the_task_alone(spec: Rate | Cron, jitter: int, later: int) -> None:
     plan = further(a_task(Schedule(spec, jitter_ms=jitter)), NOW, RULES)

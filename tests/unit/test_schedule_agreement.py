@@ -17,13 +17,19 @@ MINUTE = 60_000
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@settings(unhurried, max_examples=400)
+@settings(unhurried, max_examples=100)
 @given(randomly)
 def test_runs_are_those_found_by_looking_at_every_minute(random: Random) -> None:
     assert disagreement(random_case(random)) is None
 
 
-@settings(unhurried, max_examples=300)
+@pytest.mark.long
+def test_ten_thousand_random_schedules_agree_with_looking_at_every_minute() -> None:
+    """The same without hypothesis, which tires of one draw: a rare date in the repeated hour took thousands to be found."""
+    assert [found for number in range(10_000) if (found := disagreement(random_case(Random(number))))] == []
+
+
+@settings(unhurried, max_examples=100)
 @given(randomly, st.integers(0, 7_200_000), st.text(max_size=3))
 def test_runs_rise_strictly_and_none_comes_before_its_nominal_time_or_reaches_the_next(random: Random, jitter_ms: int, seed: str) -> None:
     case = random_case(random)
@@ -36,7 +42,7 @@ def test_runs_rise_strictly_and_none_comes_before_its_nominal_time_or_reaches_th
         assert run.at - run.nominal <= jitter_ms
 
 
-@settings(unhurried, max_examples=300)
+@settings(unhurried, max_examples=100)
 @given(randomly)
 def test_planning_goes_on_from_any_run_as_if_it_had_never_stopped(random: Random) -> None:
     case = random_case(random)
