@@ -194,10 +194,13 @@ class Execution:
     def _look_ahead(self, near: Sequence[_Held]) -> None:
         """What is decided before the instant: a paused lane's jobs go back to their slots, and tasks are asked about their runs."""
         if near and self.is_paused(self.lane):
-            paused = HandBack(misfire.PAUSED)
-            self._act({held.job.key: paused for held in near})
+            self._give_back(near)
         elif runs := [held.job for held in near if held.job.origin is not None]:
             self._act(self.admission.ahead(runs))
+
+    def _give_back(self, paused: Sequence[_Held]) -> None:
+        back = HandBack(misfire.PAUSED)
+        self._act({held.job.key: back for held in paused})
 
     def _still_ours(self, ours: Job, stored: Job | None) -> bool:
         if stored is not None and is_open(stored) and stored.fence == ours.fence and stored.claim == ours.claim:
@@ -230,6 +233,9 @@ class Execution:
         now = self.clock.now()
         asking = [held for held in self._held if held.due_at <= now and not held.is_ready(now)]
         if not asking:
+            return False
+        if self.is_paused(self.lane):  # whoever has to ask this late has looked at its lane a while ago
+            self._give_back(asking)
             return False
         verdicts = self.admission.decide([held.job for held in asking])
         for held in asking:

@@ -52,6 +52,7 @@ class Tick:
     rules: Rules
     result: TickResult = field(default_factory=TickResult)
     _started: dict[UnitKey, int] = field(default_factory=dict)
+    _sung: set[UnitKey] = field(default_factory=set)  # units whose canary this tick put again
     _watch: Watch = field(init=False)
     _room: int = 0  # jobs of resumed lanes that this pass may still hand over
     _behind: dict[Lane, bool] = field(default_factory=dict)  # of resumed lanes, in this pass
@@ -135,6 +136,10 @@ class Tick:
         if states is None or now < over_at(unit) or rule.rests(unit, states, now + rule.REST_AGAIN_MS):
             return
         proved = self.jobs.canary_visible(unit.key, unit.slots[0])  # before the slots are read: it says nothing of an earlier look
+        if not proved and is_due(unit, now) and unit.key not in self._sung:
+            # A tick that stood still may have opened the unit anew after it was closed, and its canary was dropped since.
+            self._sung.add(unit.key)
+            self.jobs.put_canary(unit.key, unit.slots[0], slots.start_of(unit.key.minute))
         resumed = rule.resumed(states, over_at(unit) - rule.RESUME_SLACK)
         entries = self._release(unit, resumed) if resumed else read(unit, self.jobs)
         unreleased = [entry for entry in entries if entry.lane in resumed]

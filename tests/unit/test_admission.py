@@ -264,6 +264,19 @@ def test_a_held_job_of_a_lane_that_is_paused_meanwhile_goes_back_to_its_very_slo
     assert stage.waiting(Lane.RECURRING) == []
 
 
+def test_a_run_that_could_not_be_asked_about_in_time_looks_at_its_lane_again() -> None:
+    stage = a_stage()
+
+    def heads(verb: Any, keys: Any) -> Any:
+        pause(stage)
+        stage.clock.advance(LOOK_MS)
+        return refuse(verb, keys)
+
+    job = a_run()
+    assert run(stage, job, tasks=Wrapped(stage.tasks, heads=times(1, heads))).starts == []
+    assert reason(stage, job) == misfire.PAUSED
+
+
 def test_a_run_that_a_pause_gave_back_keeps_its_misfire_rule_api_23() -> None:
     stage = a_stage()
     job = a_run(start_by=NOW + MINUTE, fence=2, reason=misfire.PAUSED)

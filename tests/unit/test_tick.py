@@ -211,6 +211,14 @@ def test_no_minute_closes_while_its_canary_is_not_visible_b5() -> None:
     assert stage.tick().closed == 0
 
 
+def test_a_minute_whose_canary_is_gone_gets_another_and_closes() -> None:
+    """A tick that stood still opened it anew after its closing, and the later look dropped the canary."""
+    stage = handed_out()
+    stage.jobs.drop_canary(UNIT)
+    stage.clock.at = NOW + 60_000 + recheck.RECHECK_AFTER
+    assert (stage.tick().closed, stage.tick().closed) == (0, 1)
+
+
 def test_a_canary_that_became_visible_after_the_slots_were_read_proves_nothing_b5() -> None:
     stage = handed_out(entries=1)
     stage.clock.at = NOW + 600_000
