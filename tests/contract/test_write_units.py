@@ -2,20 +2,29 @@
 
 import uuid
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from bench import operations
 from bench.operations import AGAIN, BUDGET, GOOD, REQUEST, RUN_BUDGET, Bench, Recorder
+from local import drills
 from scheduler import ids
 from scheduler.aws import clients
 from scheduler.aws.jobs import DynamoJobs
+from scheduler.aws.receipts import DynamoReceipts
 from scheduler.aws.tasks import DynamoTasks
-from scheduler.model import Job, Lane, Misfire, Origin, Overlap
+from scheduler.memory import MemoryLanes
+from scheduler.model import Job, Lane, Misfire, Origin, Overlap, Receipt
 from scheduler.ports import Change
+from scheduler.rules import Rules
+from scheduler.services.submit import Accepted, Asked, submit_once
 from scheduler.task import Task
+from tests.conftest import FixedClock
 from tests.contract import make, tables
 from tests.contract.make import NOW
+
+ALL: Any = {"since": None, "until": None, "after": None, "limit": 100, "newest_first": True}
 
 
 @pytest.fixture
@@ -59,6 +68,18 @@ def test_a_job_of_a_batch_costs_what_a_single_one_does(counted: tuple[DynamoJobs
     assert recorder.by_operation() == {"BatchExecuteStatement": 2 * 25}
     bench.execute(Lane.ONE_TIME, GOOD, 10)
     assert recorder.total() == 2 * 25 + (BUDGET - 2) * 10
+
+
+def test_a_key_costs_one_unit_more_and_the_same_call_again_makes_nothing(jobs: DynamoJobs, recorder: Recorder) -> None:
+    receipts, clock = DynamoReceipts(recorder.client, made(recorder, "ledger")), FixedClock(NOW)
+    asked = [Asked(REQUEST, number, Receipt(REQUEST.owner, f"key-{number}", "a" * 64, NOW, number)) for number in range(25)]
+    ports: dict[str, Any] = {"receipts": receipts, "jobs": jobs, "lanes": MemoryLanes(), "clock": clock, "rules": Rules()}
+    first = submit_once(asked, **ports)
+    assert recorder.by_operation() == {"BatchExecuteStatement": drills.KEYED_UNITS * 25}
+    recorder.writes.clear()
+    again = submit_once(asked, **ports)
+    assert [each.job for each in again if isinstance(each, Accepted)] == [each.job for each in first if isinstance(each, Accepted)]
+    assert "PutItem" not in recorder.by_operation() and len(jobs.history(REQUEST.owner, **ALL).jobs) == 25
 
 
 def test_a_retry_costs_a_claim_and_a_move_in_the_index_more(counted: tuple[DynamoJobs, Recorder]) -> None:
