@@ -64,7 +64,9 @@ class Watch:
         return self.clock.now() - self.tried_at >= LOOK_MS
 
     def is_paused(self, lane: Lane) -> bool:
-        """By the last look, or a new one if it is time."""
+        """By the last look, or a new one if it is time. While nothing is known each question is a look: what is unknown is not paused."""
+        if self.known is None:
+            self.tried_at = 0
         self.look()
         return lane in self.paused
 

@@ -128,6 +128,13 @@ def test_a_look_tells_whether_other_lanes_are_paused_than_before(clock: FixedClo
     assert seen == [False, True, False, True, False]
 
 
+def test_who_knows_nothing_yet_looks_again_at_once(clock: FixedClock) -> None:
+    ledger = Stage().ledger
+    pause([Lane.RETRY], None, ledger=ledger, clock=clock)
+    watch = Watch(Wrapped(ledger, lane_states=times(1)), clock)
+    assert [watch.is_paused(Lane.RETRY) for _ in range(2)] == [False, True]
+
+
 def test_while_the_ledger_refuses_the_last_known_states_count(clock: FixedClock) -> None:
     ledger = Stage().ledger
     pause([Lane.RETRY], None, ledger=ledger, clock=clock)
