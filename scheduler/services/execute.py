@@ -79,9 +79,14 @@ class Execution:
 
     def run(self) -> list[str]:
         """Work until nothing is left in hand. Returns the ids of the messages to leave in the queue."""
-        if self.is_paused(self.lane):
-            log.info("lane is paused: messages dropped, the slots are the net", extra={"messages": len(self.deliveries)})
-            return []
+        try:
+            if self.is_paused(self.lane):
+                log.info("lane is paused: messages dropped, the slots are the net", extra={"messages": len(self.deliveries)})
+                return []
+        except Unavailable:  # of a new executor only: later, what was known last counts
+            for item in self.deliveries:
+                self._put_back(item, rule.PUT_BACK_S)
+            return sorted(self.returned)
         leased = self.lease.take([item.receipt for item in self.deliveries])
         self.returned |= {item.message_id for item in self.deliveries if item.receipt not in leased}
         self._claim([item for item in self.deliveries if item.receipt in leased])

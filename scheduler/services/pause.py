@@ -64,10 +64,12 @@ class Watch:
         return self.clock.now() - self.tried_at >= LOOK_MS
 
     def is_paused(self, lane: Lane) -> bool:
-        """By the last look, or a new one if it is time. While nothing is known each question is a look: what is unknown is not paused."""
+        """By the last look, or a new one if it is time. Raises Unavailable if it is not known at all."""
         if self.known is None:
             self.tried_at = 0
         self.look()
+        if self.known is None:
+            raise Unavailable("the states of the lanes cannot be read")
         return lane in self.paused
 
     def look(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from scheduler import recheck, slots
+from scheduler.errors import Unavailable
 from scheduler.model import Claim, Cursor, Job, Lane, LaneState, Look, Message, Unit, UnitKey
 from scheduler.rules import Rules
 from scheduler.services.health import Lag, lag
@@ -128,11 +129,13 @@ def test_a_look_tells_whether_other_lanes_are_paused_than_before(clock: FixedClo
     assert seen == [False, True, False, True, False]
 
 
-def test_who_knows_nothing_yet_looks_again_at_once(clock: FixedClock) -> None:
+def test_what_was_never_known_is_not_guessed_and_asked_again_at_once(clock: FixedClock) -> None:
     ledger = Stage().ledger
     pause([Lane.RETRY], None, ledger=ledger, clock=clock)
     watch = Watch(Wrapped(ledger, lane_states=times(1)), clock)
-    assert [watch.is_paused(Lane.RETRY) for _ in range(2)] == [False, True]
+    with pytest.raises(Unavailable):
+        watch.is_paused(Lane.RETRY)
+    assert watch.is_paused(Lane.RETRY) and not watch.is_paused(Lane.ONE_TIME)
 
 
 def test_while_the_ledger_refuses_the_last_known_states_count(clock: FixedClock) -> None:
