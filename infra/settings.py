@@ -114,6 +114,7 @@ LOCAL = replace(
         "sqs:SendMessage": Renamed("sqs:SendMessageBatch"),
         "sqs:ChangeMessageVisibility": Renamed("sqs:ChangeMessageVisibilityBatch"),
         "sns:Publish": Renamed("sns:PublishBatch"),
+        "ses:SendEmail": Renamed("ses:SendEmail", anywhere=True),  # it sees no identity in a call
         "dynamodb:PartiQLUpdate": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),  # it sees no table in a statement
         "dynamodb:PartiQLInsert": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),
         "dynamodb:PartiQLDelete": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),

@@ -8,7 +8,10 @@ ANYWHERE = {
     "xray:PutTraceSegments": "X-Ray actions know no resource",
     "xray:PutTelemetryRecords": "X-Ray actions know no resource",
 }
-ANYWHERE_LOCALLY = {"dynamodb:BatchExecuteStatement": "an action of the local AWS alone, which sees no table in a statement"}
+ANYWHERE_LOCALLY = {
+    "dynamodb:BatchExecuteStatement": "an action of the local AWS alone, which sees no table in a statement",
+    "ses:SendEmail": "the local AWS sees no identity in a call",
+}
 
 
 def who_may(stack: Synthesized, action: str, resource: str) -> set[str]:

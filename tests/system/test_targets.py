@@ -106,7 +106,7 @@ def test_an_execution_that_is_waited_for_decides_how_its_job_ends(client: Client
 
 def test_an_e_mail_is_sent(system: System, client: Client) -> None:
     job = ran(client, "email", {"to": ["ann@example.com"], "subject": "Hello", "text": "It is time."})
-    assert job["status"] == "succeeded", job["attempts"]
+    assert job["status"] == "succeeded", job["attempts"][0]["failure"]
     with urllib.request.urlopen(f"{system.stack.aws.endpoint}/_ministack/ses/messages") as answer:
         stored = [mail for account in json.load(answer)["messages"].values() for mail in account]
     (mail,) = [mail for mail in stored if mail["MessageId"] == job["output"]]
