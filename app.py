@@ -3,12 +3,16 @@
 import aws_cdk as cdk
 from cdk_nag import AwsSolutionsChecks
 
+from infra.samples import SamplesStack
 from infra.settings import settings_for
 from infra.stack import PunctualStack
 
 app = cdk.App()
-settings = settings_for(app.node.try_get_context("stage") or "dev", operator_email=app.node.try_get_context("operator_email"))
+context = {name: app.node.try_get_context(name) for name in ("operator_email", "allowed_targets", "email_sender")}
+settings = settings_for(app.node.try_get_context("stage") or "dev", **context)
 PunctualStack(app, settings)
+if settings.sample_targets:
+    SamplesStack(app, settings)
 if settings.nag:
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
 app.synth()

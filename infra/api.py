@@ -45,7 +45,12 @@ class Api(Construct):
             self,
             "api",
             foundation,
-            ApiSettings(**foundation.hand_over, **foundation.tasks, user_pool_client_id=accounts.client.user_pool_client_id),
+            ApiSettings(
+                **foundation.hand_over,
+                **foundation.tasks,
+                **foundation.reach,
+                user_pool_client_id=accounts.client.user_pool_client_id,
+            ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),
                 allow(storage.jobs.table_arn, "dynamodb:Query"),  # history

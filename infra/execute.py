@@ -3,6 +3,7 @@
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from infra import targets
 from infra.function import Foundation, Function, allow, change_jobs
 from infra.lanes import EXECUTE_TIMEOUT
 from lambdas._settings import ExecuteSettings
@@ -23,7 +24,13 @@ class Execute(Construct):
             self,
             "execute",
             foundation,
-            ExecuteSettings(**foundation.hand_over, **foundation.tasks, lane=str(lane), allow_private_http=settings.allow_private_http),
+            ExecuteSettings(
+                **foundation.hand_over,
+                **foundation.tasks,
+                **foundation.reach,
+                lane=str(lane),
+                allow_private_http=settings.allow_private_http,
+            ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last look before the instant
                 change_jobs(foundation),
@@ -35,9 +42,11 @@ class Execute(Construct):
                 allow(  # the visibility of a message is the lease of its job
                     queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
                 ),
+                *targets.grants(self, settings),
             ],
             timeout=EXECUTE_TIMEOUT,
         )
+        targets.acknowledge(self, settings)
         lambda_.EventSourceMapping(
             self,
             "Lane",

@@ -45,6 +45,11 @@ class Foundation:
         return {"tasks_table": self.storage.tasks.table_name}
 
     @property
+    def reach(self) -> dict[str, Any]:
+        """The fields of the environments that tell what of AWS jobs may use."""
+        return {"allowed_targets": tuple(self.settings.allowed_targets), "email_sender": self.settings.email_sender}
+
+    @property
     def hand_over(self) -> dict[str, Any]:
         """The fields of every environment that places jobs in slots and lanes."""
         return {

@@ -1,14 +1,19 @@
 """What differs between the stages. Every difference is a setting; nothing in `infra` asks for a stage by name."""
 
 import platform
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
+from scheduler import arns
 from scheduler.model import Lane
+
+MOST_ALLOWED = 2_000  # characters of all allowed ARNs: an environment has 4 KB for everything
+SAMPLE = "punctual-sample"  # how what `infra/samples.py` makes is called
 
 
 class Renamed(NamedTuple):
@@ -38,6 +43,9 @@ class Settings:
     retention_days: int = 30  # of jobs that ended well
     failure_retention_days: int = 90  # of failed and killed ones
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
+    allowed_targets: Sequence[str] = ()  # ARNs, `*` within their parts, that jobs may reach; from `-c allowed_targets=...`
+    email_sender: str = ""  # whom `email` jobs come from, an address that SES knows; from `-c email_sender=...`
+    sample_targets: bool = False  # a second stack with something of each kind to reach
 
     api_rate: int = 200  # requests per second, all routes together
     api_burst: int = 400
@@ -83,6 +91,18 @@ LOCAL = replace(
     # Each executor is a process of about 50 MB; a thousand jobs of one instant come in up to 115 batches.
     concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
     allow_private_http=True,  # the sample receiver listens on loopback
+    allowed_targets=tuple(  # the samples, in the only region and account there are
+        f"arn:aws:{service}:us-east-1:000000000000:{name}"
+        for service, name in (
+            ("lambda", f"function:{SAMPLE}"),
+            ("sqs", f"{SAMPLE}-queue"),
+            ("sns", SAMPLE),
+            ("events", f"event-bus/{SAMPLE}"),
+            ("states", f"stateMachine:{SAMPLE}"),
+        )
+    ),
+    email_sender="punctual@example.com",
+    sample_targets=True,  # `make run` has something of each kind to try
     log_retention=RetentionDays.ONE_DAY,
     architecture="arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64",  # functions run on the host itself
     host_packages=True,  # the functions run in the interpreter of the local AWS
@@ -94,6 +114,7 @@ LOCAL = replace(
         "sqs:SendMessage": Renamed("sqs:SendMessageBatch"),
         "sqs:ChangeMessageVisibility": Renamed("sqs:ChangeMessageVisibilityBatch"),
         "sns:Publish": Renamed("sns:PublishBatch"),
+        "ses:SendEmail": Renamed("ses:SendEmail", anywhere=True),  # it sees no identity in a call
         "dynamodb:PartiQLUpdate": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),  # it sees no table in a statement
         "dynamodb:PartiQLInsert": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),
         "dynamodb:PartiQLDelete": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),
@@ -103,8 +124,22 @@ LOCAL = replace(
 STAGES = {settings.stage: settings for settings in (LOCAL, DEV, PROD)}
 
 
-def settings_for(stage: str, *, operator_email: str | None = None) -> Settings:
-    """The settings of a stage. Raises ValueError naming the stages there are."""
+def settings_for(
+    stage: str, *, operator_email: str | None = None, allowed_targets: str | None = None, email_sender: str | None = None
+) -> Settings:
+    """The settings of a stage; `allowed_targets` has blanks or commas between its ARNs.
+
+    Raises ValueError naming the stages there are, or the ARN that is none.
+    """
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; choose one of {', '.join(STAGES)}, as in `cdk synth -c stage=dev`")
-    return replace(STAGES[stage], operator_email=operator_email)
+    chosen = STAGES[stage]
+    allowed = (
+        chosen.allowed_targets
+        if allowed_targets is None
+        else [arns.check_pattern(arn) for arn in re.split(r"[\s,]+", allowed_targets) if arn]
+    )
+    if len(" ".join(allowed)) > MOST_ALLOWED:
+        raise ValueError(f"allowed_targets are longer than {MOST_ALLOWED} characters: name several at once with `*`")
+    sender = chosen.email_sender if email_sender is None else email_sender
+    return replace(chosen, operator_email=operator_email, allowed_targets=tuple(allowed), email_sender=sender)

@@ -18,8 +18,9 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from lambdas import _envelope, _receipts
+from lambdas import _envelope, _receipts, _runtime
 from scheduler import instants, targets
 from scheduler.errors import Invalid
 from scheduler.model import Lane, Misfire, Outcome, Overlap, Status
@@ -111,7 +112,7 @@ class WorkRequest(Request):
     def _fits(cls, value: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
         """Runs after the type was found good or bad; a bad one is reported already."""
         if info.data.get("type") is not None:
-            payload_of(info.data["type"]).validate_json(json.dumps(value or {}), strict=True)
+            _check_payload(value or {}, info.data["type"])
         elif value is not None and "type" in info.data:
             raise ValueError("goes with type, not with message")
         return value
@@ -220,11 +221,22 @@ class BatchRequest(Request):
 def _checked(payload: dict[str, Any], job_type: str) -> dict[str, Any]:
     """The payload, if it is one of the type. Raises Invalid naming every broken rule."""
     try:
-        payload_of(job_type).validate_json(json.dumps(payload), strict=True)
+        _check_payload(payload, job_type)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_input=False)
         raise _envelope.violations([{**each, "loc": ("body", "payload", *each["loc"])} for each in errors]) from None
     return payload
+
+
+def _check_payload(payload: dict[str, Any], job_type: str) -> None:
+    """Raises ValidationError naming every broken rule, or what of AWS may not be reached."""
+    payload_of(job_type).validate_json(json.dumps(payload), strict=True)
+    try:
+        targets.check_reach(job_type, payload, _runtime.api().reach)
+    except targets.NotAllowed as error:
+        rule = PydanticCustomError("value_error", "{error}", {"error": str(error)})
+        where = (error.field,) if error.field else ()
+        raise ValidationError.from_exception_data(job_type, [InitErrorDetails(type=rule, loc=where, input=None)]) from None
 
 
 @cache

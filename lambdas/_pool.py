@@ -4,10 +4,12 @@ import logging
 import queue
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from lambdas._clock import SystemClock, seconds_until
 from scheduler import targets
+from scheduler.calls import Calls
 from scheduler.model import Failure, Job, JobKey, Result
 from scheduler.ports import Finished
 
@@ -17,12 +19,22 @@ log = logging.getLogger(__name__)
 
 
 class ThreadPool:
-    """The port `Pool`. Both built-in targets end by their deadline; a thread that does not is left to the invocation's end."""
+    """The port `Pool`. All targets end by their deadline; a thread that does not is left to the invocation's end."""
 
-    def __init__(self, threads: ThreadPoolExecutor, clock: SystemClock, *, allow_private: bool) -> None:
+    def __init__(
+        self,
+        threads: ThreadPoolExecutor,
+        clock: SystemClock,
+        *,
+        allow_private: bool = False,
+        reach: targets.Reach | None = None,
+        calls: Callable[[], Calls] = targets.no_calls,
+    ) -> None:
         self._threads = threads
         self._clock = clock
         self._allow_private = allow_private
+        self._reach = reach or targets.Reach()
+        self._calls = calls
         self._finished: queue.SimpleQueue[Finished] = queue.SimpleQueue()
         self._stops: dict[JobKey, threading.Event] = {}
         self._running = 0
@@ -68,6 +80,8 @@ class ThreadPool:
             deadline=time.monotonic() + job.timeout_ms / 1000,
             stop=stop,
             allow_private=self._allow_private,
+            reach=self._reach,
+            calls=self._calls,
         )
         result = _result(job, context)
         finished.put(Finished(job, started_at, self._clock.now(), result))

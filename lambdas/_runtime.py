@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools import Logger
 
 from lambdas._clock import SystemClock
-from lambdas._settings import ApiSettings, BurySettings, DispatchSettings, ExecuteSettings, HandOver, PlanSettings, TickSettings
+from lambdas._settings import ApiSettings, BurySettings, DispatchSettings, ExecuteSettings, HandOver, PlanSettings, Reaching, TickSettings
 from scheduler.aws import clients
 from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
@@ -29,6 +29,9 @@ from scheduler.services.pause import Watch
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from scheduler.calls import Calls
+    from scheduler.targets import Reach
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
 
@@ -47,6 +50,7 @@ class Api:
     accounts: Accounts
     receipts: Receipts
     tasks: Tasks
+    reach: "Reach"
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class Execute:
     meter: LatencyMeter
     pauses: Watch
     threads: ThreadPoolExecutor
+    reach: "Reach"
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,8 @@ def api() -> Api:
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
     receipts = DynamoReceipts(_dynamodb(), settings.ledger_table)
-    return Api(settings, _rules(settings), SystemClock(), *_stores(settings), _ledger(settings), accounts, receipts, _tasks(settings))
+    stores, tasks = _stores(settings), _tasks(settings)
+    return Api(settings, _rules(settings), SystemClock(), *stores, _ledger(settings), accounts, receipts, tasks, _reach(settings))
 
 
 @cache
@@ -147,7 +153,16 @@ def execute() -> Execute:
     gate = DynamoTaskGate(_dynamodb(), settings.tasks_table)
     clock, ledger, meter = SystemClock(), _ledger(settings), LatencyMeter(lane, secrets.token_hex(4))
     pauses, threads = Watch(ledger, clock), ThreadPoolExecutor(WORKERS, "job")
-    return Execute(settings, lane, _rules(settings), clock, *_stores(settings), ledger, gate, meter, pauses, threads)
+    rules, reach = _rules(settings), _reach(settings)
+    return Execute(settings, lane, rules, clock, *_stores(settings), ledger, gate, meter, pauses, threads, reach)
+
+
+@cache
+def calls() -> "Calls":
+    """What executors call AWS with for their jobs; loaded with the first job that does."""
+    from scheduler.aws.calls import AwsCalls
+
+    return AwsCalls(execute().settings.email_sender)
 
 
 @cache
@@ -162,6 +177,12 @@ def _rules(settings: HandOver, **more: Any) -> Rules:
 
 def _retention(settings: HandOver | BurySettings) -> Retention:
     return Retention(settings.retention_days, settings.failure_retention_days)
+
+
+def _reach(settings: Reaching) -> "Reach":
+    from scheduler.targets import Reach
+
+    return Reach(settings.allowed_targets, settings.email_sender)
 
 
 def _stores(settings: HandOver) -> tuple[Jobs, Lanes]:

@@ -5,6 +5,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Self
 
 PREFIX = "PUNCTUAL_"
+Arns = tuple[str, ...]
 
 
 class SettingsError(Exception):
@@ -36,7 +37,7 @@ class Settings:
         return {PREFIX + item.name.upper(): _write(getattr(self, item.name)) for item in fields(self)}
 
 
-def _read(name: str, text: str, kind: Any) -> str | int | bool:
+def _read(name: str, text: str, kind: Any) -> str | int | bool | Arns:
     if kind is int:
         try:
             return int(text)
@@ -46,10 +47,16 @@ def _read(name: str, text: str, kind: Any) -> str | int | bool:
         if text not in ("true", "false"):
             raise SettingsError(f"{name} must be true or false, not {text!r}")
         return text == "true"
+    if kind is Arns:
+        if not all(each.startswith("arn:") for each in text.split()):
+            raise SettingsError(f"{name} must be ARNs with blanks between them, not {text!r}")
+        return tuple(text.split())
     return text
 
 
-def _write(value: str | int | bool) -> str:
+def _write(value: str | int | bool | Arns) -> str:
+    if isinstance(value, tuple):
+        return " ".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -66,11 +73,19 @@ class HandOver(Settings):
     failure_retention_days: int = 90  # of failed and killed ones
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reaching(HandOver):
+    """What of AWS jobs may use: checked when they are created, and once more when they run."""
+
+    allowed_targets: Arns = ()  # patterns, as in `scheduler/arns.py`
+    email_sender: str = ""  # empty: none can be sent
+
+
 ADMINISTRATORS = "administrators"  # the user group that the api lets do what nobody else may
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiSettings(HandOver):
+class ApiSettings(Reaching):
     tasks_table: str
     user_pool_client_id: str
 
@@ -94,7 +109,7 @@ class DispatchSettings(HandOver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExecuteSettings(HandOver):
+class ExecuteSettings(Reaching):
     tasks_table: str
     lane: str
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses (the local stage only)

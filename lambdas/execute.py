@@ -20,7 +20,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         tasks=at.tasks,
         lanes=at.lanes,
         ledger=at.ledger,
-        pool=ThreadPool(at.threads, at.clock, allow_private=at.settings.allow_private_http),
+        pool=ThreadPool(at.threads, at.clock, allow_private=at.settings.allow_private_http, reach=at.reach, calls=_runtime.calls),
         clock=at.clock,
         rules=at.rules,
         meter=at.meter,

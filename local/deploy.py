@@ -12,7 +12,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from local.aftercare import aftercare
-from local.aws import ACCOUNT, REGION, STACK, LocalAws
+from local.aws import ACCOUNT, REGION, LocalAws
 from local.failure import Trouble
 from local.home import REPOSITORY, Home
 from local.steps import Say, step
@@ -100,15 +100,13 @@ class Cdk:
         }
 
     def synth(self, say: Say) -> None:
-        self._run(
-            say, "synth", STACK, "--quiet", "--app", f"{sys.executable} app.py", "--output", str(self._home.assembly), "-c", "stage=local"
-        )
+        self._run(say, "synth", "--quiet", "--app", f"{sys.executable} app.py", "--output", str(self._home.assembly), "-c", "stage=local")
 
     def bootstrap(self, say: Say) -> None:
         self._run(say, "bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", str(self._home.assembly))
 
     def deploy(self, say: Say) -> None:
-        self._run(say, "deploy", STACK, "--app", str(self._home.assembly), "--require-approval", "never", "--progress", "events")
+        self._run(say, "deploy", "--all", "--app", str(self._home.assembly), "--require-approval", "never", "--progress", "events")
 
     def _run(self, say: Say, *arguments: str) -> None:
         said = []

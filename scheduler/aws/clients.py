@@ -47,6 +47,12 @@ def cognito(**options: Any) -> "CognitoIdentityProviderClient":
     return cast("CognitoIdentityProviderClient", _client("cognito-idp", options))
 
 
+def once(service: str, region: str | None, read_timeout: float, **options: Any) -> Any:
+    """A client of any service that never repeats a call by itself; `region`: another one than the environment's."""
+    config = CONFIG.merge(Config(retries={"mode": "standard", "total_max_attempts": 1}, read_timeout=read_timeout))
+    return cast(Any, _session()).client(service, region_name=region, config=config, **options)
+
+
 def _client(service: Any, options: dict[str, Any]) -> object:
     """Region, credentials and endpoint come from the environment unless `options` (as of `boto3.client`) say otherwise."""
     return _session().client(service, config=CONFIG, **options)

@@ -2,17 +2,41 @@
 
 A target has a `Payload`, a frozen dataclass whose `Annotated` limits the API checks when a job is created, and a `run`.
 Nothing is imported before its first job comes, so that no type slows the start of an executor that never runs it.
+A type that is a word of Python has an underscore behind its module's name; a module with one before its name is no type.
 """
 
 import importlib
 import pkgutil
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol, cast
 
+from scheduler import arns
+from scheduler.calls import Calls
 from scheduler.model import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What of AWS the jobs of a stage may use: nothing, unless its deployment says so."""
+
+    arns: Sequence[str] = ()  # patterns, as in `scheduler/arns.py`
+    sender: str = ""  # whom e-mails come from; empty: none are sent
+
+
+class NotAllowed(ValueError):
+    """A payload asks for what this stage may not reach. `field` of the payload; empty: the type as such."""
+
+    def __init__(self, field: str, rule: str) -> None:
+        super().__init__(rule)
+        self.field = field
+
+
+def no_calls() -> Calls:
+    raise RuntimeError("nothing here calls AWS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +48,24 @@ class Context:
     deadline: float  # by `time.monotonic()`
     stop: threading.Event  # set: a cancel was asked or the lease is lost; end soon, no result but success counts any more
     allow_private: bool = False  # may call private and loopback addresses
+    reach: Reach = field(default_factory=Reach)
+    calls: Callable[[], Calls] = no_calls  # what it takes to call AWS, made when it is first asked for
 
     @property
     def idempotency_key(self) -> str:
         """The same for every attempt at one job."""
         return self.job_id
 
+    def left(self) -> float:
+        """Seconds until it must end; none once it is asked to stop."""
+        return 0.0 if self.stop.is_set() else max(self.deadline - time.monotonic(), 0.0)
+
 
 class Target(Protocol):
     """What a module in this package offers."""
 
     Payload: type[Any]
+    # A type that reaches AWS also has `RESOURCE`, the field of its payload with the ARN, or `SENDS_MAIL`.
 
     def run(self, payload: Mapping[str, Any], context: Context) -> Result:
         """One attempt. Returns (or raises) by the deadline, and soon after `stop` is set."""
@@ -44,9 +75,16 @@ class UnknownType(LookupError):
     """No target has this name; the message lists those there are."""
 
 
+@cache
+def _modules() -> dict[str, str]:
+    """The modules of all types, by the type's name."""
+    found = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    return {name.removesuffix("_"): name for name in sorted(found)}
+
+
 def names() -> list[str]:
     """All task types, by name."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return list(_modules())
 
 
 @cache  # asked for every job, and the folder never changes
@@ -54,7 +92,25 @@ def load(name: str) -> Target:
     """The target of a task type. Raises UnknownType."""
     if name not in names():
         raise UnknownType(f"there is no type {name!r}; known types: {', '.join(names())}")
-    return cast(Target, importlib.import_module(f"{__name__}.{name}"))
+    return cast(Target, importlib.import_module(f"{__name__}.{_modules()[name]}"))
+
+
+def check_reach(name: str, payload: Mapping[str, Any], reach: Reach) -> None:
+    """Raises NotAllowed if a payload, which is one of the type, asks for what may not be reached, and UnknownType."""
+    target = load(name)
+    resource = getattr(target, "RESOURCE", None)  # the field that holds an ARN
+    if resource is not None:
+        _check_arn(resource, payload[resource], reach)
+    elif getattr(target, "SENDS_MAIL", False) and not reach.sender:
+        raise NotAllowed("", "no e-mail can be sent: this stage has no sender (deploy it with -c email_sender=...)")
+
+
+def _check_arn(field: str, value: str, reach: Reach) -> None:
+    arn = arns.queue(value)
+    if arns.is_allowed(arn, reach.arns):
+        return
+    allowed = ", ".join(arns.of_service(arns.service(arn), reach.arns)) or "none: deploy with -c allowed_targets=..."
+    raise NotAllowed(field, f"is not among what jobs of this stage may reach; allowed: {allowed}")
 
 
 def description(name: str) -> str:

@@ -84,8 +84,8 @@ def name_of(value: Any) -> str:
 
 
 @cache
-def synthesized(stage: str) -> Synthesized:
-    settings = settings_for(stage)
+def synthesized(stage: str, **context: str) -> Synthesized:
+    settings = settings_for(stage, **context)
     app = cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": []})  # no bundling: the asset is the bare sources
     stack = PunctualStack(app, settings)
     return Synthesized(settings, stack, app.synth().get_stack_by_name(stack.stack_name).template)

@@ -36,6 +36,9 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
         "shards",
         "concurrency",
         "allow_private_http",
+        "allowed_targets",
+        "email_sender",
+        "sample_targets",
         "log_retention",
         "host_packages",
         "tracing",
@@ -48,6 +51,34 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
 
 def test_only_the_local_stage_lets_jobs_call_private_addresses() -> None:
     assert [settings.stage for settings in STAGES.values() if settings.allow_private_http] == ["local"]
+
+
+def test_jobs_reach_nothing_on_aws_unless_the_deployment_says_so() -> None:
+    for stage in ("dev", "prod"):
+        assert (settings_for(stage).allowed_targets, settings_for(stage).email_sender, settings_for(stage).sample_targets) == (
+            (),
+            "",
+            False,
+        )
+    assert settings_for("local").allowed_targets == LOCAL.allowed_targets
+    assert all("*" not in arn for arn in LOCAL.allowed_targets)
+
+
+@pytest.mark.parametrize("between", [" ", ",", " , ", "\n"])
+def test_allowed_targets_are_written_one_after_the_other(between: str) -> None:
+    one, two = "arn:aws:sqs:eu-west-1:123456789012:orders-*", "arn:aws:sns:eu-west-1:123456789012:news"
+    assert settings_for("dev", allowed_targets=one + between + two).allowed_targets == (one, two)
+
+
+@pytest.mark.parametrize("bad", ["*", "orders", "arn:aws:s3:::bucket", "arn:aws:*:*:*:*"])
+def test_an_allowed_target_that_is_none_is_refused_by_name(bad: str) -> None:
+    with pytest.raises(ValueError, match="is no ARN of lambda, sqs, sns, events, states"):
+        settings_for("dev", allowed_targets=f"arn:aws:sqs:eu-west-1:123456789012:orders {bad}")
+
+
+def test_allowed_targets_fit_into_an_environment() -> None:
+    with pytest.raises(ValueError, match="longer than 2000 characters"):
+        settings_for("dev", allowed_targets=" ".join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 60))
 
 
 def test_only_prod_is_protected() -> None:

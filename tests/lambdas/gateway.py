@@ -14,6 +14,7 @@ from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.ports import Session, User
 from scheduler.rules import Rules
+from scheduler.targets import Reach
 from tests.conftest import FixedClock
 
 NOW = parse("2026-11-20T10:00:00.500Z")
@@ -61,6 +62,7 @@ class World:
     rules: Rules = field(default_factory=Rules)
     settings: ApiSettings = SETTINGS
     tasks: Any = None
+    reach: Reach = field(default_factory=Reach)
 
     def __post_init__(self) -> None:
         self.tasks = self.tasks or MemoryTasks(self.jobs, self.receipts)

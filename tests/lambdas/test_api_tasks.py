@@ -192,7 +192,10 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"type": "log"}, {"type": "give either message alone, or type with its payload"}),
     ({"message": ""}, {"message": "must not be empty"}),
     ({"payload": {}}, {"payload": "goes with type, not with message"}),
-    ({"message": None, "type": "lamda"}, {"type": "there is no such type; known types: http, log"}),
+    (
+        {"message": None, "type": "lamda"},
+        {"type": "there is no such type; known types: email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"},
+    ),
     ({"message": None, "type": "http", "payload": {"url": "ftp://a"}}, {"payload.url": "must be an http:// or https:// URL with a host"}),
     ({"schedule": "daily"}, {"schedule": "must be an object"}),
     ({"schedule": []}, {"schedule": "must be an object"}),

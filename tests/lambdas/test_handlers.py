@@ -20,9 +20,10 @@ from scheduler.rules import Rules
 from scheduler.schedule import Rate, Schedule
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
-from scheduler.targets import log
+from scheduler.targets import Reach, log
 from tests.conftest import FixedClock, a_job, a_message
 from tests.contract import make
+from tests.unit.fake_calls import QUEUE, FakeCalls
 
 EXECUTE = ExecuteSettings(
     stage="test",
@@ -55,6 +56,7 @@ class World(SimpleNamespace):
             meter=LatencyMeter(Lane.ONE_TIME, "me"),
             pauses=Watch(ledger, clock),
             threads=ThreadPoolExecutor(4),
+            reach=Reach((QUEUE,)),
         )
 
 
@@ -107,6 +109,17 @@ def test_execute_runs_its_batch_and_leaves_a_poison_record_to_bury(world: World)
     answer = execute.handler({"Records": records}, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m7"}, {"itemIdentifier": "m8"}]}
     assert world.jobs.get(job.key).completed_at is not None
+
+
+@pytest.mark.real_clock
+def test_a_job_that_calls_aws_is_given_the_calls_and_what_it_may_reach(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = FakeCalls()
+    monkeypatch.setattr(_runtime, "calls", lambda: calls)
+    allowed, other = (due_now(world, type="sqs", payload={"queue": queue, "body": "b"}) for queue in (QUEUE, f"{QUEUE}-2"))
+    execute.handler({"Records": received(world, allowed, other)}, CONTEXT)
+    assert world.jobs.get(allowed.key).output == "m1"
+    assert "may reach" in world.jobs.get(other.key).attempts[0].failure.message
+    assert len(calls.asked) == 1
 
 
 @pytest.mark.real_clock

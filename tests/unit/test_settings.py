@@ -59,5 +59,11 @@ def test_each_variable_of_the_wrong_type_is_named_with_what_it_holds(kind: type[
                 kind.parse(some(kind).render() | {name: "yes"})
 
 
+def test_allowed_targets_stand_in_one_variable() -> None:
+    settings = some(ApiSettings, allowed_targets=("arn:aws:sqs:*:*:a", "arn:aws:sns:*:*:b"))
+    assert settings.render()["PUNCTUAL_ALLOWED_TARGETS"] == "arn:aws:sqs:*:*:a arn:aws:sns:*:*:b"
+    assert ApiSettings.parse(settings.render()) == settings
+
+
 def test_other_variables_do_not_matter() -> None:
     assert BurySettings.parse(some(BurySettings).render() | {"AWS_REGION": "eu-west-1", "PUNCTUAL_NEW": "1"}) == some(BurySettings)

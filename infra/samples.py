@@ -1,0 +1,62 @@
+"""One resource of each kind for jobs of the local stage to reach; a stack of its own, beside the one that is deployed to AWS."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as event_targets
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_ses as ses
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_stepfunctions as states
+from constructs import Construct
+
+from infra.bundle import RUNTIME
+from infra.settings import SAMPLE, Settings
+
+SOURCE = f"""
+import boto3, json, os
+
+def handler(event, context):
+    print("called")
+    sqs = boto3.client("sqs")
+    sqs.send_message(QueueUrl=os.environ["QUEUE"], MessageBody=json.dumps(event))
+    if event.get("fail"):
+        raise ValueError("as it was told")
+    return {{"received": event, "by": "{SAMPLE}"}}
+"""
+
+
+class SamplesStack(cdk.Stack):
+    """Whatever arrives at the function, the topic or the bus ends in a queue, where it can be looked at."""
+
+    def __init__(self, scope: Construct, settings: Settings) -> None:
+        super().__init__(scope, f"punctual-{settings.stage}-samples")
+        self._queue("queue")
+        calls = self._queue("calls")
+        function = lambda_.Function(
+            self,
+            "Function",
+            function_name=SAMPLE,
+            runtime=RUNTIME,
+            architecture=lambda_.Architecture.custom(settings.architecture),
+            handler="index.handler",
+            code=lambda_.Code.from_inline(SOURCE),
+            environment={"QUEUE": calls.queue_url},
+        )
+        calls.grant_send_messages(function)
+
+        topic = sns.Topic(self, "Topic", topic_name=SAMPLE)
+        topic.add_subscription(subscriptions.SqsSubscription(self._queue("notifications"), raw_message_delivery=True))
+
+        bus = events.EventBus(self, "Bus", event_bus_name=SAMPLE)
+        everything = events.EventPattern(source=events.Match.prefix("sample"))
+        events.Rule(self, "Rule", event_bus=bus, event_pattern=everything, targets=[event_targets.SqsQueue(self._queue("events"))])
+
+        chosen = states.Choice(self, "Which").when(states.Condition.is_present("$.fail"), states.Fail(self, "Fail", error="AsItWasTold"))
+        definition = states.DefinitionBody.from_chainable(chosen.otherwise(states.Pass(self, "Pass")))
+        states.StateMachine(self, "Machine", state_machine_name=SAMPLE, definition_body=definition)
+        ses.EmailIdentity(self, "Sender", identity=ses.Identity.email(settings.email_sender))
+
+    def _queue(self, name: str) -> sqs.Queue:
+        return sqs.Queue(self, name.title(), queue_name=f"{SAMPLE}-{name}")

@@ -1,0 +1,55 @@
+"""What the executors' roles may do on AWS for jobs: one action per service, on the allowed ARNs alone."""
+
+from collections.abc import Iterator
+
+from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.settings import Settings
+from scheduler import arns
+
+ACTIONS = {
+    "lambda": "lambda:InvokeFunction",
+    "sqs": "sqs:SendMessage",
+    "sns": "sns:Publish",
+    "events": "events:PutEvents",
+    "states": "states:StartExecution",
+}
+
+
+def grants(scope: Construct, settings: Settings) -> list[iam.PolicyStatement]:
+    """Empty for a stage that allows nothing."""
+    return [*_on_arns(settings), *_mail(scope, settings)]
+
+
+def acknowledge(role: Construct, settings: Settings) -> None:
+    """Stars that an operator wrote are what an operator wanted; those over executions are over one machine's."""
+    found = {resource for statement in _on_arns(settings) for resource in statement.resources if "*" in resource}
+    for resource in sorted(found):
+        reason = "an allowed target of this stage, or the executions of one"
+        Validations.of(role).acknowledge(Acknowledgment(id=f"AwsSolutions-IAM5[Resource::{resource}]", reason=reason))
+
+
+def _on_arns(settings: Settings) -> Iterator[iam.PolicyStatement]:
+    for service, action in ACTIONS.items():
+        if allowed := arns.of_service(service, settings.allowed_targets):
+            yield iam.PolicyStatement(actions=[action], resources=list(allowed))
+    if machines := arns.of_service("states", settings.allowed_targets):
+        yield iam.PolicyStatement(actions=["states:DescribeExecution"], resources=[_executions(arn) for arn in machines])
+
+
+def _executions(machine: str) -> str:
+    """The executions of the machines of a pattern."""
+    return f"{machine.replace(':stateMachine:', ':execution:')}:*" if ":stateMachine:" in machine else machine
+
+
+def _mail(scope: Construct, settings: Settings) -> Iterator[iam.PolicyStatement]:
+    """The sender may be verified by itself or with its whole domain; either way mail leaves under its name alone."""
+    if not settings.email_sender:
+        return
+    stack, sender = Stack.of(scope), settings.email_sender
+    identities = [stack.format_arn(service="ses", resource="identity", resource_name=name) for name in (sender, sender.partition("@")[2])]
+    # "IfExists" for the local AWS, which does not tell the sender; AWS does.
+    only = {"StringEqualsIfExists": {"ses:FromAddress": sender}}
+    yield iam.PolicyStatement(actions=["ses:SendEmail"], resources=identities, conditions=only)

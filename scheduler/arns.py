@@ -1,0 +1,63 @@
+"""ARNs: which there are, and which of them jobs may reach.
+
+A pattern is an ARN in which `*` stands for any text within one of its six parts, as in an IAM policy, so that the check
+when a job is created and IAM when it runs allow the same. The service must be named: nobody allows everything by one star.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+SERVICES = ("lambda", "sqs", "sns", "events", "states")  # what a pattern may speak of
+PATTERN = r"arn:aws[a-z-]*:[a-z]+:[a-z0-9*-]+:[0-9*]+:[A-Za-z0-9_.:/*$-]+"
+_QUEUE_URL = r"https://(?:sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?|([a-z0-9-]+)\.queue\.amazonaws\.com)/(\d{12})/([A-Za-z0-9_.-]+)"
+
+
+def check_pattern(text: str) -> str:
+    """The pattern itself. Raises ValueError that says what is wrong with it."""
+    if re.fullmatch(PATTERN, text) is None or text.split(":")[2] not in SERVICES:
+        services = ", ".join(SERVICES)
+        raise ValueError(f"{text!r} is no ARN of {services}; such as arn:aws:sqs:eu-west-1:123456789012:orders-*")
+    return text
+
+
+def service(arn: str) -> str:
+    return _parts(arn)[2]
+
+
+def region(arn: str) -> str:
+    return _parts(arn)[3]
+
+
+def matches(pattern: str, arn: str) -> bool:
+    """Whether the ARN is one of the pattern's."""
+    pairs = list(zip(_parts(pattern), _parts(arn), strict=False))
+    return len(pairs) == 6 and all(re.fullmatch(re.escape(wanted).replace(r"\*", ".*"), part) is not None for wanted, part in pairs)
+
+
+def is_allowed(arn: str, patterns: Iterable[str]) -> bool:
+    return any(matches(pattern, arn) for pattern in patterns)
+
+
+def of_service(name: str, patterns: Iterable[str]) -> Sequence[str]:
+    """Those of the patterns that speak of a service."""
+    return [pattern for pattern in patterns if service(pattern) == name]
+
+
+def queue(text: str) -> str:
+    """The ARN of a queue, given as ARN or as the URL that SQS shows; anything else comes back as it is."""
+    found = re.fullmatch(_QUEUE_URL, text)
+    if found is None:
+        return text
+    modern, legacy, account, name = found.groups()
+    place = modern or legacy
+    return f"arn:{'aws-cn' if place.startswith('cn-') else 'aws'}:sqs:{place}:{account}:{name}"
+
+
+def queue_url(arn: str) -> str:
+    """The URL of a queue: SQS takes no ARN. Which host it names does not matter to a client of the right region."""
+    _, partition, _, place, account, name = _parts(arn)
+    return f"https://sqs.{place}.amazonaws.com{'.cn' if partition == 'aws-cn' else ''}/{account}/{name}"
+
+
+def _parts(arn: str) -> list[str]:
+    return arn.split(":", 5)

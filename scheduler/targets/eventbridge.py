@@ -1,0 +1,47 @@
+"""`eventbridge`: puts an event on a bus."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import MaxLen, MinLen, Predicate
+
+from scheduler.calls import Calls
+from scheduler.model import Result
+from scheduler.targets import Context, _aws
+
+RESOURCE = "bus"
+_is_bus = _aws.is_arn("events", r"event-bus/[A-Za-z0-9._/-]{1,256}", "the ARN of an EventBridge event bus")
+
+
+def _is_source(text: str) -> bool:
+    if text.startswith("aws."):
+        raise ValueError("must not begin with aws., which is kept for AWS")
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """An event."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
+
+    bus: Annotated[str, MaxLen(400), Predicate(_is_bus)]
+    """The ARN of the bus."""
+    source: Annotated[str, MinLen(1), MaxLen(256), Predicate(_is_source)]
+    """Who says it, such as com.example.orders; rules match it."""
+    detail_type: Annotated[str, MinLen(1), MaxLen(128)]
+    """What has happened; rules match it."""
+    detail: Annotated[dict[str, Any], Predicate(_aws.is_open)] = field(default_factory=dict)
+    """The event itself, a JSON object; the scheduler adds its field `punctual` with the job's ids."""
+
+
+def run(payload: Mapping[str, Any], context: Context) -> Result:
+    """One event. The output is its id. That the bus took it is success, whether a rule matches or not."""
+    wanted = Payload(**payload)
+    detail = _aws.with_ids(wanted.detail, context)
+
+    def call(calls: Calls) -> Result:
+        return Result(output=calls.put_event(wanted.bus, wanted.source, wanted.detail_type, detail, left=context.left))
+
+    return _aws.attempt("eventbridge", payload, context, call)

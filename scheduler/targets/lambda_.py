@@ -1,0 +1,45 @@
+"""`lambda`: calls a Lambda function and waits for its answer, or only hands the event over."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import MaxLen, Predicate
+
+from scheduler.calls import Calls, Invoked
+from scheduler.model import Failure, Result
+from scheduler.targets import Context, _aws
+
+RESOURCE = "function"
+_is_function = _aws.is_arn("lambda", r"function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_$-]{1,128})?", "the ARN of a Lambda function")
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A call of a function."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
+
+    function: Annotated[str, MaxLen(300), Predicate(_is_function)]
+    """Its ARN, with a version or alias behind it or without."""
+    event: Annotated[dict[str, Any], Predicate(_aws.is_open)] = field(default_factory=dict)
+    """What the function gets, a JSON object; the scheduler adds its field `punctual` with the job's ids."""
+    mode: Literal["sync", "async"] = "sync"
+    """sync waits for the answer, within the job's time-out; async only hands the event over."""
+
+
+def run(payload: Mapping[str, Any], context: Context) -> Result:
+    """One call. The output is what the function answered; an error of the function is worth another try."""
+    wanted = Payload(**payload)
+    event = _aws.with_ids(wanted.event, context)
+
+    def call(calls: Calls) -> Result:
+        return _judged(calls.invoke(wanted.function, event, wait=wanted.mode == "sync", left=context.left))
+
+    return _aws.attempt("lambda", payload, context, call)
+
+
+def _judged(answer: Invoked) -> Result:
+    output = answer.payload[: _aws.KEPT] or None
+    failure = Failure("retryable", f"the function failed: {answer.payload}"[:500]) if answer.error else None
+    return Result(output=output, failure=failure)

@@ -1,0 +1,58 @@
+"""`sqs`: sends a message to a queue."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import MaxLen, MinLen, Predicate
+
+from scheduler import arns
+from scheduler.calls import Calls, Message
+from scheduler.model import Result
+from scheduler.targets import Context, _aws
+
+RESOURCE = "queue"
+_is_queue = _aws.is_arn("sqs", r"[A-Za-z0-9_-]{1,80}(\.fifo)?", "the ARN of an SQS queue, or its URL at amazonaws.com")
+
+AttributeName = Annotated[str, MinLen(1), MaxLen(256), Predicate(_aws.is_attribute)]
+AttributeValue = Annotated[str, MinLen(1), MaxLen(8_192)]
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A message to a queue."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
+
+    queue: Annotated[str, MaxLen(300), Predicate(_is_queue)]
+    """Its ARN, or its URL."""
+    body: Any
+    """A string is sent as it is, anything else as JSON."""
+    attributes: Annotated[dict[AttributeName, AttributeValue], MaxLen(8)] = field(default_factory=dict)
+    """Message attributes, at most 8; SQS takes 10, and two are the scheduler's."""
+    group: Annotated[str, MinLen(1), MaxLen(128)] | None = None
+    """The message group; a FIFO queue needs one."""
+
+    def __post_init__(self) -> None:
+        if self.body == "":
+            raise ValueError("body must not be empty: SQS takes no empty message")
+        if self.queue.endswith(".fifo") and self.group is None:
+            raise ValueError("group is required: this is a FIFO queue")
+
+
+def run(payload: Mapping[str, Any], context: Context) -> Result:
+    """One message. The output is its id."""
+    wanted = Payload(**payload)
+    arn = arns.queue(wanted.queue)
+    message = Message(
+        body=wanted.body if isinstance(wanted.body, str) else json.dumps(wanted.body, ensure_ascii=False),
+        attributes=wanted.attributes | _aws.ids(context),
+        group=wanted.group,
+        unique=context.idempotency_key if arn.endswith(".fifo") else None,
+    )
+
+    def call(calls: Calls) -> Result:
+        return Result(output=calls.send(arn, message, left=context.left))
+
+    return _aws.attempt("sqs", payload, context, call)

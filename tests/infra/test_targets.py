@@ -1,0 +1,90 @@
+"""What a deployment lets jobs reach: grants of the executors, what the api refuses by, and the samples of the local stage."""
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+from cdk_nag import AwsSolutionsChecks
+
+from infra.samples import SamplesStack
+from infra.settings import LOCAL, SAMPLE, settings_for
+from tests.infra.conftest import FLAGS, Synthesized, synthesized
+
+PLACE = "eu-west-1:123456789012"
+FUNCTION = f"arn:aws:lambda:{PLACE}:function:orders-*"
+QUEUE = f"arn:aws:sqs:{PLACE}:orders"
+TOPIC = f"arn:aws:sns:{PLACE}:orders"
+BUS = f"arn:aws:events:{PLACE}:event-bus/orders"
+MACHINE = f"arn:aws:states:{PLACE}:stateMachine:orders"
+ALL = (FUNCTION, QUEUE, TOPIC, BUS, MACHINE)
+EXECUTORS = {"ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry"}
+GRANTED = {
+    ("lambda:InvokeFunction", FUNCTION),
+    ("sqs:SendMessage", QUEUE),
+    ("sns:Publish", TOPIC),
+    ("events:PutEvents", BUS),
+    ("states:StartExecution", MACHINE),
+    ("states:DescribeExecution", f"arn:aws:states:{PLACE}:execution:orders:*"),
+}
+
+
+@pytest.fixture
+def allowing() -> Synthesized:
+    return synthesized("prod", allowed_targets=" ".join(ALL), email_sender="ops@example.com")
+
+
+def test_executors_alone_get_one_action_per_service_on_the_allowed_arns_alone(allowing: Synthesized, prod: Synthesized) -> None:
+    for name in prod.functions():
+        more = {grant for grant in allowing.grants(name) if grant not in prod.grants(name) and grant[0] != "ses:SendEmail"}
+        assert more == (GRANTED if name in EXECUTORS else set())
+
+
+def test_mail_leaves_under_the_sender_s_name_alone(allowing: Synthesized) -> None:
+    for name in allowing.functions():
+        role = allowing.all("IAM::Role")[allowing.functions()[name]["Role"]["Fn::GetAtt"][0]]
+        found = [each for each in role["Policies"][0]["PolicyDocument"]["Statement"] if each["Action"] == "ses:SendEmail"]
+        assert [each["Condition"] for each in found] == (
+            [{"StringEqualsIfExists": {"ses:FromAddress": "ops@example.com"}}] if name in EXECUTORS else []
+        )
+        for statement in found:
+            ends = [arn["Fn::Join"][1][-1] for arn in statement["Resource"]]
+            assert sorted(ends) == [":identity/example.com", ":identity/ops@example.com"]
+
+
+def test_the_api_and_the_executors_know_what_is_allowed_and_nobody_else(allowing: Synthesized) -> None:
+    for name, function in allowing.functions().items():
+        variables = function["Environment"]["Variables"]
+        knows = name in EXECUTORS | {"Api"}
+        assert variables.get("PUNCTUAL_ALLOWED_TARGETS") == (" ".join(ALL) if knows else None)
+        assert variables.get("PUNCTUAL_EMAIL_SENDER") == ("ops@example.com" if knows else None)
+
+
+def test_every_star_of_an_allowed_target_is_acknowledged(allowing: Synthesized) -> None:
+    report = AwsSolutionsChecks(allowing.stack).validate_scope(allowing.stack)
+    assert [(finding.rule_name, finding.violating_resources) for finding in report.violations] == []
+
+
+def test_a_star_over_all_machines_covers_their_executions() -> None:
+    grants = synthesized("dev", allowed_targets=f"arn:aws:states:{PLACE}:*").grants("ExecuteRetry")
+    assert ("states:DescribeExecution", f"arn:aws:states:{PLACE}:*") in grants
+
+
+def test_the_samples_are_what_the_local_stage_allows() -> None:
+    app = cdk.App(context=FLAGS)
+    template = Template.from_stack(SamplesStack(app, settings_for("local")))
+    kinds = {
+        "lambda": ("AWS::Lambda::Function", {"FunctionName": SAMPLE}),
+        "sqs": ("AWS::SQS::Queue", {"QueueName": f"{SAMPLE}-queue"}),
+        "sns": ("AWS::SNS::Topic", {"TopicName": SAMPLE}),
+        "events": ("AWS::Events::EventBus", {"Name": SAMPLE}),
+        "states": ("AWS::StepFunctions::StateMachine", {"StateMachineName": SAMPLE}),
+    }
+    for arn in LOCAL.allowed_targets:
+        kind, properties = kinds.pop(arn.split(":")[2])
+        assert arn.endswith(next(iter(properties.values())))
+        template.has_resource_properties(kind, properties)
+    assert kinds == {}
+    template.has_resource_properties("AWS::SES::EmailIdentity", {"EmailIdentity": LOCAL.email_sender})
+
+
+def test_no_stage_on_aws_has_samples(on_aws: Synthesized) -> None:
+    assert not on_aws.settings.sample_targets

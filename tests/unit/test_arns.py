@@ -1,0 +1,62 @@
+"""ARNs and the patterns that allow them."""
+
+import pytest
+
+from scheduler import arns
+
+QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders-in"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_one"),
+    [
+        (QUEUE, True),
+        ("arn:aws:sqs:eu-west-1:123456789012:orders-*", True),
+        ("arn:aws:sqs:*:*:*", True),
+        ("arn:aws:sqs:eu-*:123456789012:*-in", True),
+        ("arn:aws:sqs:eu-west-1:123456789012:orders", False),
+        ("arn:aws:sqs:eu-west-1:123456789012:ordersXin", False),
+        ("arn:aws:sqs:eu-west-1:210987654321:*", False),
+        ("arn:aws:sns:*:*:*", False),
+        ("arn:aws:sqs:*", False),
+    ],
+)
+def test_a_star_stands_for_any_text_within_its_part(pattern: str, is_one: bool) -> None:
+    assert arns.matches(pattern, QUEUE) is is_one
+    assert arns.is_allowed(QUEUE, ["arn:aws:states:a:1:x", pattern]) is is_one
+
+
+def test_a_star_does_not_reach_into_the_next_part() -> None:
+    assert not arns.matches("arn:aws:sqs:eu-*:orders", "arn:aws:sqs:eu-west-1:123456789012:orders")
+
+
+def test_nothing_is_allowed_by_no_patterns() -> None:
+    assert not arns.is_allowed(QUEUE, [])
+
+
+def test_only_the_last_part_has_colons() -> None:
+    assert arns.matches("arn:aws:lambda:r:1:function:orders:*", "arn:aws:lambda:r:1:function:orders:live")
+    assert not arns.matches("arn:aws:lambda:r:1:function:orders", "arn:aws:lambda:r:1:function:orders:live")
+
+
+@pytest.mark.parametrize(
+    "bad", ["*", "arn:*", "arn:aws:*:*:*:*", "arn:aws:s3:::bucket", "arn:aws:sqs:r:1:", "arn:aws:sqs:r:1:a?", "arn:aws:sqs:r:1:a b", ""]
+)
+def test_a_pattern_names_its_service_and_says_what_is_wrong_else(bad: str) -> None:
+    with pytest.raises(ValueError, match="is no ARN of lambda, sqs, sns, events, states; such as"):
+        arns.check_pattern(bad)
+
+
+def test_a_good_pattern_is_itself() -> None:
+    assert arns.check_pattern("arn:aws-cn:events:*:*:event-bus/*") == "arn:aws-cn:events:*:*:event-bus/*"
+
+
+@pytest.mark.parametrize("arn", [QUEUE, "arn:aws-cn:sqs:cn-north-1:123456789012:orders.fifo"])
+def test_a_queue_s_url_and_its_arn_lead_to_each_other(arn: str) -> None:
+    assert arns.queue(arns.queue_url(arn)) == arn
+    assert arns.queue(arn) == arn
+
+
+def test_what_is_no_queue_of_aws_comes_back_as_it_is() -> None:
+    assert arns.queue("http://127.0.0.1:4566/000000000000/orders") == "http://127.0.0.1:4566/000000000000/orders"
+    assert arns.queue("https://sqs.eu-west-1.amazonaws.com.evil.example/123456789012/orders").startswith("https")

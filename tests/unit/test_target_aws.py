@@ -1,0 +1,206 @@
+"""What holds for every target on AWS: the ids, refusals, the deadline, a stop, and what may be reached."""
+
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from scheduler import targets
+from scheduler.calls import Refused
+from scheduler.targets import Reach
+from tests.unit.fake_calls import BUS, FUNCTION, MACHINE, QUEUE, REGION, TOPIC, FakeCalls, context, raising
+
+MINIMAL: dict[str, dict[str, Any]] = {
+    "lambda": {"function": FUNCTION},
+    "sqs": {"queue": QUEUE, "body": "b"},
+    "sns": {"topic": TOPIC, "message": "m"},
+    "eventbridge": {"bus": BUS, "source": "shop", "detail_type": "Paid"},
+    "stepfunctions": {"state_machine": MACHINE},
+    "email": {"to": ["ann@example.com"], "subject": "s", "text": "t"},
+}
+CALL = {"lambda": "invoke", "sqs": "send", "sns": "publish", "eventbridge": "put_event", "stepfunctions": "start", "email": "mail"}
+WITH_ARN = sorted(MINIMAL.keys() - {"email"})
+
+
+def checked(name: str, payload: Any) -> None:
+    TypeAdapter(targets.load(name).Payload).validate_json(json.dumps(payload), strict=True)
+
+
+def rules(name: str, payload: Any) -> dict[str, str]:
+    """The broken rules, by field."""
+    with pytest.raises(ValidationError) as found:
+        checked(name, payload)
+    return {".".join(str(part) for part in error["loc"]): str(error["msg"]) for error in found.value.errors()}
+
+
+def ids_of(name: str, asked: tuple[Any, ...]) -> tuple[str, str]:
+    """The idempotency key and the job id of what was asked."""
+    if name in ("sqs", "sns"):
+        carried = asked[2].attributes
+    elif name == "email":
+        carried = asked[1].headers
+    else:
+        ours = json.loads(next(part for part in asked if isinstance(part, str) and part.startswith("{")))["punctual"]
+        return ours["idempotency_key"], ours["job_id"]
+    return carried["Idempotency-Key"], carried["Punctual-Job-Id"]
+
+
+@pytest.mark.parametrize("name", MINIMAL)
+def test_every_target_is_given_the_ids_and_the_same_in_every_attempt(name: str) -> None:
+    calls = FakeCalls()
+    for attempt in (1, 2):
+        result = targets.load(name).run(MINIMAL[name], context(calls, attempt=attempt))
+        assert result.failure is None and result.output
+    first, second = calls.asked
+    assert ids_of(name, first) == ("01JOB", "01JOB")
+    assert first == second
+
+
+@pytest.mark.parametrize("name", MINIMAL)
+@pytest.mark.parametrize(("retryable", "kind"), [(True, "retryable"), (False, "permanent")])
+def test_a_refusal_of_aws_is_the_failure_with_its_code_and_message(name: str, retryable: bool, kind: str) -> None:
+    calls = FakeCalls(**{CALL[name]: raising(Refused("Code", "told", retryable=retryable))})
+    failure = targets.load(name).run(MINIMAL[name], context(calls)).failure
+    assert failure is not None and (failure.kind, failure.message) == (kind, "Code: told")
+
+
+@pytest.mark.parametrize("name", MINIMAL)
+def test_a_call_gets_the_time_that_is_left(name: str) -> None:
+    calls = FakeCalls()
+    targets.load(name).run(MINIMAL[name], context(calls, seconds=7))
+    assert all(6 < left <= 7 for left in calls.left)
+
+
+@pytest.mark.parametrize("name", MINIMAL)
+def test_a_call_that_hangs_ends_at_the_deadline(name: str) -> None:
+    hang = threading.Event()
+    calls = FakeCalls(**{CALL[name]: lambda: hang.wait(20)})
+    began = time.monotonic()
+    failure = targets.load(name).run(MINIMAL[name], context(calls, seconds=0.05)).failure
+    hang.set()
+    assert failure is not None and failure.kind == "timeout"
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("name", MINIMAL)
+def test_a_call_that_hangs_is_left_alone_when_its_job_is_asked_to_stop(name: str) -> None:
+    hang, stop = threading.Event(), threading.Event()
+
+    def answer() -> Any:
+        stop.set()
+        hang.wait(20)
+
+    began = time.monotonic()
+    failure = targets.load(name).run(MINIMAL[name], context(FakeCalls(**{CALL[name]: answer}), seconds=60, stop=stop)).failure
+    hang.set()
+    assert failure is not None and failure.kind == "timeout"
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("name", MINIMAL)
+def test_nothing_is_called_once_the_job_is_asked_to_stop(name: str) -> None:
+    stop = threading.Event()
+    stop.set()
+    failure = targets.load(name).run(MINIMAL[name], context(stop=stop)).failure
+    assert failure is not None and failure.kind == "timeout"
+
+
+def test_no_time_is_left_for_a_job_that_is_asked_to_stop() -> None:
+    stop = threading.Event()
+    at = context(stop=stop, seconds=9)
+    assert 8 < at.left() <= 9
+    stop.set()
+    assert at.left() == 0
+    assert context(seconds=-1).left() == 0
+
+
+@pytest.mark.parametrize("name", MINIMAL)
+def test_a_bug_comes_out_where_it_is_told_of(name: str) -> None:
+    with pytest.raises(ZeroDivisionError):
+        targets.load(name).run(MINIMAL[name], context(FakeCalls(**{CALL[name]: raising(ZeroDivisionError())})))
+
+
+@pytest.mark.parametrize("name", MINIMAL)
+def test_nothing_is_reached_that_is_not_allowed_any_more(name: str) -> None:
+    calls = FakeCalls()
+    failure = targets.load(name).run(MINIMAL[name], context(calls, reach=Reach())).failure
+    assert failure is not None and failure.kind == "permanent" and calls.asked == []
+
+
+@pytest.mark.parametrize("name", WITH_ARN)
+def test_what_is_not_allowed_is_refused_by_field_with_what_is(name: str) -> None:
+    field = next(iter(MINIMAL[name]))
+    own = MINIMAL[name][field]
+    with pytest.raises(targets.NotAllowed, match="not among what jobs of this stage may reach; allowed: none") as found:
+        targets.check_reach(name, MINIMAL[name], Reach())
+    assert found.value.field == field
+    other = own.replace("orders", "books")
+    with pytest.raises(targets.NotAllowed, match=f"allowed: {other}$"):
+        targets.check_reach(name, MINIMAL[name], Reach((other, "arn:aws:sqs:x:1:unrelated") if name != "sqs" else (other,)))
+    targets.check_reach(name, MINIMAL[name], Reach((own,)))
+
+
+def test_an_e_mail_needs_a_sender_and_no_arn() -> None:
+    targets.check_reach("email", MINIMAL["email"], Reach(sender="a@example.com"))
+    with pytest.raises(targets.NotAllowed, match="no sender") as found:
+        targets.check_reach("email", MINIMAL["email"], Reach(("arn:aws:sqs:*:*:*",)))
+    assert found.value.field == ""
+
+
+@pytest.mark.parametrize("name", ["http", "log"])
+def test_what_is_not_on_aws_needs_no_permission(name: str) -> None:
+    targets.check_reach(name, {}, Reach())
+
+
+@pytest.mark.parametrize("name", MINIMAL)
+def test_the_smallest_payload_is_good_and_an_unknown_field_is_not(name: str) -> None:
+    checked(name, MINIMAL[name])
+    assert list(rules(name, {**MINIMAL[name], "more": 1})) == ["more"]
+
+
+@pytest.mark.parametrize("name", WITH_ARN)
+def test_an_arn_of_something_else_is_refused(name: str) -> None:
+    field = next(iter(MINIMAL[name]))
+    other = f"arn:aws:s3:{REGION}:orders"
+    for bad in (other, "orders", "", "https://example.com/orders", f"{MINIMAL[name][field]}*", f"{MINIMAL[name][field]}\n"):
+        assert list(rules(name, {**MINIMAL[name], field: bad})) == [field], bad
+
+
+@pytest.mark.parametrize(("name", "field"), [("lambda", "event"), ("eventbridge", "detail"), ("stepfunctions", "input")])
+def test_the_field_that_carries_the_ids_cannot_be_given(name: str, field: str) -> None:
+    assert "is set by the scheduler" in rules(name, {**MINIMAL[name], field: {"punctual": 1}})[field]
+
+
+@pytest.mark.parametrize("name", ["sqs", "sns"])
+def test_attributes_have_names_that_aws_takes_and_not_ours(name: str) -> None:
+    many = {f"n{number}": "v" for number in range(9)}
+    assert list(rules(name, {**MINIMAL[name], "attributes": many})) == ["attributes"]
+    for bad in ("a b", "AWS.x", ".x", "x..y", "idempotency-key", "Punctual-Job-Id"):
+        assert list(rules(name, {**MINIMAL[name], "attributes": {bad: "v"}})) == [f"attributes.{bad}.[key]"]
+    checked(name, {**MINIMAL[name], "attributes": {"color.x": "red"}})
+
+
+@pytest.mark.parametrize(("name", "field"), [("sqs", "queue"), ("sns", "topic")])
+def test_a_fifo_queue_or_topic_needs_a_group_and_drops_a_second_message_of_one_job(name: str, field: str) -> None:
+    fifo = {**MINIMAL[name], field: f"{MINIMAL[name][field]}.fifo"}
+    assert "group is required" in rules(name, fifo)[""]
+    calls = FakeCalls()
+    targets.load(name).run({**fifo, "group": "g"}, context(calls))
+    targets.load(name).run({**MINIMAL[name], "group": "g"}, context(calls))
+    assert [(each[2].group, each[2].unique) for each in calls.asked] == [("g", "01JOB"), ("g", None)]
+
+
+@pytest.mark.parametrize(("name", "field"), [("sqs", "body"), ("sns", "message")])
+@pytest.mark.parametrize(("given", "sent"), [("text é", "text é"), ({"é": [1]}, '{"é": [1]}'), (None, "null"), (0, "0")])
+def test_a_text_is_sent_as_it_is_and_anything_else_as_json(name: str, field: str, given: Any, sent: str) -> None:
+    calls = FakeCalls()
+    targets.load(name).run({**MINIMAL[name], field: given}, context(calls))
+    assert calls.asked[0][2].body == sent
+
+
+@pytest.mark.parametrize(("name", "field"), [("sqs", "body"), ("sns", "message")])
+def test_an_empty_message_is_refused(name: str, field: str) -> None:
+    assert "must not be empty" in rules(name, {**MINIMAL[name], field: ""})[""]

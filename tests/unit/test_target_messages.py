@@ -1,0 +1,74 @@
+"""The targets `sqs`, `sns`, `eventbridge` and `email`: what each asks of AWS."""
+
+import json
+from typing import Any
+
+import pytest
+
+from scheduler import targets
+from scheduler.calls import Mail, Message
+from tests.unit.fake_calls import BUS, QUEUE, TOPIC, FakeCalls, context
+from tests.unit.test_target_aws import checked, rules
+
+IDS = {"Idempotency-Key": "01JOB", "Punctual-Job-Id": "01JOB"}
+MAIL: dict[str, Any] = {"to": ["ann@example.com", "bob@example.com"], "subject": "Grüße", "text": "t", "html": "<p>t</p>"}
+
+
+@pytest.mark.parametrize(
+    "queue",
+    [QUEUE, "https://sqs.eu-west-1.amazonaws.com/123456789012/orders", "https://eu-west-1.queue.amazonaws.com/123456789012/orders"],
+)
+def test_a_queue_is_known_by_its_arn_and_its_url(queue: str) -> None:
+    calls = FakeCalls()
+    payload = {"queue": queue, "body": "b", "attributes": {"color": "red"}}
+    checked("sqs", payload)
+    assert targets.load("sqs").run(payload, context(calls)).output == "m1"
+    assert calls.asked == [("send", QUEUE, Message("b", {"color": "red"} | IDS))]
+
+
+def test_a_topic_gets_message_subject_and_attributes() -> None:
+    calls = FakeCalls()
+    payload = {"topic": TOPIC, "message": "m", "subject": "s", "attributes": {"color": "red"}}
+    assert targets.load("sns").run(payload, context(calls)).output == "m2"
+    assert calls.asked == [("publish", TOPIC, Message("m", {"color": "red"} | IDS, subject="s"))]
+
+
+@pytest.mark.parametrize("subject", ["", " s", "a\nb", "ü", "x" * 101])
+def test_a_subject_that_sns_would_not_take_is_refused(subject: str) -> None:
+    assert list(rules("sns", {"topic": TOPIC, "message": "m", "subject": subject})) == ["subject"]
+
+
+def test_a_bus_gets_the_event() -> None:
+    calls = FakeCalls()
+    payload = {"bus": BUS, "source": "shop", "detail_type": "Paid", "detail": {"order": 7}}
+    assert targets.load("eventbridge").run(payload, context(calls)).output == "e1"
+    ((_, bus, source, kind, detail),) = calls.asked
+    assert (bus, source, kind) == (BUS, "shop", "Paid")
+    assert json.loads(detail) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
+
+
+def test_nobody_speaks_as_aws() -> None:
+    assert list(rules("eventbridge", {"bus": BUS, "source": "aws.ec2", "detail_type": "Paid"})) == ["source"]
+
+
+def test_an_e_mail_goes_out_with_the_ids_as_headers() -> None:
+    calls = FakeCalls()
+    checked("email", MAIL)
+    assert targets.load("email").run(MAIL, context(calls)).output == "s1"
+    assert calls.asked == [("mail", Mail(("ann@example.com", "bob@example.com"), "Grüße", "t", "<p>t</p>", IDS))]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"to": []}, "to"),
+        ({"to": ["a@example.com"] * 51}, "to"),
+        ({"to": ["ann"]}, "to.0"),
+        ({"to": ["Ann <ann@example.com>"]}, "to.0"),
+        ({"to": ["a@example.com\nBcc: b@example.com"]}, "to.0"),
+        ({"subject": "a\r\nBcc: b@example.com"}, "subject"),
+        ({"text": None, "html": None}, ""),
+    ],
+)
+def test_an_e_mail_that_could_not_be_sent_is_refused(change: dict[str, Any], field: str) -> None:
+    assert list(rules("email", MAIL | change)) == [field]

@@ -1,0 +1,80 @@
+"""The `stepfunctions` target: one execution per job, and waiting for its end."""
+
+import json
+import threading
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, cast
+
+import pytest
+
+from scheduler import targets
+from scheduler.calls import Execution, Refused
+from tests.unit.fake_calls import EXECUTION, MACHINE, FakeCalls, context
+
+machine = targets.load("stepfunctions")
+WAITING = {"state_machine": MACHINE, "input": {"order": 7}, "wait": True}
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cast(ModuleType, machine), "PAUSES", (0.0,))
+
+
+def scripted(*found: Any) -> FakeCalls:
+    script: Iterator[Any] = iter(found)
+
+    def look() -> Execution:
+        each = next(script)
+        if isinstance(each, Exception):
+            raise each
+        return Execution(each, "{}", '{"paid": true}', "Broke", "because") if isinstance(each, str) else each
+
+    return FakeCalls(look=look)
+
+
+def test_an_execution_is_named_after_the_job_and_not_waited_for() -> None:
+    calls = FakeCalls()
+    assert machine.run({"state_machine": MACHINE, "input": {"order": 7}}, context(calls)).output == EXECUTION
+    ((_, arn, name, given),) = calls.asked
+    assert (arn, name) == (MACHINE, "01JOB")
+    assert json.loads(given) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
+
+
+def test_waiting_ends_with_the_execution_and_tells_its_output() -> None:
+    calls = scripted("RUNNING", "RUNNING", "SUCCEEDED")
+    assert machine.run(WAITING, context(calls)) == targets.Result(output='{"paid": true}')
+    assert [each for each in calls.asked if each[0] == "look"] == [("look", EXECUTION)] * 3
+
+
+@pytest.mark.parametrize("status", ["FAILED", "TIMED_OUT", "ABORTED"])
+def test_an_execution_that_ends_badly_fails_the_job_for_good(status: str) -> None:
+    """Another attempt would find the very same execution."""
+    failure = machine.run(WAITING, context(scripted("RUNNING", status))).failure
+    assert failure is not None
+    assert (failure.kind, failure.message) == ("permanent", f"the execution ended as {status}: Broke: because")
+
+
+def test_a_look_that_is_refused_for_now_is_done_again() -> None:
+    throttled = Refused("ThrottlingException", retryable=True)
+    assert machine.run(WAITING, context(scripted(throttled, "SUCCEEDED"))).failure is None
+
+
+def test_a_look_that_is_refused_for_good_fails_the_job() -> None:
+    failure = machine.run(WAITING, context(scripted(Refused("AccessDeniedException", "no", retryable=False)))).failure
+    assert failure is not None and (failure.kind, failure.message) == ("permanent", "AccessDeniedException: no")
+
+
+def test_waiting_ends_at_the_deadline_and_no_look_comes_after() -> None:
+    stop = threading.Event()
+    looks = []
+
+    def look() -> Execution:
+        looks.append(1)
+        if len(looks) == 3:
+            stop.set()
+        return Execution("RUNNING", "{}")
+
+    failure = machine.run(WAITING, context(FakeCalls(look=look), seconds=60, stop=stop)).failure
+    assert failure is not None and failure.kind == "timeout"
+    assert len(looks) == 3
