@@ -41,7 +41,8 @@ class Storage(Construct):
                     index_name=FAILURES_INDEX,
                     partition_key=_text("failed_owner"),
                     sort_key=_text("position"),
-                    projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+                    projection_type=dynamodb.ProjectionType.INCLUDE,
+                    non_key_attributes=["type", "task", "fingerprint", "failed_at", "killed_at"],  # to count them by error, and to choose
                 ),
                 dynamodb.GlobalSecondaryIndexPropsV2(  # jobs that were rescheduled: a list by time does not find them by their ids
                     index_name=MOVED_INDEX,

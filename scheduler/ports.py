@@ -16,6 +16,7 @@ from scheduler.model import (
     JobKey,
     Lane,
     LaneState,
+    Letter,
     Look,
     Message,
     Page,
@@ -56,9 +57,10 @@ class ClaimResult:
 class Change:
     """Replace `before` by `after`, a later state of the same job.
 
-    Holds only if the stored job has the fence of `before`, the same claim (by nonce, or none) and is still open; and,
-    if `after` is a move (another slot under the same fence), the slot of `before`: an executor settles or hands back its
-    job wherever a recheck has moved it meanwhile. What the change does not touch keeps its stored value.
+    Holds only if the stored job has the fence of `before`, the same claim (by nonce, or none) and is still open, or, if
+    `before` has ended (a redrive), still ended; and, if `after` is a move (another slot under the same fence), the slot of
+    `before`: an executor settles or hands back its job wherever a recheck has moved it meanwhile. What the change does not
+    touch keeps its stored value.
     """
 
     before: Job
@@ -122,6 +124,11 @@ class Jobs(Protocol):
 
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
         """Failed and killed jobs of one owner, newest first, at a cost that does not depend on the successes. Cursors as in `history`."""
+
+    def letters(
+        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
+    ) -> tuple[list[Letter], str | None]:
+        """What the failures index tells of them, at a small part of the cost; and the next page's cursor. Eventually consistent."""
 
 
 class Ledger(Protocol):

@@ -36,6 +36,9 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "output": record.output,
         "response": record.response,
         "reason": record.reason,
+        "fingerprint": record.fingerprint,
+        "redrives": record.redrives,
+        "redriven_at": _instant(record.redriven_at),
         "tags": list(record.tags),
         **_origin(record),
     }
