@@ -28,6 +28,7 @@ from scheduler.model import (
     UnitKey,
 )
 from scheduler.ports import Change, ClaimRequest, ClaimResult
+from scheduler.redrive import Redrive, State
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
 MAX_RECEIVES = 10
@@ -267,6 +268,29 @@ class MemoryLedger:
 
     def latency(self, lane: Lane, since: int) -> int | None:
         return max((p99 for (of, _), (p99, at) in self._latency.items() if of is lane and at >= since), default=None)
+
+
+class MemoryRedrives:
+    """The records of redrives."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], Redrive] = {}
+
+    def add(self, redrive: Redrive) -> None:
+        self.rows.setdefault((redrive.owner, redrive.id), redrive)
+
+    def get(self, owner: str, id: str) -> Redrive | None:
+        return self.rows.get((owner, id))
+
+    def running(self) -> list[Redrive]:
+        return [self.rows[key] for key in sorted(self.rows) if self.rows[key].state is State.RUNNING]
+
+    def change(self, before: Redrive, after: Redrive) -> bool:
+        stored = self.rows.get((before.owner, before.id))
+        if stored is None or (stored.version, stored.state) != (before.version, before.state):
+            return False
+        self.rows[(before.owner, before.id)] = after
+        return True
 
 
 @dataclass(slots=True)

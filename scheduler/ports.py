@@ -29,6 +29,7 @@ from scheduler.model import (
 )
 
 if TYPE_CHECKING:  # hot functions never load schedules
+    from scheduler.redrive import Redrive
     from scheduler.task import Task, TaskPage
 
 
@@ -240,6 +241,29 @@ class Receipts(Protocol):
 
     def find(self, owner: str, key: str, now: int) -> Receipt | None:
         """The receipt that stands (strongly consistent)."""
+
+
+class Redrives(Protocol):
+    """The records of redrives, kept for a while after they have ended."""
+
+    def add(self, redrive: "Redrive") -> None:
+        """Store a new one. Adding it twice is as good as once."""
+
+    def get(self, owner: str, id: str) -> "Redrive | None":
+        """The redrive as last written (strongly consistent)."""
+
+    def running(self) -> list["Redrive"]:
+        """Those of all owners that have not ended (strongly consistent)."""
+
+    def change(self, before: "Redrive", after: "Redrive") -> bool:
+        """Replace it if it still has the version of `before`. False also if an earlier, lost answer had applied it."""
+
+
+class Redrivers(Protocol):
+    """Starts those who work redrives off."""
+
+    def start(self) -> None:
+        """Start one, without waiting for it."""
 
 
 class Lanes(Protocol):

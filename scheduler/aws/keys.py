@@ -220,6 +220,24 @@ def if_no_receipt(now: int) -> dict[str, Any]:
     return {"ConditionExpression": f"{NEW} OR #at <= :bound", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
 
+REDRIVES = "redrives"  # those that are running
+
+
+def running_redrive(owner: str, id: str) -> Value:
+    return {"pk": {"S": REDRIVES}, "sk": {"S": f"{owner}#{id}"}}
+
+
+def ended_redrive(owner: str, id: str) -> Value:
+    return {"pk": {"S": f"redriven#{owner}"}, "sk": {"S": id}}
+
+
+def if_version(version: int) -> dict[str, Any]:
+    """Nobody has changed it since it was read."""
+    values = {":version": {"N": str(version)}}
+    names = {"#version": "version"}
+    return {"ConditionExpression": "#version = :version", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
+
+
 def unit_key(text: str) -> UnitKey:
     """The unit named by the end of a sort key."""
     minute, part = text.split("#")[-2:]
