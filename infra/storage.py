@@ -72,6 +72,7 @@ class Storage(Construct):
         )
         self.ledger = self._table("Ledger", settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"
+        self.failures_index_arn = f"{self.jobs.table_arn}/index/{FAILURES_INDEX}"
         self.replenish_index_arn = f"{self.tasks.table_arn}/index/{REPLENISH_INDEX}"
         self.list_index_arns = [f"{self.jobs.table_arn}/index/{name}" for name in (FAILURES_INDEX, MOVED_INDEX, BY_TASK_INDEX)]
 

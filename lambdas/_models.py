@@ -243,7 +243,7 @@ WrittenTime = Annotated[str, WRITTEN_INSTANT]
 
 
 class FailureShape(Shape):
-    kind: Literal["retryable", "permanent", "timeout", "crashed"]
+    kind: Literal["retryable", "permanent", "timeout", "crashed", "buried"]
     message: str
 
 
