@@ -105,8 +105,9 @@ class Work:
         self.result.skipped += skipped
         counted = _counted(record, redriven, skipped)
         done = through or (record.limit is not None and counted.redriven >= record.limit)
-        ended = {"state": State.DONE, "ended_at": self.clock.now()} if done else {}
-        changed = replace(counted, after=after, lease_until=self.clock.now() + rule.LEASE_MS, **ended)
+        changed = replace(counted, after=after, lease_until=self.clock.now() + rule.LEASE_MS)
+        if done:
+            changed = replace(changed, state=State.DONE, ended_at=self.clock.now())
         if not self.redrives.change(record, changed):
             del self._held[(record.owner, record.id)]
             self._add(record, redriven, skipped)
