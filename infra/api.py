@@ -4,6 +4,7 @@ import json
 
 from aws_cdk import Acknowledgment, ArnFormat, Duration, Stack, Validations
 from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk.aws_apigatewayv2_authorizers import HttpUserPoolAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
@@ -38,7 +39,7 @@ ACCESS_LOG_FIELDS = {
 class Api(Construct):
     """The function behind all routes, the HTTP API before it."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, accounts: Accounts) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, accounts: Accounts, redrive: lambda_.Function) -> None:
         super().__init__(scope, id)
         storage, lanes = foundation.storage, foundation.lanes
         self.function = Function(
@@ -50,6 +51,7 @@ class Api(Construct):
                 **foundation.tasks,
                 **foundation.reach,
                 user_pool_client_id=accounts.client.user_pool_client_id,
+                redrive_function=redrive.function_name,
             ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),
@@ -70,6 +72,8 @@ class Api(Construct):
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # the lag, for health; receipts; lanes
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and the receipt of a task
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
+                allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # a redrive that is aborted moves to those that have ended
+                allow(redrive.function_arn, "lambda:InvokeFunction"),
                 allow(lanes.arns, "sqs:SendMessage"),
                 # None for Cognito: login, refresh and "who am I" are its public calls.
             ],

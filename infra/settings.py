@@ -38,7 +38,7 @@ class Settings:
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
     memory_mb: Mapping[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
-        default_factory=lambda: {"api": 512, "tick": 512, "plan": 512, "dispatch": 512, "execute": 512, "bury": 256}
+        default_factory=lambda: {"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 512, "execute": 512, "bury": 256}
     )
     retention_days: int = 30  # of jobs that ended well
     failure_retention_days: int = 90  # of failed and killed ones
@@ -74,7 +74,7 @@ DEV = Settings(stage="dev")
 PROD = Settings(
     stage="prod",
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
-    memory_mb={"api": 512, "tick": 512, "plan": 512, "dispatch": 1_769, "execute": 1_024, "bury": 256},
+    memory_mb={"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 1_769, "execute": 1_024, "bury": 256},
     api_rate=2_000,
     api_burst=4_000,
     login_rate=50,

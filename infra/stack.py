@@ -2,7 +2,8 @@
 
 client ─► api ─► jobs ◄─ tick ─► dispatch ─► topic ─► lanes ─► execute
             │      ▲                                    └─► dead letters ─► bury
-            └─► tasks ◄─ plan
+            ├─► tasks ◄─ plan
+            └─► redrive ─► lanes
 """
 
 import aws_cdk as cdk
@@ -18,6 +19,7 @@ from infra.execute import Execute
 from infra.function import Foundation
 from infra.lanes import Lanes, camel
 from infra.plan import Plan
+from infra.redrive import Redrive
 from infra.settings import Settings
 from infra.storage import Storage
 from infra.tick import Tick
@@ -35,7 +37,8 @@ class PunctualStack(cdk.Stack):
         operators = Operators(self, "Operators", settings)
         foundation = Foundation(settings, bundle.code(settings.host_packages), self.storage, self.lanes, operators)
 
-        self.api = Api(self, "Api", foundation, self.accounts)
+        self.redrive = Redrive(self, "Redrive", foundation)
+        self.api = Api(self, "Api", foundation, self.accounts, self.redrive.function)
         self.dispatch = Dispatch(self, "Dispatch", foundation)
         self.tick = Tick(self, "Tick", foundation, self.dispatch.function)
         self.plan = Plan(self, "Plan", foundation)
@@ -60,6 +63,7 @@ class PunctualStack(cdk.Stack):
             "TickFunction": self.tick.function.function_name,
             "DispatchFunction": self.dispatch.function.function_name,
             "PlanFunction": self.plan.function.function_name,
+            "RedriveFunction": self.redrive.function.function_name,
             "BuryFunction": self.bury.function.function_name,
             "ApiFunction": self.api.function.function_name,
         }

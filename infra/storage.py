@@ -41,7 +41,8 @@ class Storage(Construct):
                     index_name=FAILURES_INDEX,
                     partition_key=_text("failed_owner"),
                     sort_key=_text("position"),
-                    projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+                    projection_type=dynamodb.ProjectionType.INCLUDE,
+                    non_key_attributes=["type", "task", "fingerprint", "failed_at", "killed_at"],  # to count them by error, and to choose
                 ),
                 dynamodb.GlobalSecondaryIndexPropsV2(  # jobs that were rescheduled: a list by time does not find them by their ids
                     index_name=MOVED_INDEX,
@@ -71,6 +72,7 @@ class Storage(Construct):
         )
         self.ledger = self._table("Ledger", settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"
+        self.failures_index_arn = f"{self.jobs.table_arn}/index/{FAILURES_INDEX}"
         self.replenish_index_arn = f"{self.tasks.table_arn}/index/{REPLENISH_INDEX}"
         self.list_index_arns = [f"{self.jobs.table_arn}/index/{name}" for name in (FAILURES_INDEX, MOVED_INDEX, BY_TASK_INDEX)]
 

@@ -255,7 +255,7 @@ WrittenTime = Annotated[str, WRITTEN_INSTANT]
 
 
 class FailureShape(Shape):
-    kind: Literal["retryable", "permanent", "timeout", "crashed"]
+    kind: Literal["retryable", "permanent", "timeout", "crashed", "buried"]
     message: str
 
 
@@ -308,6 +308,12 @@ class JobShape(Shape):
     output: str | None
     response: ResponseShape | None
     reason: str | None
+    fingerprint: str | None
+    """Of a failed or killed job: the same for errors that differ in ids, numbers, times and addresses only."""
+    redrives: int
+    """How often it was retried after it had failed or was killed."""
+    redriven_at: WrittenTime | None
+    """When it was last."""
     tags: list[str]
     expires_at: WrittenTime | None
     """If it has not started by then, it is skipped."""

@@ -15,14 +15,24 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools import Logger
 
 from lambdas._clock import SystemClock
-from lambdas._settings import ApiSettings, BurySettings, DispatchSettings, ExecuteSettings, HandOver, PlanSettings, Reaching, TickSettings
+from lambdas._settings import (
+    ApiSettings,
+    BurySettings,
+    DispatchSettings,
+    ExecuteSettings,
+    HandOver,
+    PlanSettings,
+    Reaching,
+    RedriveSettings,
+    TickSettings,
+)
 from scheduler.aws import clients
 from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
 from scheduler.model import Lane
-from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, TaskGate, Tasks, Topic
+from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Redrivers, Redrives, TaskGate, Tasks, Topic
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
@@ -50,6 +60,8 @@ class Api:
     accounts: Accounts
     receipts: Receipts
     tasks: Tasks
+    redrives: Redrives
+    redrivers: Redrivers
     reach: "Reach"
 
 
@@ -71,6 +83,16 @@ class Plan:
     lanes: Lanes
     ledger: Ledger
     tasks: Tasks
+
+
+@dataclass(frozen=True)
+class Redrive:
+    rules: Rules
+    clock: Clock
+    jobs: Jobs
+    lanes: Lanes
+    tasks: TaskGate
+    redrives: Redrives
 
 
 @dataclass(frozen=True)
@@ -110,12 +132,17 @@ class Bury:
 def api() -> Api:
     from scheduler.aws.accounts import CognitoAccounts
     from scheduler.aws.receipts import DynamoReceipts
+    from scheduler.aws.redrives import DynamoRedrives, LambdaRedrivers
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
     receipts = DynamoReceipts(_dynamodb(), settings.ledger_table)
-    stores, tasks = _stores(settings), _tasks(settings)
-    return Api(settings, _rules(settings), SystemClock(), *stores, _ledger(settings), accounts, receipts, tasks, _reach(settings))
+    redrives = DynamoRedrives(_dynamodb(), settings.ledger_table)
+    redrivers = LambdaRedrivers(clients.functions(), settings.redrive_function)
+    stores = (*_stores(settings), _ledger(settings))
+    return Api(
+        settings, _rules(settings), SystemClock(), *stores, accounts, receipts, _tasks(settings), redrives, redrivers, _reach(settings)
+    )
 
 
 @cache
@@ -132,6 +159,16 @@ def tick() -> Tick:
 def plan() -> Plan:
     settings = PlanSettings.parse(os.environ)
     return Plan(_rules(settings), SystemClock(), *_stores(settings), _ledger(settings), _tasks(settings))
+
+
+@cache
+def redrive() -> Redrive:
+    from scheduler.aws.holders import DynamoTaskGate
+    from scheduler.aws.redrives import DynamoRedrives
+
+    settings = RedriveSettings.parse(os.environ)
+    gate, redrives = DynamoTaskGate(_dynamodb(), settings.tasks_table), DynamoRedrives(_dynamodb(), settings.ledger_table)
+    return Redrive(_rules(settings), SystemClock(), *_stores(settings), gate, redrives)
 
 
 @cache

@@ -88,6 +88,7 @@ ADMINISTRATORS = "administrators"  # the user group that the api lets do what no
 class ApiSettings(Reaching):
     tasks_table: str
     user_pool_client_id: str
+    redrive_function: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +100,11 @@ class TickSettings(HandOver):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanSettings(HandOver):
+    tasks_table: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedriveSettings(HandOver):
     tasks_table: str
 
 

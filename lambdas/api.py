@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
-from lambdas import _batch, _form_routes, _parameters, _receipts, _runtime, _system_routes, _task_routes
+from lambdas import _batch, _dead_letter_routes, _form_routes, _parameters, _receipts, _runtime, _system_routes, _task_routes
 from lambdas._envelope import answer
 from lambdas._models import (
     Answer,
@@ -61,6 +61,7 @@ EXAMPLES: dict[str, Any] = {
 }
 app.include_router(_form_routes.router)
 app.include_router(_task_routes.router)
+app.include_router(_dead_letter_routes.router)
 app.include_router(_system_routes.router)
 LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 

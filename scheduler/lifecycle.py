@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from scheduler import fingerprint
 from scheduler.errors import IllegalTransition
 from scheduler.model import Attempt, Claim, Failure, Job, Lane, Outcome, Result, Status
 
@@ -46,6 +47,7 @@ class Event(StrEnum):
     RESCHEDULE = "reschedule"  # its owner changed its time or content before it started
     MOVE = "move"  # the scheduler will look at it again in another slot
     BURY = "bury"  # its message reached a dead-letter queue though it never started
+    REDRIVE = "redrive"  # it failed or was killed, and somebody wants it tried again from the start
 
 
 TRANSITIONS: dict[Event, dict[Status, Status]] = {
@@ -62,8 +64,9 @@ TRANSITIONS: dict[Event, dict[Status, Status]] = {
     Event.RESCHEDULE: {Status.SCHEDULED: Status.SCHEDULED},
     Event.MOVE: {Status.SCHEDULED: Status.SCHEDULED, Status.RUNNING: Status.RUNNING},
     Event.BURY: {Status.SCHEDULED: Status.SCHEDULED},
+    Event.REDRIVE: {Status.FAILED: Status.SCHEDULED, Status.KILLED: Status.SCHEDULED},
 }
-TRIES_AGAIN = (Event.RETRY, Event.TAKE_BACK)  # these go on in the retry lane
+TRIES_AGAIN = (Event.RETRY, Event.TAKE_BACK, Event.REDRIVE)  # these go on in the retry lane
 HANDS_BACK = (*TRIES_AGAIN, Event.WAIT, Event.RESCHEDULE)  # these raise the fence
 
 
@@ -134,7 +137,7 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
     """The job after `event` at the instant `at`. Raises IllegalTransition if the table has no such arrow.
 
     `data` by event: CLAIM `claim`; SUCCEED, RETRY, FAIL, KILL `started_at`, `result` (and RETRY `due_at`, `slot`);
-    TAKE_BACK `slot`; WAIT `slot`, `reason`; RESCHEDULE `slot`, `fields` (what changes, by name); MOVE `slot`, `looked`; FAIL of a
+    TAKE_BACK, REDRIVE `slot`; WAIT `slot`, `reason`; RESCHEDULE `slot`, `fields` (what changes, by name); MOVE `slot`, `looked`; FAIL of a
     scheduled job, SKIP, CANCEL `reason`, and CANCEL of work that had begun `started_at`. Final events take `retention`.
     """
     before = state(job)
@@ -153,7 +156,8 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
 def _ended(job: Job, status: Status, at: int, retention: Retention) -> Job:
     days = retention.failure_days if status in DEAD else retention.days
     times: dict[str, Any] = {FINAL_TIMES[status]: at}
-    return replace(job, slot=None, claim=None, expires=at // 1000 + days * DAY_S, **times)
+    ended = replace(job, slot=None, claim=None, expires=at // 1000 + days * DAY_S, **times)
+    return replace(ended, fingerprint=fingerprint.of_job(ended)) if status in DEAD else ended
 
 
 def _claim(job: Job, at: int, data: dict[str, Any]) -> Job:
@@ -229,6 +233,13 @@ def _bury(job: Job, at: int, data: dict[str, Any]) -> Job:
     return replace(job, buried=job.buried + 1)
 
 
+def _redrive(job: Job, at: int, data: dict[str, Any]) -> Job:
+    """A new life, due at once: all attempts are its own again, and neither misfire nor expiry ends it. Its history stays."""
+    ends: dict[str, Any] = dict.fromkeys((*FINAL_TIMES.values(), "expires", "fingerprint", "start_by", "cancel_requested_at"))
+    ends |= dict.fromkeys(("reason", "output", "response"))
+    return replace(job, slot=data["slot"], due_at=at, charged=0, crashes=0, redrives=job.redrives + 1, redriven_at=at, **ends)
+
+
 _EFFECTS: dict[Event, Callable[[Job, int, dict[str, Any]], Job]] = {
     Event.CLAIM: _claim,
     Event.SUCCEED: _succeed,
@@ -243,4 +254,5 @@ _EFFECTS: dict[Event, Callable[[Job, int, dict[str, Any]], Job]] = {
     Event.RESCHEDULE: _reschedule,
     Event.MOVE: _move,
     Event.BURY: _bury,
+    Event.REDRIVE: _redrive,
 }

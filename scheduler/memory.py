@@ -10,8 +10,25 @@ from typing import Any
 
 from scheduler import ids, lifecycle
 from scheduler.lifecycle import DEAD, Event
-from scheduler.model import Claim, Cursor, Delivery, DueEntry, Job, JobKey, Lane, LaneState, Look, Message, Page, TaskKey, Unit, UnitKey
+from scheduler.model import (
+    Claim,
+    Cursor,
+    Delivery,
+    DueEntry,
+    Job,
+    JobKey,
+    Lane,
+    LaneState,
+    Letter,
+    Look,
+    Message,
+    Page,
+    TaskKey,
+    Unit,
+    UnitKey,
+)
 from scheduler.ports import Change, ClaimRequest, ClaimResult
+from scheduler.redrive import Redrive, State
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
 MAX_RECEIVES = 10
@@ -79,6 +96,12 @@ class MemoryJobs:
         dead = [job for job in page.jobs if not lifecycle.is_open(job) and lifecycle.state(job) in DEAD]
         return _page(dead, after, limit, True)
 
+    def letters(
+        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
+    ) -> tuple[list[Letter], str | None]:
+        page = self.failures(owner, since=since, until=until, after=after, limit=limit)
+        return [_letter(job) for job in page.jobs], page.cursor
+
     def _claim(self, request: ClaimRequest) -> ClaimResult:
         job = self.rows.get(request.key)
         if job is None or not lifecycle.is_open(job) or job.claim or job.fence != request.fence or job.due_at > request.due_by:
@@ -92,7 +115,7 @@ class MemoryJobs:
         stored, before, after = self.rows.get(change.before.key), change.before, change.after
         if stored is None:
             return False
-        holds = lifecycle.is_open(stored) and stored.fence == before.fence and _nonce(stored) == _nonce(before)
+        holds = lifecycle.is_open(stored) == lifecycle.is_open(before) and stored.fence == before.fence and _nonce(stored) == _nonce(before)
         if holds and after.slot not in (None, before.slot) and after.fence == before.fence:
             holds = stored.slot == before.slot
         if not holds:
@@ -143,6 +166,11 @@ def _entry(job: Job) -> DueEntry | None:
     if job.slot is None:
         return None
     return DueEntry(job.key, job.slot, job.due_at, job.lane, job.fence, job.weight)
+
+
+def _letter(job: Job) -> Letter:
+    task = job.origin.task if job.origin is not None else None
+    return Letter(job.key, _position(job), job.type, task, job.fingerprint, job.failed_at or job.killed_at or 0)
 
 
 def _between(rows: Iterable[Job], since: int | None, until: int | None) -> list[Job]:
@@ -240,6 +268,29 @@ class MemoryLedger:
 
     def latency(self, lane: Lane, since: int) -> int | None:
         return max((p99 for (of, _), (p99, at) in self._latency.items() if of is lane and at >= since), default=None)
+
+
+class MemoryRedrives:
+    """The records of redrives."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], Redrive] = {}
+
+    def add(self, redrive: Redrive) -> None:
+        self.rows.setdefault((redrive.owner, redrive.id), redrive)
+
+    def get(self, owner: str, id: str) -> Redrive | None:
+        return self.rows.get((owner, id))
+
+    def running(self) -> list[Redrive]:
+        return [self.rows[key] for key in sorted(self.rows) if self.rows[key].state is State.RUNNING]
+
+    def change(self, before: Redrive, after: Redrive) -> bool:
+        stored = self.rows.get((before.owner, before.id))
+        if stored is None or (stored.version, stored.state) != (before.version, before.state):
+            return False
+        self.rows[(before.owner, before.id)] = after
+        return True
 
 
 @dataclass(slots=True)

@@ -196,7 +196,10 @@ class Job:
     output: str | None = None
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()
-    expires: int | None = None  # epoch seconds (DynamoDB TTL); only a final transition writes it
+    fingerprint: str | None = None  # of the error of a failed or killed job: `fingerprint.of_job`
+    redrives: int = 0  # times it was given another life after it had failed or was killed
+    redriven_at: int | None = None  # the last time
+    expires: int | None = None  # epoch seconds (DynamoDB TTL); a final transition writes it, and a redrive takes it away
 
     @property
     def key(self) -> JobKey:
@@ -240,6 +243,18 @@ class DueEntry:
     lane: Lane
     fence: int
     weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """What the failures index tells of a dead letter, a job that failed or was killed: all it takes to count and to choose."""
+
+    key: JobKey
+    position: str  # `ids.position`
+    type: str
+    task: str | None
+    fingerprint: str | None
+    at: int  # when it ended
 
 
 class UnitKey(NamedTuple):

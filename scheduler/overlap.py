@@ -42,7 +42,8 @@ def decide(job: Job, origin: Origin, holder: Holder | None, holding: Job | None,
     if holder is None:
         return Start(Holder(TaskKey(job.owner, origin.task), job.id))
     if holder.job == job.id:
-        return Start(None)
+        # Who had ended in between may be about to be replaced: a redriven run takes its own place again, or sees that it is gone.
+        return Start(replace(holder, version=holder.version + 1) if job.redrives else None)
     other = waiting if waiting is not None and is_open(waiting) and waiting.id != job.id else None
     if holding is None or not is_open(holding):
         return _take_over(job, origin, holder, other)

@@ -16,6 +16,7 @@ from scheduler.model import (
     JobKey,
     Lane,
     LaneState,
+    Letter,
     Look,
     Message,
     Page,
@@ -28,6 +29,7 @@ from scheduler.model import (
 )
 
 if TYPE_CHECKING:  # hot functions never load schedules
+    from scheduler.redrive import Redrive
     from scheduler.task import Task, TaskPage
 
 
@@ -56,9 +58,10 @@ class ClaimResult:
 class Change:
     """Replace `before` by `after`, a later state of the same job.
 
-    Holds only if the stored job has the fence of `before`, the same claim (by nonce, or none) and is still open; and,
-    if `after` is a move (another slot under the same fence), the slot of `before`: an executor settles or hands back its
-    job wherever a recheck has moved it meanwhile. What the change does not touch keeps its stored value.
+    Holds only if the stored job has the fence of `before`, the same claim (by nonce, or none) and is still open, or, if
+    `before` has ended (a redrive), still ended; and, if `after` is a move (another slot under the same fence), the slot of
+    `before`: an executor settles or hands back its job wherever a recheck has moved it meanwhile. What the change does not
+    touch keeps its stored value.
     """
 
     before: Job
@@ -122,6 +125,11 @@ class Jobs(Protocol):
 
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
         """Failed and killed jobs of one owner, newest first, at a cost that does not depend on the successes. Cursors as in `history`."""
+
+    def letters(
+        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
+    ) -> tuple[list[Letter], str | None]:
+        """What the failures index tells of them, at a small part of the cost; and the next page's cursor. Eventually consistent."""
 
 
 class Ledger(Protocol):
@@ -233,6 +241,29 @@ class Receipts(Protocol):
 
     def find(self, owner: str, key: str, now: int) -> Receipt | None:
         """The receipt that stands (strongly consistent)."""
+
+
+class Redrives(Protocol):
+    """The records of redrives, kept for a while after they have ended."""
+
+    def add(self, redrive: "Redrive") -> None:
+        """Store a new one. Adding it twice is as good as once."""
+
+    def get(self, owner: str, id: str) -> "Redrive | None":
+        """The redrive as last written (strongly consistent)."""
+
+    def running(self) -> list["Redrive"]:
+        """Those of all owners that have not ended (strongly consistent)."""
+
+    def change(self, before: "Redrive", after: "Redrive") -> bool:
+        """Replace it if it still has the version of `before`. False also if an earlier, lost answer had applied it."""
+
+
+class Redrivers(Protocol):
+    """Starts those who work redrives off."""
+
+    def start(self) -> None:
+        """Start one, without waiting for it."""
 
 
 class Lanes(Protocol):

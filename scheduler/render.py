@@ -7,7 +7,9 @@ from scheduler import lifecycle, schedule_form
 from scheduler.instants import render as instant
 from scheduler.model import Attempt, Failure, Job, LaneState, Misfire, Page
 from scheduler.ports import Session
+from scheduler.redrive import Redrive
 from scheduler.schedule import Run, Skipped
+from scheduler.services.dead_letters import Group, Overview
 from scheduler.task import Task
 from scheduler.task import status as task_status
 
@@ -36,6 +38,9 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "output": record.output,
         "response": record.response,
         "reason": record.reason,
+        "fingerprint": record.fingerprint,
+        "redrives": record.redrives,
+        "redriven_at": _instant(record.redriven_at),
         "tags": list(record.tags),
         **_origin(record),
     }
@@ -98,6 +103,42 @@ def lane(record: LaneState) -> dict[str, Any]:
         "paused_at": _instant(record.paused_at),
         "resumed_at": _instant(record.resumed_at),
         "reason": record.reason,
+    }
+
+
+def dead_letters(record: Overview) -> dict[str, Any]:
+    """Dead letters by error, and whether these are all."""
+    return {"groups": [_group(each) for each in record.groups], "read": record.read, "complete": record.complete}
+
+
+def _group(record: Group) -> dict[str, Any]:
+    return {
+        "fingerprint": record.fingerprint,
+        "count": record.count,
+        "error": _failure(record.sample),
+        "types": sorted(record.types),
+        "task_ids": sorted(record.tasks),
+        "first_at": instant(record.first_at),
+        "last_at": instant(record.last_at),
+        "job_id": record.latest.key.id,
+    }
+
+
+def redrive(record: Redrive) -> dict[str, Any]:
+    """A redrive and how far it is."""
+    chosen = record.filter
+    times = {"from": _instant(chosen.since), "to": _instant(chosen.until)}
+    return {
+        "id": record.id,
+        "state": str(record.state),
+        "filter": {"task": chosen.task, "type": chosen.type, "fingerprint": chosen.fingerprint} | times,
+        "rate": record.rate,
+        "limit": record.limit,
+        "found": record.found,
+        "redriven": record.redriven,
+        "skipped": record.skipped,
+        "started_at": instant(record.started_at),
+        "ended_at": _instant(record.ended_at),
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scheduler import ids
 from scheduler.aws import keys
-from scheduler.model import Attempt, Claim, DueEntry, Failure, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap
+from scheduler.model import Attempt, Claim, DueEntry, Failure, Job, JobKey, Lane, Letter, Misfire, Origin, Outcome, Overlap
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
@@ -34,9 +34,11 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "cancel_requested_at": None,
     "delay_ms": None,
     "start_by": None,
+    "redrives": 0,
+    "redriven_at": None,
     "expires": None,
 }
-_TEXTS = ("slot", "reason", "output")
+_TEXTS = ("slot", "reason", "output", "fingerprint")
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -150,6 +152,18 @@ def due_entry(item: Mapping[str, Any]) -> DueEntry:
         Lane(item["lane"]["S"]) if "lane" in item else Lane.ONE_TIME,
         int(item["fence"]["N"]),
         float(item["weight"]["N"]) if "weight" in item else 1.0,
+    )
+
+
+def letter(item: Mapping[str, Any]) -> Letter:
+    """What the failures index projects."""
+    return Letter(
+        JobKey(keys.owner(item["pk"]["S"]), item["sk"]["S"]),
+        item["position"]["S"],
+        item["type"]["S"],
+        item["task"]["S"].rpartition("#")[2] if "task" in item else None,
+        item["fingerprint"]["S"] if "fingerprint" in item else None,
+        int(item["failed_at" if "failed_at" in item else "killed_at"]["N"]),
     )
 
 

@@ -9,7 +9,7 @@ from scheduler.aws import items, keys
 from scheduler.aws.lists import JobLists, Span
 from scheduler.aws.table import Answer, Statement, Table
 from scheduler.aws.updates import Update, as_delete
-from scheduler.model import Claim, DueEntry, Job, JobKey, Page, TaskKey, UnitKey
+from scheduler.model import Claim, DueEntry, Job, JobKey, Letter, Page, TaskKey, UnitKey
 from scheduler.ports import Change, ClaimRequest, ClaimResult
 
 if TYPE_CHECKING:
@@ -93,6 +93,11 @@ class DynamoJobs:
 
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
         return self._lists.failures(owner, Span(since, until, after, limit))
+
+    def letters(
+        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
+    ) -> tuple[list[Letter], str | None]:
+        return self._lists.letters(owner, Span(since, until, after, limit))
 
 
 def _claiming(request: ClaimRequest) -> Update:

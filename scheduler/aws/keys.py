@@ -27,7 +27,7 @@ FORMAT = "1"
 
 # Indexes of the jobs table.
 DUE = "due"  # slot, due_at: exactly what is not finished, in the order in which the scheduler must look at it
-FAILURES = "failures"  # failed_owner, position: what a user must look at, at a cost that does not depend on the successes
+FAILURES = "failures"  # failed_owner, position; with what tells errors apart: a user must look at these, whatever the successes
 MOVED = "moved"  # moved_owner, position: the jobs, whole, that lists by time do not find at their id
 BY_TASK = "by_task"  # task, sk: keys only
 
@@ -81,7 +81,7 @@ def withdrawable() -> list[Term]:
 
 
 def unchanged(change: Change) -> list[Term]:
-    """Nobody has settled the job, handed it back, claimed it or, if the change only moves it, moved it since `before` was read."""
+    """Nobody has settled, handed back, redriven or claimed the job since `before` was read; nor moved it, if the change only does that."""
     before, after = change.before, change.after
     terms = [Term(("fence",), "=", {"N": str(before.fence)})]
     if before.claim is None:
@@ -91,7 +91,7 @@ def unchanged(change: Change) -> list[Term]:
     if before.slot is not None and after.slot not in (None, before.slot) and after.fence == before.fence:
         terms.append(Term(("slot",), "=", {"S": before.slot}))
     else:
-        terms.append(Term(("slot",), "exists"))
+        terms.append(Term(("slot",), "missing" if before.slot is None else "exists"))
     return terms
 
 
@@ -218,6 +218,24 @@ def if_no_receipt(now: int) -> dict[str, Any]:
     values = {":bound": {"N": str(now - KEPT_RECEIPTS_MS)}}
     names = {"#at": "at"}
     return {"ConditionExpression": f"{NEW} OR #at <= :bound", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
+
+
+REDRIVES = "redrives"  # those that are running
+
+
+def running_redrive(owner: str, id: str) -> Value:
+    return {"pk": {"S": REDRIVES}, "sk": {"S": f"{owner}#{id}"}}
+
+
+def ended_redrive(owner: str, id: str) -> Value:
+    return {"pk": {"S": f"redriven#{owner}"}, "sk": {"S": id}}
+
+
+def if_version(version: int) -> dict[str, Any]:
+    """Nobody has changed it since it was read."""
+    values = {":version": {"N": str(version)}}
+    names = {"#version": "version"}
+    return {"ConditionExpression": "#version = :version", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
 
 def unit_key(text: str) -> UnitKey:

@@ -13,7 +13,7 @@ from scheduler import ids, lifecycle
 from scheduler.aws import items, keys
 from scheduler.aws.table import Item, Table
 from scheduler.aws.updates import address
-from scheduler.model import Job, JobKey, Page, TaskKey
+from scheduler.model import Job, JobKey, Letter, Page, TaskKey
 
 
 class Span(NamedTuple):
@@ -64,6 +64,12 @@ class JobLists:
         stored = self._whole(iter(indexed[: span.limit]), span.limit)
         dead = [job for job in map(items.decode, stored) if _is_dead(job)]  # the index lags behind a redrive
         return Page(dead, _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None)
+
+    def letters(self, owner: str, span: Span) -> tuple[list[Letter], str | None]:
+        query = span.query(keys.FAILED, owner, span.limit + 1, IndexName=keys.FAILURES, ExpressionAttributeNames=_POSITION)
+        indexed = list(itertools.islice(self._table.all(query), span.limit + 1)) if query else []
+        cursor = _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None
+        return list(map(items.letter, indexed[: span.limit])), cursor
 
     def _moved(self, owner: str, span: Span) -> Iterator[Item]:
         query = span.query(keys.MOVED_BETWEEN, owner, span.limit + 1, IndexName=keys.MOVED, ExpressionAttributeNames=_POSITION)

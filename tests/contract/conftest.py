@@ -21,11 +21,12 @@ from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.aws.receipts import DynamoReceipts
+from scheduler.aws.redrives import DynamoRedrives
 from scheduler.aws.tasks import DynamoTasks
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Lane
-from scheduler.ports import Jobs, Lanes, Ledger, Receipts, Tasks
+from scheduler.ports import Jobs, Lanes, Ledger, Receipts, Redrives, Tasks
 from tests.contract import tables
 
 
@@ -120,6 +121,16 @@ def ledger(request: pytest.FixtureRequest) -> Ledger:
     client = clients.dynamodb()
     client.create_table(TableName="ledger", **tables.LEDGER)
     return DynamoLedger(client, "ledger")
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def redrives(request: pytest.FixtureRequest) -> Redrives:
+    if request.param == "memory":
+        return MemoryRedrives()
+    request.getfixturevalue("moto")
+    client = clients.dynamodb()
+    client.create_table(TableName="ledger", **tables.LEDGER)
+    return DynamoRedrives(client, "ledger")
 
 
 @pytest.fixture(params=["memory", "sqs"])

@@ -88,6 +88,10 @@ def rescheduled(job: Job, at: int) -> Job:
     return lifecycle.apply(job, Event.RESCHEDULE, NOW, slot=slot, fields={"scheduled_at": at, "due_at": at})
 
 
+def redriven(job: Job, slot: str = "2026-11-20T10:09#03", at: int = NOW + 60_000) -> Job:
+    return lifecycle.apply(job, Event.REDRIVE, at, slot=slot)
+
+
 def moved(job: Job, slot: str) -> Job:
     return lifecycle.apply(job, Event.MOVE, NOW, slot=slot, looked=True)
 

@@ -14,6 +14,7 @@ def _keys(partition: str, sort: str) -> list[dict[str, str]]:
 
 
 PROJECTED = ["lane", "fence", "weight"]  # by the due index, besides keys
+TOLD = ["type", "task", "fingerprint", "failed_at", "killed_at"]  # by the failures index
 
 JOBS: dict[str, Any] = {
     "BillingMode": "PAY_PER_REQUEST",
@@ -25,7 +26,11 @@ JOBS: dict[str, Any] = {
             "KeySchema": _keys("slot", "due_at"),
             "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": PROJECTED},
         },
-        {"IndexName": keys.FAILURES, "KeySchema": _keys("failed_owner", "position"), "Projection": {"ProjectionType": "KEYS_ONLY"}},
+        {
+            "IndexName": keys.FAILURES,
+            "KeySchema": _keys("failed_owner", "position"),
+            "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": TOLD},
+        },
         {"IndexName": keys.MOVED, "KeySchema": _keys("moved_owner", "position"), "Projection": {"ProjectionType": "ALL"}},
         {"IndexName": keys.BY_TASK, "KeySchema": _keys("task", "sk"), "Projection": {"ProjectionType": "KEYS_ONLY"}},
     ],

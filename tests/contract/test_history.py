@@ -12,7 +12,7 @@ from scheduler import ids
 from scheduler.aws import clients
 from scheduler.aws.jobs import DynamoJobs
 from scheduler.memory import MemoryJobs
-from scheduler.model import Job, JobKey, Page, TaskKey
+from scheduler.model import Job, JobKey, Letter, Page, TaskKey
 from scheduler.ports import Change, Jobs
 from tests.contract import make, tables
 from tests.contract.make import NOW
@@ -188,6 +188,25 @@ def test_failures_are_listed_newest_first_without_the_others(jobs: Jobs) -> None
     assert first.jobs == dead[:3] and first.cursor is not None
     second = jobs.failures("ada", since=None, until=None, after=first.cursor, limit=3)
     assert second.jobs == dead[3:] and second.cursor is None
+
+
+def test_letters_tell_of_the_dead_without_reading_them(jobs: Jobs) -> None:
+    """Page by page, newest first, in the same bounds as failures."""
+    ended = settle(jobs, *(make.job(at=NOW + number, payload={"number": number}) for number in range(10)))
+    settle(jobs, make.job(owner="eve", payload={"number": 1}))
+    expected = [Letter(job.key, job.id, "log", None, job.fingerprint, NOW + 100) for job in reversed(ended) if job.failed_at]
+    first, cursor = jobs.letters("ada", since=None, until=None, after=None, limit=3)
+    assert first == expected[:3] and cursor == first[-1].position
+    assert jobs.letters("ada", since=None, until=None, after=cursor, limit=3) == (expected[3:], None)
+    assert jobs.letters("ada", since=NOW + 3, until=NOW + 6, after=None, limit=9) == (expected[2:4], None)
+    assert jobs.letters("ada", since=NOW + 3, until=NOW + 3, after=None, limit=9) == ([], None)
+
+
+def test_a_letter_names_the_task_of_a_run(jobs: Jobs) -> None:
+    task = make.task()
+    (dead,) = settle(jobs, make.run(task.key, payload={"number": 1}))
+    ((letter,), _) = jobs.letters("ada", since=None, until=None, after=None, limit=9)
+    assert (letter.task, letter.key, letter.fingerprint) == (task.id, dead.key, dead.fingerprint)
 
 
 def test_a_rescheduled_job_that_fails_is_listed_by_its_new_time(jobs: Jobs) -> None:

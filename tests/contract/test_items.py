@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scheduler import ids, lifecycle
 from scheduler.aws import items, keys
 from scheduler.lifecycle import Event
-from scheduler.model import Attempt, Claim, Failure, Job, Lane, Misfire, Origin, Outcome, Overlap, Result
+from scheduler.model import Attempt, Claim, Failure, Job, Lane, Letter, Misfire, Origin, Outcome, Overlap, Result
 from tests.contract import make, tables
 from tests.contract.make import NOW
 
@@ -49,6 +49,7 @@ TIMES = (
     "cancel_requested_at",
     "delay_ms",
     "start_by",
+    "redriven_at",
     "expires",
 )
 INDEXED = ("pk", "sk", "slot", "due_at", *tables.PROJECTED)
@@ -75,6 +76,8 @@ all_jobs = st.builds(
     crashes=counts,
     buried=counts,
     reason=st.none() | st.text(),
+    fingerprint=st.none() | st.text(),
+    redrives=counts,
     output=st.none() | st.text(),
     response=st.none() | objects,
     attempts=st.lists(attempts, max_size=5).map(tuple),
@@ -174,9 +177,16 @@ def test_only_failed_and_killed_jobs_are_in_the_index_of_failures() -> None:
     killed = ended(job, Event.KILL, result=Result(failure=Failure("timeout", "no")), reason="no")
     done = ended(job, Event.SUCCEED, result=Result())
     assert ["failed_owner" in items.encode(stage) for stage in (job, dead, killed, done)] == [False, True, True, False]
-    reopened = replace(dead, slot="2026-11-20T10:01#00", fence=2, failed_at=None)
-    assert "failed_owner" in items.differences(dead, reopened)[1]
+    assert {"failed_owner", "position", "failed_at", "expires", "fingerprint"} <= set(items.differences(dead, make.redriven(dead))[1])
     assert "failed_owner" not in items.encode(replace(dead, slot="2026-11-20T10:01#00"))  # open, whatever its times say
+
+
+def test_a_dead_letter_is_what_its_index_projects() -> None:
+    job = run(slot=None, killed_at=NOW + 5, fingerprint="0123456789ab")
+    assert job.origin is not None
+    projected = {name: value for name, value in items.encode(job).items() if name in ("pk", "sk", "failed_owner", "position", *tables.TOLD)}
+    assert items.letter(projected) == Letter(job.key, job.id, "log", job.origin.task, "0123456789ab", NOW + 5)
+    assert set(tables.TOLD) <= {*projected, "failed_at"}
 
 
 def test_a_key_leads_back_to_its_owner_and_unit() -> None:

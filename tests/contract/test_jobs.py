@@ -230,6 +230,37 @@ def test_a_job_cancelled_before_it_ran_is_final(jobs: Jobs, apply: Apply) -> Non
     assert jobs.get(job.key) == cancelled
 
 
+def test_a_dead_job_is_redriven_and_comes_back_into_the_due_index(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs, make.job(start_by=NOW + 60_000))
+    dead = make.failed(job)
+    again = make.redriven(dead)
+    assert apply(job, dead) and apply(dead, again)
+    assert jobs.get(job.key) == again
+    assert [(entry.fence, entry.lane) for entry in jobs.due("2026-11-20T10:09#03")[0]] == [(2, Lane.RETRY)]
+    assert jobs.failures("ada", since=None, until=None, after=None, limit=5).jobs == []
+    assert apply(dead, again)  # its answer was lost
+    (result,) = jobs.claim([make.request(again, due_by=again.due_at)])
+    assert result is not None and result.won
+
+
+def test_a_redrive_fails_unless_the_job_still_is_dead_under_that_fence(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs)
+    dead = make.failed(job)
+    assert not apply(dead, make.redriven(dead))  # it still runs
+    assert jobs.get(job.key) == job
+    assert apply(job, dead)
+    assert apply(dead, make.redriven(dead))
+    assert not apply(dead, make.redriven(dead, at=NOW + 61_000))  # a second one
+    assert not apply(job, make.failed(job, NOW + 200))  # the executor's, late
+    assert jobs.get(job.key) == make.redriven(dead)
+
+
+def test_a_job_that_expired_from_the_table_is_not_redriven(jobs: Jobs, apply: Apply) -> None:
+    dead = make.failed(make.claimed(make.job()))
+    assert not apply(dead, make.redriven(dead))
+    assert jobs.get(dead.key) is None
+
+
 def test_a_change_of_no_job_fails_and_makes_none(jobs: Jobs, apply: Apply) -> None:
     job = make.job()
     assert not apply(job, make.moved(job, "2026-11-20T11:00#01"))

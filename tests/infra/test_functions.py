@@ -7,7 +7,7 @@ from lambdas import _settings
 from scheduler.model import Lane
 from tests.infra.conftest import ROOT, Synthesized
 
-NAMES = ["Api", "Tick", "Plan", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury"]
+NAMES = ["Api", "Tick", "Plan", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury", "Redrive"]
 ENVIRONMENTS: dict[str, type[_settings.Settings]] = {
     "api": _settings.ApiSettings,
     "tick": _settings.TickSettings,
@@ -15,6 +15,7 @@ ENVIRONMENTS: dict[str, type[_settings.Settings]] = {
     "dispatch": _settings.DispatchSettings,
     "execute": _settings.ExecuteSettings,
     "bury": _settings.BurySettings,
+    "redrive": _settings.RedriveSettings,
 }
 
 
@@ -102,9 +103,9 @@ def test_all_functions_share_one_code_asset(any_stage: Synthesized) -> None:
     assert len({json.dumps(function["Code"], sort_keys=True) for function in any_stage.functions().values()}) == 1
 
 
-@pytest.mark.parametrize("name", ["Tick", "Plan"])
-def test_tick_and_plan_come_every_minute_and_are_not_insisted_on(any_stage: Synthesized, name: str) -> None:
-    assert len(any_stage.all("Scheduler::Schedule")) == 2
+@pytest.mark.parametrize("name", ["Tick", "Plan", "Redrive"])
+def test_tick_plan_and_redrive_come_every_minute_and_are_not_insisted_on(any_stage: Synthesized, name: str) -> None:
+    assert len(any_stage.all("Scheduler::Schedule")) == 3
     schedule = any_stage.one("Scheduler::Schedule", f"{name}EveryMinute")
     assert schedule["ScheduleExpression"] == "rate(1 minute)"
     assert schedule["State"] == "ENABLED"

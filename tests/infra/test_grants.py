@@ -45,7 +45,7 @@ def test_a_role_can_be_assumed_by_its_service_alone(any_stage: Synthesized) -> N
 
 
 def test_a_job_is_written_by_the_verbs_that_change_jobs_and_inserted_and_withdrawn_by_api_and_plan_alone(prod: Synthesized) -> None:
-    changers = {"Api", "Tick", "Bury"} | EXECUTORS
+    changers = {"Api", "Tick", "Bury", "Redrive"} | EXECUTORS
     assert who_may(prod, "dynamodb:UpdateItem", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PutItem", "StorageJobs") == {"Api", "Tick"}  # tick: canaries
@@ -90,7 +90,13 @@ def test_only_dispatch_publishes_and_only_tick_starts_it(prod: Synthesized) -> N
     assert who_may(prod, "lambda:InvokeFunction", "DispatchFunction") == {"Tick"}
 
 
-@pytest.mark.parametrize("name", ["Tick", "Plan"])
+def test_redrive_reads_tasks_and_failures_and_is_started_by_api(prod: Synthesized) -> None:
+    assert {grant for grant in prod.grants("Redrive") if grant[1].startswith("StorageTasks")} == {("dynamodb:BatchGetItem", "StorageTasks")}
+    assert [resource for _, resource in prod.grants("Redrive") if "/index/" in resource] == ["StorageJobs/index/failures"]
+    assert who_may(prod, "lambda:InvokeFunction", "RedriveFunction") == {"Api"}
+
+
+@pytest.mark.parametrize("name", ["Tick", "Plan", "Redrive"])
 def test_a_schedule_may_start_its_function_and_nothing_else(prod: Synthesized, name: str) -> None:
     (policy,) = prod.one("IAM::Role", f"{name}ScheduleRole")["Policies"]
     assert list(allowed(policy["PolicyDocument"])) == [("lambda:InvokeFunction", f"{name}Function")]

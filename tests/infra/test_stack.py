@@ -48,7 +48,10 @@ OUTPUTS = {
     "TickScheduleName",
     "PlanScheduleName",
     *(f"{lane}{kind}" for lane in ("OneTime", "Recurring", "Retry") for kind in ("QueueUrl", "DlqUrl")),
-    *(f"{name}Function" for name in ("Api", "Tick", "Plan", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury")),
+    *(
+        f"{name}Function"
+        for name in ("Api", "Tick", "Plan", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury", "Redrive")
+    ),
 }
 
 

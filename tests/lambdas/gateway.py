@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,7 +11,7 @@ from lambdas import api
 from lambdas._settings import ApiSettings
 from scheduler.errors import Unauthorized
 from scheduler.instants import parse
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.ports import Session, User
 from scheduler.rules import Rules
@@ -27,6 +28,7 @@ SETTINGS = ApiSettings(
     retry_queue_url="q3",
     tasks_table="tasks",
     user_pool_client_id="client",
+    redrive_function="redrive",
 )
 
 
@@ -63,6 +65,8 @@ class World:
     settings: ApiSettings = SETTINGS
     tasks: Any = None
     reach: Reach = field(default_factory=Reach)
+    redrives: Any = field(default_factory=MemoryRedrives)
+    redrivers: Any = field(default_factory=lambda: SimpleNamespace(start=lambda: None))
 
     def __post_init__(self) -> None:
         self.tasks = self.tasks or MemoryTasks(self.jobs, self.receipts)

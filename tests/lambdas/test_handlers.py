@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from lambdas import _runtime, bury, dispatch, execute, plan, tick
+from lambdas import _runtime, bury, dispatch, execute, plan, redrive, tick
 from lambdas._clock import SystemClock
 from lambdas._settings import ExecuteSettings
 from scheduler import messages, metrics, slots
+from scheduler import redrive as rule
 from scheduler.errors import Invalid
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Job, Lane, Unit, UnitKey
 from scheduler.rules import Rules
@@ -50,6 +51,7 @@ class World(SimpleNamespace):
             lanes=lanes,
             topic=lanes,
             ledger=ledger,
+            redrives=MemoryRedrives(),
             dispatchers=SimpleNamespace(start=lambda unit: None),
             settings=EXECUTE,
             lane=Lane.ONE_TIME,
@@ -64,7 +66,7 @@ class World(SimpleNamespace):
 def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
     real = request.node.get_closest_marker("real_clock")
     made = World(SystemClock() if real else FixedClock())
-    for verb in ("tick", "plan", "dispatch", "execute", "bury"):
+    for verb in ("tick", "plan", "dispatch", "execute", "bury", "redrive"):
         monkeypatch.setattr(_runtime, verb, lambda: made)
     return made
 
@@ -211,3 +213,12 @@ def _emitted(capsys: pytest.CaptureFixture[str], name: str) -> tuple[str, float]
 
 def test_services_log_through_the_logger_of_the_handlers() -> None:
     assert logging.getLogger("scheduler").parent is _runtime.logger._logger
+
+
+def test_redrive_works_off_what_is_running_and_tells_what_it_did(world: World) -> None:
+    dead = a_job(slot=None, failed_at=world.clock.now(), reason="no")
+    world.jobs.put(dead)
+    world.redrives.add(rule.new(dead.owner, world.clock.now(), 1, rule.Filter()))
+    assert redrive.handler({}, None) == {"redrives": 1, "redriven": 1, "skipped": 0, "refused": 0}
+    assert redrive.handler({"id": "whatever"}, None) == {"redrives": 0, "redriven": 0, "skipped": 0, "refused": 0}
+    assert world.jobs.get(dead.key).redrives == 1

@@ -33,6 +33,7 @@ class Rates:
     cancel: float = 0.0  # per job: somebody cancels it
     change: float = 0.0  # per job: somebody changes it
     expire: float = 0.0  # per job: it is not wanted any more soon after its time
+    retry: float = 0.0  # per job that failed or was killed: somebody retries it
     pause: float = 0.0  # per run: lanes are paused for a while
 
 
@@ -57,6 +58,7 @@ ROUGH = Rates(
     cancel=0.03,
     change=0.05,
     expire=0.05,
+    retry=0.3,
     pause=0.3,
 )
 

@@ -9,8 +9,10 @@ from scheduler import slots
 from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model import Job, JobKey, Lane
 from scheduler.ports import Clock, Ledger
+from scheduler.redrive import is_dead
 from scheduler.services.pause import pause, resume
 from scheduler.services.reschedule import reschedule
+from scheduler.services.retry_job import retry_job
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
 
@@ -57,6 +59,20 @@ class Operators:
         try:
             reschedule(key, wanted, **self.ports("jobs", "lanes"))
         except (Conflict, Invalid, NotFound, Unavailable):
+            return
+
+    def written(self, before: Job | None, after: Job) -> None:
+        """A write of the jobs table: somebody sees a job fail and retries it, or two people do."""
+        if not is_dead(after) or (before is not None and is_dead(before)):
+            return
+        while self.faults.strike("retried", self.faults.rates.retry):
+            wait = self.random.choice((0, 100, 1_000, 1_000, 60_000, 300_000))
+            self.hub.spawn(lambda: self._retry(after.key), self.hub.time + wait)
+
+    def _retry(self, key: JobKey) -> None:
+        try:
+            retry_job(key, **self.ports("jobs", "tasks", "lanes"))
+        except (Conflict, NotFound, Unavailable):
             return
 
     def started(self, job: Job) -> None:

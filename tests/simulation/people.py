@@ -106,7 +106,7 @@ class People:
             owner=f"user{number % 3}",
             name=f"task {number}",
             type="log",
-            payload={"takes": self.random.choice(TAKES), "fails": self.random.choice((0, 0, 0, 1))},
+            payload={"takes": self.random.choice(TAKES), "fails": self.random.choice((0, 0, 0, 1, 5))},
             schedule=form,
             overlap=self.random.choice(list(Overlap)),
             misfire=self.random.choice(list(Misfire)),

@@ -10,6 +10,7 @@ from scheduler import ids, lifecycle, slots
 from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.memory_tasks import MemoryReceipts
 from scheduler.model import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
+from scheduler.redrive import is_dead
 from scheduler.rules import Rules
 from scheduler.services.bury import bury
 from scheduler.services.cancel import cancel
@@ -290,9 +291,10 @@ class World:
     def _watch(self, before: Job | None, after: Job) -> None:
         """Every write of the table."""
         self.people.written(after)
+        self.operators.written(before, after)
         if before is None:
             return
-        if not lifecycle.is_open(before):
+        if not lifecycle.is_open(before) and not self._is_redrive(before, after):
             self._violation("changed_after_final", after.id)
         if after.fence < before.fence:
             self._violation("fence_fell", after.id)
@@ -306,6 +308,12 @@ class World:
             if (before.id, before.fence) in self._settled:
                 self._violation("double_settled", after.id)
             self._settled.add((before.id, before.fence))
+
+    @staticmethod
+    def _is_redrive(before: Job, after: Job) -> bool:
+        """The one change of a job that has ended: one more life, under the next fence."""
+        lives = (after.fence, after.redrives) == (before.fence + 1, before.redrives + 1)
+        return lives and is_dead(before) and lifecycle.is_open(after) and after.claim is None and after.expires is None
 
     def _is_dead(self, message_id: str) -> bool:
         return any(message_id in queue for queue in self.lanes.dead.values())

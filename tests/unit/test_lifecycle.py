@@ -41,9 +41,10 @@ def test_every_event_leads_where_the_table_says_or_nowhere(event: Event, before:
         assert state(apply(job, event, NOW, **DATA)) is after
 
 
-def test_the_table_knows_every_event_and_final_states_are_final() -> None:
+def test_the_table_knows_every_event_and_only_a_redrive_leaves_a_final_state() -> None:
     assert set(TRANSITIONS) == set(Event)
-    assert not {before for arrows in TRANSITIONS.values() for before in arrows} & set(FINAL_TIMES)
+    left = {(event, before) for event, arrows in TRANSITIONS.items() for before in arrows if before in FINAL_TIMES}
+    assert left == {(Event.REDRIVE, Status.FAILED), (Event.REDRIVE, Status.KILLED)}
 
 
 def test_only_hand_backs_raise_the_fence_a7() -> None:
@@ -53,7 +54,7 @@ def test_only_hand_backs_raise_the_fence_a7() -> None:
         for job in STATES.values()
         if state(job) in TRANSITIONS[event] and apply(job, event, NOW, **DATA).fence > job.fence
     }
-    assert raised == {Event.RETRY, Event.TAKE_BACK, Event.WAIT, Event.RESCHEDULE}
+    assert raised == {Event.RETRY, Event.TAKE_BACK, Event.WAIT, Event.RESCHEDULE, Event.REDRIVE}
 
 
 @pytest.mark.parametrize(
@@ -63,14 +64,34 @@ def test_only_hand_backs_raise_the_fence_a7() -> None:
         (Event.TAKE_BACK, Lane.RETRY),
         (Event.WAIT, Lane.RECURRING),
         (Event.RESCHEDULE, Lane.RECURRING),
+        (Event.REDRIVE, Lane.RETRY),
     ],
 )
 def test_a_hand_back_sets_the_counters_to_zero_and_only_who_tries_again_changes_its_lane(event: Event, lane: Lane) -> None:
-    claim = None if event is Event.RESCHEDULE else DATA["claim"]
-    job = a_job(lane=Lane.RECURRING, claim=claim, looks=3, buried=2, fence=4)
+    claim = None if event in (Event.RESCHEDULE, Event.REDRIVE) else DATA["claim"]
+    ended = {"slot": None, "failed_at": NOW} if event is Event.REDRIVE else {}
+    job = a_job(lane=Lane.RECURRING, claim=claim, looks=3, buried=2, fence=4, **ended)
     after = apply(job, event, NOW, **DATA)
     assert (after.lane, after.fence, after.looks, after.buried, after.claim) == (lane, 5, 0, 0, None)
     assert (after.picked_at, after.started_at, after.slot) == (None, None, DATA["slot"])
+
+
+def test_a_redriven_job_begins_anew_and_keeps_its_history() -> None:
+    lived = a_job(claim=DATA["claim"], start_by=NOW + 60_000, charged=2, crashes=1, lane=Lane.RECURRING, buried=1)
+    dead = apply(lived, Event.FAIL, NOW + 70, **DATA)
+    assert dead.fingerprint is not None and dead.expires is not None
+    after = apply(dead, Event.REDRIVE, NOW + 90_000, slot="2026-11-20T10:09#00")
+    assert (after.fence, after.lane, after.due_at, after.slot) == (dead.fence + 1, Lane.RETRY, NOW + 90_000, "2026-11-20T10:09#00")
+    assert (after.charged, after.crashes, after.buried, after.claim, after.started_at) == (0, 0, 0, None, None)
+    assert (after.failed_at, after.expires, after.fingerprint, after.reason, after.start_by) == (None,) * 5
+    assert (after.redrives, after.redriven_at) == (1, NOW + 90_000)
+    assert (after.id, after.scheduled_at, after.attempts, after.delay_ms) == (dead.id, dead.scheduled_at, dead.attempts, dead.delay_ms)
+
+
+@pytest.mark.parametrize("event", [event for event in Event if Status.RUNNING in TRANSITIONS[event]])
+def test_only_what_failed_or_was_killed_has_a_fingerprint(event: Event) -> None:
+    after = apply(STATES[Status.RUNNING], event, NOW, **DATA)
+    assert (after.fingerprint is not None) == (event in (Event.FAIL, Event.KILL))
 
 
 def test_a_job_that_waits_keeps_its_time_and_is_not_charged() -> None:
@@ -252,7 +273,9 @@ class AnyLife(RuleBasedStateMachine):
             assert state(before) not in TRANSITIONS[event]
             return
         assert self.job.fence == before.fence + (event in lifecycle.HANDS_BACK)
-        assert self.job.charged - before.charged in (0, 1)
+        assert self.job.charged - before.charged in (0, 1) or (event is Event.REDRIVE and self.job.charged == 0)
+        if event is Event.REDRIVE:  # the one way out of an end
+            self.final, self.charged = None, 0
         assert self.job.id == before.id
         assert self.job.scheduled_at == before.scheduled_at or event is Event.RESCHEDULE
 

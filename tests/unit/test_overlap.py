@@ -86,3 +86,11 @@ def test_cancel_running_replaces_who_waited() -> None:
 @pytest.mark.parametrize(("holding", "waiting"), [(LATER, None), (EARLIER, LATER), (None, LATER)])
 def test_an_earlier_run_replaces_no_later_one(holding: Job | None, waiting: Job | None) -> None:
     assert decided(Overlap.CANCEL_RUNNING, holding, waiting) == Skip(REPLACED)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_redriven_run_that_holds_takes_its_place_again(policy: Overlap) -> None:
+    """Another run may have read, just before the redrive, that it had ended, and be about to take over."""
+    holder = Holder(TASK, MINE.id, "waiting", 7)
+    redriven = replace(MINE, redrives=1)
+    assert decide(redriven, Origin("t1", 1, NOW, policy), holder, redriven, None) == Start(replace(holder, version=8))

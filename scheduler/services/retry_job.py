@@ -1,0 +1,42 @@
+"""Retry one job that failed or was killed: from the start, at once, under a new fence."""
+
+from scheduler import lifecycle, redrive
+from scheduler.errors import Conflict, NotFound, Unavailable
+from scheduler.model import Job, JobKey
+from scheduler.ports import Change, Clock, Jobs, Lanes, TaskGate
+from scheduler.rules import Rules
+from scheduler.services.admission import task_of, unwanted
+from scheduler.services.placing import on_their_way
+
+
+def retry_job(key: JobKey, *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
+    """The job, scheduled again and handed over.
+
+    Raises NotFound; Conflict if it has not ended, ended otherwise or is wanted no more by its task; Unavailable.
+    """
+    now = clock.now()
+    job = jobs.get(key)
+    if job is None:
+        raise NotFound("there is no such job")
+    _check(job, tasks, now)
+    after = redrive.again(job, now, rules.shards)
+    (held,) = jobs.change([Change(job, after)])
+    if held is None:
+        raise Unavailable
+    if not held:
+        raise Conflict("somebody has retried it already")
+    (placed,) = on_their_way([after], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+    return placed
+
+
+def _check(job: Job, tasks: TaskGate, now: int) -> None:
+    """Raises Conflict if the job may not be retried, or would be cancelled at its start."""
+    if lifecycle.is_open(job):
+        raise Conflict(f"it has not ended: {lifecycle.status(job, now)}")
+    if not redrive.is_dead(job):
+        raise Conflict(f"only failed and killed jobs are retried; this one is {lifecycle.state(job)}")
+    if job.origin is not None:
+        task = task_of(job)
+        why = unwanted(job, tasks.heads([task]).get(task))
+        if why is not None:
+            raise Conflict(why)

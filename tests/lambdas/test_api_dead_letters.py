@@ -1,0 +1,162 @@
+"""Dead letters over HTTP: one again, by error, many at a rate."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lambdas import _dead_letter_models, _models
+from scheduler import ids
+from scheduler.fingerprint import of_job
+from scheduler.instants import render
+from scheduler.model import Attempt, Failure, Job, Outcome
+from scheduler.services.redrive import redrive
+from tests.lambdas.gateway import NOW, Answered, World, send
+
+NO_FINGERPRINT = "0123456789ab"
+
+
+def dead(world: World, number: int = 0, message: str = "HTTP 404", owner: str = "sub-ann", **fields: Any) -> Job:
+    at = NOW - 60_000 + number * 1_000
+    failure = Attempt(1, at, at, at + 5, Outcome.FAILED, Failure("permanent", message))
+    chosen = {"attempts": (failure,), "failed_at": at + 5, "expires": 9, "delay_ms": 0} | fields
+    job = Job(owner, ids.new(at, number), "http", {"url": "http://a"}, at, at, at, slot=None, **chosen)
+    job = replace(job, fingerprint=of_job(job))
+    world.jobs.put(job)
+    return job
+
+
+def work(world: World) -> None:
+    redrive(redrives=world.redrives, jobs=world.jobs, tasks=world.tasks, lanes=world.lanes, clock=world.clock, rules=world.rules)
+
+
+def shown(answered: Answered) -> Any:
+    """The redrive of an answer of the documented shape."""
+    _models.Answer[_dead_letter_models.RedriveShape].model_validate(answered.body)
+    return answered.data
+
+
+def test_a_dead_job_is_retried_and_shown_as_it_stands(world: World) -> None:
+    job = dead(world)
+    before = send("GET", f"/me/jobs/{job.id}").data
+    assert (before["status"], before["fingerprint"], before["redrives"], before["redriven_at"]) == ("failed", job.fingerprint, 0, None)
+    answered = send("POST", f"/me/jobs/{job.id}/retry")
+    _models.Answer[_models.JobShape].model_validate(answered.body)
+    again = answered.data
+    assert (answered.status, again["status"], again["lane"], again["failed_at"]) == (200, "queued", "retry", None)
+    assert (again["fingerprint"], again["redrives"], again["redriven_at"], again["due_at"]) == (None, 1, render(NOW), render(NOW))
+    assert [attempt["failure"]["message"] for attempt in again["attempts"]] == ["HTTP 404"]
+    second = send("POST", f"/me/jobs/{job.id}/retry")
+    assert (second.status, second.error["code"]) == (409, "conflict")
+
+
+@pytest.mark.parametrize("job_id", ["nonsense", ids.new(NOW, 99)])
+def test_a_retry_of_no_job_is_not_found(world: World, job_id: str) -> None:
+    assert send("POST", f"/me/jobs/{job_id}/retry").status == 404
+
+
+def test_somebody_elses_letters_are_neither_retried_nor_counted_nor_redriven(world: World) -> None:
+    job = dead(world, owner="sub-eve")
+    assert send("POST", f"/me/jobs/{job.id}/retry").status == 404
+    assert send("GET", "/dead-letters").data["groups"] == []
+    assert send("GET", f"/dead-letters/{job.fingerprint}/jobs").data["jobs"] == []
+    send("POST", "/dead-letters/redrive", json_body={})
+    work(world)
+    assert world.jobs.get(job.key) == job
+
+
+def test_errors_are_counted_with_a_sample(world: World) -> None:
+    for number, message in enumerate(["order 1 is gone", "order 22 is gone", "no answer"]):
+        dead(world, number, message)
+    answered = send("GET", "/dead-letters")
+    _models.Answer[_dead_letter_models.OverviewShape].model_validate(answered.body)
+    assert (answered.data["read"], answered.data["complete"]) == (3, True)
+    first, second = answered.data["groups"]
+    assert (first["count"], first["types"], first["task_ids"]) == (2, ["http"], [])
+    assert first["error"] == {"kind": "permanent", "message": "order 22 is gone"}
+    assert (first["first_at"], first["last_at"]) == (render(NOW - 60_000 + 5), render(NOW - 59_000 + 5))
+    assert second["count"] == 1
+    listed = send("GET", f"/dead-letters/{first['fingerprint']}/jobs", query={"limit": "1"}).data
+    assert [job["id"] for job in listed["jobs"]] == [first["job_id"]] and listed["cursor"]
+    rest = send("GET", f"/dead-letters/{first['fingerprint']}/jobs", query={"limit": "1", "cursor": listed["cursor"]}).data
+    assert len(rest["jobs"]) == 1 and rest["jobs"][0]["id"] != first["job_id"]
+
+
+@pytest.mark.parametrize(
+    ("query", "counted"),
+    [
+        ({"type": "http"}, 2),
+        ({"type": "log"}, 0),
+        ({"from": render(NOW - 59_500)}, 1),
+        ({"to": render(NOW - 59_500)}, 1),
+        ({"task": ids.new(NOW, 5)}, 0),
+    ],
+)
+def test_the_filters_of_the_overview(world: World, query: dict[str, str], counted: int) -> None:
+    dead(world, 0)
+    dead(world, 1)
+    assert sum(group["count"] for group in send("GET", "/dead-letters", query=query).data["groups"]) == counted
+
+
+@pytest.mark.parametrize("path", ["/dead-letters", f"/dead-letters/{NO_FINGERPRINT}/jobs"])
+@pytest.mark.parametrize("query", [{"task": "x"}, {"colour": "red"}, {"from": render(NOW), "to": render(NOW)}, {"from": "yesterday"}])
+def test_bad_filters_are_refused(world: World, path: str, query: dict[str, str]) -> None:
+    assert send("GET", path, query=query).status == 400
+
+
+def test_what_is_no_fingerprint_is_not_found(world: World) -> None:
+    assert send("GET", "/dead-letters/xyz/jobs").status == 404
+
+
+def test_a_redrive_is_started_watched_and_done(world: World) -> None:
+    started: list[int] = []
+    world.redrivers = SimpleNamespace(start=lambda: started.append(1))
+    for number in range(5):
+        dead(world, number)
+    answered = send("POST", "/dead-letters/redrive", json_body={"type": "http", "to": render(NOW - 56_000), "rate": 1_000})
+    made = shown(answered)
+    assert (answered.status, answered.headers["Location"]) == (202, f"/api/v1/dead-letters/redrives/{made['id']}")
+    assert (made["state"], made["found"], made["rate"], made["limit"], started) == ("running", 0, 1_000, None, [1])
+    assert made["filter"] == {"task": None, "type": "http", "fingerprint": None, "from": None, "to": render(NOW - 56_000)}
+    work(world)
+    done = shown(send("GET", f"/dead-letters/redrives/{made['id']}"))
+    assert (done["state"], done["found"], done["redriven"], done["skipped"]) == ("done", 4, 4, 0)
+    assert done["ended_at"] is not None
+    assert send("POST", f"/dead-letters/redrives/{made['id']}/abort").status == 409
+
+
+def test_a_redrive_is_aborted_however_often(world: World) -> None:
+    job = dead(world)
+    made = shown(send("POST", "/dead-letters/redrive", json_body={"fingerprint": job.fingerprint}))
+    for _ in range(2):
+        assert shown(send("POST", f"/dead-letters/redrives/{made['id']}/abort"))["state"] == "aborted"
+    work(world)
+    assert world.jobs.get(job.key) == job
+
+
+@pytest.mark.parametrize(("method", "end"), [("GET", ""), ("POST", "/abort")])
+def test_a_redrive_that_is_not_there_or_somebody_elses_is_not_found(world: World, method: str, end: str) -> None:
+    made = shown(send("POST", "/dead-letters/redrive", json_body={}))
+    assert send(method, f"/dead-letters/redrives/{made['id']}{end}", user="sub-eve").status == 404
+    assert send(method, f"/dead-letters/redrives/nonsense{end}").status == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"rate": 0}, "rate"),
+        ({"rate": 1_001}, "rate"),
+        ({"limit": 0}, "limit"),
+        ({"fingerprint": "XYZ"}, "fingerprint"),
+        ({"task": "x"}, "task"),
+        ({"from": "yesterday"}, "from"),
+        ({"since": render(NOW)}, "since"),
+        ({"from": render(NOW), "to": render(NOW)}, "to"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_bad_redrives_are_refused_field_by_field(world: World, body: dict[str, Any], field: str) -> None:
+    answered = send("POST", "/dead-letters/redrive", json_body=body)
+    assert answered.status == 400 and list(answered.fields) == [field]
+    assert world.redrives.running() == []

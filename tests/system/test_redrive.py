@@ -1,0 +1,75 @@
+"""Dead jobs run again, many at a rate: on the deployed stack, driven only over HTTP."""
+
+import time
+from collections import Counter
+from typing import Any
+
+from local.client import Client
+from tests.system.conftest import System, ended, until
+
+COUNT, RATE = 40, 20
+
+
+def bury_some(client: Client, url: str, count: int) -> list[dict[str, Any]]:
+    """So many jobs that call `url` and die of it."""
+    calls = [{"type": "http", "payload": {"method": "POST", "url": f"{url}-{n}"}, "max_attempts": 1} for n in range(count)]
+    jobs = ended(client, [result["job"] for result in client.post_jobs(calls)["results"]], 90)
+    assert Counter(job["status"] for job in jobs) == {"failed": count}
+    return jobs
+
+
+def redrive(client: Client, **wanted: Any) -> dict[str, Any]:
+    made: dict[str, Any] = client.request("POST", "/dead-letters/redrive", wanted)
+    return made
+
+
+def progress(client: Client, made: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = client.request("GET", f"/dead-letters/redrives/{made['id']}")
+    return found
+
+
+def test_forty_dead_jobs_are_redriven_at_the_rate_each_once_with_progress(system: System) -> None:
+    client = system.client("redriver")
+    dead = bury_some(client, system.receiver.url("/status/404/redriven"), COUNT)
+    (group,) = until(10, lambda: [each for each in client.request("GET", "/dead-letters")["groups"] if each["count"] == COUNT])
+    assert {job["fingerprint"] for job in dead} == {group["fingerprint"]} and group["error"]["message"] == "HTTP 404"
+
+    made, seen = redrive(client, fingerprint=group["fingerprint"], rate=RATE), list[int]()
+
+    def over() -> dict[str, Any] | None:
+        found = progress(client, made)
+        seen.append(found["redriven"])
+        return found if found["state"] == "done" else None
+
+    done = until(90, over)
+    assert (done["found"], done["redriven"], done["skipped"]) == (COUNT, COUNT, 0)
+    assert any(0 < count < COUNT for count in seen) and seen == sorted(seen)
+
+    again = ended(client, dead, 90)
+    assert {job["redrives"] for job in again} == {1}
+    assert {tuple(attempt["number"] for attempt in job["attempts"]) for job in again} == {(1, 2)}
+    counts = {path: count for path, count in system.receiver.counts().items() if "/redriven-" in path}
+    assert len(counts) == COUNT and set(counts.values()) == {2}
+    per_second = Counter(job["redriven_at"][:19] for job in again)
+    assert max(per_second.values()) <= 2 * RATE  # a chunk of a second may fall into the next one
+
+
+def test_an_aborted_redrive_leaves_the_rest_dead(system: System) -> None:
+    client = system.client("aborter")
+    dead = bury_some(client, system.receiver.url("/status/404/aborted"), 30)
+    made = redrive(client, type="http", rate=2)
+    until(60, lambda: progress(client, made)["redriven"] >= 2)
+    client.request("POST", f"/dead-letters/redrives/{made['id']}/abort", {})
+    time.sleep(3)  # a chunk in work at the abort is counted, and nothing after it
+    told = progress(client, made)
+    assert told["state"] == "aborted" and told["redriven"] < 30
+    jobs = ended(client, dead, 60)
+    assert sum(job["redrives"] for job in jobs) == told["redriven"]
+
+
+def test_a_dead_job_is_retried_by_hand_and_a_live_one_is_refused(system: System) -> None:
+    client = system.client("retrier")
+    (dead,) = bury_some(client, system.receiver.url("/status/404/retried"), 1)
+    assert client.request("POST", f"/me/jobs/{dead['id']}/retry", {})["redrives"] == 1
+    (again,) = ended(client, [dead], 60)
+    assert (again["status"], len(again["attempts"])) == ("failed", 2)

@@ -1,0 +1,386 @@
+"""Many dead jobs again: at a rate, each once, with progress, however many work at it and wherever they die."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from scheduler import ids, lifecycle, slots
+from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
+from scheduler.fingerprint import of_job
+from scheduler.memory import MemoryRedrives
+from scheduler.model import Job, JobKey, Lane, Origin
+from scheduler.redrive import LEASE_MS, MAX_RUNNING, Filter, Redrive, State
+from scheduler.services import redrives as verbs
+from scheduler.services import tasks
+from scheduler.services.dead_letters import listing, overview
+from scheduler.services.redrive import WORK_MS, RedriveResult, redrive
+from tests.conftest import NOW
+from tests.unit.stage import Wrapped, lost_answer, refuse, times
+from tests.unit.task_stage import TaskStage
+
+
+@dataclass
+class RedriveStage(TaskStage):
+    redrives: Any = field(default_factory=MemoryRedrives)
+    asked: int = 0  # invocations
+
+    def start(self, unit: Any = None) -> None:
+        """The port `Redrivers`."""
+        self.asked += 1
+
+    def begin(self, *, owner: str = "ann", rate: int = 50, limit: int | None = None, **filter: Any) -> Redrive:
+        self.requests += 1
+        return verbs.start(
+            owner,
+            Filter(**filter),
+            rate=rate,
+            limit=limit,
+            redrives=self.redrives,
+            redrivers=self,
+            clock=self.clock,
+            random=self.requests,
+        )
+
+    def work(self) -> RedriveResult:
+        return redrive(redrives=self.redrives, jobs=self.jobs, tasks=self.tasks, lanes=self.lanes, clock=self.clock, rules=self.rules)
+
+    def found(self, record: Redrive) -> Redrive:
+        return verbs.find(record.owner, record.id, redrives=self.redrives)
+
+    def dead(self, count: int, **fields: Any) -> list[Job]:
+        """So many jobs that failed a minute apart, the last one before now."""
+        made = []
+        for number in range(count):
+            self.requests += 1
+            at = self.clock.now() - (count - number) * 60_000
+            chosen = {"reason": "HTTP 500", "failed_at": at + 5, "expires": at} | fields
+            job = Job("ann", ids.new(at, self.requests), "log", {}, at, at, at, slot=None, delay_ms=0)
+            job = replace(job, **chosen)
+            made.append(replace(job, fingerprint=of_job(job)))
+            self.jobs.put(made[-1])
+        return made
+
+    def lives(self, jobs: list[Job]) -> list[int]:
+        return [self.stored(job).redrives for job in jobs]
+
+    def counts(self, record: Redrive) -> tuple[State, int, int, int]:
+        found = self.found(record)
+        return found.state, found.found, found.redriven, found.skipped
+
+
+def test_all_dead_jobs_are_redriven_at_the_rate_and_counted() -> None:
+    stage = RedriveStage()
+    dead = stage.dead(120)
+    record, began = stage.begin(rate=20), stage.clock.now()
+    assert stage.counts(record) == (State.RUNNING, 0, 0, 0) and stage.asked == 1
+    assert stage.work().redriven == 120
+    assert stage.counts(record) == (State.DONE, 120, 120, 0)
+    assert stage.lives(dead) == [1] * 120
+    at = sorted(stage.stored(job).redriven_at or 0 for job in dead)
+    assert all(sum(1 for each in at if second <= each < second + 1_000) <= 21 for second in range(began, at[-1], 1_000))
+    assert 5_000 <= at[-1] - began <= 6_500
+    assert stage.waiting(Lane.RETRY) == sorted(job.id for job in dead)
+
+
+def test_only_what_the_filter_chooses_is_redriven() -> None:
+    stage = RedriveStage()
+    mail, other, elsewhere = stage.dead(3, type="http"), stage.dead(3), stage.dead(2, reason="connection reset")
+    eve = stage.dead(2, owner="eve")
+    stage.begin(type="http")
+    stage.begin(fingerprint=elsewhere[0].fingerprint, since=elsewhere[1].scheduled_at, until=elsewhere[1].scheduled_at + 1)
+    stage.work()
+    assert [stage.lives(jobs) for jobs in (mail, other, elsewhere, eve)] == [[1] * 3, [0] * 3, [0, 1], [0, 0]]
+
+
+def test_the_runs_of_one_task_are_redriven() -> None:
+    stage = RedriveStage()
+    task = stage.create({"rate": "5 minutes"})
+    runs, others = stage.dead(3, origin=Origin(task.id, 1, NOW)), stage.dead(3)
+    stage.begin(task=task.id)
+    stage.work()
+    assert (stage.lives(runs), stage.lives(others)) == ([1] * 3, [0] * 3)
+
+
+def test_what_the_task_does_not_want_any_more_is_skipped() -> None:
+    stage = RedriveStage()
+    gone, paused = stage.create({"rate": "5 minutes"}), stage.create({"rate": "5 minutes"})
+    runs = stage.dead(2, origin=Origin(gone.id, 1, NOW)) + stage.dead(2, origin=Origin(paused.id, 1, NOW))
+    plain = stage.dead(1)
+    tasks.delete(gone.key, stage.world)
+    tasks.deactivate(paused.key, "holidays", stage.world)
+    record = stage.begin()
+    stage.work()
+    assert (stage.lives(runs), stage.lives(plain)) == ([0] * 4, [1])
+    assert stage.counts(record) == (State.DONE, 5, 1, 4)
+
+
+def test_what_fails_after_the_start_is_left_alone() -> None:
+    stage = RedriveStage()
+    before, record = stage.dead(2), stage.begin()
+    after = stage.dead(2, failed_at=stage.clock.now() + 1)
+    stage.work()
+    assert (stage.lives(before), stage.lives(after)) == ([1, 1], [0, 0])
+    assert stage.counts(record) == (State.DONE, 2, 2, 0)
+
+
+def test_a_limit_ends_it() -> None:
+    stage = RedriveStage()
+    dead, record = stage.dead(30), stage.begin(limit=7)
+    stage.work()
+    assert sum(stage.lives(dead)) == 7 and stage.lives(dead)[-7:] == [1] * 7  # the newest
+    assert stage.counts(record) == (State.DONE, 7, 7, 0)
+
+
+def test_nothing_to_do_is_done_at_once() -> None:
+    stage = RedriveStage()
+    assert stage.work() == RedriveResult()
+    record = stage.begin()
+    stage.work()
+    assert stage.counts(record) == (State.DONE, 0, 0, 0)
+    assert stage.found(record).expires is not None
+
+
+def test_letters_beyond_a_page_are_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduler.services.redrive.READ", 10)
+    stage = RedriveStage()
+    wanted = [stage.dead(1, type="http")[0] for _ in range(3)]
+    stage.clock.advance(3_600_000)
+    stage.dead(35)
+    record = stage.begin(type="http")
+    stage.work()
+    assert stage.lives(wanted) == [1, 1, 1] and stage.counts(record) == (State.DONE, 3, 3, 0)
+
+
+def test_a_long_redrive_goes_on_in_the_next_invocation_where_it_stopped() -> None:
+    stage = RedriveStage()
+    dead, record = stage.dead(100), stage.begin(rate=1)
+    began = stage.clock.now()
+    stage.work()
+    assert WORK_MS - 2_000 <= stage.clock.now() - began <= WORK_MS + 2_000
+    first = stage.found(record)
+    assert first.state is State.RUNNING and 70 <= first.redriven <= 77 and first.lease_until == 0
+    stage.work()
+    assert stage.lives(dead) == [1] * 100 and stage.counts(record) == (State.DONE, 100, 100, 0)
+
+
+def test_who_finds_a_live_lease_waits_and_takes_over_when_it_is_not_renewed() -> None:
+    stage = RedriveStage()
+    dead, record = stage.dead(3), stage.begin()
+    now = stage.clock.now()
+    mine = replace(record, lease_until=now + LEASE_MS, version=2)
+    assert stage.redrives.change(record, mine)
+    stage.work()
+    assert all((stage.stored(job).redriven_at or 0) >= now + LEASE_MS for job in dead)
+    assert stage.counts(record) == (State.DONE, 3, 3, 0)
+
+
+@pytest.mark.parametrize("failing", ["change", "get_many", "letters"])
+@pytest.mark.parametrize("then", [refuse, lost_answer])
+def test_a_refusal_anywhere_costs_time_and_nothing_else(failing: str, then: Any) -> None:
+    stage = RedriveStage()
+    dead, record = stage.dead(20), stage.begin()
+    stage.jobs = Wrapped(stage.jobs, **{failing: times(1, then)})
+    assert stage.work().refused == 1
+    assert stage.lives(dead) == [1] * 20
+    assert stage.found(record).state is State.DONE
+
+
+@pytest.mark.parametrize("nth", range(1, 6))
+@pytest.mark.parametrize("then", [refuse, lost_answer])
+def test_whatever_write_of_the_record_fails_each_job_has_one_more_life(nth: int, then: Any) -> None:
+    stage = RedriveStage()
+    dead, record = stage.dead(40), stage.begin()
+    calls, inner = [0], stage.redrives
+
+    def change(verb: Any, *args: Any) -> Any:
+        calls[0] += 1
+        return then(verb, *args) if calls[0] == nth else verb(*args)
+
+    stage.redrives = Wrapped(inner, change=change)
+    for _ in range(3):
+        try:
+            stage.work()
+        except Unavailable:
+            stage.clock.advance(60_000)
+    assert stage.lives(dead) == [1] * 40
+    assert stage.found(record).state is State.DONE
+
+
+def test_a_death_in_the_middle_of_a_chunk_is_counted_once_where_the_index_lags() -> None:
+    stage = RedriveStage()
+    dead, record = stage.dead(40), stage.begin()
+    shown = stage.jobs.letters("ann", since=None, until=None, after=None, limit=100)
+    inner, died = stage.redrives, [False]
+
+    def die(verb: Any, before: Redrive, after: Redrive) -> bool:
+        if after.redriven and not died[0]:
+            died[0] = True
+            raise KeyboardInterrupt
+        held: bool = verb(before, after)
+        return held
+
+    stage.redrives = Wrapped(inner, change=die)
+    with pytest.raises(KeyboardInterrupt):
+        stage.work()
+    assert sum(stage.lives(dead)) == 12
+    stage.redrives = inner
+    lagging = times(1, lambda verb, *args, **rest: shown)
+    stage.jobs = Wrapped(stage.jobs, letters=lagging)
+    stage.work()
+    assert stage.lives(dead) == [1] * 40 and stage.counts(record) == (State.DONE, 40, 40, 0)
+
+
+def test_a_job_that_somebody_else_changes_meanwhile_is_not_redriven_twice() -> None:
+    stage = RedriveStage()
+    dead, record = stage.dead(5), stage.begin()
+    inner = stage.jobs
+
+    def overtaken(verb: Any, changes: Any) -> list[bool | None]:
+        other = stage.stored(dead[2])
+        inner._store(other, lifecycle.apply(other, lifecycle.Event.REDRIVE, stage.clock.now() + 5, slot="2026-11-20T11:00#00"))
+        answers: list[bool | None] = verb(changes)
+        return answers
+
+    stage.jobs = Wrapped(inner, change=times(1, overtaken))
+    stage.work()
+    assert stage.lives(dead) == [1] * 5 and stage.counts(record) == (State.DONE, 5, 4, 1)
+
+
+def test_jobs_that_the_table_refuses_are_tried_again() -> None:
+    stage = RedriveStage()
+    dead, record = stage.dead(5), stage.begin()
+    stage.jobs = Wrapped(stage.jobs, change=times(2, lambda verb, changes: [*verb(changes[:-1]), None]))
+    stage.work()
+    assert stage.lives(dead) == [1] * 5 and stage.counts(record) == (State.DONE, 5, 5, 0)
+
+
+def test_two_redrives_share_one_invocation_each_at_its_own_rate() -> None:
+    stage = RedriveStage()
+    stage.dead(40)
+    stage.dead(40, owner="eve")
+    slow, fast = stage.begin(rate=4), stage.begin(owner="eve", rate=40)
+    began = stage.clock.now()
+    stage.work()
+    slow_end, fast_end = ((stage.found(each).ended_at or 0) - began for each in (slow, fast))
+    assert 9_000 <= slow_end <= 11_500 and 700 <= fast_end <= 2_000
+
+
+# Abort
+
+
+def test_an_abort_stops_it_within_a_chunk_and_counts_what_was_in_work() -> None:
+    stage = RedriveStage()
+    dead, record = stage.dead(100), stage.begin(rate=20)
+    inner, calls = stage.lanes, [0]
+
+    def abort(verb: Any, *args: Any, **rest: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 3:
+            verbs.abort("ann", record.id, redrives=stage.redrives, clock=stage.clock)
+        return verb(*args, **rest)
+
+    stage.lanes = Wrapped(inner, send=abort)
+    stage.work()
+    assert sum(stage.lives(dead)) == 15
+    assert stage.counts(record) == (State.ABORTED, 15, 15, 0)
+    assert stage.work() == RedriveResult()
+
+
+def test_an_abort_is_idempotent_and_what_is_done_cannot_be_aborted() -> None:
+    stage = RedriveStage()
+    record = stage.begin()
+    once = verbs.abort("ann", record.id, redrives=stage.redrives, clock=stage.clock)
+    stage.clock.advance(5)
+    assert verbs.abort("ann", record.id, redrives=stage.redrives, clock=stage.clock) == once
+    done = stage.begin()
+    stage.work()
+    with pytest.raises(Conflict):
+        verbs.abort("ann", done.id, redrives=stage.redrives, clock=stage.clock)
+    with pytest.raises(NotFound):
+        verbs.abort("eve", done.id, redrives=stage.redrives, clock=stage.clock)
+
+
+def test_an_owner_runs_only_so_many_at_once() -> None:
+    stage = RedriveStage()
+    made = [stage.begin() for _ in range(MAX_RUNNING)]
+    with pytest.raises(Conflict):
+        stage.begin()
+    stage.begin(owner="eve")
+    verbs.abort("ann", made[0].id, redrives=stage.redrives, clock=stage.clock)
+    stage.begin()
+
+
+def test_a_range_that_holds_nothing_is_refused() -> None:
+    with pytest.raises(Invalid):
+        RedriveStage().begin(since=NOW, until=NOW)
+
+
+def test_a_start_whose_invocation_is_refused_waits_for_the_next_minute() -> None:
+    stage = RedriveStage()
+    stage.start = lambda unit=None: refuse(None)  # type: ignore[method-assign]
+    assert stage.found(stage.begin()).state is State.RUNNING
+
+
+# What was counted
+
+
+def test_the_overview_groups_by_error_the_most_frequent_first() -> None:
+    stage = RedriveStage()
+    task = stage.create({"rate": "5 minutes"})
+    few = stage.dead(2, type="http", reason="connection reset")
+    many = stage.dead(2, reason="order 17 is gone") + stage.dead(1, reason="order 18 is gone", origin=Origin(task.id, 1, NOW))
+    stage.dead(1, owner="eve")
+    told = overview("ann", Filter(), jobs=stage.jobs)
+    assert (told.read, told.complete, [group.count for group in told.groups]) == (5, True, [3, 2])
+    first, second = told.groups
+    assert (first.types, first.tasks, first.fingerprint) == ({"log"}, {task.id}, many[0].fingerprint)
+    assert (first.first_at, first.last_at) == (min(job.failed_at or 0 for job in many), max(job.failed_at or 0 for job in many))
+    assert first.sample is not None and first.sample.message in ("order 17 is gone", "order 18 is gone")
+    assert (second.types, second.tasks) == ({"http"}, set()) and second.fingerprint == few[0].fingerprint
+    assert [group.count for group in overview("ann", Filter(type="http"), jobs=stage.jobs).groups] == [2]
+    assert [group.count for group in overview("ann", Filter(task=task.id), jobs=stage.jobs).groups] == [1]
+
+
+def test_the_overview_says_when_it_stopped_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduler.services.dead_letters.READ", 20)
+    monkeypatch.setattr("scheduler.services.dead_letters.PAGE", 10)
+    stage = RedriveStage()
+    stage.dead(20)
+    assert overview("ann", Filter(), jobs=stage.jobs).complete
+    stage.dead(1)
+    told = overview("ann", Filter(), jobs=stage.jobs)
+    assert (told.read, told.complete, told.groups[0].count) == (20, False, 20)
+
+
+def test_a_group_whose_latest_letter_lives_again_has_no_sample() -> None:
+    stage = RedriveStage()
+    (job,) = stage.dead(1)
+    shown = stage.jobs.letters("ann", since=None, until=None, after=None, limit=100)
+    stage.begin()
+    stage.work()
+    lagging: Any = Wrapped(stage.jobs, letters=lambda verb, *args, **rest: shown)
+    (group,) = overview("ann", Filter(), jobs=lagging).groups
+    assert (group.count, group.sample) == (1, None)
+    assert listing("ann", Filter(), limit=5, cursor=None, jobs=lagging).jobs == []
+    assert stage.stored(job).redrives == 1
+
+
+def test_the_letters_of_one_error_are_listed_page_by_page() -> None:
+    stage = RedriveStage()
+    wanted, _ = stage.dead(5, reason="order 17 is gone"), stage.dead(3)
+    filter = Filter(fingerprint=wanted[0].fingerprint)
+    listed: list[JobKey] = []
+    cursor: str | None = None
+    for _ in range(3):
+        page = listing("ann", filter, limit=2, cursor=cursor, jobs=stage.jobs)
+        listed, cursor = listed + [job.key for job in page.jobs], page.cursor
+    assert listed == [job.key for job in reversed(wanted)] and cursor is None
+
+
+def test_a_redriven_job_is_in_a_slot_that_is_safe() -> None:
+    stage = RedriveStage()
+    (job,) = stage.dead(1)
+    stage.begin()
+    stage.work()
+    assert slots.is_safe(stage.stored(job).slot or "", stage.clock.now())

@@ -1,0 +1,176 @@
+"""One job again, by hand, after it failed or was killed."""
+
+from dataclasses import replace
+
+import pytest
+
+from scheduler import lifecycle
+from scheduler.errors import Conflict, NotFound, Unavailable
+from scheduler.lifecycle import Event
+from scheduler.model import Claim, Failure, Job, JobKey, Lane, Misfire, Origin, Overlap, Result, Status
+from scheduler.services import tasks as verbs
+from scheduler.services.handover import message
+from scheduler.services.retry_job import retry_job
+from tests.conftest import NOW, ScriptedPool, a_job, a_key
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
+from tests.unit.task_stage import TaskStage
+
+NO = Result(failure=Failure("permanent", "HTTP 404"))
+
+
+def retry(stage: Stage, key: JobKey) -> Job:
+    return retry_job(key, jobs=stage.jobs, tasks=stage.tasks, lanes=stage.lanes, clock=stage.clock, rules=stage.rules)
+
+
+def die(stage: Stage, **fields: object) -> Job:
+    """A job that has run, and failed."""
+    stage.execute(stage.hand(a_job(**fields)), pool=ScriptedPool(stage.clock, result=NO))
+    job: Job = next(job for job in stage.jobs.rows.values() if job.failed_at is not None)
+    return job
+
+
+def test_a_failed_job_runs_again_at_once_from_the_retry_lane() -> None:
+    stage = Stage()
+    dead = die(stage)
+    stage.clock.advance(60_000)
+    now = stage.clock.now()
+    again = retry(stage, dead.key)
+    assert again == stage.stored(dead) and (again.fence, again.lane, again.due_at) == (2, Lane.RETRY, now)
+    assert stage.waiting(Lane.RETRY) == [dead.id]
+    stage.clock.advance(1_000)
+    stage.execute(stage.receive(Lane.RETRY), lane=Lane.RETRY)
+    done = stage.stored(dead)
+    assert lifecycle.state(done) is Status.SUCCEEDED
+    assert [attempt.fence for attempt in done.attempts] == [1, 2] and done.redrives == 1
+
+
+def test_it_has_all_its_attempts_again() -> None:
+    stage = Stage()
+    dead = die(stage, max_attempts=2, charged=1)
+    assert dead.charged == 2
+    retry(stage, dead.key)
+    later = ScriptedPool(stage.clock, result=Result(failure=Failure("retryable", "HTTP 503")))
+    stage.clock.advance(1_000)
+    stage.execute(stage.receive(Lane.RETRY), lane=Lane.RETRY, pool=later)
+    assert lifecycle.is_open(stage.stored(dead)) and stage.stored(dead).charged == 1
+
+
+def test_neither_its_expiry_nor_a_misfire_rule_ends_it_again() -> None:
+    stage = Stage()
+    dead = die(stage, start_by=NOW + 1_000)
+    stage.clock.advance(3_600_000)
+    retry(stage, dead.key)
+    stage.clock.advance(1_000)
+    stage.execute(stage.receive(Lane.RETRY), lane=Lane.RETRY)
+    assert lifecycle.state(stage.stored(dead)) is Status.SUCCEEDED
+
+
+def test_a_message_of_its_former_life_starts_nothing() -> None:
+    stage = Stage()
+    dead = die(stage)
+    retry(stage, dead.key)
+    stage.lanes.add(message(replace(dead, due_at=NOW), NOW), stage.clock.now())
+    pool = ScriptedPool(stage.clock)
+    assert stage.execute(stage.receive(), pool=pool) == [] and pool.starts == []
+
+
+def test_a_lost_hand_over_leaves_its_slot_as_the_net() -> None:
+    stage = Stage()
+    dead = die(stage)
+    stage.lanes = Wrapped(stage.lanes, send=refuse)
+    again = retry(stage, dead.key)
+    assert [entry.key for entry in stage.jobs.due(again.slot or "")[0]] == [dead.key]
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        (a_job(), "it has not ended: queued"),
+        (a_job(due_at=NOW + 5), "it has not ended: scheduled"),
+        (a_job(claim=Claim("m", "n", NOW, True)), "it has not ended: running"),
+        (a_job(slot=None, completed_at=NOW), "this one is succeeded"),
+        (a_job(slot=None, cancelled_at=NOW), "this one is cancelled"),
+        (a_job(slot=None, skipped_at=NOW), "this one is skipped"),
+    ],
+    ids=["queued", "scheduled", "running", "succeeded", "cancelled", "skipped"],
+)
+def test_anything_but_a_dead_job_is_refused_and_left_alone(job: Job, why: str) -> None:
+    stage = Stage()
+    stage.jobs.put(job)
+    with pytest.raises(Conflict, match=why):
+        retry(stage, job.key)
+    assert stage.stored(job) == job
+
+
+def test_a_killed_job_is_retried_too_and_a_second_retry_is_refused() -> None:
+    stage = Stage()
+    running = a_job(claim=Claim("m", "n", NOW, True))
+    killed = lifecycle.apply(running, Event.KILL, NOW + 5, started_at=NOW, result=Result(failure=Failure("timeout", "over")))
+    stage.jobs.put(killed)
+    retry(stage, killed.key)
+    with pytest.raises(Conflict, match="it has not ended"):
+        retry(stage, killed.key)
+
+
+def test_a_job_that_is_not_there_is_not_found() -> None:
+    with pytest.raises(NotFound):
+        retry(Stage(), a_key())
+
+
+def test_who_comes_second_at_the_same_time_is_told_so() -> None:
+    stage = Stage()
+    dead = die(stage)
+    first = stage.jobs
+
+    def overtaken(verb: object, changes: object) -> list[bool | None]:
+        stage.jobs = first
+        stage.clock.advance(1)
+        retry(stage, dead.key)
+        return first.change(changes)  # type: ignore[no-any-return]
+
+    stage.jobs = Wrapped(first, change=overtaken)
+    with pytest.raises(Conflict, match="already"):
+        retry(stage, dead.key)
+    assert stage.stored(dead).redrives == 1
+
+
+def test_a_refusal_of_the_table_is_unavailable() -> None:
+    stage = Stage()
+    dead = die(stage)
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [None])
+    with pytest.raises(Unavailable):
+        retry(stage, dead.key)
+    stage.jobs = Wrapped(stage.jobs._port, change=times(1, lost_answer))
+    with pytest.raises(Unavailable):
+        retry(stage, dead.key)
+    with pytest.raises(Conflict, match="it has not ended"):  # it was done
+        retry(stage, dead.key)
+
+
+def dead_run(stage: TaskStage, **fields: object) -> Job:
+    task = stage.create({"rate": "5 minutes"}, overlap=Overlap.SKIP)
+    run = stage.runs(task)[0]
+    dead = replace(run, slot=None, failed_at=run.due_at, delay_ms=0, **fields)
+    stage.jobs._store(run, dead)
+    return dead
+
+
+def test_a_run_of_a_task_is_retried() -> None:
+    stage = TaskStage()
+    dead = dead_run(stage)
+    assert dead.origin is not None and dead.origin.misfire is Misfire.RUN_LATEST
+    assert retry(stage, dead.key).start_by is None
+
+
+def test_a_run_whose_task_is_paused_or_deleted_is_refused_with_the_reason() -> None:
+    stage = TaskStage()
+    dead = dead_run(stage)
+    assert isinstance(dead.origin, Origin)
+    (task,) = stage.tasks.rows
+    verbs.deactivate(task, "holidays", stage.world)
+    with pytest.raises(Conflict, match="its task was made inactive: holidays"):
+        retry(stage, dead.key)
+    verbs.delete(task, stage.world)
+    with pytest.raises(Conflict, match="its task was deleted"):
+        retry(stage, dead.key)
+    assert stage.stored(dead) == dead
