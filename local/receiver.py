@@ -17,7 +17,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Self
 
-
 FAILURES = {"fail-once": 1, "fail-twice": 2}  # how many calls of a path fail, by its first part
 
 

@@ -1,6 +1,9 @@
 """Posting, reading, listing and cancelling jobs over HTTP."""
 
+import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,6 +102,18 @@ def test_a_retry_policy_is_shown_as_it_holds_and_may_be_posted_again(world: Worl
         assert job["retry"] == policy == send("GET", f"/me/jobs/{job['id']}").data["retry"]
         _models.Answer[_models.JobShape].model_validate(send("GET", f"/me/jobs/{job['id']}").body)
     assert world.jobs.get(JobKey("sub-ann", job["id"])).retry == RetryPolicy(500, 60_000, Jitter.EQUAL, 7_200_000, True)
+
+
+def test_the_documents_tell_the_parts_and_defaults_of_a_retry_policy() -> None:
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    assert json.dumps(USUAL) in (docs / "api.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|[^|]*\|$", (docs / "retries.md").read_text(), re.MULTILINE)
+    told = {name: bounds.strip() for name, bounds in rows if name in USUAL}
+    fields = _models.RetryRequest.model_json_schema()["properties"]
+    for name, schema in fields.items():
+        limits = next((each for each in schema.get("anyOf", [schema]) if "minimum" in each), None)
+        assert told.pop(name) == ("" if limits is None else f"{limits['minimum']:g}–{int(limits['maximum']):,}")
+    assert not told
 
 
 def test_an_attempt_tells_how_long_its_target_asked_to_be_left_alone(world: World) -> None:
