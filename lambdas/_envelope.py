@@ -112,6 +112,7 @@ _RULES = {
     "int_from_float": "must be a whole number",
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
     "bool_parsing": "must be true or false",
     "dict_type": "must be an object",
     "model_type": "must be an object",

@@ -23,7 +23,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from lambdas import _envelope, _receipts, _runtime
 from scheduler import instants, targets
 from scheduler.errors import Invalid
-from scheduler.model import Lane, Misfire, Outcome, Overlap, Status
+from scheduler.model import USUAL_RETRIES, Jitter, Lane, Misfire, Outcome, Overlap, RetryPolicy, Status
 from scheduler.services.submit import NewJob
 
 T = TypeVar("T")
@@ -82,6 +82,43 @@ class Refresh(Request):
     refresh_token: Annotated[str, Field(min_length=1, max_length=8_192)] | None = None
 
 
+class RetryRequest(Request):
+    """How long to wait before another attempt, and until when to try."""
+
+    base_seconds: Annotated[float, Field(ge=0.1, le=3_600)] = USUAL_RETRIES.base_ms / 1_000
+    """The first wait at most; each one after it is twice the one before."""
+    cap_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = Field(USUAL_RETRIES.cap_ms / 1_000, validate_default=True)
+    """No wait is longer."""
+    jitter: Annotated[Jitter, Field(strict=False)] = USUAL_RETRIES.jitter
+    """What chance takes off a wait: `full` any part of it, `equal` up to half, `none` nothing."""
+    max_elapsed_seconds: Annotated[float, Field(ge=1, le=30 * 86_400)] | None = None
+    """No attempt starts later than this after the first start. Absent: no such limit, but a day for throttled attempts."""
+    on_timeout: bool = USUAL_RETRIES.on_timeout
+    """Whether an attempt that ran into its time-out is followed by another."""
+
+    @field_validator("cap_seconds")
+    @classmethod
+    def _above(cls, value: float, info: ValidationInfo) -> float:
+        if value < info.data.get("base_seconds", value):
+            raise ValueError(f"must be at least base_seconds; it is {value:g}")
+        return value
+
+    @property
+    def policy(self) -> RetryPolicy:
+        elapsed = self.max_elapsed_seconds
+        return RetryPolicy(
+            base_ms=_ms(self.base_seconds),
+            cap_ms=_ms(self.cap_seconds),
+            jitter=self.jitter,
+            max_elapsed_ms=None if elapsed is None else _ms(elapsed),
+            on_timeout=self.on_timeout,
+        )
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1_000)
+
+
 class WorkRequest(Request):
     """What to run: `message` alone, short for type log, or `type` with its `payload`."""
 
@@ -92,7 +129,9 @@ class WorkRequest(Request):
     payload: dict[str, Any] | None = Field(None, validate_default=True)
     """What the task type needs; all in all at most 256 KB."""
     max_attempts: Annotated[int, Field(ge=1, le=25)] = 3
-    """How often to try; 1 means no retry."""
+    """How often to try; 1 means no retry. Throttled attempts do not count."""
+    retry: RetryRequest | None = None
+    """How to try again. Absent: after at most 1 s, then 2, 4 and so on."""
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
     """How long one attempt may take before it is killed."""
     tags: Tags = []
@@ -122,6 +161,10 @@ class WorkRequest(Request):
         return self.type or "log"
 
     @property
+    def chosen_retry(self) -> RetryPolicy:
+        return USUAL_RETRIES if self.retry is None else self.retry.policy
+
+    @property
     def chosen_payload(self) -> dict[str, Any]:
         return (self.payload or {}) if self.message is None else {"message": self.message}
 
@@ -146,6 +189,7 @@ class JobRequest(WorkRequest):
             payload=self.chosen_payload,
             execute_at=self.execute_at,
             max_attempts=self.max_attempts,
+            retry=self.chosen_retry,
             timeout_ms=self.timeout_seconds * 1000,
             expires_at=self.expires_at,
             tags=tuple(self.tags),
@@ -167,6 +211,8 @@ class JobChange(Request):
     payload: dict[str, Any] = _absent()
     """What the job's task type needs, as a whole. The type itself stays."""
     max_attempts: Annotated[int, Field(ge=1, le=25)] = _absent()
+    retry: RetryRequest = _absent()
+    """How to try again, as a whole: {} is the default."""
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = _absent()
     expires_at: Instant | None = None
     """When it is too late to start; null takes that away."""
@@ -195,6 +241,8 @@ class JobChange(Request):
             wanted["payload"] = _checked(self.payload, job_type)
         if "max_attempts" in given:
             wanted["max_attempts"] = self.max_attempts
+        if "retry" in given:
+            wanted["retry"] = self.retry.policy
         if "timeout_seconds" in given:
             wanted["timeout_ms"] = self.timeout_seconds * 1000
         if "expires_at" in given:
@@ -254,9 +302,22 @@ class Shape(BaseModel):
 WrittenTime = Annotated[str, WRITTEN_INSTANT]
 
 
+class RetryShape(Shape):
+    """How it is tried again, as it may be posted."""
+
+    base_seconds: float
+    cap_seconds: float
+    jitter: Jitter
+    max_elapsed_seconds: float | None
+    """Null: no limit, but a day for throttled attempts."""
+    on_timeout: bool
+
+
 class FailureShape(Shape):
-    kind: Literal["retryable", "permanent", "timeout", "crashed", "buried"]
+    kind: Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried"]
     message: str
+    retry_after_seconds: float | None
+    """How long its target asked to be left alone."""
 
 
 class AttemptShape(Shape):
@@ -302,6 +363,7 @@ class JobShape(Shape):
     late: bool
     cancel_requested_at: WrittenTime | None
     max_attempts: int
+    retry: RetryShape
     timeout_seconds: int
     attempts: list[AttemptShape]
     """The last five."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator
 
 from lambdas._form_models import RunShape, ScheduleRequest
-from lambdas._models import Request, Shape, WorkRequest, WrittenTime
+from lambdas._models import Request, RetryShape, Shape, WorkRequest, WrittenTime
 from scheduler.model import Misfire, Overlap
 from scheduler.services.tasks import NewTask
 from scheduler.task import TaskStatus
@@ -69,6 +69,7 @@ class TaskRequest(WorkRequest):
             misfire_threshold_ms=None if seconds is None else seconds * 1_000,
             max_catch_up=self.max_catch_up,
             max_attempts=self.max_attempts,
+            retry=self.chosen_retry,
             timeout_ms=self.timeout_seconds * 1_000,
         )
 
@@ -135,6 +136,7 @@ class TaskFacts(Shape):
     max_catch_up: int | None
     """Null but with misfire run_all."""
     max_attempts: int
+    retry: RetryShape
     timeout_seconds: int
     generation: int
     """Raised by every edit, pause and resume."""

@@ -1,8 +1,10 @@
-"""A small HTTP server that `http` jobs call: it remembers every call, and can fail the first one of a path.
+"""A small HTTP server that `http` jobs call: it remembers every call, and can refuse the first ones of a path.
 
-/ok/<name>           answers 200
-/fail-once/<name>    answers 500 to the first call, 200 from then on
-/status/<n>/<name>   answers n
+/ok/<name>                    answers 200
+/fail-once/<name>             answers 500 to the first call, 200 from then on
+/fail-twice/<name>            answers 500 to the first two calls, 200 from then on
+/throttled/<seconds>/<name>   answers 429 with Retry-After: <seconds> to the first call, 200 from then on
+/status/<n>/<name>            answers n
 """
 
 import threading
@@ -14,6 +16,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Self
+
+FAILURES = {"fail-once": 1, "fail-twice": 2}  # how many calls of a path fail, by its first part
 
 
 @dataclass(frozen=True)
@@ -61,17 +65,18 @@ class Receiver:
     def record(self, method: str, path: str, at: int, headers: Mapping[str, str], body: bytes) -> int:
         """Remember a call; the status to answer."""
         with self._lock:
-            first = all(call.path != path for call in self._calls)
-            status = answer(path, first)
+            status = answer(path, sum(1 for call in self._calls if call.path == path))
             self._calls.append(Call(method, path, at, headers, body, status))
         return status
 
 
-def answer(path: str, first: bool) -> int:
-    """The status for a call, which may be the first of its path."""
+def answer(path: str, earlier: int) -> int:
+    """The status for a call whose path was called so often before."""
     kind, _, rest = path.lstrip("/").partition("/")
-    if kind == "fail-once":
-        return HTTPStatus.INTERNAL_SERVER_ERROR if first else HTTPStatus.OK
+    if earlier < FAILURES.get(kind, 0):
+        return HTTPStatus.INTERNAL_SERVER_ERROR
+    if kind == "throttled" and earlier == 0:
+        return HTTPStatus.TOO_MANY_REQUESTS
     if kind == "status":
         return int(rest.partition("/")[0])
     return HTTPStatus.OK
@@ -93,6 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
         status = self.server.receiver.record(self.command, self.path, at, dict(self.headers), body)
         content = f'{{"received": "{self.path}", "status": {status}}}'.encode()
         self.send_response(status)
+        if status == HTTPStatus.TOO_MANY_REQUESTS and self.path.startswith("/throttled/"):
+            self.send_header("Retry-After", self.path.split("/")[2])
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()

@@ -193,7 +193,15 @@ def _failed(job: Job, at: int, data: dict[str, Any]) -> Job:
     result: Result = data["result"]
     outcome = _OUTCOMES.get(result.failure.kind if result.failure else "", Outcome.FAILED)
     done = _attempted(job, at, data, outcome, result.failure)
-    return replace(done, charged=job.charged + 1, output=result.output, response=result.response, reason=data.get("reason") or job.reason)
+    throttled = 1 if result.failure and result.failure.kind == "throttled" else 0
+    return replace(
+        done,
+        charged=job.charged + 1 - throttled,
+        throttled=job.throttled + throttled,
+        output=result.output,
+        response=result.response,
+        reason=data.get("reason") or job.reason,
+    )
 
 
 def _crash(job: Job, at: int, data: dict[str, Any]) -> Job:

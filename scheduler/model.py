@@ -44,6 +44,14 @@ class Misfire(StrEnum):
     SKIP = "skip"  # it is skipped
 
 
+class Jitter(StrEnum):
+    """Which part of a wait before another attempt is left to chance, so that jobs which failed together do not come back together."""
+
+    FULL = "full"  # all of it
+    EQUAL = "equal"  # its second half
+    NONE = "none"  # nothing
+
+
 class Outcome(StrEnum):
     """How one attempt ended."""
 
@@ -137,8 +145,23 @@ class Claim:
 class Failure:
     """Why an attempt did not succeed."""
 
-    kind: str  # retryable | permanent | timeout | crashed
+    kind: str  # retryable | permanent | throttled | timeout | crashed
     message: str
+    retry_after_ms: int | None = None  # how long its target asked to be left alone
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How a job is tried again; how often is its `max_attempts`. `retry.decide` reads it."""
+
+    base_ms: int = 1_000  # the first wait at most; each one after it twice the one before ...
+    cap_ms: int = 900_000  # ... up to this
+    jitter: Jitter = Jitter.FULL
+    max_elapsed_ms: int | None = None  # no attempt starts later than this after the first start; None: only a throttled one is bounded
+    on_timeout: bool = False  # an attempt that ran out of time is followed by another, too
+
+
+USUAL_RETRIES = RetryPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +199,9 @@ class Job:
     tags: tuple[str, ...] = ()
     fence: int = 1
     charged: int = 0
+    throttled: int = 0  # attempts that charged nothing because the target wanted none now
     max_attempts: int = 3
+    retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
     weight: float = 1.0
     claim: Claim | None = None

@@ -79,6 +79,7 @@ def as_asked(run: Job, rules: Rules) -> Job:
         origin=run.origin,
         tags=run.tags,
         max_attempts=run.max_attempts,
+        retry=run.retry,
         timeout_ms=run.timeout_ms,
         weight=run.weight,
     )
@@ -214,6 +215,7 @@ def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: Origi
         origin=origin,
         tags=task.tags,
         max_attempts=task.max_attempts,
+        retry=task.retry,
         timeout_ms=task.timeout_ms,
         weight=task.weight,
     )

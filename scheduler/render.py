@@ -5,7 +5,7 @@ from typing import Any
 
 from scheduler import lifecycle, schedule_form
 from scheduler.instants import render as instant
-from scheduler.model import Attempt, Failure, Job, LaneState, Misfire, Page
+from scheduler.model import Attempt, Failure, Job, LaneState, Misfire, Page, RetryPolicy
 from scheduler.ports import Session
 from scheduler.redrive import Redrive
 from scheduler.schedule import Run, Skipped
@@ -33,6 +33,7 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "late": lifecycle.is_late(record, now),
         "cancel_requested_at": _instant(record.cancel_requested_at),
         "max_attempts": record.max_attempts,
+        "retry": _retry(record.retry),
         "timeout_seconds": record.timeout_ms // 1000,
         "attempts": [_attempt(each) for each in record.attempts],
         "output": record.output,
@@ -81,6 +82,7 @@ def _task(record: Task, now: int) -> dict[str, Any]:
         "misfire_threshold_seconds": record.misfire_threshold_ms // 1000 if record.is_recurring else None,
         "max_catch_up": record.max_catch_up if record.is_recurring and record.misfire is Misfire.RUN_ALL else None,
         "max_attempts": record.max_attempts,
+        "retry": _retry(record.retry),
         "timeout_seconds": record.timeout_ms // 1000,
         "generation": record.generation,
         "created_at": instant(record.created_at),
@@ -189,8 +191,26 @@ def _attempt(record: Attempt) -> dict[str, Any]:
     }
 
 
-def _failure(record: Failure | None) -> dict[str, str] | None:
-    return None if record is None else {"kind": record.kind, "message": record.message}
+def _failure(record: Failure | None) -> dict[str, Any] | None:
+    if record is None:
+        return None
+    return {"kind": record.kind, "message": record.message, "retry_after_seconds": _seconds(record.retry_after_ms)}
+
+
+def _retry(record: RetryPolicy) -> dict[str, Any]:
+    """The policy as it may be posted again."""
+    return {
+        "base_seconds": _seconds(record.base_ms),
+        "cap_seconds": _seconds(record.cap_ms),
+        "jitter": str(record.jitter),
+        "max_elapsed_seconds": _seconds(record.max_elapsed_ms),
+        "on_timeout": record.on_timeout,
+    }
+
+
+def _seconds(ms: int | None) -> float | None:
+    """Whole seconds without a fraction, for people."""
+    return None if ms is None else ms // 1000 if ms % 1000 == 0 else ms / 1000
 
 
 def _instant(at: int | None) -> str | None:

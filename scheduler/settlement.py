@@ -19,15 +19,19 @@ def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Jo
         return lifecycle.apply(job, Event.SUCCEED, end, started_at=done.started_at, result=result, retention=retention)
     if job.cancel_requested_at is not None:
         return cancel(job, end, retention=retention, started_at=done.started_at)
-    if result.failure.kind == "timeout":
-        return lifecycle.apply(
-            job, Event.KILL, end, started_at=done.started_at, result=result, reason="its time-out passed", retention=retention
-        )
     decision = retry.decide(job, result.failure, now)
     if isinstance(decision, retry.GiveUp):
-        return lifecycle.apply(job, Event.FAIL, now, started_at=done.started_at, result=result, reason=decision.reason, retention=retention)
+        return _given_up(done, result.failure.kind, decision.reason, now, retention)
     slot = slots.place(decision.at, now, job.id, shards).slot
     return lifecycle.apply(job, Event.RETRY, end, started_at=done.started_at, result=result, due_at=decision.at, slot=slot)
+
+
+def _given_up(done: Finished, kind: str, reason: str, now: int, retention: Retention) -> Job:
+    event, at = Event.FAIL, now
+    if kind == "timeout":
+        event, at = Event.KILL, done.ended_at
+        reason = reason if reason == retry.TIMED_OUT else f"{retry.TIMED_OUT}; {reason}"
+    return lifecycle.apply(done.job, event, at, started_at=done.started_at, result=done.result, reason=reason, retention=retention)
 
 
 def cancel(job: Job, now: int, *, retention: Retention, started_at: int | None = None) -> Job:
@@ -49,19 +53,11 @@ def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
         start = None  # it died before the instant
     if job.cancel_requested_at is not None:
         return cancel(job, now, retention=retention, started_at=start)
-    reason = _after_crash(job, now, begun=start is not None)
-    if reason is not None:
+    decision = retry.decide(job, lifecycle.CRASHED, now)
+    if isinstance(decision, retry.GiveUp):
         result = Result(failure=lifecycle.CRASHED)
-        return lifecycle.apply(job, Event.FAIL, now, started_at=start, result=result, reason=reason, retention=retention)
+        return lifecycle.apply(job, Event.FAIL, now, started_at=start, result=result, reason=decision.reason, retention=retention)
     return lifecycle.apply(job, Event.TAKE_BACK, now, slot=slots.place(now, now, job.id, shards).slot)
-
-
-def _after_crash(job: Job, now: int, *, begun: bool) -> str | None:
-    """Why no attempt follows; None if one does."""
-    alone, expires_at = job.claim is not None and job.claim.alone, misfire.expires_at(job)
-    if alone and (job.crashes + 1 >= retry.MAX_CRASHES or job.charged + 1 >= job.max_attempts):
-        return "its executor died each time it ran alone"
-    return retry.EXPIRED if begun and expires_at is not None and now >= expires_at else None
 
 
 def bury(job: Job, message_id: str, fence: int, now: int, *, retention: Retention) -> Job | None:

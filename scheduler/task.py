@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from scheduler.model import Lane, Misfire, Overlap, TaskHead, TaskKey
+from scheduler.model import USUAL_RETRIES, Lane, Misfire, Overlap, RetryPolicy, TaskHead, TaskKey
 from scheduler.schedule import Once, Schedule
 
 STORED_WITH_IT = 10  # runs that are stored in one transaction with their task
@@ -42,6 +42,7 @@ class Task:
     misfire_threshold_ms: int = 60_000  # a start this much after its time is a misfire
     max_catch_up: int = 100  # with run_all: how many of the missed runs run, the last ones
     max_attempts: int = 3
+    retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
     weight: float = 1.0
     generation: int = 1

@@ -10,7 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from scheduler import ids
 from scheduler.aws import keys
-from scheduler.model import Attempt, Claim, DueEntry, Failure, Job, JobKey, Lane, Letter, Misfire, Origin, Outcome, Overlap
+from scheduler.model import (
+    USUAL_RETRIES,
+    Attempt,
+    Claim,
+    DueEntry,
+    Failure,
+    Jitter,
+    Job,
+    JobKey,
+    Lane,
+    Letter,
+    Misfire,
+    Origin,
+    Outcome,
+    Overlap,
+    RetryPolicy,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
@@ -21,6 +37,7 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "max_attempts": 3,
     "timeout_ms": 300_000,
     "charged": 0,
+    "throttled": 0,
     "looks": 0,
     "crashes": 0,
     "buried": 0,
@@ -78,6 +95,8 @@ def attributes(job: Job) -> Item:
         item["attempts"] = {"S": _json([_attempt(attempt) for attempt in job.attempts])}
     if job.tags:
         item["tags"] = {"S": _json(job.tags)}
+    if job.retry != USUAL_RETRIES:
+        item["retry"] = retry(job.retry)
     if job.origin is not None:
         item["task"] = {"S": keys.task(job.owner, job.origin.task)}
         item["origin"] = {"S": _json(_origin(job.origin))}
@@ -108,6 +127,16 @@ def claim(claim: Claim) -> "AttributeValueTypeDef":
     }
 
 
+def retry(policy: RetryPolicy) -> "AttributeValueTypeDef":
+    values = [policy.base_ms, policy.cap_ms, policy.jitter.value, policy.max_elapsed_ms, policy.on_timeout]
+    return {"S": _json(values)}
+
+
+def read_retry(value: Mapping[str, Any]) -> RetryPolicy:
+    base_ms, cap_ms, jitter, max_elapsed_ms, on_timeout = json.loads(value["S"])
+    return RetryPolicy(base_ms, cap_ms, Jitter(jitter), max_elapsed_ms, on_timeout)
+
+
 def decode(item: Mapping[str, Any]) -> Job:
     """The job of a whole item, as a table, a stream or an index that projects everything returns it."""
     found: dict[str, Any] = {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
@@ -128,6 +157,8 @@ def decode(item: Mapping[str, Any]) -> Job:
         found["attempts"] = tuple(_read_attempt(values) for values in json.loads(item["attempts"]["S"]))
     if "tags" in item:
         found["tags"] = tuple(json.loads(item["tags"]["S"]))
+    if "retry" in item:
+        found["retry"] = read_retry(item["retry"])
     if "origin" in item:
         found["origin"] = _read_origin(item["task"]["S"], json.loads(item["origin"]["S"]))
     return Job(
@@ -211,8 +242,9 @@ def _read_origin(task: str, values: list[Any]) -> Origin:
 
 
 def _attempt(attempt: Attempt) -> list[Any]:
-    failure = attempt.failure and [attempt.failure.kind, attempt.failure.message]
-    return [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, failure]
+    failure = attempt.failure
+    told = failure and [failure.kind, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
+    return [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, told]
 
 
 def _read_attempt(values: list[Any]) -> Attempt:

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from scheduler import schedule_form
-from scheduler.aws import keys
+from scheduler.aws import items, keys
 from scheduler.model import Misfire, Overlap
 from scheduler.task import Task
 
@@ -44,6 +44,8 @@ def encode(task: Task) -> Item:
             item[name] = {"S": getattr(task, name).value}
     if _told(task, "weight"):
         item["weight"] = {"N": repr(task.weight)}
+    if _told(task, "retry"):
+        item["retry"] = items.retry(task.retry)
     if task.tags:
         item["tags"] = {"S": _json(task.tags)}
     if task.schedule is not None:
@@ -61,6 +63,8 @@ def decode(item: Mapping[str, Any]) -> Task:
         found["misfire"] = Misfire(item["misfire"]["S"])
     if "weight" in item:
         found["weight"] = float(item["weight"]["N"])
+    if "retry" in item:
+        found["retry"] = items.read_retry(item["retry"])
     if "tags" in item:
         found["tags"] = tuple(json.loads(item["tags"]["S"]))
     schedule = schedule_form.restore(json.loads(item["schedule"]["S"])) if "schedule" in item else None

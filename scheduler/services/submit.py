@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from scheduler import ids, slots
 from scheduler.errors import Conflict, Unavailable
-from scheduler.model import Job, Receipt
+from scheduler.model import USUAL_RETRIES, Job, Receipt, RetryPolicy
 from scheduler.ports import Clock, Jobs, Lanes, Receipts
 from scheduler.rules import Rules
 from scheduler.services.placing import on_their_way
@@ -25,6 +25,7 @@ class NewJob:
     payload: Mapping[str, Any]
     execute_at: int | None = None
     max_attempts: int = 3
+    retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
     weight: float = 1.0
     expires_at: int | None = None  # it is not started at this instant or later
@@ -149,6 +150,7 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
         created_at=now,
         slot=slots.place(due_at, now, job_id, rules.shards).slot,
         max_attempts=request.max_attempts,
+        retry=request.retry,
         timeout_ms=request.timeout_ms,
         weight=request.weight,
         start_by=request.expires_at,

@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler import ids, planning, schedule_form
 from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
-from scheduler.model import Job, JobKey, Misfire, Overlap, Receipt, TaskKey
+from scheduler.model import USUAL_RETRIES, Job, JobKey, Misfire, Overlap, Receipt, RetryPolicy, TaskKey
 from scheduler.ports import Clock, Jobs, Lanes, Receipts, Tasks
 from scheduler.rules import Rules
 from scheduler.schedule import Once, Run, Schedule
@@ -35,6 +35,7 @@ class NewTask:
     misfire_threshold_ms: int | None = None
     max_catch_up: int | None = None
     max_attempts: int = 3
+    retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
     weight: float = 1.0
 
@@ -271,6 +272,7 @@ def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Ta
         tags=new.tags,
         overlap=new.overlap or (Overlap.SKIP if recurring else Overlap.ALLOW),
         max_attempts=new.max_attempts,
+        retry=new.retry,
         timeout_ms=new.timeout_ms,
         weight=new.weight,
         **given,

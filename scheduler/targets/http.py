@@ -1,5 +1,7 @@
 """`http`: calls a URL. One connection, no redirects, no proxies, to public addresses only."""
 
+import calendar
+import email.utils
 import http.client
 import ipaddress
 import json
@@ -28,7 +30,8 @@ KEPT_BODY = 4_096  # bytes of it that are kept
 KEPT_HEADERS = 4_096  # characters of header names and values that are kept
 USER_AGENT = "Punctual/1"
 OURS = ("host", "content-length", "transfer-encoding", "connection", "idempotency-key", "punctual-job-id")
-RETRYABLE = (408, 425, 429)  # and every 5xx
+RETRYABLE = (408, 425)  # and every 5xx
+TOO_MANY, UNAVAILABLE = 429, 503  # the answers of a target that wants no calls now; the second one only if it says until when
 POLL = 0.2  # seconds until a set `stop` is noticed
 ROUTABLE_V6 = ipaddress.IPv6Network("2000::/3")
 
@@ -89,12 +92,15 @@ class Refused(Exception):
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One call. 2xx is success; 408, 425, 429, 5xx, network errors and time-outs are worth another try; nothing else is."""
+    """One call. 2xx is success; 408, 425, 429, 5xx, network errors and time-outs are worth another try; nothing else is.
+
+    Of these 429, and 503 with a Retry-After, are throttled. An answer that cannot be read to its end is a network error.
+    """
     request = Payload(**payload)
     line = _Line(min(time.monotonic() + request.timeout_seconds, context.deadline), context.stop, context.allow_private)
     try:
         with line.watched():
-            return _judged(_exchange(request, context, line))
+            return _judged(*_exchange(request, context, line))
     except Refused as refused:
         return Result(failure=Failure("permanent", str(refused.__doc__)))
     except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
@@ -110,16 +116,40 @@ def _broken(error: Exception, request: Payload, context: Context, line: "_Line")
     return Failure("retryable", f"{type(error).__name__}: {error}"[:500])
 
 
-def _judged(response: Mapping[str, Any]) -> Result:
+def _judged(response: Mapping[str, Any], retry_after_ms: int | None) -> Result:
     status = response["status"]
     if 200 <= status < 300:
         return Result(response=response)
     kind = "retryable" if status in RETRYABLE or status >= 500 else "permanent"
-    return Result(response=response, failure=Failure(kind, f"HTTP {status}"))
+    if status == TOO_MANY or (status == UNAVAILABLE and retry_after_ms is not None):
+        kind = "throttled"
+    return Result(response=response, failure=Failure(kind, f"HTTP {status}", None if kind == "permanent" else retry_after_ms))
 
 
-def _exchange(request: Payload, context: Context, line: "_Line") -> dict[str, Any]:
-    """Send the request and read the answer: status, headers and an excerpt of the body."""
+def _retry_after_ms(headers: Mapping[str, str]) -> int | None:
+    """How long the answer asks to be left alone: seconds, or from its own date to another. None if that is no time at all."""
+    text = headers.get("Retry-After", "").strip()
+    if re.fullmatch("[0-9]+", text):
+        wait = int(text.lstrip("0")[:9] or 0) * 1000  # more digits say nothing more
+    elif (until := _date_ms(text)) is not None:
+        sent = _date_ms(headers.get("Date", ""))
+        wait = until - (sent if sent is not None else time.time_ns() // 1_000_000)
+    else:
+        return None
+    return wait if wait > 0 else None
+
+
+def _date_ms(text: str) -> int | None:
+    """The instant of an HTTP date, which is always in GMT; None if it is none."""
+    try:
+        found = email.utils.parsedate(text)
+        return None if found is None else calendar.timegm(found) * 1000
+    except (ValueError, OverflowError):  # the year 99999
+        return None
+
+
+def _exchange(request: Payload, context: Context, line: "_Line") -> tuple[dict[str, Any], int | None]:
+    """Send the request and read the answer: status, headers and an excerpt of the body; and how long to leave its server alone."""
     url, body = parse_url(request.url), _body(request.body)
     connection = line.connection(url.scheme == "https", url.host or "", url.port)
     try:
@@ -127,7 +157,8 @@ def _exchange(request: Payload, context: Context, line: "_Line") -> dict[str, An
             request.method, url.request_uri, body=body, headers=_headers(request, context), preload_content=False, decode_content=False
         )
         response = connection.getresponse()
-        return {"status": response.status, "headers": _kept_headers(response), "body": _kept_body(response)}
+        kept = {"status": response.status, "headers": _kept_headers(response), "body": _kept_body(response)}
+        return kept, _retry_after_ms(response.headers)
     finally:
         connection.close()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scheduler import ids, lifecycle
 from scheduler.aws import items, keys
 from scheduler.lifecycle import Event
-from scheduler.model import Attempt, Claim, Failure, Job, Lane, Letter, Misfire, Origin, Outcome, Overlap, Result
+from scheduler.model import Attempt, Claim, Failure, Jitter, Job, Lane, Letter, Misfire, Origin, Outcome, Overlap, Result, RetryPolicy
 from tests.contract import make, tables
 from tests.contract.make import NOW
 
@@ -29,8 +29,9 @@ attempts = st.builds(
     started_at=maybe_instants,
     ended_at=instants,
     outcome=st.sampled_from(Outcome),
-    failure=st.none() | st.builds(Failure, st.text(), st.text()),
+    failure=st.none() | st.builds(Failure, st.text(), st.text(), maybe_instants),
 )
+retries = st.builds(RetryPolicy, instants, instants, st.sampled_from(Jitter), maybe_instants, st.booleans())
 origins = st.builds(
     Origin,
     task=st.builds(ids.new, instants, st.integers(0, 2**75 - 1)),
@@ -68,7 +69,9 @@ all_jobs = st.builds(
     tags=st.lists(st.text(), max_size=3).map(tuple),
     fence=st.integers(1, 1000),
     charged=counts,
+    throttled=counts,
     max_attempts=counts,
+    retry=retries,
     timeout_ms=instants,
     weight=st.floats(min_value=0.001, max_value=1000),
     claim=st.none() | st.builds(Claim, st.text(), st.text(), instants, st.booleans()),

@@ -15,7 +15,7 @@ from scheduler.task import STORED_WITH_IT, Task
 from tests.contract import make
 from tests.contract.conftest import Stores
 from tests.contract.make import NOW
-from tests.contract.test_items import instants, maybe_instants, objects
+from tests.contract.test_items import instants, maybe_instants, objects, retries
 
 maybe_texts = st.none() | st.text()
 numbers = st.integers(0, 2**40)
@@ -41,6 +41,7 @@ all_tasks = st.builds(
     misfire_threshold_ms=numbers,
     max_catch_up=numbers,
     max_attempts=numbers,
+    retry=retries,
     timeout_ms=numbers,
     weight=st.floats(min_value=0.001, max_value=1000),
     generation=numbers,

@@ -1,6 +1,9 @@
 """Posting, reading, listing and cancelling jobs over HTTP."""
 
+import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +12,7 @@ from lambdas import _models
 from scheduler import ids, lifecycle
 from scheduler.instants import DAY, render
 from scheduler.lifecycle import Event
-from scheduler.model import Claim, Failure, Job, JobKey, Lane, Misfire, Origin, Overlap, Result
+from scheduler.model import Attempt, Claim, Failure, Jitter, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result, RetryPolicy
 from scheduler.services import paging
 from tests.lambdas.gateway import NOW, World, send
 
@@ -86,6 +89,43 @@ def test_an_http_job_keeps_its_payload_as_it_was_given() -> None:
     assert (job["type"], job["payload"], job["max_attempts"], job["timeout_seconds"]) == ("http", payload, 25, 840)
 
 
+USUAL = {"base_seconds": 1, "cap_seconds": 900, "jitter": "full", "max_elapsed_seconds": None, "on_timeout": False}
+CHOSEN = {"base_seconds": 0.5, "cap_seconds": 60, "jitter": "equal", "max_elapsed_seconds": 7_200, "on_timeout": True}
+
+
+def test_a_retry_policy_is_shown_as_it_holds_and_may_be_posted_again(world: World) -> None:
+    assert send("POST", "/me/jobs", json_body={"message": "m"}).data["retry"] == USUAL
+    assert send("POST", "/me/jobs", json_body={"message": "m", "retry": None}).data["retry"] == USUAL
+    assert send("POST", "/me/jobs", json_body={"message": "m", "retry": {"jitter": "none"}}).data["retry"] == USUAL | {"jitter": "none"}
+    for policy in (USUAL, CHOSEN):
+        job = send("POST", "/me/jobs", json_body={"message": "m", "retry": policy}).data
+        assert job["retry"] == policy == send("GET", f"/me/jobs/{job['id']}").data["retry"]
+        _models.Answer[_models.JobShape].model_validate(send("GET", f"/me/jobs/{job['id']}").body)
+    assert world.jobs.get(JobKey("sub-ann", job["id"])).retry == RetryPolicy(500, 60_000, Jitter.EQUAL, 7_200_000, True)
+
+
+def test_the_documents_tell_the_parts_and_defaults_of_a_retry_policy() -> None:
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    assert json.dumps(USUAL) in (docs / "api.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|[^|]*\|$", (docs / "retries.md").read_text(), re.MULTILINE)
+    told = {name: bounds.strip() for name, bounds in rows if name in USUAL}
+    fields = _models.RetryRequest.model_json_schema()["properties"]
+    for name, schema in fields.items():
+        limits = next((each for each in schema.get("anyOf", [schema]) if "minimum" in each), None)
+        assert told.pop(name) == ("" if limits is None else f"{limits['minimum']:g}–{int(limits['maximum']):,}")
+    assert not told
+
+
+def test_an_attempt_tells_how_long_its_target_asked_to_be_left_alone(world: World) -> None:
+    posted = send("POST", "/me/jobs", json_body={"message": "m"}).data
+    stored = world.jobs.get(JobKey("sub-ann", posted["id"]))
+    failed = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure("throttled", "HTTP 429", 7_000))
+    world.jobs.rows[stored.key] = replace(stored, attempts=(failed,))
+    answered = send("GET", f"/me/jobs/{posted['id']}")
+    _models.Answer[_models.JobShape].model_validate(answered.body)
+    assert answered.data["attempts"][0]["failure"] == {"kind": "throttled", "message": "HTTP 429", "retry_after_seconds": 7}
+
+
 def test_tags_are_kept_as_they_were_given(world: World) -> None:
     tags = ["b", "env:prod", "Team_1/a.b-c", "x" * 32]
     job = send("POST", "/me/jobs", json_body={"message": "m", "tags": tags}).data
@@ -119,6 +159,18 @@ def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: 
         ({"message": "m", "max_attempts": "3"}, {"max_attempts": "must be a whole number"}),
         ({"message": "m", "max_attempts": True}, {"max_attempts": "must be a whole number"}),
         ({"message": "m", "timeout_seconds": 1.5}, {"timeout_seconds": "must be a whole number"}),
+        ({"message": "m", "retry": 3}, {"retry": "must be an object"}),
+        ({"message": "m", "retry": {"base_seconds": 0.05}}, {"retry.base_seconds": "must be at least 0.1"}),
+        ({"message": "m", "retry": {"base_seconds": "1"}}, {"retry.base_seconds": "must be a number"}),
+        ({"message": "m", "retry": {"base_seconds": 901}}, {"retry.cap_seconds": "must be at least base_seconds; it is 900"}),
+        ({"message": "m", "retry": {"base_seconds": 9, "cap_seconds": 8}}, {"retry.cap_seconds": "must be at least base_seconds; it is 8"}),
+        ({"message": "m", "retry": {"cap_seconds": 86_401}}, {"retry.cap_seconds": "must be at most 86400"}),
+        ({"message": "m", "retry": {"jitter": "some"}}, {"retry.jitter": "must be one of 'full', 'equal' or 'none'"}),
+        ({"message": "m", "retry": {"max_elapsed_seconds": 0}}, {"retry.max_elapsed_seconds": "must be at least 1"}),
+        (
+            {"message": "m", "retry": {"on_timeout": 1}},
+            {"retry.on_timeout": "must be true or false"},
+        ),
         ({"message": "m", "tags": "a"}, {"tags": "must be a list"}),
         ({"message": "m", "tags": ["a", "b", "a"]}, {"tags": "names a twice"}),
         ({"message": "m", "tags": [str(number) for number in range(11)]}, {"tags": "must have at most 10 entries"}),

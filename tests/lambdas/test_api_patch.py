@@ -60,6 +60,13 @@ def test_everything_else_changes_alike_and_what_is_absent_stays(world: World) ->
     assert (stored(world, job).tags, stored(world, job).start_by) == ((), NOW + 2 * DAY)
 
 
+def test_a_retry_policy_is_replaced_as_a_whole() -> None:
+    job = posted(retry={"base_seconds": 5, "on_timeout": True})
+    assert patch(job, {"max_attempts": 2}).data["retry"]["base_seconds"] == 5
+    changed = patch(job, {"retry": {"jitter": "none"}}).data["retry"]
+    assert (changed["base_seconds"], changed["jitter"], changed["on_timeout"]) == (1, "none", False)
+
+
 def test_a_payload_is_replaced_as_a_whole_and_checked_against_the_type_of_the_job(world: World) -> None:
     job = posted(type="http", payload=CALL | {"body": {"a": 1}})
     assert patch(job, {"payload": CALL}).data["payload"] == CALL
@@ -83,6 +90,8 @@ def test_a_payload_is_replaced_as_a_whole_and_checked_against_the_type_of_the_jo
         ({"payload": {"message": 5}}, {"payload.message"}),
         ({"message": "m", "payload": {"message": "m"}}, {"body"}),
         ({"max_attempts": 26}, {"max_attempts"}),
+        ({"retry": None}, {"retry"}),
+        ({"retry": {"base_seconds": 0}}, {"retry.base_seconds"}),
         ({"timeout_seconds": None}, {"timeout_seconds"}),
         ({"tags": None}, {"tags"}),
         ({"tags": ["a", "a"]}, {"tags"}),

@@ -81,6 +81,7 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
         misfire_threshold_seconds=10,
         max_catch_up=5,
         max_attempts=1,
+        retry={"base_seconds": 10, "on_timeout": True},
         timeout_seconds=60,
     )
     task = answered.data
@@ -101,6 +102,7 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
         "misfire_threshold_seconds": 10,
         "max_catch_up": 5,
         "max_attempts": 1,
+        "retry": {"base_seconds": 10, "cap_seconds": 900, "jitter": "full", "max_elapsed_seconds": None, "on_timeout": True},
         "timeout_seconds": 60,
         "generation": 1,
         "created_at": render(NOW),
@@ -229,6 +231,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"schedule": None, "misfire_threshold_seconds": 60}, {"misfire_threshold_seconds": MISFIRES}),
     ({"schedule": ONCE, "misfire": "run_all", "max_catch_up": 9}, {"misfire": MISFIRES, "max_catch_up": MISFIRES}),
     ({"max_attempts": 26}, {"max_attempts": "must be at most 25"}),
+    ({"retry": {"cap_seconds": 0.5}}, {"retry.cap_seconds": "must be at least base_seconds"}),
     ({"timeout_seconds": 841}, {"timeout_seconds": "must be at most 840"}),
     ({"execute_at": render(NOW)}, {"execute_at": "is not a known field"}),
     (
@@ -591,7 +594,8 @@ def test_a_deleted_task_is_gone_with_its_future_runs_and_its_history_stays(world
 
 
 def test_a_run_by_hand_is_a_job_of_the_task_outside_its_schedule(world: World) -> None:
-    task = created(tags=["a"], max_attempts=2)
+    task = created(tags=["a"], max_attempts=2, retry={"jitter": "none"})
+    assert {run["retry"]["jitter"] for run in send("GET", f"/tasks/{task['id']}/jobs", query={"upcoming": "true"}).data["jobs"]} == {"none"}
     ahead = [run["at"] for run in task["next_runs"]]
     answered = send("POST", f"/tasks/{task['id']}/run")
     job = answered.data

@@ -8,7 +8,7 @@ import pytest
 from scheduler import delivery as rule
 from scheduler import lifecycle, slots
 from scheduler.lifecycle import Event
-from scheduler.model import Delivery, Failure, Job, Lane, Outcome, Result, Status
+from scheduler.model import Delivery, Failure, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
 from scheduler.ports import Change
 from scheduler.services.execute import FRESH_CLAIM_MS, READ_AHEAD_MS, READ_SPREAD_MS, SETTLE_TRIES
 from scheduler.services.latency import LatencyMeter
@@ -350,20 +350,10 @@ def test_a_failed_job_is_retried_through_the_retry_lane_at_once_when_due_soon() 
 
 def test_a_retry_due_much_later_waits_in_its_slot_only() -> None:
     stage = Stage()
-    late = next(
-        job
-        for job in (a_job(charged=12, max_attempts=25) for _ in range(200))
-        if slots.minute_of(NOW + 700_000) <= slots.minute_of(_due(job))
-    )
+    late = a_job(retry=RetryPolicy(700_000, 700_000, Jitter.NONE))
     stage.execute(stage.hand(late), pool=ScriptedPool(stage.clock, result=FAILING))
     assert stage.waiting(Lane.RETRY) == []
     assert slots.minute(stage.stored(late).slot or "") == slots.minute_of(stage.stored(late).due_at)
-
-
-def _due(job: Job) -> int:
-    from scheduler.retry import backoff
-
-    return NOW + 10 + backoff(job.charged + 1, f"{job.id}{job.fence}")
 
 
 def test_a_long_job_that_fails_after_a_recheck_moved_its_slot_is_retried() -> None:

@@ -33,7 +33,22 @@ def test_it_fails_the_first_call_of_a_path_and_no_other() -> None:
 
 
 def test_it_answers_the_status_that_the_path_names() -> None:
-    assert answer("/status/429/a", first=True) == 429
+    assert answer("/status/429/a", 0) == 429
+
+
+def test_it_fails_as_many_first_calls_as_the_path_says() -> None:
+    assert [answer("/fail-twice/a", earlier) for earlier in range(4)] == [500, 500, 200, 200]
+    assert [answer("/ok/a", earlier) for earlier in range(2)] == [200, 200]
+
+
+def test_it_asks_the_first_caller_to_come_back() -> None:
+    with Receiver() as receiver:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            DIRECT.open(receiver.url("/throttled/7/a"))
+        refused.value.close()
+        assert (refused.value.code, refused.value.headers["Retry-After"]) == (429, "7")
+        with DIRECT.open(receiver.url("/throttled/7/a")) as response:
+            assert (response.status, response.headers["Retry-After"]) == (200, None)
 
 
 def test_it_frees_its_port_when_it_ends() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler import ids, planning, slots
-from scheduler.model import Lane, Misfire, Overlap
+from scheduler.model import Lane, Misfire, Overlap, RetryPolicy
 from scheduler.planning import PLAN_SHARDS, further
 from scheduler.rules import Rules
 from scheduler.schedule import Cron, Once, Rate, Schedule, after
@@ -42,13 +42,20 @@ def replenish_at(task: Task) -> int:
 
 
 def test_a_run_is_a_job_that_carries_what_its_task_says() -> None:
-    task = a_task(tags=("nightly",), max_attempts=5, timeout_ms=1_000, weight=2.0, overlap=Overlap.QUEUE_ONE, generation=3)
+    task = a_task(
+        tags=("nightly",), max_attempts=5, retry=RetryPolicy(7), timeout_ms=1_000, weight=2.0, overlap=Overlap.QUEUE_ONE, generation=3
+    )
     run = further(task, NOW, RULES).runs[0]
     assert run.id == ids.run(NOW + MINUTE, task.id, 3) and ids.time(run.id) == run.scheduled_at == run.due_at == NOW + MINUTE
     assert (run.owner, run.type, run.payload, run.tags) == ("ann", "log", {"message": "hello"}, ("nightly",))
-    assert (run.max_attempts, run.timeout_ms, run.weight, run.lane) == (5, 1_000, 2.0, Lane.RECURRING)
+    assert (run.max_attempts, run.retry.base_ms, run.timeout_ms, run.weight, run.lane) == (5, 7, 1_000, 2.0, Lane.RECURRING)
     assert run.origin is not None and (run.origin.task, run.origin.generation) == (task.id, 3)
     assert (run.origin.nominal_at, run.origin.overlap, run.origin.misfire) == (NOW + MINUTE, Overlap.QUEUE_ONE, Misfire.RUN_LATEST)
+
+
+def test_a_run_by_hand_is_told_again_as_it_was_made() -> None:
+    run = planning.by_hand(a_task(max_attempts=5, retry=RetryPolicy(7)), NOW, 1, None, NOW, RULES)
+    assert planning.as_asked(replace(run, fence=3, charged=1, slot=None, completed_at=NOW), RULES) == run
 
 
 @pytest.mark.parametrize(

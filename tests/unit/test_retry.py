@@ -1,45 +1,205 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import retry
-from scheduler.model import Failure
+from scheduler import lifecycle, retry, settlement
+from scheduler.lifecycle import Event, Retention
+from scheduler.model import Claim, Failure, Jitter, Job, Misfire, Origin, Result, RetryPolicy
+from scheduler.ports import Finished
 from scheduler.retry import Again, GiveUp
 from tests.conftest import NOW, a_job
 
 RETRYABLE = Failure("retryable", "503")
+THROTTLED = Failure("throttled", "429")
+DAY = 86_400_000
+
+waits = st.integers(1, 3_600_000)
+policies = st.builds(RetryPolicy, waits, waits, st.sampled_from(Jitter), st.none() | st.integers(1, 30 * DAY), st.booleans())
+kinds = st.sampled_from(["retryable", "permanent", "throttled", "timeout", "crashed"])
+failures = st.builds(Failure, kinds, st.just("no"), st.none() | st.integers(1, 100 * DAY))
 
 
-@given(st.integers(min_value=1, max_value=10_000), st.text())
-def test_a_pause_is_within_its_bounds(attempt: int, seed: str) -> None:
-    assert 0 <= retry.backoff(attempt, seed) < min(retry.CAP_MS, retry.BASE_MS * 2 ** (attempt - 1)) or retry.backoff(attempt, seed) == 0
+def running(*, alone: bool = True, at: int = NOW, **fields: Any) -> Job:
+    return a_job(claim=Claim("m1", "n1", at, alone), **fields)
 
 
-def test_pauses_use_the_whole_range_and_double() -> None:
-    for attempt, ceiling in ((1, 1_000), (2, 2_000), (5, 16_000), (40, retry.CAP_MS)):
-        drawn = [retry.backoff(attempt, f"job{number}") for number in range(500)]
-        assert min(drawn) < ceiling * 0.02 and max(drawn) > ceiling * 0.98
-        assert 0.45 < sum(drawn) / len(drawn) / ceiling < 0.55
+def ceiling(policy: RetryPolicy, number: int) -> int:
+    return min(policy.cap_ms, policy.base_ms * int(2 ** (number - 1)))
+
+
+# How long
+
+
+@given(policies, st.integers(1, 1_000), st.text())
+def test_a_wait_is_within_the_bounds_of_its_jitter(policy: RetryPolicy, number: int, seed: str) -> None:
+    most = ceiling(policy, number)
+    least = {Jitter.FULL: 0, Jitter.EQUAL: most // 2, Jitter.NONE: most}[policy.jitter]
+    wait = retry.backoff(policy, number, seed)
+    assert least <= wait <= most
+    if policy.jitter is not Jitter.NONE:
+        assert wait < most
+
+
+@given(policies, st.integers(1, 60), st.text())
+def test_the_same_draw_waits_no_shorter_after_more_attempts_nor_under_a_higher_cap(policy: RetryPolicy, number: int, seed: str) -> None:
+    wait = retry.backoff(policy, number, seed)
+    assert wait <= retry.backoff(policy, number + 1, seed)
+    assert wait <= retry.backoff(replace(policy, cap_ms=policy.cap_ms * 2), number, seed)
+    assert wait <= retry.backoff(replace(policy, base_ms=policy.base_ms * 2), number, seed)
+
+
+@pytest.mark.parametrize(("jitter", "least"), [(Jitter.FULL, 0.0), (Jitter.EQUAL, 0.5)])
+def test_waits_use_the_whole_range_and_double_up_to_the_cap(jitter: Jitter, least: float) -> None:
+    policy = RetryPolicy(jitter=jitter)
+    for number, most in ((1, 1_000), (2, 2_000), (5, 16_000), (40, 900_000)):
+        drawn = [retry.backoff(policy, number, f"job{seed}") / most for seed in range(500)]
+        assert min(drawn) < least + 0.02 and max(drawn) > 0.98
+        assert abs(sum(drawn) / len(drawn) - (1 + least) / 2) < 0.05
 
 
 def test_the_same_attempt_waits_equally_long_wherever_it_is_decided() -> None:
-    job = a_job()
+    job = running()
     assert retry.decide(job, RETRYABLE, NOW) == retry.decide(job, RETRYABLE, NOW)
 
 
+def test_the_policy_of_the_job_decides_how_long() -> None:
+    policy = RetryPolicy(base_ms=400, cap_ms=1_500, jitter=Jitter.NONE)
+    found = [retry.decide(running(max_attempts=9, charged=charged, retry=policy), RETRYABLE, NOW) for charged in range(4)]
+    assert found == [Again(NOW + wait) for wait in (400, 800, 1_500, 1_500)]
+
+
+@pytest.mark.parametrize("failure", [RETRYABLE, THROTTLED])
+def test_what_the_target_asks_for_goes_before_the_formula_up_to_an_hour(failure: Failure) -> None:
+    for asked, waited in ((1, 1), (7_000, 7_000), (3_600_000, 3_600_000), (3_600_001, 3_600_000), (10**12, 3_600_000)):
+        decision = retry.decide(running(retry=RetryPolicy(base_ms=60_000, cap_ms=60_000)), replace(failure, retry_after_ms=asked), NOW)
+        assert decision == Again(NOW + waited)
+
+
+def test_a_target_that_goes_on_refusing_is_asked_less_and_less_often() -> None:
+    policy = RetryPolicy(jitter=Jitter.NONE)
+    found = [retry.decide(running(throttled=number, charged=1, retry=policy), THROTTLED, NOW) for number in (0, 1, 5, 60)]
+    assert found == [Again(NOW + wait) for wait in (2_000, 4_000, 64_000, 900_000)]
+
+
+# Whether
+
+
 def test_a_failed_attempt_is_followed_by_another() -> None:
-    decision = retry.decide(a_job(max_attempts=3), RETRYABLE, NOW)
+    decision = retry.decide(running(max_attempts=3), RETRYABLE, NOW)
     assert isinstance(decision, Again) and NOW <= decision.at < NOW + 1_000
 
 
 def test_the_last_attempt_is_the_last() -> None:
-    assert isinstance(retry.decide(a_job(max_attempts=3, charged=1), RETRYABLE, NOW), Again)
-    assert retry.decide(a_job(max_attempts=3, charged=2), RETRYABLE, NOW) == GiveUp("no attempt is left of 3")
-    assert isinstance(retry.decide(a_job(max_attempts=1), RETRYABLE, NOW), GiveUp)
+    assert isinstance(retry.decide(running(max_attempts=3, charged=1), RETRYABLE, NOW), Again)
+    assert retry.decide(running(max_attempts=3, charged=2), RETRYABLE, NOW) == GiveUp("no attempt is left of 3")
+    assert isinstance(retry.decide(running(max_attempts=1), RETRYABLE, NOW), GiveUp)
 
 
-def test_a_permanent_error_is_not_tried_again() -> None:
-    assert retry.decide(a_job(max_attempts=9), Failure("permanent", "404"), NOW) == GiveUp("the error is permanent")
+def test_a_permanent_error_is_not_tried_again_whatever_the_target_asks() -> None:
+    assert retry.decide(running(max_attempts=9), Failure("permanent", "404", 7_000), NOW) == GiveUp("the error is permanent")
 
 
 def test_a_hand_back_that_was_not_charged_costs_no_attempt() -> None:
-    assert isinstance(retry.decide(a_job(max_attempts=2, fence=7, charged=0), RETRYABLE, NOW), Again)
+    assert isinstance(retry.decide(running(max_attempts=2, fence=7, charged=0), RETRYABLE, NOW), Again)
+
+
+def test_a_job_that_may_be_tried_once_is_tried_again_after_a_throttle_only() -> None:
+    assert isinstance(retry.decide(running(max_attempts=1), THROTTLED, NOW), Again)
+
+
+def test_a_time_out_is_followed_by_another_attempt_only_by_choice() -> None:
+    timeout = Failure("timeout", "too long")
+    assert retry.decide(running(max_attempts=9), timeout, NOW) == GiveUp(retry.TIMED_OUT)
+    chosen = RetryPolicy(on_timeout=True)
+    assert isinstance(retry.decide(running(max_attempts=2, retry=chosen), timeout, NOW), Again)
+    assert retry.decide(running(max_attempts=2, charged=1, retry=chosen), timeout, NOW) == GiveUp("no attempt is left of 2")
+
+
+def test_a_crash_is_followed_at_once() -> None:
+    assert retry.decide(running(alone=False, charged=5), lifecycle.CRASHED, NOW) == Again(NOW)
+
+
+# Until when
+
+
+@pytest.mark.parametrize("kind", ["retryable", "throttled", "timeout"])
+def test_no_attempt_starts_later_than_the_policy_says_after_the_first_start(kind: str) -> None:
+    policy = RetryPolicy(base_ms=2_000, jitter=Jitter.NONE, max_elapsed_ms=60_000, on_timeout=True)
+    job = running(at=NOW + 55_000, due_at=NOW + 55_000, scheduled_at=NOW - 5_000, delay_ms=5_000, max_attempts=25, retry=policy)
+    assert retry.decide(job, Failure(kind, "no"), NOW + 58_000) == Again(NOW + 60_000)
+    over = GiveUp("its next attempt would start later than 60 s after its first")
+    assert retry.decide(job, Failure(kind, "no"), NOW + 58_001) == over
+    assert retry.decide(job, Failure(kind, "no", 1_000), NOW + 59_001) == over
+
+
+def test_the_first_attempt_counts_from_its_own_start() -> None:
+    policy = RetryPolicy(base_ms=2_000, jitter=Jitter.NONE, max_elapsed_ms=60_000)
+    job = running(at=NOW + 100_000, retry=policy)
+    assert retry.decide(job, RETRYABLE, NOW + 158_000) == Again(NOW + 160_000)
+    assert isinstance(retry.decide(job, RETRYABLE, NOW + 158_001), GiveUp)
+
+
+def test_only_throttled_attempts_end_after_a_day_where_the_policy_says_nothing() -> None:
+    job = running(at=NOW + DAY, due_at=NOW + DAY, scheduled_at=NOW, delay_ms=0)
+    assert isinstance(retry.decide(job, THROTTLED, NOW + DAY - 1_000), Again)
+    assert retry.decide(job, THROTTLED, NOW + DAY + 1) == GiveUp("its next attempt would start later than 86400 s after its first")
+    assert isinstance(retry.decide(job, RETRYABLE, NOW + DAY + 1), Again)
+
+
+def test_no_crash_is_followed_past_the_end_of_the_policy() -> None:
+    job = running(retry=RetryPolicy(max_elapsed_ms=30_000))
+    assert retry.decide(job, lifecycle.CRASHED, NOW + 30_000) == Again(NOW + 30_000)
+    assert isinstance(retry.decide(job, lifecycle.CRASHED, NOW + 30_001), GiveUp)
+    unstarted = running(due_at=NOW + 50_000, retry=RetryPolicy(max_elapsed_ms=1))
+    assert isinstance(retry.decide(unstarted, lifecycle.CRASHED, NOW + 40_000), Again)
+
+
+@pytest.mark.parametrize("failure", [RETRYABLE, THROTTLED, lifecycle.CRASHED])
+def test_nothing_is_tried_again_past_its_expiry(failure: Failure) -> None:
+    at = NOW + 90_000
+    assert retry.decide(running(start_by=at), replace(failure, retry_after_ms=30_000), at) == GiveUp(retry.EXPIRED)
+    by_rule = running(start_by=at, origin=Origin("t1", 1, NOW, misfire=Misfire.SKIP))
+    assert isinstance(retry.decide(by_rule, failure, at), Again)
+
+
+# Whole lives
+
+
+def settled(job: Job, failure: Failure, now: int) -> Job:
+    if failure.kind == "crashed":
+        return settlement.take_back(job, now, shards=4, retention=Retention())
+    return settlement.settle(Finished(job, lifecycle.started_at(job), now, Result(failure=failure)), now, shards=4, retention=Retention())
+
+
+@given(policies, st.integers(1, 25), st.lists(failures, min_size=1, max_size=4), st.integers(1, 60_000))
+def test_every_job_ends_whatever_befalls_it(policy: RetryPolicy, max_attempts: int, row: list[Failure], takes: int) -> None:
+    """The row of failures comes again and again. Waits of some minutes and more keep the days of throttles short."""
+    least = 20 * 60_000
+    policy = replace(policy, base_ms=policy.base_ms + least, cap_ms=policy.cap_ms + least, jitter=Jitter.EQUAL)
+    row = [replace(failure, retry_after_ms=failure.retry_after_ms and failure.retry_after_ms + least // 2) for failure in row]
+    job, first = a_job(max_attempts=max_attempts, retry=policy), NOW
+    for number in range(30 * 24 * 6 + 25 + retry.MAX_CRASHES):
+        failure, starts = row[number % len(row)], job.due_at
+        job = lifecycle.apply(job, Event.CLAIM, starts, claim=Claim(f"m{number}", f"n{number}", starts, True))
+        before, job = job, settled(job, failure, starts + takes)
+        assert job.charged <= max_attempts and job.crashes <= retry.MAX_CRASHES
+        if failure.kind == "throttled":
+            assert job.charged == before.charged
+        if not lifecycle.is_open(job):
+            break
+        assert job.fence == before.fence + 1
+        assert policy.max_elapsed_ms is None or job.due_at <= first + policy.max_elapsed_ms
+        assert policy.max_elapsed_ms is not None or failure.kind != "throttled" or job.due_at <= first + DAY
+    assert not lifecycle.is_open(job) and job.reason
+
+
+@given(st.integers(1, 100), st.none() | st.integers(1, DAY))
+def test_a_throttle_never_charges_not_even_the_last_one(number: int, asked: int | None) -> None:
+    job = running(throttled=number, max_attempts=1)
+    again = settled(job, replace(THROTTLED, retry_after_ms=asked), NOW + 10)
+    over = settled(replace(job, start_by=NOW + 1), replace(THROTTLED, retry_after_ms=asked), NOW + 10)
+    assert (again.charged, again.throttled, again.fence) == (0, number + 1, 2)
+    assert (over.charged, over.throttled, over.failed_at) == (0, number + 1, NOW + 10)

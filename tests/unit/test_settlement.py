@@ -4,7 +4,7 @@ import pytest
 
 from scheduler import lifecycle, misfire, retry, settlement, slots
 from scheduler.lifecycle import Retention
-from scheduler.model import Claim, Failure, Job, Lane, Misfire, Origin, Outcome, Result, Status
+from scheduler.model import Claim, Failure, Job, Lane, Misfire, Origin, Outcome, Result, RetryPolicy, Status
 from scheduler.ports import Finished
 from tests.conftest import NOW, a_job
 
@@ -33,6 +33,20 @@ def test_a_time_out_kills_even_where_attempts_are_left() -> None:
     assert lifecycle.state(job) is Status.KILLED and job.attempts[-1].outcome is Outcome.KILLED
 
 
+def test_a_time_out_is_tried_again_by_choice_and_the_last_one_kills() -> None:
+    chosen = RetryPolicy(on_timeout=True)
+    job = settle(failing("timeout"), retry=chosen)
+    assert (lifecycle.state(job), job.charged, job.lane, job.attempts[-1].outcome) == (Status.SCHEDULED, 1, Lane.RETRY, Outcome.KILLED)
+    last = settle(failing("timeout"), retry=chosen, charged=2)
+    assert (last.killed_at, last.reason) == (NOW + 9, "its time-out passed; no attempt is left of 3")
+
+
+def test_a_throttled_attempt_goes_back_when_its_target_asked_for_it_and_is_not_charged() -> None:
+    job = settle(Result(failure=Failure("throttled", "HTTP 429", 7_000)), charged=2)
+    assert (lifecycle.state(job), job.due_at, job.charged, job.fence) == (Status.SCHEDULED, NOW + 10 + 7_000, 2, 2)
+    assert job.attempts[-1].failure == Failure("throttled", "HTTP 429", 7_000)
+
+
 def test_a_retryable_error_goes_back_with_a_safe_slot_and_a_new_fence() -> None:
     job = settle(failing("retryable"))
     assert (lifecycle.state(job), job.fence, job.charged, job.lane) == (Status.SCHEDULED, 2, 1, Lane.RETRY)
@@ -46,7 +60,7 @@ def test_an_error_after_which_nothing_follows_fails(kind: str, fields: dict[str,
     assert lifecycle.state(job) is Status.FAILED and job.reason
 
 
-@pytest.mark.parametrize("kind", ["retryable", "permanent", "timeout", "cancelled"])
+@pytest.mark.parametrize("kind", ["retryable", "permanent", "throttled", "timeout", "cancelled"])
 def test_work_of_which_a_cancel_was_asked_is_cancelled_whatever_it_says_but_success(kind: str) -> None:
     job = settle(failing(kind), cancel_requested_at=NOW + 3, reason="asked")
     assert (lifecycle.state(job), job.reason, job.cancelled_at) == (Status.CANCELLED, "asked", NOW + 9)

@@ -1,12 +1,14 @@
 """The `http` target, against a real server on loopback: what it sends, keeps, retries, refuses, and how it ends."""
 
 import datetime
+import email.utils
 import ipaddress
 import json
 import socket
 import ssl
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,7 +34,7 @@ class Receiver(BaseHTTPRequestHandler):
     hang: ClassVar[threading.Event]
 
     def do_any(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.seen.append({"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body})
         route = self.path.partition("?")[0].split("/")
         if answer := self.odd().get(route[1]):
@@ -43,7 +45,16 @@ class Receiver(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = do_any
 
     def odd(self) -> dict[str, Callable[[], None]]:
-        return {"big": self.big, "endless": self.endless, "drip": self.drip, "hang": self.wait, "reset": self.reset, "text": self.text}
+        return {
+            "big": self.big,
+            "endless": self.endless,
+            "drip": self.drip,
+            "hang": self.wait,
+            "reset": self.reset,
+            "text": self.text,
+            "raw": self.raw,
+            "busy": self.busy,
+        }
 
     def answer(self, status: int, body: bytes, content_type: str = "application/json", headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -56,7 +67,7 @@ class Receiver(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def big(self) -> None:
-        self.answer(200, "é".encode() * 3_000_000, "text/plain; charset=utf-8", {f"X-{i}": "v" * 400 for i in range(40)})
+        self.answer(200, "é".encode() * 5_000_000, "text/plain; charset=utf-8", {f"X-{i}": "v" * 400 for i in range(40)})
 
     def endless(self) -> None:
         self.send_response(200)
@@ -80,6 +91,19 @@ class Receiver(BaseHTTPRequestHandler):
 
     def reset(self) -> None:
         self.connection.shutdown(socket.SHUT_RDWR)
+
+    def raw(self) -> None:
+        """Answers what it was sent, to the letter, and hangs up."""
+        self.wfile.write(self.content)
+        self.close_connection = True
+
+    def busy(self) -> None:
+        """`/busy/<status>?<Retry-After>`"""
+        status, _, wish = self.path.removeprefix("/busy/").partition("?")
+        self.answer(int(status), b"", headers={"Retry-After": urllib.parse.unquote(wish)})
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return "Fri, 20 Nov 2026 10:00:00 GMT"  # a server whose clock is its own
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -166,7 +190,7 @@ def test_it_keeps_status_headers_and_body(port: int) -> None:
     assert (response["status"], response["body"], response["headers"]["content-type"]) == (200, '{"ok": true}', "application/json")
 
 
-def test_of_a_large_answer_it_keeps_an_excerpt(port: int) -> None:
+def test_of_an_answer_of_ten_megabytes_it_keeps_an_excerpt(port: int) -> None:
     response = call(f"http://127.0.0.1:{port}/big").response
     assert response is not None
     assert response["body"] == "é" * 2_048
@@ -188,12 +212,50 @@ def test_latin_text_is_read_as_its_charset_says(port: int) -> None:
 @pytest.mark.parametrize(
     ("status", "expected"),
     [(200, None), (204, None), (299, None), (301, "permanent"), (302, "permanent"), (400, "permanent"), (404, "permanent")]
-    + [(code, "retryable") for code in (408, 425, 429, 500, 502, 503, 599)],
+    + [(code, "permanent") for code in (101, 401, 403, 410, 422, 451, 499)]
+    + [(code, "retryable") for code in (408, 425, 500, 502, 503, 504, 599, 999)]
+    + [(429, "throttled")],
 )
 def test_the_status_decides_whether_another_try_is_worth_it(port: int, status: int, expected: str | None) -> None:
     result = call(f"http://127.0.0.1:{port}/status/{status}")
     assert kind(result) == expected
     assert (result.response or {})["status"] == status
+
+
+@pytest.mark.parametrize(
+    ("status", "wish", "expected", "wait"),
+    [
+        (429, "7", "throttled", 7_000),
+        (503, "7", "throttled", 7_000),
+        (500, "7", "retryable", 7_000),
+        (408, " 120 ", "retryable", 120_000),
+        (404, "7", "permanent", None),
+        (429, "007", "throttled", 7_000),
+        (503, "9" * 5_000, "throttled", 999_999_999_000),
+        (503, "Fri, 20 Nov 2026 10:00:07 GMT", "throttled", 7_000),
+        (503, "Friday, 20-Nov-26 11:00:00 GMT", "throttled", 3_600_000),
+        (503, "Fri, 20 Nov 2026 09:59:59 GMT", "retryable", None),
+        *((429, useless, "throttled", None) for useless in ("", "0", "-7", "7.5", "soon", "7, 9", "Fri, 20 Nov 99999 10:00:07 GMT")),
+        *((503, useless, "retryable", None) for useless in ("", "0", "-7", "7.5", "soon", "²")),
+    ],
+)
+def test_an_answer_may_say_how_long_to_leave_its_server_alone(port: int, status: int, wish: str, expected: str, wait: int | None) -> None:
+    failure = call(f"http://127.0.0.1:{port}/busy/{status}?{urllib.parse.quote(wish, encoding='latin-1')}").failure
+    assert failure is not None and (failure.kind, failure.retry_after_ms) == (expected, wait)
+
+
+def test_a_date_counts_from_now_where_the_answer_has_none(port: int) -> None:
+    until = time.time() + 3_000
+    answer = f"HTTP/1.1 429 Busy\r\nRetry-After: {email.utils.formatdate(until, usegmt=True)}\r\nContent-Length: 0\r\n\r\n"
+    failure = call(f"http://127.0.0.1:{port}/raw", method="POST", body=answer).failure
+    assert failure is not None and 2_900_000 < (failure.retry_after_ms or 0) <= 3_000_000
+
+
+@given(st.text(st.characters(max_codepoint=255)), st.text(st.sampled_from("0123456789 ,:-+GMTFriNov"), max_size=40))
+def test_no_header_upsets_it(wish: str, date: str) -> None:
+    for headers in ({"Retry-After": wish, "Date": date}, {"Retry-After": date, "Date": wish}):
+        wait = http._retry_after_ms(headers)  # type: ignore[attr-defined]
+        assert wait is None or wait > 0
 
 
 def test_redirects_are_not_followed(port: int) -> None:
@@ -203,6 +265,24 @@ def test_redirects_are_not_followed(port: int) -> None:
 
 def test_a_connection_reset_is_retryable(port: int) -> None:
     assert kind(call(f"http://127.0.0.1:{port}/reset")) == "retryable"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "SSH-2.0-OpenSSH_9.6\r\n",
+        "HTTP/1.1 many OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nX: " + "x" * 70_000 + "\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n" + "X: 1\r\n" * 200 + "\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
+    ],
+    ids=["nothing", "not http", "no status", "endless line", "endless headers", "cut", "bad chunk", "cut chunk"],
+)
+def test_an_answer_that_cannot_be_read_is_retryable(port: int, answer: str) -> None:
+    assert kind(call(f"http://127.0.0.1:{port}/raw", method="POST", body=answer)) == "retryable"
 
 
 def test_a_port_nobody_listens_on_is_retryable() -> None:
