@@ -245,7 +245,7 @@ def _redrive(job: Job, at: int, data: dict[str, Any]) -> Job:
     """A new life, due at once: all attempts are its own again, and neither misfire nor expiry ends it. Its history stays."""
     ends: dict[str, Any] = dict.fromkeys((*FINAL_TIMES.values(), "expires", "fingerprint", "start_by", "cancel_requested_at"))
     ends |= dict.fromkeys(("reason", "output", "response"))
-    return replace(job, slot=data["slot"], due_at=at, charged=0, crashes=0, redrives=job.redrives + 1, redriven_at=at, **ends)
+    return replace(job, slot=data["slot"], due_at=at, charged=0, throttled=0, crashes=0, redrives=job.redrives + 1, redriven_at=at, **ends)
 
 
 _EFFECTS: dict[Event, Callable[[Job, int, dict[str, Any]], Job]] = {

@@ -89,6 +89,7 @@ def _too_late(job: Job, failure: Failure, at: int, now: int) -> str | None:
     limit = job.retry.max_elapsed_ms
     if limit is None and failure.kind == "throttled":
         limit = THROTTLED_MS
-    if limit is not None and at > job.scheduled_at + delay + limit:
+    begin = max(job.scheduled_at + delay, job.redriven_at or 0)  # a redrive is a new life
+    if limit is not None and at > begin + limit:
         return f"its next attempt would start later than {limit / 1000:.10g} s after its first"
     return None

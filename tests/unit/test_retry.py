@@ -135,6 +135,13 @@ def test_no_attempt_starts_later_than_the_policy_says_after_the_first_start(kind
     assert retry.decide(job, Failure(kind, "no", 1_000), NOW + 59_001) == over
 
 
+def test_the_time_for_retries_begins_anew_with_a_redrive() -> None:
+    policy = RetryPolicy(base_ms=2_000, jitter=Jitter.NONE, max_elapsed_ms=60_000)
+    old = running(at=NOW + DAY, delay_ms=0, retry=policy, fence=4)
+    assert isinstance(retry.decide(old, RETRYABLE, NOW + DAY), GiveUp)
+    assert retry.decide(replace(old, redriven_at=NOW + DAY), RETRYABLE, NOW + DAY) == Again(NOW + DAY + 2_000)
+
+
 def test_the_first_attempt_counts_from_its_own_start() -> None:
     policy = RetryPolicy(base_ms=2_000, jitter=Jitter.NONE, max_elapsed_ms=60_000)
     job = running(at=NOW + 100_000, retry=policy)
