@@ -1,5 +1,6 @@
 """People who keep tasks in a simulated world: they make, edit, pause, resume, run and delete them; and the oracles of tasks."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ SCHEDULES: tuple[dict[str, object], ...] = (
     {"rate": "5 seconds", "max_runs": 60},
 )
 TAKES = (5, 5, 300, 4_000, 25_000, 90_000)
+LOOKED_MS = 60_000  # who is skipped looked at the one that held it up so long ago at most: calls are slow at times
 GRACE_MS = 1_500  # clocks differ by up to half a second, and an executor may have read the task just before
 SETTLED_MS = 25 * 60_000  # what is older than this must have ended, once the faults are over
 
@@ -171,10 +173,16 @@ class People:
                 self.violation("overlapped", job.id)
             self._active[origin.task].add(job.id)
 
-    def written(self, after: Job) -> None:
-        """A write of the jobs table: what is not claimed any more does not count as at work."""
-        if after.origin is not None and after.claim is None:
-            self._active[after.origin.task].discard(after.id)
+    def written(self, after: Job, jobs: MemoryJobs) -> None:
+        """A write of the jobs table: what is not claimed any more does not count as at work, and who is skipped had a reason."""
+        if after.origin is None or after.claim is not None:
+            return
+        self._active[after.origin.task].discard(after.id)
+        if after.skipped_at is not None and (blocker := re.match(r"overlap: run (\S+) has not ended", after.reason or "")):
+            found = jobs.get(JobKey(after.owner, blocker[1]))
+            ends = [getattr(found, name) for name in lifecycle.FINAL_TIMES.values() if getattr(found, name)] if found else []
+            if found is None or (not lifecycle.is_open(found) and max(ends) < self.hub.time - LOOKED_MS):
+                self.violation("skipped_for_nothing", after.id)
 
     def judge(self, jobs: MemoryJobs) -> None:
         """At the end: every nominal time of every version has its run, and every run of the past has ended."""

@@ -290,7 +290,7 @@ class World:
 
     def _watch(self, before: Job | None, after: Job) -> None:
         """Every write of the table."""
-        self.people.written(after)
+        self.people.written(after, self.jobs)
         self.operators.written(before, after)
         if before is None:
             return
