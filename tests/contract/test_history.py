@@ -94,6 +94,7 @@ def test_a_job_that_was_moved_back_stands_where_it_stood(jobs: Jobs, ten: list[s
     assert pages(jobs, 20, newest_first=False) == [ten]
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), max_size=12), st.integers(1, 7), st.booleans())
 @settings(max_examples=25)
 def test_pages_hold_every_job_once_in_order_wherever_jobs_were_moved(

@@ -75,6 +75,7 @@ def test_synth_bundles_once_for_all_functions(tmp_path: Path, monkeypatch: pytes
     assert (asset / "marker").exists()
 
 
+@pytest.mark.long
 def test_the_wheels_of_another_machine_are_another_asset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "bundle_into", lambda folder, *, host_packages: (folder / "marker").touch())
     for stage in ("dev", "prod", "local"):

@@ -11,6 +11,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs/cost.md"
 CLAIMED = {name: float(count) for name, count in re.findall(r"^\| ([\w -]+?) \| ([\d.]+) \|$", DOCUMENT.read_text(), re.MULTILINE)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CLAIMED)
 def test_the_document_says_what_is_counted(name: str) -> None:
     assert operations.per_job(units.SCENARIOS[name]) == CLAIMED[name]
