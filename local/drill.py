@@ -27,6 +27,7 @@ from local.stack import Stack, up
 from local.steps import console, step
 from local.stop import DRILL
 from local.warmup import warm_up
+from local.written import written
 
 ROUNDS = (("batch",), ("edits",), ("regular", "overlap"), ("outage",))  # those of a round side by side
 NAMES = tuple(name for names in ROUNDS for name in names)
@@ -66,7 +67,7 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "regular": lambda: drills.regular(client(), receiver, seconds=300, schedules=[every_minute, {"rate": "rate(5 seconds)"}]),
         "edits": lambda: drills.edits(client(), receiver, seconds=60),
         "overlap": lambda: drills.overlap(client(), schedule=every_minute, takes=90, seconds=400),
-        "batch": lambda: drills.batch(client()),
+        "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
         "outage": lambda: outage(stack, client()),
     }
 

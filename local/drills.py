@@ -16,7 +16,7 @@ from local.samples import rfc3339
 FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
 SETTLING = 15.0  # seconds that the last runs are given to end
 MINUTE = timedelta(minutes=1)
-KEYED_UNITS = 3  # write units of a job of a batch with its key; counted in tests/contract/test_write_units.py
+KEYED_UNITS = 3  # write units of a job of a batch with its key
 RATE = 5  # seconds between two runs of the task that is edited
 
 
@@ -195,20 +195,26 @@ def judge_missed(client: Client, missed: Missed, *, seconds: float) -> Outcome:
     return seen
 
 
-def batch(client: Client, *, count: int = 1_000) -> Outcome:
-    """Many jobs in one call, each with a key; the same call again."""
+def batch(client: Client, written: Callable[[str], int], *, count: int = 1_000) -> Outcome:
+    """Many jobs in one call, each with a key; the same call again.
+
+    `written`: the write units of all items stored so far whose keys or messages begin so.
+    """
     seen, run = Outcome(), time.time_ns()
     at = rfc3339(datetime.now(UTC) + timedelta(days=1))
-    jobs = [{"message": f"{n}", "execute_at": at, "idempotency_key": f"drill-{run}-{n}"} for n in range(count)]
+    jobs = [{"message": f"drill-{run}-{n}", "execute_at": at, "idempotency_key": f"drill-{run}-{n}"} for n in range(count)]
     began = time.monotonic()
     first = client.post_jobs(jobs)
     took = time.monotonic() - began
+    cost = written(f"drill-{run}-")
     second = client.post_jobs(jobs)
     same = [one["job"]["id"] for one in first["results"]] == [one["job"]["id"] for one in second["results"]]
     stored = sum(1 for job in client.jobs(upcoming=True, limit=100, **{"from": at}) if job["scheduled_at"] == at)
     seen.expect(first["accepted"] == count, f"accepted {first['accepted']} of {count}")
     seen.expect(same and stored == count, f"the second call made others: {stored} are stored")
-    seen.figures |= {"accepted": first["accepted"], "seconds": round(took, 2), "write units": first["accepted"] * KEYED_UNITS}
+    seen.figures |= {"accepted": first["accepted"], "seconds": round(took, 2), "write units": cost}
+    seen.expect(cost == count * KEYED_UNITS, f"{cost} write units for {count} jobs with keys")
+    seen.expect(written(f"drill-{run}-") == cost, "the second call stored more")
     seen.figures |= {"stored after the second call": stored}
     return seen
 
