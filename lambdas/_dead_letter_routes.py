@@ -12,12 +12,11 @@ from lambdas._dead_letter_models import OverviewShape, RedriveRequest, RedriveSh
 from lambdas._envelope import answer
 from lambdas._models import Answer, JobShape, PageShape
 from lambdas._parameters import Cursor, Limit, OfTask, Since, Until
-from lambdas._resolver import answers, owner_of
+from lambdas._resolver import answers, job_of, owner_of
 from lambdas._runtime import logger
 from scheduler import ids, render
 from scheduler.errors import NotFound
 from scheduler.fingerprint import is_fingerprint
-from scheduler.model import JobKey
 from scheduler.redrive import Filter
 from scheduler.services import redrives
 from scheduler.services.dead_letters import listing, overview
@@ -34,10 +33,8 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )
 def retry(job_id: str) -> Response[str]:
-    if not ids.is_job_id(job_id):
-        raise NotFound("there is no such job")
-    world = _runtime.api()
-    again = retry_job(JobKey(_owner(), job_id), jobs=world.jobs, tasks=world.tasks, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    world, key = _runtime.api(), job_of(router.current_event.raw_event, job_id)
+    again = retry_job(key, jobs=world.jobs, tasks=world.tasks, lanes=world.lanes, clock=world.clock, rules=world.rules)
     return answer(render.job(again, world.clock.now()))
 
 

@@ -14,8 +14,9 @@ from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
 from lambdas import _body, _envelope, _models, _receipts
 from lambdas._runtime import logger
 from lambdas._settings import ADMINISTRATORS
-from scheduler import targets
+from scheduler import ids, targets
 from scheduler.errors import Forbidden, NotFound, SchedulerError, Unauthorized
+from scheduler.model import JobKey
 
 OPEN: dict[str, Any] = {"security": []}  # the OpenAPI mark of a route that needs no token
 KEYED: dict[str, Any] = {"x-keyed": True}  # the mark of a route that takes an idempotency key; the document shows its header instead
@@ -100,6 +101,13 @@ def owner_of(event: Mapping[str, Any]) -> str:
     if not owner:
         raise Unauthorized()
     return str(owner)
+
+
+def job_of(event: Mapping[str, Any], job_id: str) -> JobKey:
+    """The caller's job of that id: somebody else's is not even looked for. Raises NotFound for what cannot be an id."""
+    if not ids.is_job_id(job_id):
+        raise NotFound("there is no such job")
+    return JobKey(owner_of(event), job_id)
 
 
 def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:

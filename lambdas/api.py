@@ -26,10 +26,10 @@ from lambdas._models import (
     SessionShape,
 )
 from lambdas._parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
-from lambdas._resolver import KEYED, OPEN, Resolver, answers
+from lambdas._resolver import KEYED, OPEN, Resolver, answers, job_of
 from lambdas._runtime import logger
 from scheduler import ids, render
-from scheduler.errors import NotFound, Unauthorized, Unavailable
+from scheduler.errors import Unauthorized, Unavailable
 from scheduler.model import Job, JobKey, Status
 from scheduler.services.cancel import cancel
 from scheduler.services.health import lag
@@ -229,10 +229,7 @@ def _document() -> str:
 
 
 def _key(job_id: str) -> JobKey:
-    """The caller's job of that id: somebody else's is not even looked for. Raises NotFound for what cannot be an id."""
-    if not ids.is_job_id(job_id):
-        raise NotFound("there is no such job")
-    return JobKey(app.owner, job_id)
+    return job_of(app.current_event.raw_event, job_id)
 
 
 def _bearer() -> str | None:

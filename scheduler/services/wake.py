@@ -45,23 +45,21 @@ class Onward:
 
     def _hand_over(self, jobs: Sequence[Job], *, after: int = 0) -> None:
         sent = list({job.key: job for job in jobs if not self.is_paused(job.lane)}.values())
-        try:
-            refused = hand_over(sent, lanes=self.lanes, now=self.clock.now(), after=after)
-        except Unavailable:
-            refused = len(sent)
-        if refused:
-            log.warning("hand-over refused; the slots are the net", extra={"jobs": refused})
+        _hand_over(sent, self.lanes, self.clock.now(), after)
 
 
 def wake(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, now: int) -> None:
     """Hand over whoever waited for one of the ended jobs. Never raises: nothing depends on it but time."""
-    woken = successors(ended, jobs=jobs, tasks=tasks, now=now)
+    _hand_over(successors(ended, jobs=jobs, tasks=tasks, now=now), lanes, now)
+
+
+def _hand_over(jobs: Sequence[Job], lanes: Lanes, now: int, after: int = 0) -> None:
     try:
-        refused = hand_over(woken, lanes=lanes, now=now)
+        refused = hand_over(jobs, lanes=lanes, now=now, after=after)
     except Unavailable:
-        refused = len(woken)
+        refused = len(jobs)
     if refused:
-        log.warning("not woken; the slots are the net", extra={"jobs": refused})
+        log.warning("hand-over refused; the slots are the net", extra={"jobs": refused})
 
 
 def successors(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, now: int) -> list[Job]:
