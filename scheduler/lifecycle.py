@@ -43,7 +43,7 @@ class Event(StrEnum):
     CANCEL = "cancel"  # asked for, before the work started
     FLAG = "flag"  # a cancel is asked of a claimed job; its executor decides
     SKIP = "skip"  # a rule says no
-    WAIT = "wait"  # its instant has come, but another run of its task must end first
+    WAIT = "wait"  # its instant has come, but another job must end first, or what it needs is not free
     RESCHEDULE = "reschedule"  # its owner changed its time or content before it started
     MOVE = "move"  # the scheduler will look at it again in another slot
     BURY = "bury"  # its message reached a dead-letter queue though it never started
@@ -136,9 +136,9 @@ def marks(job: Job) -> tuple[object, ...]:
 def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
     """The job after `event` at the instant `at`. Raises IllegalTransition if the table has no such arrow.
 
-    `data` by event: CLAIM `claim`; SUCCEED, RETRY, FAIL, KILL `started_at`, `result` (and RETRY `due_at`, `slot`);
-    TAKE_BACK, REDRIVE `slot`; WAIT `slot`, `reason`; RESCHEDULE `slot`, `fields` (what changes, by name); MOVE `slot`, `looked`; FAIL of a
-    scheduled job, SKIP, CANCEL `reason`, and CANCEL of work that had begun `started_at`. Final events take `retention`.
+    `data` by event: CLAIM `claim`; SUCCEED, RETRY, FAIL, KILL `started_at`, `result` (and RETRY `due_at`, `slot`); TAKE_BACK, REDRIVE
+    `slot`; WAIT `slot`, `reason` (and `due_at`, if it is another one); RESCHEDULE `slot`, `fields` (what changes, by name); MOVE `slot`,
+    `looked`; FAIL of a scheduled job, SKIP, CANCEL `reason`, and CANCEL of work that had begun `started_at`. Final events take `retention`.
     """
     before = state(job)
     after = TRANSITIONS[event].get(before)
@@ -217,7 +217,7 @@ def _reason(job: Job, at: int, data: dict[str, Any]) -> Job:
 
 
 def _wait(job: Job, at: int, data: dict[str, Any]) -> Job:
-    return replace(job, slot=data["slot"], reason=data["reason"])
+    return replace(job, slot=data["slot"], due_at=data.get("due_at", job.due_at), reason=data["reason"])
 
 
 def _reschedule(job: Job, at: int, data: dict[str, Any]) -> Job:

@@ -39,11 +39,12 @@ def cancel(job: Job, now: int, *, retention: Retention, started_at: int | None =
     return lifecycle.apply(job, Event.CANCEL, now, reason=job.reason or CANCELLED, started_at=started_at, retention=retention)
 
 
-def hand_back(job: Job, reason: str, now: int, *, shards: int) -> Job:
-    """The claimed job that may not start yet. A pause of its lane leaves it where it is, with its misfire rule."""
+def hand_back(job: Job, reason: str, now: int, *, shards: int, at: int | None = None) -> Job:
+    """The claimed job that may not start yet, or not before `at`. A pause of its lane leaves it where it is, with its misfire rule."""
     if reason == misfire.PAUSED:
         return lifecycle.apply(job, Event.WAIT, now, slot=job.slot, reason=job.reason or reason)
-    return lifecycle.apply(job, Event.WAIT, now, slot=slots.place(job.due_at, now, job.id, shards).slot, reason=reason)
+    due_at = max(job.due_at, at or 0)
+    return lifecycle.apply(job, Event.WAIT, now, slot=slots.place(due_at, now, job.id, shards).slot, due_at=due_at, reason=reason)
 
 
 def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:

@@ -1,31 +1,25 @@
-"""What is asked of its task before a run starts: whether it still may, whether it must wait for the one before it, and overlap.
+"""Whether a job whose instant comes may start: a row of gates, each of which knows one rule and concerns only some jobs.
 
-Usual runs are through with it at the last read, so that they start on the millisecond. Jobs of no task never come here.
+Usual jobs concern no gate and are never asked about. A gate is asked twice: `ahead`, at the last read, where it may settle
+what is settled already, so that the start is on the millisecond; and `decide`, at the instant, where it has to answer.
 """
 
-import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from scheduler import ids, overlap
-from scheduler.errors import Unavailable
-from scheduler.lifecycle import Event, apply, is_open
-from scheduler.model import Holder, Job, JobKey, Origin, Overlap, TaskHead, TaskKey
+from scheduler.model import Job, JobKey
 from scheduler.overlap import Skip
-from scheduler.ports import Change, Clock, Jobs, TaskGate
-from scheduler.rules import Rules
 
-ROUNDS = 5  # tries at holder items that others change at the same time; each decides at least one run of the task
-REFUSED = "its task could not be read"
-
-log = logging.getLogger(__name__)
+REFUSED = "what lets it start could not be read"
 
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """It may start, by what its task said just after `asked_at`."""
+    """It may start, at `not_before` or later, by what was true just after `asked_at`."""
 
     asked_at: int
+    not_before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,162 +31,66 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class HandBack:
-    """It has to be given back. `blocker`: the job that must end first, and whose executor hands this one over."""
+    """It has to be given back. `blocker`: the job that must end first, and whose executor hands this one over. `at`: its new instant."""
 
     reason: str
     blocker: JobKey | None = None
+    at: int | None = None
 
 
 Verdict = Clear | Cancel | Skip | HandBack
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What was read for one round."""
+class Gate(Protocol):
+    """One rule. A job without a verdict could not be decided: ask again. Neither call raises Unavailable."""
 
-    asked_at: int
-    holders: Mapping[TaskKey, Holder]
-    jobs: Mapping[JobKey, Job]
+    def concerns(self, job: Job) -> bool:
+        """Whether the rule has a say in this job; for ever the same for the job as claimed."""
+
+    def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
+        """Verdicts on jobs shortly before their instant: those that cannot change until then."""
+
+    def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
+        """Verdicts on jobs whose instant has come."""
+
+
+Ask = Callable[[Gate, Sequence[Job]], Mapping[JobKey, Verdict]]
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """`ahead` at the last read, `decide` at the instant. A run without a verdict could not be decided: ask again."""
+    """All gates, in the order in which they are asked: the next one only about jobs that the one before lets through."""
 
-    jobs: Jobs
-    tasks: TaskGate
-    clock: Clock
-    rules: Rules
+    gates: Sequence[Gate]
 
-    def ahead(self, runs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """Who is settled before its instant: may start then, or is not wanted any more. Skips nobody, and nobody waits yet."""
-        try:
-            return self._round(runs, ahead=True)
-        except Unavailable:
-            return {}
+    def concerns(self, job: Job) -> bool:
+        return any(gate.concerns(job) for gate in self.gates)
 
-    def decide(self, runs: Iterable[Job]) -> dict[JobKey, Verdict]:
-        """The verdicts on runs whose instant has come."""
-        left, verdicts = list(runs), dict[JobKey, Verdict]()
-        try:
-            for _ in range(ROUNDS):
-                if left:
-                    verdicts |= self._round(left, ahead=False)
-                    left = [run for run in left if run.key not in verdicts]
-        except Unavailable:
-            log.info("tasks not asked: the table refuses for now", extra={"runs": len(left)})
-        return verdicts
+    def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
+        """See `Gate`."""
+        return self._ask(jobs, lambda gate, asked: gate.ahead(asked))
 
-    def _round(self, runs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
-        """One read of everything, one write of the holder items, the earlier run of a task first. Who has to look again is left out."""
-        asked_at = self.clock.now()
-        heads = self.tasks.heads(sorted({task_of(run) for run in runs}))
-        verdicts: dict[JobKey, Verdict] = {run.key: Cancel(why) for run in runs if (why := unwanted(run, heads.get(task_of(run))))}
-        first = _one_of_each([run for run in runs if run.key not in verdicts])
-        known = self._known(asked_at, first)
-        writes: list[tuple[Job, overlap.Start | overlap.Wait]] = []
-        for run in first:
-            decision = self._decide(run, known)
-            if isinstance(decision, overlap.Start | overlap.Wait):
-                if not (ahead and isinstance(decision, overlap.Wait)):
-                    writes.append((run, decision))
-            elif not (ahead and isinstance(decision, Skip | HandBack)):
-                verdicts[run.key] = decision
-        return verdicts | self._carry_out(writes, known)
+    def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
+        """See `Gate`."""
+        return self._ask(jobs, lambda gate, asked: gate.decide(asked))
 
-    def _known(self, asked_at: int, runs: Sequence[Job]) -> _Known:
-        exclusive = sorted({task_of(run) for run in runs if _origin(run).overlap is not Overlap.ALLOW})
-        holders = self.tasks.holders(exclusive) if exclusive else {}
-        names = {JobKey(key.owner, name) for key, holder in holders.items() for name in (holder.job, holder.waiting) if name}
-        names |= {before for run in runs if (before := self._before(run)) is not None}
-        keys = sorted(names - {run.key for run in runs})
-        read = self.jobs.get_many(keys) if keys else {}
-        return _Known(asked_at, holders, {run.key: run for run in runs} | read)
-
-    def _before(self, run: Job) -> JobKey | None:
-        """The run before this one in a row of late runs; None if it needs no order: it is in time, or has started once."""
-        origin = _origin(run)
-        if origin.late_from is None or origin.previous_at is None or run.delay_ms is not None:
-            return None
-        if max(self.clock.now(), run.due_at) < origin.late_from:
-            return None
-        return JobKey(run.owner, ids.run(origin.previous_at, origin.task, origin.generation))
-
-    def _decide(self, run: Job, known: _Known) -> Clear | Skip | HandBack | overlap.Start | overlap.Wait:
-        origin, holder = _origin(run), known.holders.get(task_of(run))
-        holds = holder is not None and holder.job == run.id  # who has it waits for nobody: the one before may wait for this one
-        before = None if holds else self._before(run)
-        if before is not None and before in known.jobs and is_open(known.jobs[before]):
-            return HandBack(f"misfire: it runs after run {before.id}", before)
-        if origin.overlap is Overlap.ALLOW:
-            return Clear(known.asked_at)
-        holding, waiting = (known.jobs.get(JobKey(run.owner, name)) if name else None for name in _names(holder))
-        return overlap.decide(run, origin, holder, holding, waiting)
-
-    def _carry_out(self, decisions: Sequence[tuple[Job, overlap.Start | overlap.Wait]], known: _Known) -> dict[JobKey, Verdict]:
-        writes = [(known.holders.get(task_of(run)), decision.hold) for run, decision in decisions if decision.hold is not None]
-        held = iter(self.tasks.hold([(before, after) for before, after in writes if after is not None]) if writes else [])
+    def _ask(self, jobs: Sequence[Job], ask: Ask) -> dict[JobKey, Verdict]:
         verdicts: dict[JobKey, Verdict] = {}
-        for run, decision in decisions:
-            if decision.hold is not None and not next(held):
-                continue
-            over = self._end(decision.cancel)
-            if isinstance(decision, overlap.Start):
-                verdicts[run.key] = Clear(known.asked_at)
-            elif not over:
-                blocker = JobKey(run.owner, (decision.hold or known.holders[task_of(run)]).job)
-                verdicts[run.key] = HandBack(f"overlap: it runs after run {blocker.id}", blocker)
+        left = {job.key: job for job in jobs}
+        for gate in self.gates:
+            asked = [job for job in left.values() if gate.concerns(job)]
+            answers = ask(gate, asked) if asked else {}
+            for job in asked:
+                answer = _both(verdicts.pop(job.key, None), answers.get(job.key))
+                if answer is not None:
+                    verdicts[job.key] = answer
+                if not isinstance(answer, Clear):
+                    del left[job.key]
         return verdicts
 
-    def _end(self, replaced: Sequence[Job]) -> bool:
-        """Cancel them, or ask it of those that run. True if one is not what it was: look again."""
-        now, changes = self.clock.now(), []
-        for job in replaced:
-            if job.claim is None:
-                changes.append(Change(job, apply(job, Event.CANCEL, now, reason=overlap.REPLACED, retention=self.rules.retention)))
-            elif job.cancel_requested_at is None:
-                changes.append(Change(job, apply(job, Event.FLAG, now, reason=overlap.REPLACED)))
-        held = self.jobs.change(changes) if changes else []
-        return any(not ok or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
 
-
-def task_of(run: Job) -> TaskKey:
-    return TaskKey(run.owner, _origin(run).task)
-
-
-def unwanted(run: Job, head: TaskHead | None) -> str | None:
-    """Why the run must not start, by what its task says now; None if it may.
-
-    An edit replaces the runs of the schedule that have not started yet; a pause ends the retries of others, too.
-    """
-    origin = _origin(run)
-    if head is None:
-        return "its task was deleted"
-    if head.inactive_at is not None:
-        return "its task was made inactive" + (f": {head.inactive_reason}" if head.inactive_reason else "")
-    if origin.nominal_at is not None and run.delay_ms is None and origin.generation < head.generation:
-        return "its task was edited"
-    return None
-
-
-def _origin(run: Job) -> Origin:
-    if run.origin is None:
-        raise ValueError(f"job {run.id} is no run of a task")
-    return run.origin
-
-
-def _names(holder: Holder | None) -> tuple[str | None, str | None]:
-    return (holder.job, holder.waiting) if holder is not None else (None, None)
-
-
-def _one_of_each(runs: Sequence[Job]) -> list[Job]:
-    """The first run of each task, and every one that may overlap: two of one task must not decide by the same look."""
-    seen: set[TaskKey] = set()
-    chosen = []
-    for run in sorted(runs, key=lambda run: (run.due_at, run.id)):
-        if _origin(run).overlap is Overlap.ALLOW:
-            chosen.append(run)
-        elif task_of(run) not in seen:
-            seen.add(task_of(run))
-            chosen.append(run)
-    return chosen
+def _both(before: Verdict | None, answer: Verdict | None) -> Verdict | None:
+    """What two gates say together, of which the first one let the job through."""
+    if isinstance(before, Clear) and isinstance(answer, Clear):
+        return Clear(min(before.asked_at, answer.asked_at), max(before.not_before, answer.not_before))
+    return answer

@@ -2,7 +2,7 @@
 
 The messages' visibility is the lease: set before the claim, renewed while work goes on, and when it cannot be renewed
 nothing more is started. What is reported back stays in its queue; everything else is deleted with the batch.
-Whether a run of a task may start is `admission`'s business, who goes on when a run has ended is `wake`'s.
+Whether a job that is more than its own may start is `admission`'s business, who goes on when a run has ended is `wake`'s.
 """
 
 import logging
@@ -23,6 +23,7 @@ from scheduler.services.admission import Admission, Cancel, Clear, HandBack, Ver
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.lease import Lease
 from scheduler.services.pause import Watch
+from scheduler.services.run_gate import RunGate
 from scheduler.services.wake import Onward
 from scheduler.services.work import Work
 
@@ -34,8 +35,8 @@ CROWD = 3  # so many held jobs started at once say that other executors start th
 LINGER_MS = (40, 200)  # ... and that settling had better wait: it would take the processor from those that still start
 SETTLE_TRIES = 5
 SETTLE_PAUSE_MS = 500
-ASK_PAUSE_MS = 200  # when to ask again for the task of a run while its table refuses ...
-ASK_LIMIT_MS = 2_000  # ... and for how long, before the run is given back
+ASK_PAUSE_MS = 200  # when to ask again for what lets a job start while its table refuses ...
+ASK_LIMIT_MS = 2_000  # ... and for how long, before the job is given back
 
 log = logging.getLogger(__name__)
 
@@ -45,13 +46,14 @@ class _Held:
     job: Job
     read_at: int | None  # when to look at it once more; None: no need
     waited: bool  # it came well before its instant
-    due_at: int  # when it may start, or its task be asked again
-    cleared_at: int | None = None  # a run of a task: as of when its task lets it start
-    give_up_at: int | None = None  # its task could not be asked; until when that is tried
+    due_at: int  # when it may start, or its gates be asked again
+    gated: bool  # somebody has to be asked before it starts
+    cleared_at: int | None = None  # as of when it may
+    give_up_at: int | None = None  # they could not be asked; until when that is tried
 
     def is_ready(self, now: int) -> bool:
         """Whether nothing is left to ask. A clearance grows old: its executor was frozen, or a read took long."""
-        return self.job.origin is None or (self.cleared_at is not None and now - self.cleared_at <= READ_WINDOW_MS)
+        return not self.gated or (self.cleared_at is not None and now - self.cleared_at <= READ_WINDOW_MS)
 
 
 @dataclass(slots=True)
@@ -156,9 +158,11 @@ class Execution:
         if item.message.sent_at and not item.message.not_before and item.receive_count == 1:
             self.meter.add(now - item.message.sent_at)
         wait = job.due_at - now
-        is_asked = job.origin is not None and wait > 0  # its task, however short the time: at the instant it would be late
+        gated = self.admission.concerns(job)
+        is_asked = gated and wait > 0  # however short the time: at the instant it would be late
         read_at = job.due_at - READ_AHEAD_MS - self._spread() if wait > FRESH_CLAIM_MS or is_asked else None
-        self._held.append(_Held(job, read_at if job.cancel_requested_at is None else now, waited=wait > FRESH_CLAIM_MS, due_at=job.due_at))
+        read_at = read_at if job.cancel_requested_at is None else now
+        self._held.append(_Held(job, read_at, waited=wait > FRESH_CLAIM_MS, due_at=job.due_at, gated=gated))
 
     def _spread(self) -> int:
         return zlib.crc32(self.request_id.encode()) % READ_SPREAD_MS
@@ -197,11 +201,11 @@ class Execution:
         self._look_ahead([held for held in ours if held in self._held])
 
     def _look_ahead(self, near: Sequence[_Held]) -> None:
-        """What is decided before the instant: a paused lane's jobs go back to their slots, and tasks are asked about their runs."""
+        """What is decided before the instant: a paused lane's jobs go back to their slots, and gates are asked."""
         if near and self.is_paused(self.lane):
             self._give_back(near)
-        elif runs := [held.job for held in near if held.job.origin is not None]:
-            self._act(self.admission.ahead(runs))
+        elif gated := [held.job for held in near if held.gated]:
+            self._act(self.admission.ahead(gated))
 
     def _give_back(self, paused: Sequence[_Held]) -> None:
         back = HandBack(misfire.PAUSED)
@@ -234,7 +238,7 @@ class Execution:
             self._settle_at = now + least + self._spread() * (most - least) // READ_SPREAD_MS
 
     def _admit(self) -> bool:
-        """Ask about the runs that are due and not cleared yet. False if there are none."""
+        """Ask about the jobs that are due and not cleared yet. False if there are none."""
         now = self.clock.now()
         asking = [held for held in self._held if held.due_at <= now and not held.is_ready(now)]
         if not asking:
@@ -259,6 +263,7 @@ class Execution:
             verdict = verdicts.get(held.job.key)
             if isinstance(verdict, Clear):
                 held.cleared_at = verdict.asked_at
+                held.due_at = max(held.due_at, verdict.not_before)
         others = {key: verdict for key, verdict in verdicts.items() if not isinstance(verdict, Clear)}
         self._write([Change(job, self._dropped(job, others[job.key])) for job in self._drop(others)])
 
@@ -266,7 +271,7 @@ class Execution:
         now = self.clock.now()
         if isinstance(verdict, HandBack):
             self.onward.backs[job.key] = verdict
-            return settlement.hand_back(job, verdict.reason, now, shards=self.rules.shards)
+            return settlement.hand_back(job, verdict.reason, now, shards=self.rules.shards, at=verdict.at)
         event = Event.CANCEL if isinstance(verdict, Cancel) else Event.SKIP
         return apply(job, event, now, reason=verdict.reason, retention=self.rules.retention)
 
@@ -349,7 +354,7 @@ def execute(
         rules=rules,
         meter=meter,
         lease=Lease(lane, lanes, clock),
-        admission=Admission(jobs, tasks, clock, rules),
+        admission=Admission([RunGate(jobs, tasks, clock, rules)]),
         work=Work(pool, jobs, clock),
         onward=Onward(jobs, tasks, lanes, clock, rules, is_paused),
         is_paused=is_paused,

@@ -14,8 +14,8 @@ from scheduler.model import Job, Letter
 from scheduler.ports import Change, Clock, Jobs, Lanes, Redrives, TaskGate
 from scheduler.redrive import Redrive, State
 from scheduler.rules import Rules
-from scheduler.services.admission import task_of, unwanted
 from scheduler.services.placing import on_their_way
+from scheduler.services.run_gate import task_of, unwanted
 
 WORK_MS = 75_000  # longer than the minute after which the next one comes and waits
 LOOK_MS = 1_000  # how often it looks for redrives that nobody holds

@@ -5,8 +5,8 @@ from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.model import Job, JobKey
 from scheduler.ports import Change, Clock, Jobs, Lanes, TaskGate
 from scheduler.rules import Rules
-from scheduler.services.admission import task_of, unwanted
 from scheduler.services.placing import on_their_way
+from scheduler.services.run_gate import task_of, unwanted
 
 
 def retry_job(key: JobKey, *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, clock: Clock, rules: Rules) -> Job:

@@ -36,7 +36,7 @@ class Onward:
     def send(self, written: Sequence[Job]) -> None:
         """What follows from jobs as they were just written: retries that are due soon go, and who waited for one that has ended."""
         now, backs = self.clock.now(), [(job, self.backs[job.key]) for job in written if job.key in self.backs]
-        again = [job for job in written if is_open(job) and job.key not in self.backs]
+        again = [job for job in written if is_open(job) and (job.key not in self.backs or self.backs[job.key].at is not None)]
         go = [job for job in again if slots.place(job.due_at, now, job.id, self.rules.shards).direct]
         go += released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.jobs)
         go += successors([job for job in written if not is_open(job)], jobs=self.jobs, tasks=self.tasks, now=now)

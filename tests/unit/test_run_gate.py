@@ -1,0 +1,674 @@
+"""What happens before a run of a task starts, and who goes on when it has ended: gate, pause, misfire, order and overlap."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler import ids, lifecycle, misfire, slots
+from scheduler.lifecycle import Event
+from scheduler.model import Delivery, Failure, Holder, Job, JobKey, Lane, LaneState, Misfire, Origin, Overlap, Result, Status
+from scheduler.overlap import REPLACED
+from scheduler.ports import Change
+from scheduler.services import admission
+from scheduler.services.cancel import cancel
+from scheduler.services.execute import ASK_LIMIT_MS, ASK_PAUSE_MS, READ_WINDOW_MS
+from scheduler.services.handover import message
+from scheduler.services.pause import LOOK_MS, Watch
+from scheduler.services.wake import ASK_LATER_MS
+from scheduler.task import Task
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
+
+MINUTE = 60_000
+POLICIES = [Overlap.SKIP, Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING]
+FAILING = Result(failure=Failure("retryable", "503"))
+TASK = Task("ann", "t1", "a task", "log", {"message": "hello"}, None, NOW, NOW)
+
+
+def a_stage(task: Task | None = TASK, **ports: Any) -> Stage:
+    stage = Stage(**ports)
+    if task is not None:
+        assert stage.tasks.store(None, task, [])
+    return stage
+
+
+def a_run(at: int = NOW, overlap: Overlap = Overlap.SKIP, *, task: str = "t1", origin: dict[str, Any] | None = None, **fields: Any) -> Job:
+    """A run of the task, scheduled at `at`."""
+    made = Origin(task, 1, at, overlap, **({"misfire": Misfire.RUN_LATEST} | (origin or {})))
+    job_id = ids.run(at, made.task, made.generation)
+    return a_job(**({"id": job_id, "scheduled_at": at, "lane": Lane.RECURRING, "origin": made} | fields))
+
+
+def run(stage: Stage, *jobs: Job | Delivery, pool: ScriptedPool | None = None, **ports: Any) -> ScriptedPool:
+    """Deliver these jobs in one batch and work it off; the pool tells what started."""
+    pool = pool or ScriptedPool(stage.clock)
+    new = [job for job in jobs if isinstance(job, Job)]
+    stage.execute(
+        [*(stage.hand(*new) if new else []), *(job for job in jobs if isinstance(job, Delivery))], pool=pool, lane=Lane.RECURRING, **ports
+    )
+    return pool
+
+
+def started(pool: ScriptedPool) -> list[JobKey]:
+    return [job.key for job, _ in pool.starts]
+
+
+def running(stage: Stage, job: Job) -> Job:
+    """Another executor has claimed it, and holds for its task."""
+    (item,) = stage.hand(job)
+    holder = stage.tasks.holders([TASK.key]).get(TASK.key)
+    after = replace(holder, job=job.id, version=holder.version + 1) if holder else Holder(TASK.key, job.id)
+    assert stage.tasks.hold([(holder, after)]) == [True]
+    return stage.claim(item)
+
+
+def end(stage: Stage, job: Job, event: Event = Event.SUCCEED) -> None:
+    after = lifecycle.apply(job, event, stage.clock.now(), started_at=NOW, result=Result("done"), reason="because")
+    assert stage.jobs.change([Change(job, after)]) == [True]
+
+
+def state(stage: Stage, job: Job) -> Status:
+    return lifecycle.state(stage.stored(job))
+
+
+def reason(stage: Stage, job: Job) -> str | None:
+    return stage.stored(job).reason
+
+
+def holder(stage: Stage) -> Holder | None:
+    found: Holder | None = stage.tasks.holders([TASK.key]).get(TASK.key)
+    return found
+
+
+def counted(port: Any, *verbs: str) -> tuple[Any, list[str]]:
+    """The port, and the names of those verbs as they are called."""
+    calls: list[str] = []
+
+    def count(name: str) -> Callable[..., Any]:
+        def call(verb: Any, *args: Any, **kwargs: Any) -> Any:
+            calls.append(name)
+            return verb(*args, **kwargs)
+
+        return call
+
+    return Wrapped(port, **{name: count(name) for name in verbs}), calls
+
+
+# the usual run
+
+
+@pytest.mark.parametrize("early", [3_000, 100])
+def test_a_run_that_came_early_starts_on_the_millisecond_and_asked_everything_before(early: int) -> None:
+    stage = a_stage()
+    asked: list[int] = []
+
+    def note(verb: Any, *args: Any) -> Any:
+        asked.append(stage.clock.now())
+        return verb(*args)
+
+    pool = run(stage, a_run(NOW + early), tasks=Wrapped(stage.tasks, heads=note, holders=note, hold=note))
+    assert [at for _, at in pool.starts] == [NOW + early] and len(asked) == 3 and max(asked) < NOW + early
+
+
+def test_runs_that_are_due_together_are_asked_about_together() -> None:
+    stage = a_stage()
+    others = [replace(TASK, id=f"t{number}") for number in range(2, 8)]
+    assert all(stage.tasks.store(None, task, []) for task in others)
+    tasks, calls = counted(stage.tasks, "heads", "holders", "hold")
+    jobs, reads = counted(stage.jobs, "get_many")
+    pool = run(stage, *(a_run(NOW + 3_000, task=task.id) for task in [TASK, *others]), tasks=tasks, jobs=jobs)
+    assert len(pool.starts) == 7 and calls == ["heads", "holders", "hold"] and reads == ["get_many"]
+
+
+def test_jobs_of_no_task_ask_nothing() -> None:
+    stage = a_stage()
+    tasks = Wrapped(stage.tasks, heads=refuse, holders=refuse, hold=refuse)
+    pool = ScriptedPool(stage.clock)
+    stage.execute(stage.hand(a_job(), a_job(due_at=NOW + 3_000)), pool=pool, tasks=tasks)
+    assert len(pool.starts) == 2
+
+
+def test_a_run_that_may_overlap_asks_for_no_holder() -> None:
+    stage = a_stage()
+    pool = run(stage, a_run(overlap=Overlap.ALLOW), a_run(NOW - 1, Overlap.ALLOW), tasks=Wrapped(stage.tasks, holders=refuse, hold=refuse))
+    assert len(pool.starts) == 2 and holder(stage) is None
+
+
+# the gate
+
+
+@pytest.mark.parametrize("at", [NOW, NOW + 3_000], ids=["late", "held"])
+@pytest.mark.parametrize(
+    ("task", "why"),
+    [
+        (None, "its task was deleted"),
+        (replace(TASK, generation=2), "its task was edited"),
+        (replace(TASK, generation=2, inactive_at=NOW, inactive_reason="holiday"), "its task was made inactive: holiday"),
+        (replace(TASK, inactive_at=NOW), "its task was made inactive"),
+    ],
+)
+def test_a_run_its_task_does_not_want_any_more_is_cancelled_instead_of_started(task: Task | None, why: str, at: int) -> None:
+    stage = a_stage(task)
+    job = a_run(at)
+    assert started(run(stage, job)) == [] and stage.clock.now() <= at
+    assert state(stage, job) is Status.CANCELLED and reason(stage, job) == why and holder(stage) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "task", "starts"),
+    [
+        ({"delay_ms": 3, "fence": 2}, replace(TASK, generation=2), True),
+        ({"delay_ms": 3, "fence": 2}, replace(TASK, inactive_at=NOW), False),
+        ({"delay_ms": 3, "fence": 2}, None, False),
+        ({"origin": Origin("t1", 1)}, replace(TASK, generation=2), True),
+        ({"origin": Origin("t1", 1)}, replace(TASK, inactive_at=NOW), False),
+        ({"fence": 2}, replace(TASK, generation=2), False),
+        ({"origin": Origin("t1", 3, NOW)}, replace(TASK, generation=2), True),
+    ],
+    ids=["retry, edited", "retry, paused", "retry, deleted", "by hand, edited", "by hand, paused", "waited, edited", "planned for an edit"],
+)
+def test_what_has_started_or_was_asked_for_by_hand_outlives_an_edit_but_no_pause(fields: Any, task: Task | None, starts: bool) -> None:
+    stage = a_stage(task)
+    job = replace(a_run(), **fields)
+    assert bool(run(stage, job).starts) is starts
+
+
+def test_an_edit_between_the_last_read_and_a_start_that_comes_too_late_is_seen() -> None:
+    """An executor frozen after its last read must not go by what it read: the edit has long returned."""
+    stage = a_stage()
+    job = a_run(NOW + 3_000)
+
+    def hold(verb: Any, changes: Any) -> Any:
+        held = verb(changes)
+        assert stage.tasks.store(TASK, replace(TASK, generation=2), [])
+        stage.clock.advance(READ_WINDOW_MS + 3_000)
+        return held
+
+    assert run(stage, job, tasks=Wrapped(stage.tasks, hold=times(1, hold))).starts == []
+    assert state(stage, job) is Status.CANCELLED and reason(stage, job) == "its task was edited"
+
+
+def test_no_head_is_read_longer_before_the_start_than_the_window() -> None:
+    for request in range(40):
+        stage = a_stage()
+        reads: list[int] = []
+        tasks = Wrapped(stage.tasks, heads=lambda verb, keys, seen=reads, at=stage.clock: (seen.append(at.now()), verb(keys))[1])
+        jobs = [a_run(NOW + 3_000 + offset, Overlap.ALLOW) for offset in (0, 300, 900)]
+        pool = run(stage, *jobs, tasks=tasks, request_id=f"r{request}")
+        assert [at for _, at in pool.starts] == [job.due_at for job in jobs]
+        assert all(any(job.due_at - READ_WINDOW_MS <= at < job.due_at for at in reads) for job in jobs)
+
+
+@pytest.mark.parametrize("verb", ["heads", "holders", "hold"])
+@pytest.mark.parametrize("at", [NOW, NOW + 3_000], ids=["late", "held"])
+def test_while_the_table_of_tasks_refuses_it_is_asked_again(verb: str, at: int) -> None:
+    stage = a_stage()
+    pool = run(stage, a_run(at), tasks=Wrapped(stage.tasks, **{verb: times(8)}))
+    ((_, start),) = pool.starts
+    assert 1 <= (start - at) // ASK_PAUSE_MS <= 8 and start <= at + ASK_LIMIT_MS
+
+
+@pytest.mark.parametrize("at", [NOW, NOW + 3_000], ids=["late", "held"])
+def test_a_run_whose_task_cannot_be_asked_is_given_back_and_comes_again(at: int) -> None:
+    stage = a_stage()
+    job = a_run(at)
+    assert run(stage, job, tasks=Wrapped(stage.tasks, heads=refuse)).starts == []
+    back = stage.stored(job)
+    assert (lifecycle.state(back), back.fence, back.reason, back.attempts) == (Status.SCHEDULED, 2, admission.REFUSED, ())
+    assert stage.clock.now() == at + ASK_LIMIT_MS and slots.is_safe(back.slot or "", stage.clock.now())
+    assert stage.receive(Lane.RECURRING) == []
+    stage.clock.advance(ASK_LATER_MS)
+    assert started(run(stage, *stage.receive(Lane.RECURRING))) == [job.key]
+
+
+# a paused lane
+
+
+def pause(stage: Stage, lane: Lane = Lane.RECURRING) -> None:
+    stage.ledger.set_lane_state(LaneState(lane, stage.clock.now()))
+
+
+def test_messages_of_a_paused_lane_are_dropped_unclaimed() -> None:
+    stage = a_stage()
+    pause(stage)
+    job = a_run()
+    assert run(stage, job).starts == []
+    assert stage.stored(job) == job and stage.waiting(Lane.RECURRING) == [] and len(stage.jobs.due(job.slot)[0]) == 1
+
+
+def test_another_lane_goes_on() -> None:
+    stage = a_stage()
+    pause(stage, Lane.RETRY)
+    assert len(run(stage, a_run()).starts) == 1
+
+
+@pytest.mark.parametrize("job", [a_run(NOW + 3_000), a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)], ids=["run", "job"])
+def test_a_held_job_of_a_lane_that_is_paused_meanwhile_goes_back_to_its_very_slot(job: Job) -> None:
+    stage = a_stage()
+
+    def claim(verb: Any, requests: Any) -> Any:
+        pause(stage)
+        return verb(requests)
+
+    assert run(stage, job, jobs=Wrapped(stage.jobs, claim=claim)).starts == []
+    back = stage.stored(job)
+    assert (lifecycle.state(back), back.slot, back.fence, back.lane, back.reason) == (
+        Status.SCHEDULED,
+        job.slot,
+        2,
+        job.lane,
+        misfire.PAUSED,
+    )
+    assert stage.waiting(Lane.RECURRING) == []
+
+
+def test_a_run_that_could_not_be_asked_about_in_time_looks_at_its_lane_again() -> None:
+    stage = a_stage()
+
+    def heads(verb: Any, keys: Any) -> Any:
+        pause(stage)
+        stage.clock.advance(LOOK_MS)
+        return refuse(verb, keys)
+
+    job = a_run()
+    assert run(stage, job, tasks=Wrapped(stage.tasks, heads=times(1, heads))).starts == []
+    assert reason(stage, job) == misfire.PAUSED
+
+
+def test_a_run_that_a_pause_gave_back_keeps_its_misfire_rule_api_23() -> None:
+    stage = a_stage()
+    job = a_run(start_by=NOW + MINUTE, fence=2, reason=misfire.PAUSED)
+    stage.clock.advance(MINUTE)
+    assert run(stage, job).starts == [] and state(stage, job) is Status.SKIPPED
+
+
+def test_nothing_is_sent_into_a_paused_lane() -> None:
+    stage = a_stage()
+    pause(stage, Lane.RETRY)
+    run(stage, a_run(), pool=ScriptedPool(stage.clock, result=FAILING))
+    assert stage.waiting(Lane.RETRY) == []
+
+
+def test_a_new_executor_that_cannot_tell_whether_its_lane_is_paused_leaves_the_messages() -> None:
+    stage = a_stage()
+    job = a_run()
+    assert run(stage, job, pauses=Watch(Wrapped(stage.ledger, lane_states=refuse), stage.clock)).starts == []
+    assert stage.stored(job).claim is None and stage.waiting(Lane.RECURRING) == [job.id]
+    stage.clock.advance(5_000)
+    assert started(run(stage, *stage.receive(Lane.RECURRING))) == [job.key]
+
+
+def test_the_batches_of_an_executor_look_at_the_lanes_once_a_second() -> None:
+    stage = a_stage()
+    ledger, looks = counted(stage.ledger, "lane_states")
+    pauses = Watch(ledger, stage.clock)
+    for _ in range(3):
+        run(stage, a_run(), pauses=pauses)
+    assert len(looks) == 1
+    stage.clock.advance(LOOK_MS)
+    run(stage, a_run(), pauses=pauses)
+    assert len(looks) == 2
+
+
+# misfire and expiry
+
+
+def test_a_run_that_comes_too_late_is_skipped_and_asks_nothing() -> None:
+    stage = a_stage()
+    job = a_run(start_by=NOW + MINUTE)
+    stage.clock.advance(MINUTE)
+    assert run(stage, job, tasks=Wrapped(stage.tasks, heads=refuse)).starts == []
+    assert state(stage, job) is Status.SKIPPED and str(reason(stage, job)).startswith("misfire: ")
+
+
+def test_a_run_that_comes_just_in_time_starts() -> None:
+    stage = a_stage()
+    job = a_run(start_by=NOW + MINUTE)
+    stage.clock.advance(MINUTE - 1)
+    assert len(run(stage, job).starts) == 1
+
+
+def test_an_expired_job_is_skipped_even_when_it_was_handed_back() -> None:
+    stage = a_stage()
+    job = a_job(start_by=NOW + 500, fence=3)
+    stage.clock.advance(500)
+    pool = ScriptedPool(stage.clock)
+    stage.execute(stage.hand(job), pool=pool)
+    assert pool.starts == [] and state(stage, job) is Status.SKIPPED and str(reason(stage, job)).startswith("expired: ")
+
+
+# the order of late runs
+
+
+def late_runs(*minutes_ago: int, overlap: Overlap = Overlap.ALLOW) -> list[Job]:
+    """Runs of misfire run_all, one a minute."""
+    return [
+        a_run(
+            at,
+            overlap,
+            origin={"misfire": Misfire.RUN_ALL, "late_from": at + 10_000, "previous_at": at - MINUTE, "next_at": at + MINUTE},
+        )
+        for at in (NOW - minutes * MINUTE for minutes in minutes_ago)
+    ]
+
+
+def test_a_late_run_waits_for_the_one_before_it_and_is_woken_by_its_end() -> None:
+    stage = a_stage()
+    first, second = late_runs(2, 1)
+    stage.jobs.put(first)
+    assert run(stage, second).starts == []
+    back = stage.stored(second)
+    assert (lifecycle.state(back), back.fence, back.lane) == (Status.SCHEDULED, 2, Lane.RECURRING)
+    assert slots.is_safe(back.slot or "", NOW) and back.reason == f"misfire: it runs after run {first.id}"
+    assert stage.waiting(Lane.RECURRING) == []
+    assert started(run(stage, first)) == [first.key]
+    assert stage.waiting(Lane.RECURRING) == [second.id]
+    assert started(run(stage, *stage.receive(Lane.RECURRING))) == [second.key]
+
+
+def test_late_runs_of_one_batch_start_one_after_the_other() -> None:
+    stage = a_stage()
+    row = late_runs(3, 2, 1)
+    assert started(run(stage, *reversed(row))) == [row[0].key]
+    for each in row[1:]:
+        assert started(run(stage, *stage.receive(Lane.RECURRING))) == [each.key]
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_late_run_whose_predecessor_is_gone_or_over_starts(gone: bool) -> None:
+    stage = a_stage()
+    first, second = late_runs(2, 1)
+    if not gone:
+        stage.jobs.put(replace(first, slot=None, skipped_at=NOW))
+    assert started(run(stage, second)) == [second.key]
+
+
+def test_a_late_run_that_has_started_once_waits_for_nobody() -> None:
+    stage = a_stage()
+    first, second = late_runs(2, 1)
+    stage.jobs.put(first)
+    second = replace(second, delay_ms=0, fence=2)
+    assert started(run(stage, second)) == [second.key]
+
+
+@pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.QUEUE_ONE])
+def test_a_late_run_that_is_held_to_a_new_instant_keeps_to_the_row_too(overlap: Overlap) -> None:
+    """Planned only after its time, it comes ahead of the instant it was given then."""
+    stage = a_stage()
+    first, second = late_runs(2, 1, overlap=overlap)
+    stage.jobs.put(first)
+    assert run(stage, replace(second, due_at=NOW + 3_000)).starts == []
+    assert reason(stage, second) == f"misfire: it runs after run {first.id}"
+
+
+def test_a_run_in_time_waits_for_nobody() -> None:
+    stage = a_stage()
+    first, second = late_runs(1, 0)
+    stage.jobs.put(first)
+    assert started(run(stage, second)) == [second.key]
+
+
+def test_a_predecessor_that_ends_between_the_look_and_the_wait_wakes_nobody_and_needs_not() -> None:
+    stage = a_stage()
+    first, second = late_runs(2, 1)
+    stage.jobs.put(first)
+
+    def change(verb: Any, changes: Any) -> Any:
+        end(stage, stage.stored(first), Event.SKIP)
+        return verb(changes)
+
+    assert run(stage, second, jobs=Wrapped(stage.jobs, change=times(1, change))).starts == []
+    assert stage.waiting(Lane.RECURRING) == [second.id]
+
+
+def test_who_holds_for_its_task_does_not_wait_for_the_one_before_which_may_wait_for_it() -> None:
+    stage = a_stage()
+    first, second = late_runs(2, 1, overlap=Overlap.QUEUE_ONE)
+    stage.jobs.put(first)
+    assert stage.tasks.hold([(None, Holder(TASK.key, second.id))]) == [True]
+    assert started(run(stage, second)) == [second.key]
+
+
+def test_the_row_goes_on_when_one_of_it_is_skipped_or_cancelled() -> None:
+    for how in ("skip", "cancel"):
+        stage = a_stage()
+        first, second = late_runs(2, 1)
+        first = replace(first, start_by=NOW if how == "skip" else None)
+        stage.jobs.put(first)
+        run(stage, second)
+        if how == "skip":
+            assert run(stage, first).starts == []
+        else:
+            cancel(first.key, jobs=stage.jobs, tasks=stage.tasks, lanes=stage.lanes, clock=stage.clock, rules=stage.rules)
+        assert stage.waiting(Lane.RECURRING) == [second.id]
+
+
+# overlap
+
+
+@pytest.mark.parametrize("at", [NOW, NOW + 3_000], ids=["late", "held"])
+def test_skip_a_run_is_skipped_while_another_has_not_ended(at: int) -> None:
+    stage = a_stage()
+    other = running(stage, a_run(NOW - MINUTE))
+    job = a_run(at)
+    assert run(stage, job).starts == [] and stage.clock.now() == at
+    assert state(stage, job) is Status.SKIPPED and reason(stage, job) == f"overlap: run {other.id} has not ended"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_run_starts_when_the_other_ends_between_the_last_read_and_its_instant(policy: Overlap) -> None:
+    stage = a_stage()
+    other = running(stage, a_run(NOW - MINUTE, policy))
+    job = a_run(NOW + 3_000, policy)
+
+    def holders(verb: Any, keys: Any) -> Any:
+        found = verb(keys)
+        if stage.clock.now() >= NOW + 3_000 and lifecycle.is_open(stage.stored(other)):
+            end(stage, other)
+        return found
+
+    pool = run(stage, job, tasks=Wrapped(stage.tasks, holders=holders))
+    assert pool.starts[0][1] == NOW + 3_000 and stage.stored(other).completed_at is not None
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_holder_left_by_a_crash_is_taken_over_sch_7(policy: Overlap, gone: bool) -> None:
+    stage = a_stage()
+    leaked = a_run(NOW - MINUTE)
+    if not gone:
+        stage.jobs.put(replace(leaked, slot=None, failed_at=NOW - 1_000))
+    assert stage.tasks.hold([(None, Holder(TASK.key, leaked.id, version=4))]) == [True]
+    job = a_run(NOW, policy)
+    assert started(run(stage, job)) == [job.key] and holder(stage) == Holder(TASK.key, job.id, None, 5)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_run_that_waits_for_its_retry_still_counts_and_goes_on_itself(policy: Overlap) -> None:
+    stage = a_stage()
+    first = a_run(NOW - MINUTE)
+    run(stage, first, pool=ScriptedPool(stage.clock, result=FAILING))
+    assert state(stage, first) is Status.SCHEDULED
+    job = a_run(overlap=policy)
+    pool = run(stage, job)
+    if policy is Overlap.CANCEL_RUNNING:
+        assert started(pool) == [job.key] and state(stage, first) is Status.CANCELLED
+        return
+    assert pool.starts == []
+    pool = ScriptedPool(stage.clock)
+    stage.clock.advance(2_000)
+    stage.execute(stage.receive(Lane.RETRY), pool=pool, lane=Lane.RETRY)
+    assert started(pool) == [first.key]
+
+
+@pytest.mark.parametrize("at", [NOW, NOW + 3_000], ids=["late", "held"])
+def test_two_of_one_task_in_one_batch_do_not_both_start_under_skip(at: int) -> None:
+    stage = a_stage()
+    first, second = a_run(at - 1), a_run(at)
+
+    def hold(verb: Any, changes: Any) -> Any:
+        assert len(changes) == 1, "a batch of writes must not name one item twice"
+        return verb(changes)
+
+    pool = ScriptedPool(stage.clock, takes=500)
+    assert started(run(stage, second, first, pool=pool, tasks=Wrapped(stage.tasks, hold=hold))) == [first.key]
+    assert state(stage, second) is Status.SKIPPED
+
+
+def test_who_loses_the_write_of_the_holder_item_looks_again() -> None:
+    stage = a_stage()
+    other = a_run(NOW - MINUTE)
+    job = a_run()
+
+    def hold(verb: Any, changes: Any) -> Any:
+        running(stage, other)
+        return verb(changes)
+
+    assert run(stage, job, tasks=Wrapped(stage.tasks, hold=times(1, hold))).starts == []
+    assert state(stage, job) is Status.SKIPPED
+
+
+def test_a_hold_whose_answer_was_lost_is_taken_up() -> None:
+    stage = a_stage()
+    job = a_run()
+    assert started(run(stage, job, tasks=Wrapped(stage.tasks, hold=times(1, lost_answer)))) == [job.key]
+
+
+def test_queue_one_waits_is_woken_and_runs() -> None:
+    stage = a_stage()
+    first, second = a_run(NOW - MINUTE, Overlap.QUEUE_ONE), a_run(overlap=Overlap.QUEUE_ONE, start_by=NOW + MINUTE)
+    claimed = running(stage, first)
+    assert run(stage, second).starts == []
+    back = stage.stored(second)
+    assert (lifecycle.state(back), back.fence, back.lane, back.due_at) == (Status.SCHEDULED, 2, Lane.RECURRING, NOW)
+    assert back.reason == f"overlap: it runs after run {first.id}" and slots.is_safe(back.slot or "", NOW)
+    held = holder(stage)
+    assert held is not None and held.waiting == second.id and stage.waiting(Lane.RECURRING) == [first.id]
+    stage.clock.advance(5 * MINUTE)  # long after it could have misfired
+    cancel_running(stage, claimed)
+    assert stage.waiting(Lane.RECURRING) == [first.id, second.id]
+    assert started(run(stage, *stage.receive(Lane.RECURRING))) == [second.key]
+
+
+def cancel_running(stage: Stage, claimed: Job) -> None:
+    """It goes back for a retry that is not due yet, and a person cancels it there: that ends it, too."""
+    after = lifecycle.apply(claimed, Event.RETRY, NOW, started_at=NOW, result=FAILING, due_at=NOW + 20 * MINUTE, slot="2026-11-20T10:20#00")
+    assert stage.jobs.change([Change(claimed, after)]) == [True]
+    cancel(claimed.key, jobs=stage.jobs, tasks=stage.tasks, lanes=stage.lanes, clock=stage.clock, rules=stage.rules)
+
+
+def test_the_executor_that_ends_a_run_wakes_who_waits() -> None:
+    stage = a_stage()
+    first, second = a_run(NOW - MINUTE, Overlap.QUEUE_ONE), a_run(overlap=Overlap.QUEUE_ONE)
+    item = stage.hand(second)
+
+    class Meanwhile(ScriptedPool):
+        def start(self, job: Job) -> None:
+            super().start(job)
+            assert run(stage, *item).starts == []
+
+    assert started(run(stage, first, pool=Meanwhile(stage.clock))) == [first.key]
+    assert stage.waiting(Lane.RECURRING) == [second.id]
+
+
+def test_a_third_run_is_skipped_and_the_two_others_run() -> None:
+    stage = a_stage()
+    running(stage, a_run(NOW - 2 * MINUTE, Overlap.QUEUE_ONE))
+    second, third = a_run(NOW - MINUTE, Overlap.QUEUE_ONE), a_run(overlap=Overlap.QUEUE_ONE)
+    assert run(stage, second, third).starts == []
+    assert (state(stage, second), state(stage, third)) == (Status.SCHEDULED, Status.SKIPPED)
+    assert f"run {second.id} waits for it" in str(reason(stage, third))
+
+
+def test_a_holder_that_ends_between_the_look_and_the_wait_is_noticed() -> None:
+    """Its settler saw nobody waiting yet, or one that was still claimed: who waits must look again."""
+    stage = a_stage()
+    other = running(stage, a_run(NOW - MINUTE, Overlap.QUEUE_ONE))
+    job = a_run(overlap=Overlap.QUEUE_ONE)
+
+    def change(verb: Any, changes: Any) -> Any:
+        end(stage, other)
+        return verb(changes)
+
+    assert run(stage, job, jobs=Wrapped(stage.jobs, change=times(1, change))).starts == []
+    assert job.id in stage.waiting(Lane.RECURRING)
+    assert started(run(stage, *stage.receive(Lane.RECURRING))) == [job.key]
+
+
+def test_when_the_wake_is_lost_the_slot_saves_the_run() -> None:
+    stage = a_stage()
+    other = running(stage, a_run(NOW - MINUTE, Overlap.QUEUE_ONE))
+    job = a_run(overlap=Overlap.QUEUE_ONE)
+    run(stage, job)
+    end(stage, other)  # and its executor dies
+    (entry,) = stage.jobs.due(stage.stored(job).slot)[0]
+    assert entry.key == job.key
+    stage.lanes.add(message(stage.stored(job), NOW), NOW)
+    assert started(run(stage, *stage.receive(Lane.RECURRING))) == [job.key]
+
+
+def test_a_run_whose_task_is_edited_while_it_waits_does_not_start() -> None:
+    stage = a_stage()
+    other = running(stage, a_run(NOW - MINUTE, Overlap.QUEUE_ONE))
+    job = a_run(overlap=Overlap.QUEUE_ONE)
+    run(stage, job)
+    end(stage, other)
+    assert stage.tasks.store(TASK, replace(TASK, generation=2), [])
+    stage.lanes.add(message(stage.stored(job), NOW), NOW)
+    assert run(stage, *stage.receive(Lane.RECURRING)).starts == [] and state(stage, job) is Status.CANCELLED
+
+
+def test_cancel_running_flags_the_other_and_runs_when_it_has_ended() -> None:
+    stage = a_stage()
+    first, second = a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING), a_run(overlap=Overlap.CANCEL_RUNNING)
+    item = stage.hand(second)
+
+    class Meanwhile(ScriptedPool):
+        def start(self, job: Job) -> None:
+            super().start(job)
+            assert run(stage, *item).starts == []
+
+    pool = run(stage, first, pool=Meanwhile(stage.clock, takes=20 * MINUTE))
+    assert [key for key, _ in pool.cancels] == [first.key]
+    assert state(stage, first) is Status.CANCELLED and reason(stage, first) == REPLACED
+    assert stage.waiting(Lane.RECURRING) == [second.id]
+    assert started(run(stage, *stage.receive(Lane.RECURRING))) == [second.key]
+
+
+def test_cancel_running_leaves_a_run_alone_of_which_a_cancel_was_asked_already() -> None:
+    stage = a_stage()
+    other = running(stage, a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING))
+    assert stage.jobs.change([Change(other, lifecycle.apply(other, Event.FLAG, NOW, reason="asked"))]) == [True]
+    job = a_run(overlap=Overlap.CANCEL_RUNNING)
+    run(stage, job)
+    assert reason(stage, other) == "asked" and state(stage, job) is Status.SCHEDULED
+
+
+def test_cancel_running_replaces_the_run_that_waits() -> None:
+    stage = a_stage()
+    first = running(stage, a_run(NOW - 2 * MINUTE, Overlap.CANCEL_RUNNING))
+    second, third = a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING), a_run(overlap=Overlap.CANCEL_RUNNING)
+    run(stage, second)
+    run(stage, third)
+    assert state(stage, second) is Status.CANCELLED and reason(stage, second) == REPLACED
+    held = holder(stage)
+    assert held is not None and (held.job, held.waiting) == (first.id, third.id)
+    assert state(stage, third) is Status.SCHEDULED and stage.stored(first).cancel_requested_at is not None
+
+
+def test_cancel_running_flags_again_when_its_first_write_was_lost() -> None:
+    stage = a_stage()
+    other = running(stage, a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING))
+    job = a_run(overlap=Overlap.CANCEL_RUNNING)
+    run(stage, job, jobs=Wrapped(stage.jobs, change=times(2)))
+    assert stage.stored(other).cancel_requested_at is not None and state(stage, job) is Status.SCHEDULED
+
+
+def test_a_run_of_another_owner_with_the_same_task_id_is_another_task() -> None:
+    stage = a_stage()
+    assert stage.tasks.store(None, replace(TASK, owner="bob"), [])
+    running(stage, a_run(NOW - MINUTE))
+    job = a_run(owner="bob")
+    assert started(run(stage, job)) == [job.key]
