@@ -22,7 +22,7 @@ from scheduler.services import admission
 from scheduler.services.admission import Admission, Cancel, Clear, HandBack, Verdict
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.lease import Lease
-from scheduler.services.pause import Watch
+from scheduler.services.pause import SEEN_MS, Watch
 from scheduler.services.run_gate import RunGate
 from scheduler.services.wake import Onward
 from scheduler.services.work import Work
@@ -72,7 +72,7 @@ class Execution:
     admission: Admission
     work: Work
     onward: Onward
-    is_paused: Callable[[Lane], bool]
+    is_paused: Callable[..., bool]  # `Watch.is_paused`
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
@@ -202,7 +202,7 @@ class Execution:
 
     def _look_ahead(self, near: Sequence[_Held]) -> None:
         """What is decided before the instant: a paused lane's jobs go back to their slots, and gates are asked."""
-        if near and self.is_paused(self.lane):
+        if near and self.is_paused(self.lane, SEEN_MS):
             self._give_back(near)
         elif gated := [held.job for held in near if held.gated]:
             self._act(self.admission.ahead(gated))
