@@ -29,6 +29,8 @@ from tests.simulation.people import LaggingTasks, People
 
 START = slots.start_of("2026-11-20T10:00")
 POSTED = (1,) * 12 + (2, 5, 20)  # jobs posted in one call: about a third of all alone
+# How long jobs work. Long ones are watched by their executors every two seconds: a few of them find what there is to find.
+TAKES = (1, 1, 1, 20, 500, 4_000, 4_000) * 10 + (45_000,) * 5 + (250_000,)
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
 
 
@@ -120,7 +122,7 @@ class World:
     def _new_job(self, at: int, end: int) -> NewJob:
         ahead = self.random.choice((None, None, 5_000, 60_000, 200_000, 250_000, 400_000, 900_000, -5_000))
         execute_at = None if ahead is None else min(at + self.random.randint(min(ahead, 0), max(ahead, 0)), end)
-        takes = self.random.choice((1, 1, 1, 20, 500, 4_000, 4_000, 45_000) * 3 + (250_000,))
+        takes = self.random.choice(TAKES)
         fails = self.random.choice((0, 0, 0, 0, 0, 1, 2, 5))
         timeout_ms = 60_000 if takes < 60_000 else 300_000
         expires_at = max(execute_at or at, at) + 90_000 if self.faults.strike("expiry", self.faults.rates.expire) else None
