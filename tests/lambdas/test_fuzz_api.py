@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from werkzeug.test import Client
 
 from lambdas import _runtime
 from scheduler import lifecycle, redrive
@@ -203,6 +204,14 @@ def explore(fuzz: Fuzz, examples: int, *, derandomize: bool) -> None:
 def test_what_the_document_allows_and_what_it_forbids_is_answered_as_it_says(module_fuzz: Fuzz) -> None:
     explore(module_fuzz, FEW, derandomize=True)
     assert len(module_fuzz.operations()) >= 30 and module_fuzz.statuses.total() > 100
+
+
+@pytest.mark.parametrize("path", ["/me/jobs", f"/tasks/{ANN.names('task_id')[0]}/jobs", "/dead-letters"])
+@pytest.mark.parametrize("name", ["from", "to"])
+def test_an_instant_given_twice_is_refused(module_fuzz: Fuzz, path: str, name: str) -> None:
+    module_fuzz.fresh()
+    answer = Client(application).get(f"/api/v1{path}?{name}=a&{name}=b", headers={"Authorization": "Bearer token"})
+    assert (answer.status_code, [detail["field"] for detail in answer.json["error"]["details"]]) == (400, [name])
 
 
 @pytest.mark.long
