@@ -116,7 +116,10 @@ class Faulty:
                         continue
                     if fault.kind == "delay":
                         await asyncio.sleep(fault.seconds)
-                if behind is None or behind[0].at_eof():  # closed there while nobody called
+                if behind is not None and behind[0].at_eof():  # closed there while nobody called
+                    behind[1].close()
+                    behind = None
+                if behind is None:
                     behind = await asyncio.open_connection(HOST, self.behind, limit=HEAD_LIMIT)
                 behind[1].write(head + body)
                 await behind[1].drain()

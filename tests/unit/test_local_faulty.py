@@ -1,7 +1,9 @@
 """The proxy that misbehaves, in front of a receiver; and what the table of faults says of the jobs."""
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import pytest
@@ -63,6 +65,33 @@ def test_a_share_of_the_calls_is_a_share(proxy: Faulty) -> None:
     with proxy.misbehaving(Fault("error", share=0.3)):
         statuses = Counter(call(proxy) for _ in range(60))
     assert 6 <= statuses[500] <= 30
+
+
+def test_a_connection_that_was_closed_behind_it_is_opened_anew(proxy: Faulty) -> None:
+    """An idle one: the caller, whose own is open, does not notice."""
+    closed = threading.Semaphore(0)
+
+    class Once(StreamRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65_536)
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+        def finish(self) -> None:
+            super().finish()
+            self.request.close()
+            closed.release()
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Once) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        proxy.behind = server.server_address[1]
+        pool = urllib3.PoolManager(retries=False, timeout=5)
+        statuses = []
+        for _ in range(3):
+            statuses.append(call(proxy, pool=pool))
+            assert closed.acquire(timeout=5)
+        server.shutdown()
+    assert statuses == [200] * 3
+    pool.clear()
 
 
 def test_nobody_behind_it_is_a_broken_connection(proxy: Faulty) -> None:
