@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lambdas import _runtime, bury, dispatch, execute, plan, redrive, tick
@@ -14,7 +14,7 @@ from scheduler.aws import keys
 from scheduler.errors import Invalid
 from scheduler.memory import MemoryJobs, MemoryLanes
 from scheduler.model import Job, JobKey, Lane
-from tests.conftest import FixedClock, a_message
+from tests.conftest import FixedClock, a_job, a_message
 from tests.lambdas.test_handlers import CONTEXT, World, due_now, record
 
 values = st.recursive(
@@ -106,6 +106,11 @@ def among(good: list[Any], poison: list[Any]) -> list[Any]:
     return [*poison[::2], *good, *poison[1::2]]
 
 
+def one_field_wrong() -> list[Any]:
+    bodies = [json.dumps(json.loads(messages.encode(a_message())) | wrong) for wrong in WRONG]
+    return [record(a_job(), 50 + number, body) for number, body in enumerate(bodies)]
+
+
 def receive(world: World, jobs: list[Job]) -> list[dict[str, Any]]:
     world.lanes = lanes = MemoryLanes()
     lanes.extend = lambda lane, receipts, seconds: set(receipts)  # type: ignore[method-assign]  # poison has been received like the others
@@ -122,6 +127,7 @@ lenient = settings(deadline=None, suppress_health_check=list(HealthCheck))
 @pytest.mark.real_clock
 @settings(lenient, max_examples=60)
 @given(poison=batches)
+@example(poison=one_field_wrong())
 def test_execute_works_off_the_others_and_leaves_poison_to_its_queue(poison: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         world = a_world(SystemClock(), patch)
@@ -138,6 +144,7 @@ def test_execute_works_off_the_others_and_leaves_poison_to_its_queue(poison: lis
 
 @settings(lenient, max_examples=150)
 @given(poison=batches)
+@example(poison=one_field_wrong())
 def test_bury_settles_the_others_and_drops_poison(poison: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         world = a_world(FixedClock(), patch)
