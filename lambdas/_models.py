@@ -30,8 +30,9 @@ T = TypeVar("T")
 WRITTEN_INSTANT = WithJsonSchema({"type": "string", "format": "date-time"})
 
 
-def _from_query(text: str) -> int:
-    return instants.parse(text.replace(" ", "+"))  # a plus sign that was not percent-encoded arrives as a space
+def _from_query(value: Any) -> int:
+    """A parameter that is given twice arrives as a list; a plus sign that was not percent-encoded as a space."""
+    return instants.parse(value.replace(" ", "+") if isinstance(value, str) else value)
 
 
 Instant = Annotated[int, BeforeValidator(instants.parse), WRITTEN_INSTANT]

@@ -1,7 +1,7 @@
-"""`make drill`: what is promised of tasks, shown on a fresh local stack: on time and once, edits, overlap, batches, an outage of the tick.
+"""`make drill`: what is promised, shown on a fresh local stack: tasks on time and once, edits, overlap, batches, no tick, faults.
 
     python -m local.drill                    all of it
-    python -m local.drill regular batch      some drills; of batch, edits, regular, overlap, outage
+    python -m local.drill regular batch      some drills; of batch, edits, regular, overlap, outage, faults
 
 The last line is JSON; exit code 1 if a promise was not kept.
 """
@@ -18,10 +18,11 @@ from datetime import UTC, datetime, timedelta
 from rich import box
 from rich.table import Table
 
-from local import drills, previous
+from local import drills, faults, previous
 from local.client import Client
 from local.drills import Outcome
 from local.failure import Trouble, tell
+from local.faulty import Faulty
 from local.receiver import Receiver
 from local.stack import Stack, up
 from local.steps import console, step
@@ -29,7 +30,7 @@ from local.stop import DRILL
 from local.warmup import warm_up
 from local.written import written
 
-ROUNDS = (("batch",), ("edits",), ("regular", "overlap"), ("outage",))  # those of a round side by side
+ROUNDS = (("batch",), ("edits",), ("regular", "overlap"), ("outage",), ("faults",))  # those of a round side by side
 NAMES = tuple(name for names in ROUNDS for name in names)
 ABOUT = {
     "batch": "A thousand jobs in a call, twice",
@@ -37,6 +38,7 @@ ABOUT = {
     "regular": "Two tasks for five minutes",
     "overlap": "four tasks whose jobs take longer than their interval, for seven",
     "outage": "Ten minutes without a tick (nineteen in all)",
+    "faults": "Twelve faults, one after the other (a quarter of an hour)",
 }
 AHEAD = timedelta(minutes=7)  # the first missed minute: far enough not to be handed over directly
 MISSED = 10
@@ -69,7 +71,16 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "overlap": lambda: drills.overlap(client(), schedule=every_minute, takes=90, seconds=400),
         "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
         "outage": lambda: outage(stack, client()),
+        "faults": lambda: deal_faults(stack, receiver),
     }
+
+
+def deal_faults(stack: Stack, receiver: Receiver) -> Outcome:
+    """All of `local/faults.py`."""
+    with Faulty() as proxy:
+        seen, lines = faults.deal(stack, proxy, receiver)
+    seen.figures |= {line["fault"]: " ".join(f"{line[name]} {name}," for name in faults.COLUMNS[1:]).rstrip(",") for line in lines}
+    return seen
 
 
 def outage(stack: Stack, client: Client) -> Outcome:
