@@ -1,7 +1,7 @@
 """The child's side of `_children`: a process that does one job at a time, told and answering in frames over its pipes.
 
-A frame is four bytes of length and that much JSON. In come a job, or that it had better stop; out go what its target logs,
-as it logs it, and how it ended. It has no credentials and loads no AWS library. It ends when its pipe closes, and on Linux
+A frame is four bytes of length and that much JSON. In come a job, or that it had better stop; out go that it begins, what its
+target logs, as it logs it, and how it ended. It has no credentials and loads no AWS library. It ends when its pipe closes, and on Linux
 with its parent, whatever it is doing.
 """
 
@@ -43,6 +43,7 @@ def main() -> None:
     _end_with(parent)
     while True:
         asked = jobs.get()
+        _send(answers, {"begun": True})
         ended = _ended(asked, stop)
         sys.stdout.flush()
         sys.stderr.flush()

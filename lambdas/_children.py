@@ -31,7 +31,11 @@ COMMAND = (sys.executable, "-S", "-P", "-m", "lambdas._child")  # without site: 
 
 
 class Died(Exception):
-    """The child was gone before it could be told its job."""
+    """The child was gone before it had begun its job."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
 
 
 class Child:
@@ -39,7 +43,7 @@ class Child:
 
     def __init__(self) -> None:
         # Nothing of our environment: no credentials, no settings.
-        environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
+        environment = {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)), "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
         self._process = subprocess.Popen(
             COMMAND, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
@@ -48,6 +52,7 @@ class Child:
         os.set_blocking(self._in, False)  # a child that does not read must not keep us past the deadline
         os.set_blocking(self._err, False)
         self._received = b""
+        self._begun = False
 
     @property
     def pid(self) -> int:
@@ -72,7 +77,7 @@ class Child:
     def run(self, job: Job, context: Context, force: threading.Event) -> Result:
         """One job, until its end, its deadline or `force`; asked to stop when the context says so. The log says where it ran.
 
-        Raises Died, with nothing begun, if the child was dead before. After any other end but an answer it is dead, too.
+        Raises Died if it was dead before it began. After any other end but an answer it is dead, too.
         """
         said = deque([f"process {self.pid}"])
         self._read_errors(deque())  # what came after the answer of the job before is not this one's
@@ -88,7 +93,7 @@ class Child:
         poll.register(self._out, select.POLLIN)
         poll.register(self._err, select.POLLIN)
         poll.register(self._in, select.POLLOUT)
-        whole, told = len(sending), False
+        told = self._begun = False
         while True:
             left = context.deadline - time.monotonic()
             if left <= 0 or force.is_set():
@@ -105,10 +110,7 @@ class Child:
                     except BlockingIOError:
                         pass
                     except BrokenPipeError:
-                        if len(sending) == whole and not told:
-                            raise Died from None
-                        poll.unregister(self._in)
-                        continue
+                        sending = b""  # the other pipe tells the rest
                     if not sending:
                         poll.unregister(self._in)
                 elif pipe == self._err:
@@ -121,7 +123,10 @@ class Child:
         """What has come of the protocol; the end of the job, if it is among it."""
         received = os.read(self._out, 65_536)
         if not received:
-            return _died(self.kill())
+            died = _died(self.kill())
+            if not self._begun:
+                raise Died(died)
+            return died
         self._received += received
         while len(self._received) >= HEAD and len(self._received) >= (end := HEAD + int.from_bytes(self._received[:HEAD])):
             content = json.loads(self._received[HEAD:end].decode("utf-8", "surrogatepass"))
@@ -129,9 +134,11 @@ class Child:
             if "ended" in content:
                 output, log, failure = content["ended"]
                 return Result(output, failure=failure and Failure(*failure), log=log)
-            name, level, text, more = content["log"]
-            said.append(text)
-            logging.getLogger(name).log(level, "%s", text, extra=more)  # a log record of the child's is one of ours
+            self._begun = True
+            if "log" in content:
+                name, level, text, more = content["log"]
+                said.append(text)
+                logging.getLogger(name).log(level, "%s", text, extra=more)  # a log record of the child's is one of ours
         return None
 
     def _read_errors(self, said: deque[str]) -> bool:
@@ -165,7 +172,11 @@ class Children:
         try:
             return self._run(self._take(), job, context, force)
         except Died:  # while it was idle
+            pass
+        try:
             return self._run(Child(), job, context, force)
+        except Died as died:
+            return Result(failure=died.failure)
 
     def _run(self, child: Child, job: Job, context: Context, force: threading.Event) -> Result:
         try:
