@@ -49,6 +49,7 @@ class Execute(Construct):
             timeout=EXECUTE_TIMEOUT,
         )
         targets.acknowledge(self, settings)
+        storage.acknowledge_outputs(self)
         lambda_.EventSourceMapping(
             self,
             "Lane",

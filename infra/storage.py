@@ -1,6 +1,8 @@
 """The tables: `jobs` and `tasks` with their sparse indexes, and the `ledger` of minutes. And a bucket for outputs and logs."""
 
-from aws_cdk import Acknowledgment, Duration, Validations
+from typing import cast
+
+from aws_cdk import Acknowledgment, CfnElement, Duration, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -78,6 +80,12 @@ class Storage(Construct):
         self.failures_index_arn = f"{self.jobs.table_arn}/index/{FAILURES_INDEX}"
         self.replenish_index_arn = f"{self.tasks.table_arn}/index/{REPLENISH_INDEX}"
         self.list_index_arns = [f"{self.jobs.table_arn}/index/{name}" for name in (FAILURES_INDEX, MOVED_INDEX, BY_TASK_INDEX)]
+
+    def acknowledge_outputs(self, role: Construct) -> None:
+        """That a function may read or write outputs means: of whatever job."""
+        id = Stack.of(self).get_logical_id(cast(CfnElement, self.outputs.node.default_child))
+        name = f"AwsSolutions-IAM5[Resource::<{id}.Arn>/*]"
+        Validations.of(role).acknowledge(Acknowledgment(id=name, reason="the objects of one bucket, which has no others"))
 
     def _outputs(self, settings: Settings) -> s3.Bucket:
         """What attempts put out and logged beyond what their items hold. Goes when the last of those items does."""
