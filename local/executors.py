@@ -59,7 +59,7 @@ class Hunter:
     workers: Callable[[], Sequence[Process]]
     receiver: Receiver
     kills: list[float] = field(default_factory=list)
-    known: set[Process] = field(default_factory=set)
+    most: int = 0  # workers at once
     cut: list[Call] = field(default_factory=list)
     poisoned: Counter[str] = field(default_factory=Counter)
 
@@ -69,13 +69,13 @@ class Hunter:
             self.poisoned[call.path] += 1
             process.kill(worker)
 
-    def shoot(self, chance: random.Random) -> None:
-        """Kill one of the workers that are there."""
+    def shoot(self) -> None:
+        """Kill one of the workers that are there, until there were two kills for each of them."""
         workers = list(self.workers())
-        self.known |= set(workers)
-        if not workers:
+        self.most = max(self.most, len(workers))
+        if not workers or len(self.kills) >= 2 * self.most:
             return
-        victim = chance.choice(workers)
+        victim = random.choice(workers)
         calls = [call for call in self.receiver.open_calls() if process.connected([victim], call.port)]
         process.kill(victim)
         self.kills.append(time.time())
@@ -87,21 +87,17 @@ def crash(
 ) -> Outcome:
     """Executors are killed at random while jobs run, about twice each; then one job kills each that runs it."""
     seen, hunter, name = Outcome(), Hunter(workers, receiver), f"/slow/{EACH:g}/crash-{time.time_ns()}"
-    chance = random.Random(time.time_ns())
     paths = [f"{name}-{number}" for number in range(count)]
     posted: list[Json] = []
     began = time.monotonic()
-    while time.monotonic() - began < seconds or len(hunter.kills) < 2 * len(hunter.known):
-        wanted = min(count, int((time.monotonic() - began) / seconds * count) + 1)
-        batch = [{"type": "http", "payload": {"method": "POST", "url": receiver.url(path)}} for path in paths[len(posted) : wanted]]
-        if batch:
-            posted += [each["job"] for each in client.post_jobs(batch)["results"]]
-        if len(posted) < count or chance.random() < 0.5:
-            hunter.shoot(chance)
-        time.sleep(min(2.0, max(0.3, seconds / 60)))
-        if time.monotonic() - began > seconds * 3:
-            break
-    last = time.time()
+    while (so_far := time.monotonic() - began) < seconds * 3 and (len(posted) < count or len(hunter.kills) < 2 * hunter.most):
+        new = paths[len(posted) : min(count, int(so_far / seconds * count) + 1)]
+        if new:
+            jobs = [{"type": "http", "payload": {"method": "POST", "url": receiver.url(path)}} for path in new]
+            posted += [each["job"] for each in client.post_jobs(jobs)["results"]]
+        hunter.shoot()
+        time.sleep(1)
+    last = hunter.kills[-1] if hunter.kills else time.time()
     jobs = _all(client, posted, PATIENCE)
     took = time.time() - last
     _judge_crashed(seen, jobs, hunter, receiver, dict(zip((job["id"] for job in posted), paths, strict=True)))
@@ -131,9 +127,9 @@ def _judge_crashed(seen: Outcome, jobs: Sequence[Json], hunter: Hunter, receiver
     seen.expect(bool(hunter.cut) and crashes > 0, "no executor was killed at work: nothing was shown")
     seen.figures |= {"jobs": len(jobs), **{f"ended {status}": number for status, number in Counter(job["status"] for job in jobs).items()}}
     seen.figures |= {
-        "workers": len(hunter.known),
+        "workers at once, most": hunter.most,
         "kills": len(hunter.kills),
-        "calls cut": len(hunter.cut),
+        "calls cut by them": len(hunter.cut),
         "crashes in histories": crashes,
     }
     seen.figures |= {"starts": starts, "fences": fences}
@@ -213,11 +209,9 @@ def _outcomes(job: Json) -> list[str]:
 
 
 def _crashed(job: Json, call: Call) -> bool:
-    """Whether an attempt that had started when the call came ended by a crash."""
-    return any(
-        each["outcome"] == "crashed" and each["started_at"] and _ms(each["picked_at"]) <= call.at <= _ms(each["ended_at"])
-        for each in job["attempts"]
-    )
+    """Whether the attempt that made the call ended by a crash."""
+    crashed = [each for each in job["attempts"] if each["outcome"] == "crashed"]
+    return any(_ms(each["picked_at"]) <= call.at <= _ms(each["ended_at"]) for each in crashed)
 
 
 def _long(attempt: Json, last: float) -> bool:

@@ -118,7 +118,7 @@ def _holds(pid: int, sockets: Collection[str]) -> bool:
     with suppress(OSError):
         for entry in (PROC / str(pid) / "fd").iterdir():
             with suppress(OSError):
-                if os.readlink(entry) in sockets:
+                if str(entry.readlink()) in sockets:
                     return True
     return False
 
