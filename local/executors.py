@@ -93,8 +93,8 @@ def crash(
     while (so_far := time.monotonic() - began) < seconds * 3 and (len(posted) < count or len(hunter.kills) < 2 * hunter.most):
         new = paths[len(posted) : min(count, int(so_far / seconds * count) + 1)]
         if new:
-            jobs = [{"type": "http", "payload": {"method": "POST", "url": receiver.url(path)}} for path in new]
-            posted += [each["job"] for each in client.post_jobs(jobs)["results"]]
+            calls = [{"type": "http", "payload": {"method": "POST", "url": receiver.url(path)}} for path in new]
+            posted += [each["job"] for each in client.post_jobs(calls)["results"]]
         hunter.shoot()
         time.sleep(1)
     last = hunter.kills[-1] if hunter.kills else time.time()
