@@ -85,7 +85,10 @@ def _exactly(size: int) -> bytes:
 
 
 def _end_with(parent: int) -> None:
-    """The closed pipe is seen by a thread, which a target that holds the interpreter keeps from running; the kernel waits for nobody."""
+    """The closed pipe is seen by a thread, which a target that holds the interpreter keeps from running; the kernel waits for nobody.
+
+    It means the thread that started us, not only its process: an executor's threads live as long as it does.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
