@@ -20,6 +20,7 @@ KILLED_WITHIN = 1.0  # seconds after its deadline
 STOPPED_WITHIN = 30.0  # seconds after a cancel was asked
 LEASE = 30.0
 PATIENCE = 240.0
+GROWN = 4.0  # seconds after which a worker has started, however busy the machine is
 EACH = 3.0  # seconds that a call of the crash drill takes
 
 
@@ -62,6 +63,7 @@ class Hunter:
     most: int = 0  # workers at once
     cut: list[Call] = field(default_factory=list)
     poisoned: Counter[str] = field(default_factory=Counter)
+    _since: dict[Process, float] = field(default_factory=dict)  # when each worker was seen first
 
     def watch(self, call: Call) -> None:
         """A call that kills who made it, told by its connection."""
@@ -70,12 +72,19 @@ class Hunter:
             process.kill(worker)
 
     def shoot(self) -> None:
-        """Kill one of the workers that are there, until there were two kills for each of them."""
+        """Kill one of the workers that are there, until there were two kills for each of them. Those that just start are spared.
+
+        One that dies before it has set the visibility of what it received leaves that to the queue's own, 15 minutes: then the
+        slot finds its jobs, in five minutes or so, and no lease does.
+        """
         workers = list(self.workers())
         self.most = max(self.most, len(workers))
-        if not workers or len(self.kills) >= 2 * self.most:
+        for worker in workers:
+            self._since.setdefault(worker, time.monotonic())
+        grown = [worker for worker in workers if time.monotonic() - self._since[worker] > GROWN]
+        if not grown or len(self.kills) >= 2 * self.most:
             return
-        victim = random.choice(workers)
+        victim = random.choice(grown)
         calls = [call for call in self.receiver.open_calls() if process.connected([victim], call.port)]
         process.kill(victim)
         self.kills.append(time.time())
