@@ -53,9 +53,11 @@ ENVIRONMENT = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "POWERTOOLS_TRACE_DISABLED": "true",
     "POWERTOOLS_SERVICE_NAME": "bench",
-    **ApiSettings(**COMMON, tasks_table=TASKS, user_pool_client_id="bench", redrive_function="punctual-bench-redrive").render(),
+    **ApiSettings(
+        **COMMON, tasks_table=TASKS, outputs_bucket="bench-outputs", user_pool_client_id="bench", redrive_function="punctual-bench-redrive"
+    ).render(),
     **DispatchSettings(**COMMON, topic_arn=TOPIC).render(),
-    **ExecuteSettings(**COMMON, tasks_table=TASKS, lane="one-time").render(),
+    **ExecuteSettings(**COMMON, tasks_table=TASKS, outputs_bucket="bench-outputs", lane="one-time").render(),
     **TickSettings(**COMMON, dispatch_function="punctual-bench-dispatch").render(),
 }
 _numbers = count(1)

@@ -285,6 +285,9 @@ class _Instant:
     def cancel(self, job: Job) -> None:
         """Its work is over before anybody could ask."""
 
+    def kill(self, job: Job) -> None:
+        """The same."""
+
     def stop(self) -> None:
         self._done.clear()
 

@@ -49,6 +49,7 @@ class Api(Construct):
             ApiSettings(
                 **foundation.hand_over,
                 **foundation.tasks,
+                **foundation.outputs,
                 **foundation.reach,
                 user_pool_client_id=accounts.client.user_pool_client_id,
                 redrive_function=redrive.function_name,
@@ -73,12 +74,15 @@ class Api(Construct):
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and the receipt of a task
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # a redrive that is aborted moves to those that have ended
+                allow(storage.outputs.arn_for_objects("*"), "s3:GetObject"),
+                allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 says "denied" of what has expired
                 allow(redrive.function_arn, "lambda:InvokeFunction"),
                 allow(lanes.arns, "sqs:SendMessage"),
                 # None for Cognito: login, refresh and "who am I" are its public calls.
             ],
             timeout=Duration.seconds(29),  # the gateway answers 503 after 30
         )
+        storage.acknowledge_outputs(self)
         self.http = apigateway.HttpApi(self, "Http", create_default_stage=False)
         self._stage = self._default_stage(foundation.settings)
         self._routes(accounts)

@@ -27,6 +27,7 @@ class Execute(Construct):
             ExecuteSettings(
                 **foundation.hand_over,
                 **foundation.tasks,
+                **foundation.outputs,
                 **foundation.reach,
                 lane=str(lane),
                 allow_private_http=settings.allow_private_http,
@@ -42,11 +43,13 @@ class Execute(Construct):
                 allow(  # the visibility of a message is the lease of its job
                     queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
                 ),
+                allow(storage.outputs.arn_for_objects("*"), "s3:PutObject"),  # what an item cannot hold
                 *targets.grants(self, settings),
             ],
             timeout=EXECUTE_TIMEOUT,
         )
         targets.acknowledge(self, settings)
+        storage.acknowledge_outputs(self)
         lambda_.EventSourceMapping(
             self,
             "Lane",

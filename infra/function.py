@@ -45,6 +45,11 @@ class Foundation:
         return {"tasks_table": self.storage.tasks.table_name}
 
     @property
+    def outputs(self) -> dict[str, Any]:
+        """The field of the environments that know what attempts put out."""
+        return {"outputs_bucket": self.storage.outputs.bucket_name}
+
+    @property
     def reach(self) -> dict[str, Any]:
         """The fields of the environments that tell what of AWS jobs may use."""
         return {"allowed_targets": tuple(self.settings.allowed_targets), "email_sender": self.settings.email_sender}

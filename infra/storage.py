@@ -1,6 +1,10 @@
-"""The tables: `jobs` and `tasks` with their sparse indexes, and the `ledger` of minutes."""
+"""The tables: `jobs` and `tasks` with their sparse indexes, and the `ledger` of minutes. And a bucket for outputs and logs."""
 
+from typing import cast
+
+from aws_cdk import Acknowledgment, CfnElement, Duration, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.settings import Settings
@@ -71,10 +75,35 @@ class Storage(Construct):
             ],
         )
         self.ledger = self._table("Ledger", settings)
+        self.outputs = self._outputs(settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"
         self.failures_index_arn = f"{self.jobs.table_arn}/index/{FAILURES_INDEX}"
         self.replenish_index_arn = f"{self.tasks.table_arn}/index/{REPLENISH_INDEX}"
         self.list_index_arns = [f"{self.jobs.table_arn}/index/{name}" for name in (FAILURES_INDEX, MOVED_INDEX, BY_TASK_INDEX)]
+
+    def acknowledge_outputs(self, role: Construct) -> None:
+        """That a function may read or write outputs means: of whatever job."""
+        id = Stack.of(self).get_logical_id(cast(CfnElement, self.outputs.node.default_child))
+        name = f"AwsSolutions-IAM5[Resource::<{id}.Arn>/*]"
+        Validations.of(role).acknowledge(Acknowledgment(id=name, reason="the objects of one bucket, which has no others"))
+
+    def _outputs(self, settings: Settings) -> s3.Bucket:
+        """What attempts put out and logged beyond what their items hold. Goes when the last of those items does."""
+        days = max(settings.retention_days, settings.failure_retention_days)
+        bucket = s3.Bucket(
+            self,
+            "Outputs",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=settings.tls_only,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(days), abort_incomplete_multipart_upload_after=Duration.days(1))],
+            removal_policy=settings.removal_policy,
+        )
+        Validations.of(bucket).acknowledge(
+            Acknowledgment(id="AwsSolutions-S1", reason="only the functions reach it; CloudTrail data events tell of each access if wanted")
+        )
+        return bucket
 
     def _table(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
 
-from scheduler.errors import Conflict, Forbidden, Invalid, NotFound, SchedulerError, TooLarge, Unauthorized, Unavailable
+from scheduler.errors import Conflict, Forbidden, Gone, Invalid, NotFound, SchedulerError, TooLarge, Unauthorized, Unavailable
 
 RETRY_AFTER_S = 2
 SHOWN_RULES = 5  # broken rules told of each item of a batch
@@ -43,6 +43,7 @@ STATUS: dict[type[SchedulerError], int] = {
     NotFound: 404,
     MethodNotAllowed: 405,
     Conflict: 409,
+    Gone: 410,
     TooLarge: 413,
     UnsupportedMediaType: 415,
     Unavailable: 503,

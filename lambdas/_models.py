@@ -329,13 +329,19 @@ class AttemptShape(Shape):
     ended_at: WrittenTime
     outcome: Outcome
     failure: FailureShape | None
+    output: str | None
+    """The beginning of what it put out, or of the body of the answer it got; of the last one that is in `response`."""
+    log: str | None
+    """What was written while it ran, or the end of that."""
+    output_kept: Literal["whole", "excerpt"]
+    """Whether `/attempts/{number}/output` and `/log` have all of it, or only what is shown here."""
 
 
 class ResponseShape(Shape):
     status: int
     headers: dict[str, str]
     body: str
-    """The first 4 KB."""
+    """As much of it as fits into 4 KB with the logs; the whole is at `/attempts/{number}/output`."""
 
 
 class JobShape(Shape):
@@ -388,6 +394,16 @@ class JobShape(Shape):
     """Its time by the schedule, before jitter; null if it was asked for by hand."""
     overlap: Overlap | None
     misfire: Misfire | None
+
+
+class TextShape(Shape):
+    """What an attempt put out, or what was logged meanwhile."""
+
+    number: int
+    """Of the attempt."""
+    text: str
+    complete: bool
+    """False: more than 1 MB, or the rest could not be stored."""
 
 
 class PageShape(Shape):

@@ -32,7 +32,21 @@ from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
 from scheduler.model import Lane
-from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Redrivers, Redrives, TaskGate, Tasks, Topic
+from scheduler.ports import (
+    Accounts,
+    Clock,
+    Dispatchers,
+    Jobs,
+    Lanes,
+    Ledger,
+    Outputs,
+    Receipts,
+    Redrivers,
+    Redrives,
+    TaskGate,
+    Tasks,
+    Topic,
+)
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
@@ -40,6 +54,7 @@ from scheduler.services.pause import Watch
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from lambdas._children import Children
     from scheduler.calls import Calls
     from scheduler.targets import Reach
 
@@ -118,6 +133,7 @@ class Execute:
     meter: LatencyMeter
     pauses: Watch
     threads: ThreadPoolExecutor
+    children: "Children"
     reach: "Reach"
 
 
@@ -183,6 +199,7 @@ def dispatch() -> Dispatch:
 
 @cache
 def execute() -> Execute:
+    from lambdas._children import Children
     from scheduler.aws.holders import DynamoTaskGate
 
     settings = ExecuteSettings.parse(os.environ)
@@ -191,7 +208,25 @@ def execute() -> Execute:
     clock, ledger, meter = SystemClock(), _ledger(settings), LatencyMeter(lane, secrets.token_hex(4))
     pauses, threads = Watch(ledger, clock), ThreadPoolExecutor(WORKERS, "job")
     rules, reach = _rules(settings), _reach(settings)
-    return Execute(settings, lane, rules, clock, *_stores(settings), ledger, gate, meter, pauses, threads, reach)
+    return Execute(settings, lane, rules, clock, *_stores(settings), ledger, gate, meter, pauses, threads, Children(), reach)
+
+
+@cache
+def executor_outputs() -> Outputs:
+    """Loaded with the first output that an item cannot hold."""
+    return _outputs(execute().settings)
+
+
+@cache
+def outputs() -> Outputs:
+    """The same of the api's."""
+    return _outputs(api().settings)
+
+
+def _outputs(settings: ApiSettings | ExecuteSettings) -> Outputs:
+    from scheduler.aws.outputs import S3Outputs
+
+    return S3Outputs(clients.s3(), settings.outputs_bucket)
 
 
 @cache

@@ -87,6 +87,7 @@ ADMINISTRATORS = "administrators"  # the user group that the api lets do what no
 @dataclass(frozen=True, kw_only=True)
 class ApiSettings(Reaching):
     tasks_table: str
+    outputs_bucket: str
     user_pool_client_id: str
     redrive_function: str
 
@@ -117,6 +118,7 @@ class DispatchSettings(HandOver):
 @dataclass(frozen=True, kw_only=True)
 class ExecuteSettings(Reaching):
     tasks_table: str
+    outputs_bucket: str
     lane: str
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses (the local stage only)
 

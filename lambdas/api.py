@@ -2,12 +2,12 @@
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.openapi.params import Body, Query
+from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
 from lambdas import _batch, _dead_letter_routes, _form_routes, _parameters, _receipts, _runtime, _system_routes, _task_routes
 from lambdas._envelope import answer
@@ -24,6 +24,7 @@ from lambdas._models import (
     Refresh,
     RefreshedShape,
     SessionShape,
+    TextShape,
 )
 from lambdas._parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
 from lambdas._resolver import KEYED, OPEN, Resolver, answers, job_of
@@ -31,6 +32,8 @@ from lambdas._runtime import logger
 from scheduler import ids, render
 from scheduler.errors import Unauthorized, Unavailable
 from scheduler.model import Job, JobKey, Status
+from scheduler.ports import Outputs
+from scheduler.services import keep
 from scheduler.services.cancel import cancel
 from scheduler.services.health import lag
 from scheduler.services.history import Query as HistoryQuery
@@ -46,6 +49,7 @@ app = Resolver(
     large=[BATCH],
 )
 
+Number = Annotated[int, Path(ge=1, description="The attempt's, as the job shows it.")]
 EXAMPLES: dict[str, Any] = {
     "message": {"summary": "A message, now", "value": {"message": "hello"}},
     "http": {
@@ -213,6 +217,33 @@ def cancel_job(job_id: str) -> Response[str]:
     world = _runtime.api()
     done = cancel(_key(job_id), jobs=world.jobs, tasks=world.tasks, lanes=world.lanes, clock=world.clock, rules=world.rules)
     return answer(render.job(done, world.clock.now()))
+
+
+@app.get(
+    "/api/v1/me/jobs/<job_id>/attempts/<number>/output",
+    summary="All that an attempt put out",
+    description="Its output, or the body of the answer it got, up to 1 MB. Kept as long as dead letters are; 410 after that.",
+    tags=["jobs"],
+    responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
+)
+def get_output(job_id: str, number: Number) -> Response[str]:
+    return _kept(job_id, number, keep.output)
+
+
+@app.get(
+    "/api/v1/me/jobs/<job_id>/attempts/<number>/log",
+    summary="All that was logged during an attempt",
+    description="Up to 1 MB, of more the end. Kept as long as dead letters are; 410 after that.",
+    tags=["jobs"],
+    responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
+)
+def get_log(job_id: str, number: Number) -> Response[str]:
+    return _kept(job_id, number, keep.logged)
+
+
+def _kept(job_id: str, number: int, read: Callable[[Job, int, Outputs], keep.Text]) -> Response[str]:
+    job = find(_key(job_id), jobs=_runtime.api().jobs)
+    return answer(render.kept_text(read(job, number, _runtime.outputs()), number))
 
 
 @app.get("/api/v1/openapi.json", include_in_schema=False)

@@ -219,6 +219,52 @@ def batch(client: Client, written: Callable[[str], int], *, count: int = 1_000) 
     return seen
 
 
+def redrive(client: Client, receiver: Receiver, *, count: int = 500, rate: int = 50) -> Outcome:
+    """Many dead jobs by filter at a rate: progress is seen, each runs once more; another redrive is aborted."""
+    seen, name = Outcome(), f"/status/404/redrive-{time.time_ns()}"
+    calls = [{"type": "http", "payload": _call(receiver, f"{name}-{n}"), "max_attempts": 1, "tags": ["drill"]} for n in range(count)]
+    posted = {each["job"]["id"] for each in client.post_jobs(calls)["results"]}
+    began = rfc3339(datetime.now(UTC) - timedelta(minutes=1))
+
+    def dead(redrives: int) -> list[Json]:
+        jobs = [job for job in client.jobs(status="failed", limit=100, **{"from": began}) if job["id"] in posted]
+        return [job for job in jobs if job["redrives"] == redrives]
+
+    _until(lambda: len(dead(0)) == count, 120)
+    fingerprint = dead(0)[0]["fingerprint"]
+    wanted = {"fingerprint": fingerprint, "rate": rate, "from": began}
+    made, counts, start = client.request("POST", "/dead-letters/redrive", wanted), list[int](), time.monotonic()
+    while (found := client.request("GET", f"/dead-letters/redrives/{made['id']}"))["state"] == "running" and time.monotonic() - start < 300:
+        counts.append(found["redriven"])
+        time.sleep(0.5)
+    took = time.monotonic() - start
+    seen.expect(found["state"] == "done" and found["redriven"] == count, f"{found['state']}: {found['redriven']} of {count} redriven")
+    between = sorted({number for number in counts if 0 < number < count})
+    seen.expect(bool(between) and counts == sorted(counts), f"no progress was seen: {counts}")
+    _until(lambda: len(dead(1)) == count, 120)
+    called = Counter(path for path, number in receiver.counts().items() if path.startswith(name) for _ in range(number))
+    seen.expect(set(called.values()) == {2} and len(called) == count, f"called otherwise than twice: {Counter(called.values())}")
+    seen.expect(count / rate * 0.8 <= took <= count / rate * 1.5 + 5, f"{count} at {rate}/s took {took:.1f} s")
+    seen.figures |= {"redriven": found["redriven"], "at a rate of": rate, "seconds": round(took, 1), "steps of progress seen": len(between)}
+    made = client.request("POST", "/dead-letters/redrive", wanted | {"rate": 10})
+    _until(lambda: client.request("GET", f"/dead-letters/redrives/{made['id']}")["redriven"] > 0, 60)
+    client.request("POST", f"/dead-letters/redrives/{made['id']}/abort")
+    time.sleep(3)
+    after = client.request("GET", f"/dead-letters/redrives/{made['id']}")
+    time.sleep(3)
+    later = client.request("GET", f"/dead-letters/redrives/{made['id']}")
+    seen.expect(after["state"] == later["state"] == "aborted", f"aborted, and {later['state']}")
+    seen.expect(0 < after["redriven"] == later["redriven"] < count, f"aborted, and went on from {after['redriven']} to {later['redriven']}")
+    seen.figures |= {"redriven until the abort": later["redriven"]}
+    return seen
+
+
+def _until(look: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not look() and time.monotonic() < end:
+        time.sleep(1)
+
+
 def ended(client: Client, look: Callable[[], Iterator[Json]], *, seconds: float = SETTLING, count: int = 0) -> list[Json]:
     """The jobs that `look` finds, by time, once at least `count` are there and all have ended, or as they stand after `seconds`."""
     end = time.monotonic() + seconds

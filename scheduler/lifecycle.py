@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from scheduler import fingerprint
+from scheduler import excerpts, fingerprint
 from scheduler.errors import IllegalTransition
 from scheduler.model import Attempt, Claim, Failure, Job, Lane, Outcome, Result, Status
 
-KEPT_ATTEMPTS = 5
+KEPT_ATTEMPTS = excerpts.KEPT_ATTEMPTS
 LATE_MS = 10_000  # a start this long after the scheduled time is late (the bound of the start-delay alarm)
 DAY_S = 86_400
 KEPT_FAILURE = 1_000  # characters of a failure's message: five attempts of them must not make an item too large to settle
@@ -138,7 +138,8 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
 
     `data` by event: CLAIM `claim`; SUCCEED, RETRY, FAIL, KILL `started_at`, `result` (and RETRY `due_at`, `slot`); TAKE_BACK, REDRIVE
     `slot`; WAIT `slot`, `reason` (and `due_at`, if it is another one); RESCHEDULE `slot`, `fields` (what changes, by name); MOVE `slot`,
-    `looked`; FAIL of a scheduled job, SKIP, CANCEL `reason`, and CANCEL of work that had begun `started_at`. Final events take `retention`.
+    `looked`; FAIL of a scheduled job, SKIP, CANCEL `reason`, and CANCEL of work that had begun `started_at` and perhaps
+    `result`. Final events take `retention`.
     """
     before = state(job)
     after = TRANSITIONS[event].get(before)
@@ -166,13 +167,15 @@ def _claim(job: Job, at: int, data: dict[str, Any]) -> Job:
 
 
 def _attempted(job: Job, at: int, data: dict[str, Any], outcome: Outcome, failure: Failure | None) -> Job:
-    """The job with one more attempt in its history."""
+    """The job with one more attempt in its history, and no output yet: what it had was that of the attempt before."""
     claim, started = job.claim, data.get("started_at")
     if claim is None:
         return job
     if failure is not None and len(failure.message) > KEPT_FAILURE:
         failure = replace(failure, message=failure.message[:KEPT_FAILURE])
-    attempt = Attempt(job.fence, claim.at, started, at, outcome, failure)
+    result: Result = data.get("result") or Result()
+    attempt = Attempt(job.fence, claim.at, started, at, outcome, failure, result.log, kept=result.kept)
+    job = excerpts.superseded(job)
     delay_ms = job.delay_ms if job.delay_ms is not None or started is None else started - job.scheduled_at
     return replace(job, attempts=(*job.attempts, attempt)[-KEPT_ATTEMPTS:], delay_ms=delay_ms, picked_at=claim.at, started_at=started)
 
@@ -244,7 +247,7 @@ def _bury(job: Job, at: int, data: dict[str, Any]) -> Job:
 def _redrive(job: Job, at: int, data: dict[str, Any]) -> Job:
     """A new life, due at once: all attempts are its own again, and neither misfire nor expiry ends it. Its history stays."""
     ends: dict[str, Any] = dict.fromkeys((*FINAL_TIMES.values(), "expires", "fingerprint", "start_by", "cancel_requested_at"))
-    ends |= dict.fromkeys(("reason", "output", "response"))
+    ends["reason"], job = None, excerpts.superseded(job)
     return replace(job, slot=data["slot"], due_at=at, charged=0, throttled=0, crashes=0, redrives=job.redrives + 1, redriven_at=at, **ends)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler import ids, lifecycle
+from scheduler.excerpts import Whole
 from scheduler.lifecycle import DEAD, Event
 from scheduler.model import (
     Claim,
@@ -378,3 +379,16 @@ class MemoryLanes:
             return False
         self._show(queued, self.now() + seconds * 1000)
         return True
+
+
+class MemoryOutputs:
+    """What attempts put out and logged beyond what their jobs hold."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[JobKey, int], Whole] = {}
+
+    def put(self, key: JobKey, fence: int, whole: Whole) -> None:
+        self.rows[key, fence] = whole
+
+    def get(self, key: JobKey, fence: int) -> Whole | None:
+        return self.rows.get((key, fence))

@@ -164,6 +164,13 @@ class RetryPolicy:
 USUAL_RETRIES = RetryPolicy()
 
 
+class Kept(StrEnum):
+    """Where the rest is of an output and a log that are more than what their job's item holds of them."""
+
+    STORED = "stored"  # the whole is among the `Outputs`
+    CUT = "cut"  # nowhere: it could not be stored, or was not worth it once another attempt had begun
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One try at a job, kept with it (the last `lifecycle.KEPT_ATTEMPTS`)."""
@@ -174,6 +181,9 @@ class Attempt:
     ended_at: int
     outcome: Outcome
     failure: Failure | None = None
+    log: str | None = None  # what was written while it ran, or its end
+    output: str | None = None  # the beginning of its output or answer; of the last one the job itself has it
+    kept: Kept | None = None  # None: nothing was left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +345,8 @@ class Result:
     output: str | None = None
     response: Mapping[str, Any] | None = None
     failure: Failure | None = None
+    log: str | None = None  # what it or its executor wrote meanwhile
+    kept: Kept | None = None  # of output, answer and log; None: nothing was left out
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from scheduler.model import (
 )
 
 if TYPE_CHECKING:  # hot functions never load schedules
+    from scheduler.excerpts import Whole
     from scheduler.redrive import Redrive
     from scheduler.task import Task, TaskPage
 
@@ -328,8 +329,21 @@ class Pool(Protocol):
     def cancel(self, job: Job) -> None:
         """Ask one job's work to stop. Its result still comes out of `wait`, unless its target does not listen."""
 
+    def kill(self, job: Job) -> None:
+        """End the work of one job that did not stop, where that can be done. Its result does not count."""
+
     def stop(self) -> None:
-        """Ask all running work to stop: its result no longer counts."""
+        """End all running work, or ask it to stop where it cannot be ended: its result no longer counts."""
+
+
+class Outputs(Protocol):
+    """What attempts put out and logged, where that is more than their job's item holds."""
+
+    def put(self, key: JobKey, fence: int, whole: "Whole") -> None:
+        """Store everything of one attempt, told by the fence it ran under. Twice is as good as once."""
+
+    def get(self, key: JobKey, fence: int) -> "Whole | None":
+        """What was stored of that attempt; None if nothing was, or it has gone."""
 
 
 class Accounts(Protocol):

@@ -1,15 +1,17 @@
 """Records as the API shows them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from scheduler import lifecycle, schedule_form
 from scheduler.instants import render as instant
-from scheduler.model import Attempt, Failure, Job, LaneState, Misfire, Page, RetryPolicy
+from scheduler.model import Attempt, Failure, Job, Kept, LaneState, Misfire, Page, RetryPolicy
 from scheduler.ports import Session
 from scheduler.redrive import Redrive
 from scheduler.schedule import Run, Skipped
 from scheduler.services.dead_letters import Group, Overview
+from scheduler.services.keep import Text
 from scheduler.task import Task
 from scheduler.task import status as task_status
 
@@ -35,7 +37,7 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "max_attempts": record.max_attempts,
         "retry": _retry(record.retry),
         "timeout_seconds": record.timeout_ms // 1000,
-        "attempts": [_attempt(each) for each in record.attempts],
+        "attempts": [_attempt(each) for each in _with_outputs(record)],
         "output": record.output,
         "response": record.response,
         "reason": record.reason,
@@ -180,6 +182,14 @@ def _started(record: Job, now: int) -> int | None:
     return started if started <= now else None
 
 
+def _with_outputs(record: Job) -> Sequence[Attempt]:
+    """Its attempts; the last one has its output too, which is the job's."""
+    if not record.attempts:
+        return ()
+    *earlier, last = record.attempts
+    return (*earlier, last if last.output else replace(last, output=record.output))
+
+
 def _attempt(record: Attempt) -> dict[str, Any]:
     return {
         "number": record.fence,
@@ -188,7 +198,15 @@ def _attempt(record: Attempt) -> dict[str, Any]:
         "ended_at": instant(record.ended_at),
         "outcome": str(record.outcome),
         "failure": _failure(record.failure),
+        "output": record.output,
+        "log": record.log,
+        "output_kept": "excerpt" if record.kept is Kept.CUT else "whole",
     }
+
+
+def kept_text(record: Text, number: int) -> dict[str, Any]:
+    """All of an output or a log."""
+    return {"number": number, "text": record.text, "complete": record.complete}
 
 
 def _failure(record: Failure | None) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Jo
     if result.failure is None:
         return lifecycle.apply(job, Event.SUCCEED, end, started_at=done.started_at, result=result, retention=retention)
     if job.cancel_requested_at is not None:
-        return cancel(job, end, retention=retention, started_at=done.started_at)
+        return cancel(job, end, retention=retention, started_at=done.started_at, result=result)
     decision = retry.decide(job, result.failure, now)
     if isinstance(decision, retry.GiveUp):
         return _given_up(done, result.failure.kind, decision.reason, now, retention)
@@ -34,9 +34,10 @@ def _given_up(done: Finished, kind: str, reason: str, now: int, retention: Reten
     return lifecycle.apply(done.job, event, at, started_at=done.started_at, result=done.result, reason=reason, retention=retention)
 
 
-def cancel(job: Job, now: int, *, retention: Retention, started_at: int | None = None) -> Job:
-    """The job after the cancel that was asked of it; `started_at` if its work had begun."""
-    return lifecycle.apply(job, Event.CANCEL, now, reason=job.reason or CANCELLED, started_at=started_at, retention=retention)
+def cancel(job: Job, now: int, *, retention: Retention, started_at: int | None = None, result: Result | None = None) -> Job:
+    """The job after the cancel that was asked of it; `started_at` if its work had begun, `result` if it came back."""
+    reason = job.reason or CANCELLED
+    return lifecycle.apply(job, Event.CANCEL, now, reason=reason, started_at=started_at, result=result, retention=retention)
 
 
 def hand_back(job: Job, reason: str, now: int, *, shards: int, at: int | None = None) -> Job:

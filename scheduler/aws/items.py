@@ -19,6 +19,7 @@ from scheduler.model import (
     Jitter,
     Job,
     JobKey,
+    Kept,
     Lane,
     Letter,
     Misfire,
@@ -244,9 +245,15 @@ def _read_origin(task: str, values: list[Any]) -> Origin:
 def _attempt(attempt: Attempt) -> list[Any]:
     failure = attempt.failure
     told = failure and [failure.kind, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
-    return [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, told]
+    values = [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, told]
+    more = [attempt.log, attempt.output, attempt.kept and attempt.kept.value]
+    while more and more[-1] is None:
+        more.pop()
+    return values + more
 
 
 def _read_attempt(values: list[Any]) -> Attempt:
-    fence, picked_at, started_at, ended_at, outcome, failure = values
-    return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), Failure(*failure) if failure else None)
+    fence, picked_at, started_at, ended_at, outcome, failure, *more = values
+    log, output, kept = more + [None] * (3 - len(more))
+    told = Failure(*failure) if failure else None
+    return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), told, log, output, kept and Kept(kept))

@@ -246,3 +246,8 @@ def unit_key(text: str) -> UnitKey:
 
 def _unit(unit: UnitKey) -> str:
     return f"{unit.minute}#{unit.part:02d}"
+
+
+def output(key: JobKey, fence: int) -> str:
+    """The object of the outputs' bucket that holds everything of one attempt."""
+    return f"{key.owner}/{key.id}/{fence}"

@@ -65,7 +65,9 @@ class Target(Protocol):
     """What a module in this package offers."""
 
     Payload: type[Any]
-    # A type that reaches AWS also has `RESOURCE`, the field of its payload with the ARN, or `SENDS_MAIL`.
+    # A type that reaches AWS also has `RESOURCE`, the field of its payload with the ARN, or `SENDS_MAIL`. One that may work in
+    # the executor itself has `is_work`: whether a payload does. Its `run` is called in a child process then, which is killed at
+    # the deadline, and needs neither `reach` nor `calls`.
 
     def run(self, payload: Mapping[str, Any], context: Context) -> Result:
         """One attempt. Returns (or raises) by the deadline, and soon after `stop` is set."""
@@ -93,6 +95,12 @@ def load(name: str) -> Target:
     if name not in names():
         raise UnknownType(f"there is no type {name!r}; known types: {', '.join(names())}")
     return cast(Target, importlib.import_module(f"{__name__}.{_modules()[name]}"))
+
+
+def is_work(name: str, payload: Mapping[str, Any]) -> bool:
+    """Whether such a job is work of the executor itself, to be done in a process that can be killed. Raises UnknownType."""
+    asked = getattr(load(name), "is_work", None)
+    return asked is not None and bool(asked(payload))
 
 
 def check_reach(name: str, payload: Mapping[str, Any], reach: Reach) -> None:

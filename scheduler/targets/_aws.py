@@ -15,7 +15,6 @@ from scheduler.calls import Calls, Refused
 from scheduler.model import Failure, Result
 from scheduler.targets import Context, NotAllowed, check_reach
 
-KEPT = 4_096  # characters of an answer kept as output
 POLL = 0.2  # seconds until a set `stop` is noticed
 FIELD = "punctual"
 IDS = ("Idempotency-Key", "Punctual-Job-Id")  # as on `http`'s requests

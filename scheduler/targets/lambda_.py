@@ -40,6 +40,6 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
 
 
 def _judged(answer: Invoked) -> Result:
-    output = answer.payload[: _aws.KEPT] or None
+    output = answer.payload or None
     failure = Failure("retryable", f"the function failed: {answer.payload}"[:500]) if answer.error else None
-    return Result(output=output, failure=failure)
+    return Result(output=output, failure=failure, log=answer.log)

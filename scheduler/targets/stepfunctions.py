@@ -67,6 +67,6 @@ def _watched(calls: Calls, arn: str, context: Context) -> Result:
 
 def _judged(found: Execution) -> Result:
     if found.status == "SUCCEEDED":
-        return Result(output=(found.output or "")[: _aws.KEPT] or None)
+        return Result(output=found.output or None)
     why = ": ".join(part for part in (found.error, found.cause) if part)
     return Result(failure=Failure("permanent", f"the execution ended as {found.status}{f': {why}' if why else ''}"[:500]))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scheduler import ids, lifecycle
 from scheduler.aws import items, keys
 from scheduler.lifecycle import Event
-from scheduler.model import Attempt, Claim, Failure, Jitter, Job, Lane, Letter, Misfire, Origin, Outcome, Overlap, Result, RetryPolicy
+from scheduler.model import Attempt, Claim, Failure, Jitter, Job, Kept, Lane, Letter, Misfire, Origin, Outcome, Overlap, Result, RetryPolicy
 from tests.contract import make, tables
 from tests.contract.make import NOW
 
@@ -30,6 +30,9 @@ attempts = st.builds(
     ended_at=instants,
     outcome=st.sampled_from(Outcome),
     failure=st.none() | st.builds(Failure, st.text(), st.text(), maybe_instants),
+    log=st.none() | st.text(),
+    output=st.none() | st.text(),
+    kept=st.none() | st.sampled_from(Kept),
 )
 retries = st.builds(RetryPolicy, instants, instants, st.sampled_from(Jitter), maybe_instants, st.booleans())
 origins = st.builds(

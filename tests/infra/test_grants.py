@@ -29,7 +29,8 @@ def test_no_role_allows_a_wildcard_but_for_the_explained_ones(any_stage: Synthes
             for action, resource in allowed(policy["PolicyDocument"]):
                 assert "*" not in action, (id, action)
                 over_executions = action == "states:DescribeExecution" and resource.count("*") == 1 and resource.endswith(":*")
-                assert "*" not in resource or action in explained or over_executions, (id, action, resource)
+                over_objects = action in ("s3:PutObject", "s3:GetObject") and resource == "StorageOutputs/*"
+                assert "*" not in resource or action in explained or over_executions or over_objects, (id, action, resource)
 
 
 def test_no_policy_is_added_to_a_role_behind_its_grants(any_stage: Synthesized) -> None:
@@ -71,6 +72,12 @@ def test_an_executor_reads_heads_and_writes_holders_by_statements(prod: Synthesi
     actions = ("dynamodb:BatchGetItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate")
     for name in EXECUTORS:
         assert {grant for grant in prod.grants(name) if grant[1].startswith("StorageTasks")} == {(each, "StorageTasks") for each in actions}
+
+
+def test_executors_write_outputs_that_the_api_alone_reads(prod: Synthesized) -> None:
+    assert who_may(prod, "s3:PutObject", "StorageOutputs/*") == EXECUTORS
+    assert who_may(prod, "s3:GetObject", "StorageOutputs/*") == {"Api"}
+    assert who_may(prod, "s3:ListBucket", "StorageOutputs") == {"Api"}
 
 
 def test_only_tick_and_plan_scan_and_only_a_sparse_index(prod: Synthesized) -> None:

@@ -27,6 +27,7 @@ SETTINGS = ApiSettings(
     recurring_queue_url="q2",
     retry_queue_url="q3",
     tasks_table="tasks",
+    outputs_bucket="outputs",
     user_pool_client_id="client",
     redrive_function="redrive",
 )

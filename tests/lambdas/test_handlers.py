@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lambdas import _runtime, bury, dispatch, execute, plan, redrive, tick
+from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._settings import ExecuteSettings
 from scheduler import messages, metrics, slots
@@ -31,6 +32,7 @@ EXECUTE = ExecuteSettings(
     jobs_table="j",
     ledger_table="l",
     tasks_table="t",
+    outputs_bucket="b",
     one_time_queue_url="1",
     recurring_queue_url="2",
     retry_queue_url="3",
@@ -58,6 +60,7 @@ class World(SimpleNamespace):
             meter=LatencyMeter(Lane.ONE_TIME, "me"),
             pauses=Watch(ledger, clock),
             threads=ThreadPoolExecutor(4),
+            children=Children(),
             reach=Reach((QUEUE,)),
         )
 
