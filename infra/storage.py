@@ -1,6 +1,8 @@
-"""The tables: `jobs` and `tasks` with their sparse indexes, and the `ledger` of minutes."""
+"""The tables: `jobs` and `tasks` with their sparse indexes, and the `ledger` of minutes; and the secret that signs call-backs."""
 
+from aws_cdk import Acknowledgment, Validations
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from infra.settings import Settings
@@ -71,10 +73,25 @@ class Storage(Construct):
             ],
         )
         self.ledger = self._table("Ledger", settings)
+        self.callback_secret = self._callback_secret(settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"
         self.failures_index_arn = f"{self.jobs.table_arn}/index/{FAILURES_INDEX}"
         self.replenish_index_arn = f"{self.tasks.table_arn}/index/{REPLENISH_INDEX}"
         self.list_index_arns = [f"{self.jobs.table_arn}/index/{name}" for name in (FAILURES_INDEX, MOVED_INDEX, BY_TASK_INDEX)]
+
+    def _callback_secret(self, settings: Settings) -> secretsmanager.Secret:
+        """What signs the tokens of call-backs. To change it, put a new value; tokens of the one before it still count."""
+        secret = secretsmanager.Secret(
+            self,
+            "CallbackKey",
+            description="signs the tokens with which workers report on jobs",
+            generate_secret_string=secretsmanager.SecretStringGenerator(password_length=64, exclude_punctuation=True),
+            removal_policy=settings.removal_policy,
+        )
+        Validations.of(secret).acknowledge(
+            Acknowledgment(id="AwsSolutions-SMG4", reason="an operator puts a new value: tokens live for up to 30 days, and only two count")
+        )
+        return secret
 
     def _table(
         self,

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from lambdas._clock import SystemClock, seconds_until
 from scheduler import targets
 from scheduler.calls import Calls
+from scheduler.errors import SchedulerError
 from scheduler.model import Failure, Job, JobKey, Result
 from scheduler.ports import Finished
 
@@ -29,12 +30,14 @@ class ThreadPool:
         allow_private: bool = False,
         reach: targets.Reach | None = None,
         calls: Callable[[], Calls] = targets.no_calls,
+        callbacks: Callable[[Job, int], targets.CallBackAddress] | None = None,
     ) -> None:
         self._threads = threads
         self._clock = clock
         self._allow_private = allow_private
         self._reach = reach or targets.Reach()
         self._calls = calls
+        self._callbacks = callbacks
         self._finished: queue.SimpleQueue[Finished] = queue.SimpleQueue()
         self._stops: dict[JobKey, threading.Event] = {}
         self._running = 0
@@ -74,6 +77,11 @@ class ThreadPool:
 
     def _run(self, job: Job, stop: threading.Event) -> None:
         finished, started_at = self._finished, self._clock.now()
+        try:
+            callback = self._callbacks(job, started_at) if self._callbacks is not None and job.callback is not None else None
+        except SchedulerError as error:
+            failure = Failure("retryable", f"where to report could not be signed: {error}")
+            return finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
         context = targets.Context(
             job_id=job.id,
             attempt=job.charged + 1,
@@ -82,6 +90,7 @@ class ThreadPool:
             allow_private=self._allow_private,
             reach=self._reach,
             calls=self._calls,
+            callback=callback,
         )
         result = _result(job, context)
         finished.put(Finished(job, started_at, self._clock.now(), result))

@@ -43,6 +43,11 @@ def functions(**options: Any) -> "LambdaClient":
     return cast("LambdaClient", _client("lambda", options))
 
 
+def secrets(**options: Any) -> Any:
+    """Secrets Manager; its two calls are not worth a package of stubs."""
+    return _client("secretsmanager", options)
+
+
 def cognito(**options: Any) -> "CognitoIdentityProviderClient":
     return cast("CognitoIdentityProviderClient", _client("cognito-idp", options))
 
