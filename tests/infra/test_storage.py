@@ -51,3 +51,22 @@ def test_the_data_of_prod_and_of_no_other_stage_is_kept(any_stage: Synthesized) 
     for table in any_stage.all("DynamoDB::GlobalTable").values():
         assert [replica["DeletionProtectionEnabled"] for replica in table["Replicas"]] == [in_prod]
     assert any_stage.stack.termination_protection is in_prod
+
+
+def test_what_signs_call_backs_is_made_by_aws_and_no_template_shows_it(any_stage: Synthesized) -> None:
+    secret = any_stage.one("SecretsManager::Secret", "StorageCallbackKey")
+    assert secret["GenerateSecretString"] == {"ExcludePunctuation": True, "PasswordLength": 64}
+    assert "SecretString" not in secret
+
+
+def test_executors_tell_workers_the_address_of_this_api(any_stage: Synthesized) -> None:
+    environment = any_stage.one("Lambda::Function", "ExecuteRetryFunction")["Environment"]["Variables"]
+    (url,) = [environment["PUNCTUAL_API_URL"]]
+    assert {"Ref": any_stage.id("ApiGatewayV2::Api", "ApiHttp")} in str_parts(url)
+
+
+def str_parts(value: Any) -> list[Any]:
+    """What a template joins to a text or, of an attribute, the resource that has it."""
+    if "Fn::GetAtt" in value:
+        return [{"Ref": value["Fn::GetAtt"][0]}]
+    return list(value["Fn::Join"][1])
