@@ -52,7 +52,7 @@ class Foundation:
     @property
     def callbacks(self) -> dict[str, Any]:
         """The field of the environments that know the tokens of call-backs."""
-        return {"callback_secret": self.storage.callback_secret.secret_arn}
+        return {"callback_secret": self.storage.callback_secret_arn}
 
     @property
     def hand_over(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def change_jobs(foundation: Foundation) -> iam.PolicyStatement:
 
 def read_callback_secret(foundation: Foundation) -> iam.PolicyStatement:
     """The grant behind `SigningKeys`."""
-    return allow(foundation.storage.callback_secret.secret_arn, "secretsmanager:GetSecretValue")
+    return allow(foundation.storage.callback_secret_arn, "secretsmanager:GetSecretValue")
 
 
 class Function(lambda_.Function):

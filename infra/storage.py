@@ -73,14 +73,14 @@ class Storage(Construct):
             ],
         )
         self.ledger = self._table("Ledger", settings)
-        self.callback_secret = self._callback_secret(settings)
+        self.callback_secret_arn = self._callback_secret(settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"
         self.failures_index_arn = f"{self.jobs.table_arn}/index/{FAILURES_INDEX}"
         self.replenish_index_arn = f"{self.tasks.table_arn}/index/{REPLENISH_INDEX}"
         self.list_index_arns = [f"{self.jobs.table_arn}/index/{name}" for name in (FAILURES_INDEX, MOVED_INDEX, BY_TASK_INDEX)]
 
-    def _callback_secret(self, settings: Settings) -> secretsmanager.Secret:
-        """What signs the tokens of call-backs. To change it, put a new value; tokens of the one before it still count."""
+    def _callback_secret(self, settings: Settings) -> str:
+        """The ARN of what signs the tokens of call-backs. To change it, put a new value; tokens of the one before it still count."""
         secret = secretsmanager.Secret(
             self,
             "CallbackKey",
@@ -91,7 +91,9 @@ class Storage(Construct):
         Validations.of(secret).acknowledge(
             Acknowledgment(id="AwsSolutions-SMG4", reason="an operator puts a new value: tokens live for up to 30 days, and only two count")
         )
-        return secret
+        raw = secret.node.default_child
+        assert isinstance(raw, secretsmanager.CfnSecret)
+        return raw.attr_id  # the ARN, as is a reference on AWS; on the local AWS that is the name
 
     def _table(
         self,
