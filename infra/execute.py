@@ -4,7 +4,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra import targets
-from infra.function import Foundation, Function, allow, change_jobs
+from infra.function import Foundation, Function, allow, change_jobs, read_callback_secret
 from infra.lanes import EXECUTE_TIMEOUT
 from lambdas._settings import ExecuteSettings
 from scheduler.model import Lane
@@ -16,7 +16,7 @@ BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}
 class Execute(Construct):
     """The function of one lane and its queue as event source."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str) -> None:
         super().__init__(scope, id)
         settings, storage, lanes = foundation.settings, foundation.storage, foundation.lanes
         queue = lanes.queues[lane].main
@@ -29,7 +29,9 @@ class Execute(Construct):
                 **foundation.tasks,
                 **foundation.outputs,
                 **foundation.reach,
+                **foundation.callbacks,
                 lane=str(lane),
+                api_url=api_url,
                 allow_private_http=settings.allow_private_http,
             ),
             grants=[
@@ -44,6 +46,7 @@ class Execute(Construct):
                     queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
                 ),
                 allow(storage.outputs.arn_for_objects("*"), "s3:PutObject"),  # what an item cannot hold
+                read_callback_secret(foundation),  # for the tokens of those who report
                 *targets.grants(self, settings),
             ],
             timeout=EXECUTE_TIMEOUT,

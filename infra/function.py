@@ -55,6 +55,11 @@ class Foundation:
         return {"allowed_targets": tuple(self.settings.allowed_targets), "email_sender": self.settings.email_sender}
 
     @property
+    def callbacks(self) -> dict[str, Any]:
+        """The field of the environments that know the tokens of call-backs."""
+        return {"callback_secret": self.storage.callback_secret_arn}
+
+    @property
     def hand_over(self) -> dict[str, Any]:
         """The fields of every environment that places jobs in slots and lanes."""
         return {
@@ -81,6 +86,11 @@ def allow(resources: str | Sequence[str], *actions: str) -> iam.PolicyStatement:
 def change_jobs(foundation: Foundation) -> iam.PolicyStatement:
     """The grant behind `Jobs.change` and `Jobs.claim`: conditional updates, alone or 25 a call (a PartiQL batch)."""
     return allow(foundation.storage.jobs.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate")
+
+
+def read_callback_secret(foundation: Foundation) -> iam.PolicyStatement:
+    """The grant behind `SigningKeys`."""
+    return allow(foundation.storage.callback_secret_arn, "secretsmanager:GetSecretValue")
 
 
 class Function(lambda_.Function):

@@ -1,10 +1,12 @@
-"""The tables: `jobs` and `tasks` with their sparse indexes, and the `ledger` of minutes. And a bucket for outputs and logs."""
+"""The tables: `jobs` and `tasks` with their sparse indexes, and the `ledger` of minutes; a bucket for outputs and logs; and the
+secret that signs call-backs."""
 
 from typing import cast
 
 from aws_cdk import Acknowledgment, CfnElement, Duration, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from infra.settings import Settings
@@ -76,6 +78,7 @@ class Storage(Construct):
         )
         self.ledger = self._table("Ledger", settings)
         self.outputs = self._outputs(settings)
+        self.callback_secret_arn = self._callback_secret(settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"
         self.failures_index_arn = f"{self.jobs.table_arn}/index/{FAILURES_INDEX}"
         self.replenish_index_arn = f"{self.tasks.table_arn}/index/{REPLENISH_INDEX}"
@@ -104,6 +107,22 @@ class Storage(Construct):
             Acknowledgment(id="AwsSolutions-S1", reason="only the functions reach it; CloudTrail data events tell of each access if wanted")
         )
         return bucket
+
+    def _callback_secret(self, settings: Settings) -> str:
+        """The ARN of what signs the tokens of call-backs. To change it, put a new value; tokens of the one before it still count."""
+        secret = secretsmanager.Secret(
+            self,
+            "CallbackKey",
+            description="signs the tokens with which workers report on jobs",
+            generate_secret_string=secretsmanager.SecretStringGenerator(password_length=64, exclude_punctuation=True),
+            removal_policy=settings.removal_policy,
+        )
+        Validations.of(secret).acknowledge(
+            Acknowledgment(id="AwsSolutions-SMG4", reason="an operator puts a new value: tokens live for up to 30 days, and only two count")
+        )
+        raw = secret.node.default_child
+        assert isinstance(raw, secretsmanager.CfnSecret)
+        return raw.attr_id  # the ARN, as is a reference on AWS; on the local AWS that is the name
 
     def _table(
         self,

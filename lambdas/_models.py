@@ -23,7 +23,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from lambdas import _envelope, _receipts, _runtime
 from scheduler import instants, targets
 from scheduler.errors import Invalid
-from scheduler.model import USUAL_RETRIES, Jitter, Lane, Misfire, Outcome, Overlap, RetryPolicy, Status
+from scheduler.model import USUAL_RETRIES, CallBack, Jitter, Lane, Misfire, Outcome, Overlap, RetryPolicy, Status
 from scheduler.services.submit import NewJob
 
 T = TypeVar("T")
@@ -120,6 +120,26 @@ def _ms(seconds: float) -> int:
     return round(seconds * 1_000)
 
 
+class CallBackRequest(Request):
+    """That its worker reports how it ends, and how long it may be silent."""
+
+    lease_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
+    """Without a heartbeat for so long its worker is dead, and another attempt follows, twice at most."""
+    max_seconds: Annotated[int, Field(ge=10, le=30 * 86_400)] = Field(86_400, validate_default=True)
+    """Within so long from its start it must have reported, whatever the heartbeats say."""
+
+    @field_validator("max_seconds")
+    @classmethod
+    def _above(cls, value: int, info: ValidationInfo) -> int:
+        if value < info.data.get("lease_seconds", value):
+            raise ValueError(f"must be at least lease_seconds; it is {info.data['lease_seconds']}")
+        return value
+
+    @property
+    def policy(self) -> CallBack:
+        return CallBack(self.lease_seconds * 1_000, self.max_seconds * 1_000)
+
+
 class WorkRequest(Request):
     """What to run: `message` alone, short for type log, or `type` with its `payload`."""
 
@@ -135,6 +155,8 @@ class WorkRequest(Request):
     """How to try again. Absent: after at most 1 s, then 2, 4 and so on."""
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
     """How long one attempt may take before it is killed."""
+    callback: CallBackRequest | None = None
+    """Given: a good answer of the target means that it took the job over; its worker reports how it ends. Absent: it is the end."""
     tags: Tags = []
     """Words of yours to find it by; a filter takes one of them."""
 
@@ -156,6 +178,20 @@ class WorkRequest(Request):
         elif value is not None and "type" in info.data:
             raise ValueError("goes with type, not with message")
         return value
+
+    @field_validator("callback")
+    @classmethod
+    def _reports(cls, value: CallBackRequest | None, info: ValidationInfo) -> CallBackRequest | None:
+        if value is not None and "type" in info.data and "payload" in info.data:
+            try:
+                targets.check_callback(info.data["type"] or "log", info.data["payload"] or {})
+            except targets.NotAllowed as error:
+                raise ValueError(str(error)) from None
+        return value
+
+    @property
+    def chosen_callback(self) -> CallBack | None:
+        return None if self.callback is None else self.callback.policy
 
     @property
     def chosen_type(self) -> str:
@@ -192,6 +228,7 @@ class JobRequest(WorkRequest):
             max_attempts=self.max_attempts,
             retry=self.chosen_retry,
             timeout_ms=self.timeout_seconds * 1000,
+            callback=self.chosen_callback,
             expires_at=self.expires_at,
             tags=tuple(self.tags),
         )
@@ -314,6 +351,20 @@ class RetryShape(Shape):
     on_timeout: bool
 
 
+class CallBackShape(Shape):
+    """How its worker reports, as it may be posted."""
+
+    lease_seconds: int
+    max_seconds: int
+
+
+class ProgressShape(Shape):
+    """What its worker told last."""
+
+    fraction: float | None
+    message: str | None
+
+
 class FailureShape(Shape):
     kind: Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried"]
     message: str
@@ -372,6 +423,13 @@ class JobShape(Shape):
     max_attempts: int
     retry: RetryShape
     timeout_seconds: int
+    callback: CallBackShape | None
+    """Null: what its target answers is the end."""
+    lease_until: WrittenTime | None
+    """Of one that waits for its call-back: until when it must be heard of."""
+    heartbeat_at: WrittenTime | None
+    """The last one of this attempt."""
+    progress: ProgressShape | None
     attempts: list[AttemptShape]
     """The last five."""
     output: str | None

@@ -11,6 +11,7 @@ from lambdas._children import Children
 from lambdas._clock import SystemClock, seconds_until
 from scheduler import targets
 from scheduler.calls import Calls
+from scheduler.errors import SchedulerError
 from scheduler.model import Failure, Job, JobKey, Result
 from scheduler.ports import Finished, Outputs
 from scheduler.services.keep import keep
@@ -36,6 +37,7 @@ class ThreadPool:
         allow_private: bool = False,
         reach: targets.Reach | None = None,
         calls: Callable[[], Calls] = targets.no_calls,
+        callbacks: Callable[[Job, int], targets.CallBackAddress] | None = None,
     ) -> None:
         self._threads = threads
         self._clock = clock
@@ -44,6 +46,7 @@ class ThreadPool:
         self._allow_private = allow_private
         self._reach = reach or targets.Reach()
         self._calls = calls
+        self._callbacks = callbacks
         self._finished: queue.SimpleQueue[Finished] = queue.SimpleQueue()
         self._stops: dict[JobKey, threading.Event] = {}
         self._forces: dict[JobKey, threading.Event] = {}
@@ -88,6 +91,11 @@ class ThreadPool:
 
     def _run(self, job: Job, stop: threading.Event, force: threading.Event) -> None:
         finished, started_at = self._finished, self._clock.now()
+        try:
+            callback = self._callbacks(job, started_at) if self._callbacks is not None and job.callback is not None else None
+        except SchedulerError as error:
+            failure = Failure("retryable", f"where to report could not be signed: {error}")
+            return finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
         context = targets.Context(
             job_id=job.id,
             attempt=job.charged + 1,
@@ -96,6 +104,7 @@ class ThreadPool:
             allow_private=self._allow_private,
             reach=self._reach,
             calls=self._calls,
+            callback=callback,
         )
         result, ended_at = self._result(job, context, force), self._clock.now()
         finished.put(Finished(job, started_at, ended_at, self._kept(job, result)))

@@ -6,7 +6,7 @@ Nothing happens at import but definitions and the logger.
 import logging
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +18,7 @@ from lambdas._clock import SystemClock
 from lambdas._settings import (
     ApiSettings,
     BurySettings,
+    CallBacks,
     DispatchSettings,
     ExecuteSettings,
     HandOver,
@@ -43,6 +44,7 @@ from scheduler.ports import (
     Receipts,
     Redrivers,
     Redrives,
+    SigningKeys,
     TaskGate,
     Tasks,
     Topic,
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 
     from lambdas._children import Children
     from scheduler.calls import Calls
+    from scheduler.services.callback import Addresses
     from scheduler.targets import Reach
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
@@ -78,6 +81,7 @@ class Api:
     redrives: Redrives
     redrivers: Redrivers
     reach: "Reach"
+    signing: SigningKeys
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,7 @@ class Execute:
     threads: ThreadPoolExecutor
     children: "Children"
     reach: "Reach"
+    callbacks: "Addresses"
 
 
 @dataclass(frozen=True)
@@ -156,9 +161,8 @@ def api() -> Api:
     redrives = DynamoRedrives(_dynamodb(), settings.ledger_table)
     redrivers = LambdaRedrivers(clients.functions(), settings.redrive_function)
     stores = (*_stores(settings), _ledger(settings))
-    return Api(
-        settings, _rules(settings), SystemClock(), *stores, accounts, receipts, _tasks(settings), redrives, redrivers, _reach(settings)
-    )
+    clock, reach, signing = SystemClock(), _reach(settings), _signing(settings)
+    return Api(settings, _rules(settings), clock, *stores, accounts, receipts, _tasks(settings), redrives, redrivers, reach, signing)
 
 
 @cache
@@ -201,6 +205,7 @@ def dispatch() -> Dispatch:
 def execute() -> Execute:
     from lambdas._children import Children
     from scheduler.aws.holders import DynamoTaskGate
+    from scheduler.services.callback import Addresses
 
     settings = ExecuteSettings.parse(os.environ)
     lane = Lane(settings.lane)
@@ -208,7 +213,9 @@ def execute() -> Execute:
     clock, ledger, meter = SystemClock(), _ledger(settings), LatencyMeter(lane, secrets.token_hex(4))
     pauses, threads = Watch(ledger, clock), ThreadPoolExecutor(WORKERS, "job")
     rules, reach = _rules(settings), _reach(settings)
-    return Execute(settings, lane, rules, clock, *_stores(settings), ledger, gate, meter, pauses, threads, Children(), reach)
+    address = settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", ""))
+    callbacks = Addresses(address, _signing(settings))
+    return Execute(settings, lane, rules, clock, *_stores(settings), ledger, gate, meter, pauses, threads, Children(), reach, callbacks)
 
 
 @cache
@@ -255,6 +262,27 @@ def _reach(settings: Reaching) -> "Reach":
     from scheduler.targets import Reach
 
     return Reach(settings.allowed_targets, settings.email_sender)
+
+
+def _signing(settings: CallBacks) -> SigningKeys:
+    return LazyKeys(settings.callback_secret)
+
+
+class LazyKeys:
+    """The port `SigningKeys`; its client is made with the first job that reports by call-back."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+
+    def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
+        return _secret_keys(self._secret).keys(now, newest=newest)
+
+
+@cache
+def _secret_keys(secret: str) -> SigningKeys:
+    from scheduler.aws.signing_keys import SecretKeys
+
+    return SecretKeys(clients.secrets(), secret)
 
 
 def _stores(settings: HandOver) -> tuple[Jobs, Lanes]:

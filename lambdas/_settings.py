@@ -81,11 +81,18 @@ class Reaching(HandOver):
     email_sender: str = ""  # empty: none can be sent
 
 
+@dataclass(frozen=True, kw_only=True)
+class CallBacks(Reaching):
+    """What it takes to sign and to check the tokens of call-backs."""
+
+    callback_secret: str = ""  # its ARN
+
+
 ADMINISTRATORS = "administrators"  # the user group that the api lets do what nobody else may
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiSettings(Reaching):
+class ApiSettings(CallBacks):
     tasks_table: str
     outputs_bucket: str
     user_pool_client_id: str
@@ -116,10 +123,11 @@ class DispatchSettings(HandOver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExecuteSettings(Reaching):
+class ExecuteSettings(CallBacks):
     tasks_table: str
     outputs_bucket: str
     lane: str
+    api_url: str = ""  # of the API, as those reach it who report; `{endpoint}` stands for the address of the local AWS
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses (the local stage only)
 
 

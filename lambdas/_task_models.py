@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator
 
 from lambdas._form_models import RunShape, ScheduleRequest
-from lambdas._models import Request, RetryShape, Shape, WorkRequest, WrittenTime
+from lambdas._models import CallBackShape, Request, RetryShape, Shape, WorkRequest, WrittenTime
 from scheduler.model import Misfire, Overlap
 from scheduler.services.tasks import NewTask
 from scheduler.task import TaskStatus
@@ -71,6 +71,7 @@ class TaskRequest(WorkRequest):
             max_attempts=self.max_attempts,
             retry=self.chosen_retry,
             timeout_ms=self.timeout_seconds * 1_000,
+            callback=self.chosen_callback,
         )
 
 
@@ -138,6 +139,7 @@ class TaskFacts(Shape):
     max_attempts: int
     retry: RetryShape
     timeout_seconds: int
+    callback: CallBackShape | None
     generation: int
     """Raised by every edit, pause and resume."""
     created_at: WrittenTime

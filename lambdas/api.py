@@ -9,7 +9,17 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
-from lambdas import _batch, _dead_letter_routes, _form_routes, _parameters, _receipts, _runtime, _system_routes, _task_routes
+from lambdas import (
+    _batch,
+    _callback_routes,
+    _dead_letter_routes,
+    _form_routes,
+    _parameters,
+    _receipts,
+    _runtime,
+    _system_routes,
+    _task_routes,
+)
 from lambdas._envelope import answer
 from lambdas._models import (
     Answer,
@@ -27,7 +37,7 @@ from lambdas._models import (
     TextShape,
 )
 from lambdas._parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
-from lambdas._resolver import KEYED, OPEN, Resolver, answers, job_of
+from lambdas._resolver import KEYED, OPEN, Resolver, answers, bearer_of, job_of
 from lambdas._runtime import logger
 from scheduler import ids, render
 from scheduler.errors import Unauthorized, Unavailable
@@ -66,6 +76,7 @@ EXAMPLES: dict[str, Any] = {
 app.include_router(_form_routes.router)
 app.include_router(_task_routes.router)
 app.include_router(_dead_letter_routes.router)
+app.include_router(_callback_routes.router)
 app.include_router(_system_routes.router)
 LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 
@@ -264,8 +275,7 @@ def _key(job_id: str) -> JobKey:
 
 
 def _bearer() -> str | None:
-    scheme, _, token = (app.current_event.headers.get("authorization") or "").partition(" ")
-    return token.strip() or None if scheme.lower() == "bearer" else None
+    return bearer_of(app.current_event.raw_event)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

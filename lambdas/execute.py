@@ -27,6 +27,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             allow_private=at.settings.allow_private_http,
             reach=at.reach,
             calls=_runtime.calls,
+            callbacks=at.callbacks.of,
         ),
         clock=at.clock,
         rules=at.rules,

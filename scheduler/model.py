@@ -139,6 +139,7 @@ class Claim:
     nonce: str  # unique per delivery: message id, request id and receive count
     at: int
     alone: bool  # no other job was in the batch: a crash now is this job's own
+    lease_until: int | None = None  # its target took the job over and will report by call-back: who is not heard of until then is dead
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,22 @@ class Kept(StrEnum):
 
     STORED = "stored"  # the whole is among the `Outputs`
     CUT = "cut"  # nowhere: it could not be stored, or was not worth it once another attempt had begun
+
+
+@dataclass(frozen=True, slots=True)
+class CallBack:
+    """A good answer of the job's target means "accepted": its worker reports the end itself, and heartbeats until then."""
+
+    lease_ms: int = 300_000  # without a heartbeat for so long its worker is dead
+    max_ms: int = 86_400_000  # from the start of an attempt to its report, whatever the heartbeats say
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a worker says it is."""
+
+    fraction: float | None = None  # 0 to 1
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +231,7 @@ class Job:
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
     weight: float = 1.0
+    callback: CallBack | None = None
     claim: Claim | None = None
     looks: int = 0  # rechecks that found it not started since its last hand-back
     crashes: int = 0  # charged crashes: alone in its batch
@@ -227,6 +245,8 @@ class Job:
     skipped_at: int | None = None
     cancel_requested_at: int | None = None
     delay_ms: int | None = None  # first start minus `scheduled_at`
+    heartbeat_at: int | None = None  # the last one of this attempt
+    progress: Progress | None = None  # as last told in this attempt
     reason: str | None = None
     output: str | None = None
     response: Mapping[str, Any] | None = None

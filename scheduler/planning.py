@@ -81,6 +81,7 @@ def as_asked(run: Job, rules: Rules) -> Job:
         max_attempts=run.max_attempts,
         retry=run.retry,
         timeout_ms=run.timeout_ms,
+        callback=run.callback,
         weight=run.weight,
     )
 
@@ -217,5 +218,6 @@ def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: Origi
         max_attempts=task.max_attempts,
         retry=task.retry,
         timeout_ms=task.timeout_ms,
+        callback=task.callback,
         weight=task.weight,
     )

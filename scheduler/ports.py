@@ -62,11 +62,13 @@ class Change:
     Holds only if the stored job has the fence of `before`, the same claim (by nonce, or none) and is still open, or, if
     `before` has ended (a redrive), still ended; and, if `after` is a move (another slot under the same fence), the slot of
     `before`: an executor settles or hands back its job wherever a recheck has moved it meanwhile. What the change does not
-    touch keeps its stored value.
+    touch keeps its stored value. `lapsed`: only while the job has the lease of `before` for its call-back, or none as there,
+    so that whoever got an answer to a heartbeat has the lease that it names.
     """
 
     before: Job
     after: Job
+    lapsed: bool = False
 
 
 KEPT_RECEIPTS_MS = 86_400_000
@@ -344,6 +346,16 @@ class Outputs(Protocol):
 
     def get(self, key: JobKey, fence: int) -> "Whole | None":
         """What was stored of that attempt; None if nothing was, or it has gone."""
+
+
+class SigningKeys(Protocol):
+    """The keys that sign the tokens of call-backs."""
+
+    def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
+        """Those that count, the one to sign with first; as read some minutes ago at most. Raises Unavailable.
+
+        `newest`: read again, unless that was done just now.
+        """
 
 
 class Accounts(Protocol):

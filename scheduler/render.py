@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from scheduler import lifecycle, schedule_form
+from scheduler import callback, lifecycle, schedule_form
 from scheduler.instants import render as instant
-from scheduler.model import Attempt, Failure, Job, Kept, LaneState, Misfire, Page, RetryPolicy
+from scheduler.model import Attempt, CallBack, Failure, Job, Kept, LaneState, Misfire, Page, Progress, RetryPolicy
 from scheduler.ports import Session
 from scheduler.redrive import Redrive
 from scheduler.schedule import Run, Skipped
+from scheduler.services.callback import Beat
 from scheduler.services.dead_letters import Group, Overview
 from scheduler.services.keep import Text
 from scheduler.task import Task
@@ -37,6 +38,10 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "max_attempts": record.max_attempts,
         "retry": _retry(record.retry),
         "timeout_seconds": record.timeout_ms // 1000,
+        "callback": _callback(record.callback),
+        "lease_until": _instant(callback.ends_at(record)) if lifecycle.waits(record) else None,
+        "heartbeat_at": _instant(record.heartbeat_at),
+        "progress": _progress(record.progress),
         "attempts": [_attempt(each) for each in _with_outputs(record)],
         "output": record.output,
         "response": record.response,
@@ -86,6 +91,7 @@ def _task(record: Task, now: int) -> dict[str, Any]:
         "max_attempts": record.max_attempts,
         "retry": _retry(record.retry),
         "timeout_seconds": record.timeout_ms // 1000,
+        "callback": _callback(record.callback),
         "generation": record.generation,
         "created_at": instant(record.created_at),
         "updated_at": instant(record.updated_at),
@@ -224,6 +230,20 @@ def _retry(record: RetryPolicy) -> dict[str, Any]:
         "max_elapsed_seconds": _seconds(record.max_elapsed_ms),
         "on_timeout": record.on_timeout,
     }
+
+
+def _callback(record: CallBack | None) -> dict[str, Any] | None:
+    """As it may be posted again."""
+    return None if record is None else {"lease_seconds": record.lease_ms // 1000, "max_seconds": record.max_ms // 1000}
+
+
+def _progress(record: Progress | None) -> dict[str, Any] | None:
+    return None if record is None else {"fraction": record.fraction, "message": record.message}
+
+
+def beat(record: Beat) -> dict[str, Any]:
+    """The answer to a heartbeat."""
+    return {"lease_until": instant(record.lease_until), "cancel_requested": record.cancel_requested}
 
 
 def _seconds(ms: int | None) -> float | None:

@@ -1,6 +1,6 @@
 """How an attempt ends for its job: pure decisions over the lifecycle, shared by execute, recheck and bury."""
 
-from scheduler import lifecycle, misfire, retry, slots
+from scheduler import callback, lifecycle, misfire, retry, slots
 from scheduler.lifecycle import Event, Retention
 from scheduler.model import Job, Result
 from scheduler.ports import Finished
@@ -26,6 +26,16 @@ def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Jo
     return lifecycle.apply(job, Event.RETRY, end, started_at=done.started_at, result=result, due_at=decision.at, slot=slot)
 
 
+def returned(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
+    """The job after its target answered: settled, or, if it reports by call-back and the answer is good, accepted."""
+    job = done.job
+    if job.callback is None or done.result.failure is not None:
+        return settle(done, now, shards=shards, retention=retention)
+    until = callback.lease(job, now)
+    slot = slots.place(until, now, job.id, shards).slot
+    return lifecycle.apply(job, Event.ACCEPT, now, started_at=done.started_at, result=done.result, lease_until=until, slot=slot)
+
+
 def _given_up(done: Finished, kind: str, reason: str, now: int, retention: Retention) -> Job:
     event, at = Event.FAIL, now
     if kind == "timeout":
@@ -40,6 +50,15 @@ def cancel(job: Job, now: int, *, retention: Retention, started_at: int | None =
     return lifecycle.apply(job, Event.CANCEL, now, reason=reason, started_at=started_at, result=result, retention=retention)
 
 
+def flag(job: Job, reason: str, now: int, *, shards: int) -> Job:
+    """The claimed job of which a cancel is asked. One that waits for its call-back has a grace, and is looked at after it."""
+    flagged = lifecycle.apply(job, Event.FLAG, now, reason=reason)
+    if not lifecycle.waits(job):
+        return flagged
+    at = callback.ends_at(flagged)
+    return lifecycle.apply(flagged, Event.FLAG, now, due_at=at, slot=slots.place(at, now, job.id, shards).slot)
+
+
 def hand_back(job: Job, reason: str, now: int, *, shards: int, at: int | None = None) -> Job:
     """The claimed job that may not start yet, or not before `at`. A pause of its lane leaves it where it is, with its misfire rule."""
     if reason == misfire.PAUSED:
@@ -49,17 +68,23 @@ def hand_back(job: Job, reason: str, now: int, *, shards: int, at: int | None = 
 
 
 def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
-    """The running job whose executor died: to the retry lane, unless a cancel was asked of it or nothing may follow."""
+    """The running job whose executor (or, if it reports by call-back, worker) died: to the retry lane, unless a cancel was asked
+    of it or nothing may follow."""
     start: int | None = lifecycle.started_at(job)
     if start is not None and start > now:
         start = None  # it died before the instant
     if job.cancel_requested_at is not None:
         return cancel(job, now, retention=retention, started_at=start)
-    decision = retry.decide(job, lifecycle.CRASHED, now)
+    failure, result = lifecycle.CRASHED, Result(failure=lifecycle.CRASHED)
+    if lifecycle.waits(job):
+        failure = callback.silence(job, now)
+        result = Result(job.output, job.response, failure)
+        if failure.kind == "timeout":
+            return settle(Finished(job, lifecycle.started_at(job), now, result), now, shards=shards, retention=retention)
+    decision = retry.decide(job, failure, now)
     if isinstance(decision, retry.GiveUp):
-        result = Result(failure=lifecycle.CRASHED)
         return lifecycle.apply(job, Event.FAIL, now, started_at=start, result=result, reason=decision.reason, retention=retention)
-    return lifecycle.apply(job, Event.TAKE_BACK, now, slot=slots.place(now, now, job.id, shards).slot)
+    return lifecycle.apply(job, Event.TAKE_BACK, now, slot=slots.place(now, now, job.id, shards).slot, failure=failure)
 
 
 def bury(job: Job, message_id: str, fence: int, now: int, *, retention: Retention) -> Job | None:
@@ -70,7 +95,7 @@ def bury(job: Job, message_id: str, fence: int, now: int, *, retention: Retentio
     if not lifecycle.is_open(job) or job.fence != fence:
         return None
     if job.claim is not None:
-        if job.claim.message_id != message_id:
+        if job.claim.message_id != message_id or lifecycle.waits(job):  # no message of its own: its lease says when it is over
             return None
         start = lifecycle.started_at(job)
         result = Result(failure=lifecycle.CRASHED)

@@ -48,6 +48,11 @@ def s3(**options: Any) -> "S3Client":
     return cast("S3Client", _client("s3", options))
 
 
+def secrets(**options: Any) -> Any:
+    """Secrets Manager; its two calls are not worth a package of stubs."""
+    return _client("secretsmanager", options)
+
+
 def cognito(**options: Any) -> "CognitoIdentityProviderClient":
     return cast("CognitoIdentityProviderClient", _client("cognito-idp", options))
 

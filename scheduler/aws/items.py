@@ -13,6 +13,7 @@ from scheduler.aws import keys
 from scheduler.model import (
     USUAL_RETRIES,
     Attempt,
+    CallBack,
     Claim,
     DueEntry,
     Failure,
@@ -26,6 +27,7 @@ from scheduler.model import (
     Origin,
     Outcome,
     Overlap,
+    Progress,
     RetryPolicy,
 )
 
@@ -51,6 +53,7 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "skipped_at": None,
     "cancel_requested_at": None,
     "delay_ms": None,
+    "heartbeat_at": None,
     "start_by": None,
     "redrives": 0,
     "redriven_at": None,
@@ -98,6 +101,10 @@ def attributes(job: Job) -> Item:
         item["tags"] = {"S": _json(job.tags)}
     if job.retry != USUAL_RETRIES:
         item["retry"] = retry(job.retry)
+    if job.callback is not None:
+        item["callback"] = callback(job.callback)
+    if job.progress is not None:
+        item["progress"] = {"S": _json([job.progress.fraction, job.progress.message])}
     if job.origin is not None:
         item["task"] = {"S": keys.task(job.owner, job.origin.task)}
         item["origin"] = {"S": _json(_origin(job.origin))}
@@ -118,14 +125,23 @@ def differences(before: Job, after: Job) -> tuple[Item, list[str]]:
 
 
 def claim(claim: Claim) -> "AttributeValueTypeDef":
-    return {
-        "M": {
-            "message_id": {"S": claim.message_id},
-            "nonce": {"S": claim.nonce},
-            "at": {"N": str(claim.at)},
-            "alone": {"BOOL": claim.alone},
-        }
+    fields: dict[str, AttributeValueTypeDef] = {
+        "message_id": {"S": claim.message_id},
+        "nonce": {"S": claim.nonce},
+        "at": {"N": str(claim.at)},
+        "alone": {"BOOL": claim.alone},
     }
+    if claim.lease_until is not None:
+        fields["lease_until"] = {"N": str(claim.lease_until)}
+    return {"M": fields}
+
+
+def callback(policy: CallBack) -> "AttributeValueTypeDef":
+    return {"S": _json([policy.lease_ms, policy.max_ms])}
+
+
+def read_callback(value: Mapping[str, Any]) -> CallBack:
+    return CallBack(*json.loads(value["S"]))
 
 
 def retry(policy: RetryPolicy) -> "AttributeValueTypeDef":
@@ -160,6 +176,10 @@ def decode(item: Mapping[str, Any]) -> Job:
         found["tags"] = tuple(json.loads(item["tags"]["S"]))
     if "retry" in item:
         found["retry"] = read_retry(item["retry"])
+    if "callback" in item:
+        found["callback"] = read_callback(item["callback"])
+    if "progress" in item:
+        found["progress"] = Progress(*json.loads(item["progress"]["S"]))
     if "origin" in item:
         found["origin"] = _read_origin(item["task"]["S"], json.loads(item["origin"]["S"]))
     return Job(
@@ -218,7 +238,8 @@ def _value_size(value: Mapping[str, Any]) -> int:
 
 
 def _claim(fields: Mapping[str, Any]) -> Claim:
-    return Claim(fields["message_id"]["S"], fields["nonce"]["S"], int(fields["at"]["N"]), fields["alone"]["BOOL"])
+    lease_until = int(fields["lease_until"]["N"]) if "lease_until" in fields else None
+    return Claim(fields["message_id"]["S"], fields["nonce"]["S"], int(fields["at"]["N"]), fields["alone"]["BOOL"], lease_until)
 
 
 def _origin(origin: Origin) -> list[Any]:

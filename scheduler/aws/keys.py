@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from scheduler import ids
+from scheduler import ids, lifecycle
 from scheduler.model import Holder, JobKey, Lane, Look, TaskKey, UnitKey
 from scheduler.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest
 
@@ -88,7 +88,11 @@ def unchanged(change: Change) -> list[Term]:
         terms.append(Term(("claim",), "missing"))
     else:
         terms.append(Term(("claim", "nonce"), "=", {"S": before.claim.nonce}))
-    if before.slot is not None and after.slot not in (None, before.slot) and after.fence == before.fence:
+    if change.lapsed and before.claim is not None:
+        until = before.claim.lease_until
+        value: AttributeValueTypeDef | None = None if until is None else {"N": str(until)}
+        terms.append(Term(("claim", "lease_until"), "missing" if value is None else "=", value))
+    if before.slot is not None and lifecycle.is_move(before, after):
         terms.append(Term(("slot",), "=", {"S": before.slot}))
     else:
         terms.append(Term(("slot",), "missing" if before.slot is None else "exists"))

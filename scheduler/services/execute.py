@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler import delivery as rule
-from scheduler import misfire, settlement
+from scheduler import misfire, settlement, slots
 from scheduler.errors import Unavailable
-from scheduler.lifecycle import Event, apply, is_open
+from scheduler.lifecycle import Event, apply, is_open, waits
 from scheduler.model import Delivery, Job, JobKey, Lane
 from scheduler.overlap import Skip
 from scheduler.ports import Change, ClaimRequest, Clock, Finished, Jobs, Lanes, Ledger, Pool, TaskGate
@@ -139,6 +139,7 @@ class Execution:
             answers = [None] * len(requests)
         now = self.clock.now()
         lost: list[Job] = []
+        later: list[Change] = []
         for item, answer in zip(deliveries, answers, strict=True):
             decision = rule.decide(item, answer, self._nonce(item), now, hold_ms=self.rules.hold_ms)
             if isinstance(decision, rule.Run):
@@ -148,6 +149,11 @@ class Execution:
             elif isinstance(decision, rule.TakeBack):
                 self._in_hand[item.message.key] = item
                 lost.append(decision.job)
+            elif isinstance(decision, rule.Later):
+                self._in_hand[item.message.key] = item
+                slot = slots.place(decision.at, now, decision.job.id, self.rules.shards).slot
+                later.append(Change(decision.job, apply(decision.job, Event.MOVE, now, slot=slot, due_at=decision.at)))
+        self._write(later)
         self._take_back(lost, now)
 
     def _nonce(self, item: Delivery) -> str:
@@ -176,9 +182,10 @@ class Execution:
 
     def _take_back(self, lost: Sequence[Job], now: int) -> None:
         for job in lost:
-            log.warning("executor died", extra=job.log_context())
-        changes = [Change(job, settlement.take_back(job, now, shards=self.rules.shards, retention=self.rules.retention)) for job in lost]
-        self._write(changes)
+            log.warning("silent for its lease" if waits(job) else "executor died", extra=job.log_context())
+        rules = self.rules
+        after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
+        self._write([Change(job, back, lapsed=True) for job, back in zip(lost, after, strict=True)])
 
     # hold and start
 
@@ -290,7 +297,7 @@ class Execution:
             return
         done, self._done = self._done, []
         rules = self.rules
-        self._write([Change(each.job, settlement.settle(each, now, shards=rules.shards, retention=rules.retention)) for each in done])
+        self._write([Change(each.job, settlement.returned(each, now, shards=rules.shards, retention=rules.retention)) for each in done])
 
     def _write(self, changes: Sequence[Change]) -> None:
         """Apply changes under their fences, again while the table refuses; then hand over what goes to a lane at once."""
@@ -318,7 +325,9 @@ class Execution:
         for change, ok in zip(changes, held, strict=True):
             if ok is not None:
                 self._in_hand.pop(change.before.key, None)
-            if ok is False:
+            if ok is False and waits(change.after):
+                log.info("its worker was faster than this answer, or the job has moved on", extra=change.before.log_context())
+            elif ok is False:
                 log.warning("lost its fence before it settled", extra=change.before.log_context())
         self.onward.send([change.after for change in applied])
         return [change for change, ok in zip(changes, held, strict=True) if ok is None]

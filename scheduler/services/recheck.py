@@ -79,11 +79,13 @@ def _plan(slot: str, job: Job, done: Recheck, lanes: Lanes, now: int, rules: Rul
     decision = rule.decide(job, slot, now, shards=rules.shards, behind=behind, paused=job.lane in paused)
     if isinstance(decision, rule.Move):
         done.moved += 1
-        return Change(job, apply(job, Event.MOVE, now, slot=decision.slot, looked=decision.hand_over)), decision.hand_over
+        moved = apply(job, Event.MOVE, now, slot=decision.slot, looked=decision.hand_over, due_at=decision.due_at)
+        return Change(job, moved), decision.hand_over
     if isinstance(decision, rule.TakeBack):
         done.taken_back += 1
         after = settlement.take_back(job, now, shards=rules.shards, retention=rules.retention)
-        return Change(job, after), is_open(after)
+        send = is_open(after) and slots.place(after.due_at, now, job.id, rules.shards).direct
+        return Change(job, after, lapsed=True), send
     return None, False
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from scheduler import ids, slots
 from scheduler.errors import Conflict, Unavailable
-from scheduler.model import USUAL_RETRIES, Job, Receipt, RetryPolicy
+from scheduler.model import USUAL_RETRIES, CallBack, Job, Receipt, RetryPolicy
 from scheduler.ports import Clock, Jobs, Lanes, Receipts
 from scheduler.rules import Rules
 from scheduler.services.placing import on_their_way
@@ -27,6 +27,7 @@ class NewJob:
     max_attempts: int = 3
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
+    callback: CallBack | None = None
     weight: float = 1.0
     expires_at: int | None = None  # it is not started at this instant or later
     tags: tuple[str, ...] = ()
@@ -152,6 +153,7 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
         max_attempts=request.max_attempts,
         retry=request.retry,
         timeout_ms=request.timeout_ms,
+        callback=request.callback,
         weight=request.weight,
         start_by=request.expires_at,
         tags=request.tags,

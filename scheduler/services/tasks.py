@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler import ids, planning, schedule_form
 from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
-from scheduler.model import USUAL_RETRIES, Job, JobKey, Misfire, Overlap, Receipt, RetryPolicy, TaskKey
+from scheduler.model import USUAL_RETRIES, CallBack, Job, JobKey, Misfire, Overlap, Receipt, RetryPolicy, TaskKey
 from scheduler.ports import Clock, Jobs, Lanes, Receipts, Tasks
 from scheduler.rules import Rules
 from scheduler.schedule import Once, Run, Schedule
@@ -37,6 +37,7 @@ class NewTask:
     max_attempts: int = 3
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
+    callback: CallBack | None = None
     weight: float = 1.0
 
 
@@ -274,6 +275,7 @@ def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Ta
         max_attempts=new.max_attempts,
         retry=new.retry,
         timeout_ms=new.timeout_ms,
+        callback=new.callback,
         weight=new.weight,
         **given,
     )

@@ -53,6 +53,15 @@ def wake(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, now
     _hand_over(successors(ended, jobs=jobs, tasks=tasks, now=now), lanes, now)
 
 
+def send_on(written: Job, *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, now: int, rules: Rules) -> None:
+    """What follows from a job just written: it goes itself if it is due soon, and if it has ended, who waited for it. Never raises."""
+    if is_open(written):
+        direct = slots.place(written.due_at, now, written.id, rules.shards).direct
+        _hand_over([written] if direct else [], lanes, now)
+    else:
+        wake([written], jobs=jobs, tasks=tasks, lanes=lanes, now=now)
+
+
 def _hand_over(jobs: Sequence[Job], lanes: Lanes, now: int, after: int = 0) -> None:
     try:
         refused = hand_over(jobs, lanes=lanes, now=now, after=after)

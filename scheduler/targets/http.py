@@ -28,7 +28,9 @@ from scheduler.targets import Context
 READ_LIMIT = 1_048_576  # bytes of an answer that are read, and kept
 KEPT_HEADERS = 4_096  # characters of header names and values that are kept
 USER_AGENT = "Punctual/1"
-OURS = ("host", "content-length", "transfer-encoding", "connection", "idempotency-key", "punctual-job-id")
+_IDS = ("idempotency-key", "punctual-job-id", "punctual-callback-url", "punctual-callback-token")
+OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS)
+CALLS_BACK = 0
 RETRYABLE = (408, 425)  # and every 5xx
 TOO_MANY, UNAVAILABLE = 429, 503  # the answers of a target that wants no calls now; the second one only if it says until when
 POLL = 0.2  # seconds until a set `stop` is noticed
@@ -189,7 +191,13 @@ def _headers(request: Payload, context: Context) -> dict[str, str]:
         {name: value for name, value in ours.items() if name.lower() not in given}
         | request.headers
         | {"Idempotency-Key": context.idempotency_key, "Punctual-Job-Id": context.job_id}
+        | _callback(context)
     )
+
+
+def _callback(context: Context) -> dict[str, str]:
+    address = context.callback
+    return {} if address is None else {"Punctual-Callback-Url": address.url, "Punctual-Callback-Token": address.token}
 
 
 def _kept_headers(response: HTTPResponse) -> dict[str, str]:

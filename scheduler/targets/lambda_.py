@@ -11,6 +11,7 @@ from scheduler.model import Failure, Result
 from scheduler.targets import Context, _aws
 
 RESOURCE = "function"
+CALLS_BACK = 0
 _is_function = _aws.is_arn("lambda", r"function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_$-]{1,128})?", "the ARN of a Lambda function")
 
 

@@ -9,7 +9,24 @@ from hypothesis import strategies as st
 from scheduler import ids, lifecycle
 from scheduler.aws import items, keys
 from scheduler.lifecycle import Event
-from scheduler.model import Attempt, Claim, Failure, Jitter, Job, Kept, Lane, Letter, Misfire, Origin, Outcome, Overlap, Result, RetryPolicy
+from scheduler.model import (
+    Attempt,
+    CallBack,
+    Claim,
+    Failure,
+    Jitter,
+    Job,
+    Kept,
+    Lane,
+    Letter,
+    Misfire,
+    Origin,
+    Outcome,
+    Overlap,
+    Progress,
+    Result,
+    RetryPolicy,
+)
 from tests.contract import make, tables
 from tests.contract.make import NOW
 
@@ -52,6 +69,7 @@ TIMES = (
     "started_at",
     "cancel_requested_at",
     "delay_ms",
+    "heartbeat_at",
     "start_by",
     "redriven_at",
     "expires",
@@ -77,7 +95,9 @@ all_jobs = st.builds(
     retry=retries,
     timeout_ms=instants,
     weight=st.floats(min_value=0.001, max_value=1000),
-    claim=st.none() | st.builds(Claim, st.text(), st.text(), instants, st.booleans()),
+    callback=st.none() | st.builds(CallBack, instants, instants),
+    claim=st.none() | st.builds(Claim, st.text(), st.text(), instants, st.booleans(), maybe_instants),
+    progress=st.none() | st.builds(Progress, st.none() | st.floats(0, 1), st.none() | st.text()),
     looks=counts,
     crashes=counts,
     buried=counts,

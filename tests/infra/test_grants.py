@@ -97,6 +97,10 @@ def test_only_dispatch_publishes_and_only_tick_starts_it(prod: Synthesized) -> N
     assert who_may(prod, "lambda:InvokeFunction", "DispatchFunction") == {"Tick"}
 
 
+def test_api_and_executors_alone_read_what_signs_call_backs(any_stage: Synthesized) -> None:
+    assert who_may(any_stage, "secretsmanager:GetSecretValue", "StorageCallbackKey") == {"Api"} | EXECUTORS
+
+
 def test_redrive_reads_tasks_and_failures_and_is_started_by_api(prod: Synthesized) -> None:
     assert {grant for grant in prod.grants("Redrive") if grant[1].startswith("StorageTasks")} == {("dynamodb:BatchGetItem", "StorageTasks")}
     assert [resource for _, resource in prod.grants("Redrive") if "/index/" in resource] == ["StorageJobs/index/failures"]

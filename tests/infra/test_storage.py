@@ -67,3 +67,22 @@ def test_outputs_travel_by_tls_alone(on_aws: Synthesized) -> None:
     policy = on_aws.one("S3::BucketPolicy", "StorageOutputsPolicy")
     (statement,) = policy["PolicyDocument"]["Statement"]
     assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
+
+
+def test_what_signs_call_backs_is_made_by_aws_and_no_template_shows_it(any_stage: Synthesized) -> None:
+    secret = any_stage.one("SecretsManager::Secret", "StorageCallbackKey")
+    assert secret["GenerateSecretString"] == {"ExcludePunctuation": True, "PasswordLength": 64}
+    assert "SecretString" not in secret
+
+
+def test_executors_tell_workers_the_address_of_this_api(any_stage: Synthesized) -> None:
+    environment = any_stage.one("Lambda::Function", "ExecuteRetryFunction")["Environment"]["Variables"]
+    (url,) = [environment["PUNCTUAL_API_URL"]]
+    assert {"Ref": any_stage.id("ApiGatewayV2::Api", "ApiHttp")} in str_parts(url)
+
+
+def str_parts(value: Any) -> list[Any]:
+    """What a template joins to a text or, of an attribute, the resource that has it."""
+    if "Fn::GetAtt" in value:
+        return [{"Ref": value["Fn::GetAtt"][0]}]
+    return list(value["Fn::Join"][1])

@@ -11,7 +11,7 @@ from lambdas import api
 from lambdas._settings import ApiSettings
 from scheduler.errors import Unauthorized
 from scheduler.instants import parse
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.ports import Session, User
 from scheduler.rules import Rules
@@ -68,6 +68,7 @@ class World:
     reach: Reach = field(default_factory=Reach)
     redrives: Any = field(default_factory=MemoryRedrives)
     redrivers: Any = field(default_factory=lambda: SimpleNamespace(start=lambda: None))
+    signing: Any = field(default_factory=lambda: MemoryKeys(b"key"))
 
     def __post_init__(self) -> None:
         self.tasks = self.tasks or MemoryTasks(self.jobs, self.receipts)

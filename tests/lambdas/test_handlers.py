@@ -15,11 +15,12 @@ from lambdas._settings import ExecuteSettings
 from scheduler import messages, metrics, slots
 from scheduler import redrive as rule
 from scheduler.errors import Invalid
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Job, Lane, Unit, UnitKey
 from scheduler.rules import Rules
 from scheduler.schedule import Rate, Schedule
+from scheduler.services.callback import Addresses
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
 from scheduler.targets import Reach, log
@@ -62,6 +63,7 @@ class World(SimpleNamespace):
             threads=ThreadPoolExecutor(4),
             children=Children(),
             reach=Reach((QUEUE,)),
+            callbacks=Addresses("https://api.example.com", MemoryKeys(b"key")),
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from scheduler import ids, lifecycle, slots
+from scheduler import callback, ids, lifecycle, slots
 from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.memory_tasks import MemoryReceipts
 from scheduler.model import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
@@ -26,6 +26,7 @@ from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
 from tests.simulation.operators import Operators
 from tests.simulation.people import LaggingTasks, People
+from tests.simulation.workers import Workers
 
 START = slots.start_of("2026-11-20T10:00")
 POSTED = (1,) * 12 + (2, 5, 20)  # jobs posted in one call: about a third of all alone
@@ -64,6 +65,7 @@ class World:
         self.report = Report(seed)
         self.people = People(self.hub, self.faults, self.random, self._task_world, self._violation)
         self.operators = Operators(self.hub, self.faults, self.random, self.ledger, SimClock(self.hub, 0), self._ports, self._violation)
+        self.workers = Workers(self.hub, self.faults, self.random, self._ports, self._violation)
         self.receipts = MemoryReceipts()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
         self._busy: Counter[Lane] = Counter()
@@ -126,7 +128,8 @@ class World:
         fails = self.random.choice((0, 0, 0, 0, 0, 1, 2, 5))
         timeout_ms = 60_000 if takes < 60_000 else 300_000
         expires_at = max(execute_at or at, at) + 90_000 if self.faults.strike("expiry", self.faults.rates.expire) else None
-        return NewJob("user", "log", {"takes": takes, "fails": fails}, execute_at, timeout_ms=timeout_ms, expires_at=expires_at)
+        payload, reports = {"takes": takes, "fails": fails}, self.workers.policy()
+        return NewJob("user", "log", payload, execute_at, timeout_ms=timeout_ms, expires_at=expires_at, callback=reports)
 
     # invocations
 
@@ -282,6 +285,7 @@ class World:
             self._violation("started_too_late", job.id)
         self.operators.started(job)
         self.people.started(job, now, self.jobs)
+        self.workers.started(job)
         if not job.attempts and job.origin is None:
             self.report.delays.append(now - max(job.scheduled_at, job.created_at))
 
@@ -298,6 +302,7 @@ class World:
             return
         if not lifecycle.is_open(before) and not self._is_redrive(before, after):
             self._violation("changed_after_final", after.id)
+        self.workers.written(before, after)
         if after.fence < before.fence:
             self._violation("fence_fell", after.id)
         if after.attempts != before.attempts and (before.claim is None or after.attempts[-1].fence != before.fence):
@@ -334,7 +339,7 @@ class World:
     def _judge(self) -> Report:
         now = self.hub.time
         self.report.accepted = len(self._accepted)
-        self.report.faults = self.faults.counts
+        self.report.faults = self.faults.counts + self.workers.counts
         for key in self._accepted:
             job = self.jobs.get(key)
             if job is None:
@@ -342,7 +347,8 @@ class World:
                 continue
             status = lifecycle.status(job, now)
             self.report.statuses[status] += 1
-            if status is Status.RUNNING and now > lifecycle.started_at(job) + job.timeout_ms + STUCK_MS:
+            over_at = callback.ends_at(job) if lifecycle.waits(job) else lifecycle.started_at(job) + job.timeout_ms if job.claim else now
+            if status is Status.RUNNING and now > over_at + STUCK_MS:
                 self._violation("stuck", key.id)
             elif lifecycle.is_open(job):
                 self._violation("lost", key.id)
