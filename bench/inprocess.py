@@ -229,7 +229,7 @@ def plan(aws: Answered, jobs: int) -> Work:
 
     def work(runs: int = jobs) -> None:
         clock = VirtualClock(START)
-        done = service(tasks=at.tasks, jobs=at.jobs, lanes=at.lanes, ledger=at.ledger, clock=clock, rules=at.rules)
+        done = service(tasks=at.tasks, jobs=at.jobs, orders=at.orders, lanes=at.lanes, ledger=at.ledger, clock=clock, rules=at.rules)
         _must((done.runs, done.failed) == (runs, 0), done)
 
     round_of(BATCH)

@@ -21,6 +21,7 @@ from lambdas._settings import (
     DispatchSettings,
     ExecuteSettings,
     HandOver,
+    KnowsTasks,
     PlanSettings,
     Reaching,
     RedriveSettings,
@@ -32,7 +33,7 @@ from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
 from scheduler.model import Lane
-from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Redrivers, Redrives, TaskGate, Tasks, Topic
+from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Orders, Receipts, Redrivers, Redrives, TaskGate, Tasks, Topic
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
@@ -60,6 +61,7 @@ class Api:
     accounts: Accounts
     receipts: Receipts
     tasks: Tasks
+    orders: Orders
     redrives: Redrives
     redrivers: Redrivers
     reach: "Reach"
@@ -72,6 +74,8 @@ class Tick:
     jobs: Jobs
     lanes: Lanes
     ledger: Ledger
+    tasks: TaskGate
+    orders: Orders
     dispatchers: Dispatchers
 
 
@@ -83,6 +87,7 @@ class Plan:
     lanes: Lanes
     ledger: Ledger
     tasks: Tasks
+    orders: Orders
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,7 @@ class Redrive:
     jobs: Jobs
     lanes: Lanes
     tasks: TaskGate
+    orders: Orders
     redrives: Redrives
 
 
@@ -115,6 +121,7 @@ class Execute:
     lanes: Lanes
     ledger: Ledger
     tasks: TaskGate
+    orders: Orders
     meter: LatencyMeter
     pauses: Watch
     threads: ThreadPoolExecutor
@@ -126,6 +133,9 @@ class Bury:
     rules: Rules
     clock: Clock
     jobs: Jobs
+    lanes: Lanes
+    tasks: TaskGate
+    orders: Orders
 
 
 @cache
@@ -141,7 +151,17 @@ def api() -> Api:
     redrivers = LambdaRedrivers(clients.functions(), settings.redrive_function)
     stores = (*_stores(settings), _ledger(settings))
     return Api(
-        settings, _rules(settings), SystemClock(), *stores, accounts, receipts, _tasks(settings), redrives, redrivers, _reach(settings)
+        settings,
+        _rules(settings),
+        SystemClock(),
+        *stores,
+        accounts,
+        receipts,
+        _tasks(settings),
+        _orders(settings),
+        redrives,
+        redrivers,
+        _reach(settings),
     )
 
 
@@ -152,23 +172,22 @@ def tick() -> Tick:
     settings = TickSettings.parse(os.environ)
     rules = _rules(settings, units=settings.units, max_backlog=settings.max_backlog)
     dispatchers = LambdaDispatchers(clients.functions(), settings.dispatch_function)
-    return Tick(rules, SystemClock(), *_stores(settings), _ledger(settings), dispatchers)
+    return Tick(rules, SystemClock(), *_stores(settings), _ledger(settings), _gate(settings), _orders(settings), dispatchers)
 
 
 @cache
 def plan() -> Plan:
     settings = PlanSettings.parse(os.environ)
-    return Plan(_rules(settings), SystemClock(), *_stores(settings), _ledger(settings), _tasks(settings))
+    return Plan(_rules(settings), SystemClock(), *_stores(settings), _ledger(settings), _tasks(settings), _orders(settings))
 
 
 @cache
 def redrive() -> Redrive:
-    from scheduler.aws.holders import DynamoTaskGate
     from scheduler.aws.redrives import DynamoRedrives
 
     settings = RedriveSettings.parse(os.environ)
-    gate, redrives = DynamoTaskGate(_dynamodb(), settings.tasks_table), DynamoRedrives(_dynamodb(), settings.ledger_table)
-    return Redrive(_rules(settings), SystemClock(), *_stores(settings), gate, redrives)
+    redrives = DynamoRedrives(_dynamodb(), settings.ledger_table)
+    return Redrive(_rules(settings), SystemClock(), *_stores(settings), _gate(settings), _orders(settings), redrives)
 
 
 @cache
@@ -183,15 +202,13 @@ def dispatch() -> Dispatch:
 
 @cache
 def execute() -> Execute:
-    from scheduler.aws.holders import DynamoTaskGate
-
     settings = ExecuteSettings.parse(os.environ)
     lane = Lane(settings.lane)
-    gate = DynamoTaskGate(_dynamodb(), settings.tasks_table)
     clock, ledger, meter = SystemClock(), _ledger(settings), LatencyMeter(lane, secrets.token_hex(4))
     pauses, threads = Watch(ledger, clock), ThreadPoolExecutor(WORKERS, "job")
     rules, reach = _rules(settings), _reach(settings)
-    return Execute(settings, lane, rules, clock, *_stores(settings), ledger, gate, meter, pauses, threads, reach)
+    gate, orders = _gate(settings), _orders(settings)
+    return Execute(settings, lane, rules, clock, *_stores(settings), ledger, gate, orders, meter, pauses, threads, reach)
 
 
 @cache
@@ -205,14 +222,14 @@ def calls() -> "Calls":
 @cache
 def bury() -> Bury:
     settings = BurySettings.parse(os.environ)
-    return Bury(Rules(retention=_retention(settings)), SystemClock(), _jobs(settings.jobs_table))
+    return Bury(_rules(settings), SystemClock(), *_stores(settings), _gate(settings), _orders(settings))
 
 
 def _rules(settings: HandOver, **more: Any) -> Rules:
     return Rules(shards=settings.shards, hold_ms=settings.hold_ms, retention=_retention(settings), **more)
 
 
-def _retention(settings: HandOver | BurySettings) -> Retention:
+def _retention(settings: HandOver) -> Retention:
     return Retention(settings.retention_days, settings.failure_retention_days)
 
 
@@ -248,7 +265,19 @@ def _ledger(settings: HandOver) -> DynamoLedger:
     return DynamoLedger(_dynamodb(), settings.ledger_table)
 
 
-def _tasks(settings: ApiSettings | PlanSettings) -> Tasks:
+def _tasks(settings: KnowsTasks) -> Tasks:
     from scheduler.aws.tasks import DynamoTasks  # hot functions never load schedules
 
     return DynamoTasks(_dynamodb(), settings.tasks_table, jobs=settings.jobs_table, ledger=settings.ledger_table)
+
+
+def _gate(settings: KnowsTasks) -> TaskGate:
+    from scheduler.aws.holders import DynamoTaskGate
+
+    return DynamoTaskGate(_dynamodb(), settings.tasks_table)
+
+
+def _orders(settings: KnowsTasks) -> Orders:
+    from scheduler.aws.orders import DynamoOrders
+
+    return DynamoOrders(_dynamodb(), settings.tasks_table)

@@ -74,7 +74,14 @@ class HandOver(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reaching(HandOver):
+class KnowsTasks(HandOver):
+    """The tasks table, where the lines of ordering keys are as well: who ends a job sees who goes on."""
+
+    tasks_table: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reaching(KnowsTasks):
     """What of AWS jobs may use: checked when they are created, and once more when they run."""
 
     allowed_targets: Arns = ()  # patterns, as in `scheduler/arns.py`
@@ -86,26 +93,25 @@ ADMINISTRATORS = "administrators"  # the user group that the api lets do what no
 
 @dataclass(frozen=True, kw_only=True)
 class ApiSettings(Reaching):
-    tasks_table: str
     user_pool_client_id: str
     redrive_function: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class TickSettings(HandOver):
+class TickSettings(KnowsTasks):
     dispatch_function: str
     units: int = 1  # dispatchers per minute
     max_backlog: int = 1_000  # a lane with more waiting messages is behind: rechecks do not add to it
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanSettings(HandOver):
-    tasks_table: str
+class PlanSettings(KnowsTasks):
+    """Nothing besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RedriveSettings(HandOver):
-    tasks_table: str
+class RedriveSettings(KnowsTasks):
+    """Nothing besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,12 +122,10 @@ class DispatchSettings(HandOver):
 
 @dataclass(frozen=True, kw_only=True)
 class ExecuteSettings(Reaching):
-    tasks_table: str
     lane: str
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses (the local stage only)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BurySettings(Settings):
-    retention_days: int = 30
-    failure_retention_days: int = 90
+class BurySettings(KnowsTasks):
+    """Nothing besides."""

@@ -13,7 +13,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Settle a batch. A record that is no message of ours has nothing to settle: it is logged and dropped."""
     at = _runtime.bury()
     received = {record["messageId"]: delivery(record) for record in event["Records"]}
-    done = bury([item for item in received.values() if item is not None], jobs=at.jobs, clock=at.clock, rules=at.rules)
+    messages = [item for item in received.values() if item is not None]
+    done = bury(messages, jobs=at.jobs, tasks=at.tasks, orders=at.orders, lanes=at.lanes, clock=at.clock, rules=at.rules)
     poison = [record for record in event["Records"] if received[record["messageId"]] is None]
     counts = {"failed": done.failed, "kept": done.kept, "dropped": done.dropped}
     _runtime.logger.info("bury", extra=counts | {"poison": [record["body"][:200] for record in poison]})

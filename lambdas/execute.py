@@ -18,6 +18,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         [item for item in received.values() if item is not None],
         jobs=at.jobs,
         tasks=at.tasks,
+        orders=at.orders,
         lanes=at.lanes,
         ledger=at.ledger,
         pool=ThreadPool(at.threads, at.clock, allow_private=at.settings.allow_private_http, reach=at.reach, calls=_runtime.calls),

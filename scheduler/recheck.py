@@ -49,7 +49,7 @@ def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, p
     if paused:
         return Stay()
     if job.due_at > now:
-        placement = slots.place(job.due_at, now, job.id, shards)
+        placement = slots.place(job.due_at, now, job.shard_key, shards)
         return Move(placement.slot, hand_over=placement.direct)
     pause = BACKOFF[min(job.looks, len(BACKOFF) - 1)]
     return _move(job, now + pause, now, shards, hand_over=not behind)
@@ -76,4 +76,4 @@ def rests(unit: Unit, states: Mapping[Lane, LaneState], now: int) -> bool:
 
 
 def _move(job: Job, at: int, now: int, shards: int, *, hand_over: bool) -> Move:
-    return Move(slots.place(at, now, job.id, shards).slot, hand_over)
+    return Move(slots.place(at, now, job.shard_key, shards).slot, hand_over)

@@ -22,7 +22,7 @@ def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Jo
     decision = retry.decide(job, result.failure, now)
     if isinstance(decision, retry.GiveUp):
         return _given_up(done, result.failure.kind, decision.reason, now, retention)
-    slot = slots.place(decision.at, now, job.id, shards).slot
+    slot = slots.place(decision.at, now, job.shard_key, shards).slot
     return lifecycle.apply(job, Event.RETRY, end, started_at=done.started_at, result=result, due_at=decision.at, slot=slot)
 
 
@@ -39,12 +39,16 @@ def cancel(job: Job, now: int, *, retention: Retention, started_at: int | None =
     return lifecycle.apply(job, Event.CANCEL, now, reason=job.reason or CANCELLED, started_at=started_at, retention=retention)
 
 
-def hand_back(job: Job, reason: str, now: int, *, shards: int, at: int | None = None) -> Job:
-    """The claimed job that may not start yet, or not before `at`. A pause of its lane leaves it where it is, with its misfire rule."""
+def hand_back(job: Job, reason: str, now: int, *, shards: int, at: int | None = None, look_at: int | None = None) -> Job:
+    """The claimed job that may not start yet, or not before `at`; its slot is that of `look_at`, if it is later.
+
+    A pause of its lane leaves it where it is, with its misfire rule.
+    """
     if reason == misfire.PAUSED:
         return lifecycle.apply(job, Event.WAIT, now, slot=job.slot, reason=job.reason or reason)
     due_at = max(job.due_at, at or 0)
-    return lifecycle.apply(job, Event.WAIT, now, slot=slots.place(due_at, now, job.id, shards).slot, due_at=due_at, reason=reason)
+    slot = slots.place(max(due_at, look_at or 0), now, job.shard_key, shards).slot
+    return lifecycle.apply(job, Event.WAIT, now, slot=slot, due_at=due_at, reason=reason)
 
 
 def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
@@ -58,7 +62,7 @@ def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
     if isinstance(decision, retry.GiveUp):
         result = Result(failure=lifecycle.CRASHED)
         return lifecycle.apply(job, Event.FAIL, now, started_at=start, result=result, reason=decision.reason, retention=retention)
-    return lifecycle.apply(job, Event.TAKE_BACK, now, slot=slots.place(now, now, job.id, shards).slot)
+    return lifecycle.apply(job, Event.TAKE_BACK, now, slot=slots.place(now, now, job.shard_key, shards).slot)
 
 
 def bury(job: Job, message_id: str, fence: int, now: int, *, retention: Retention) -> Job | None:

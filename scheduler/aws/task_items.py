@@ -46,6 +46,8 @@ def encode(task: Task) -> Item:
         item["weight"] = {"N": repr(task.weight)}
     if _told(task, "retry"):
         item["retry"] = items.retry(task.retry)
+    if task.ordering is not None:
+        item["ordering"] = items.ordering(task.ordering)
     if task.tags:
         item["tags"] = {"S": _json(task.tags)}
     if task.schedule is not None:
@@ -65,6 +67,8 @@ def decode(item: Mapping[str, Any]) -> Task:
         found["weight"] = float(item["weight"]["N"])
     if "retry" in item:
         found["retry"] = items.read_retry(item["retry"])
+    if "ordering" in item:
+        found["ordering"] = items.read_ordering(item["ordering"])
     if "tags" in item:
         found["tags"] = tuple(json.loads(item["tags"]["S"]))
     schedule = schedule_form.restore(json.loads(item["schedule"]["S"])) if "schedule" in item else None

@@ -8,6 +8,7 @@ from typing import Any
 
 from scheduler import ids, lifecycle, slots
 from scheduler.errors import Conflict, NotFound, Unavailable
+from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts
 from scheduler.model import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
 from scheduler.redrive import is_dead
@@ -63,6 +64,7 @@ class World:
         self.people = People(self.hub, self.faults, self.random, self._task_world, self._violation)
         self.operators = Operators(self.hub, self.faults, self.random, self.ledger, SimClock(self.hub, 0), self._ports, self._violation)
         self.receipts = MemoryReceipts()
+        self.orders = MemoryOrders()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
         self._busy: Counter[Lane] = Counter()
         self._asleep = dict.fromkeys(Lane, True)
@@ -151,8 +153,8 @@ class World:
 
     def _submitted(self, requests: list[NewJob], randoms: list[int]) -> Sequence[Job | None]:
         if len(requests) == 1:
-            return [submit(requests[0], **self._ports("jobs", "lanes"), random=randoms[0])]
-        return submit_many(requests, **self._ports("jobs", "lanes"), randoms=randoms)
+            return [submit(requests[0], **self._ports("jobs", "orders", "lanes"), random=randoms[0])]
+        return submit_many(requests, **self._ports("jobs", "orders", "lanes"), randoms=randoms)
 
     def _accept(self, job: Job) -> None:
         self._accepted.add(job.key)
@@ -162,7 +164,7 @@ class World:
 
     def _cancel(self, key: JobKey) -> None:
         try:
-            job = cancel(key, **self._ports("jobs", "tasks", "lanes"))
+            job = cancel(key, **self._ports("jobs", "tasks", "orders", "lanes"))
         except (Conflict, NotFound, Unavailable):
             return
         if not lifecycle.is_open(job):
@@ -170,18 +172,18 @@ class World:
 
     def _tick(self) -> None:
         try:
-            tick(**self._ports("jobs", "ledger", "lanes"), dispatchers=self._faulty(self))
+            tick(**self._ports("jobs", "tasks", "orders", "ledger", "lanes"), dispatchers=self._faulty(self))
         except Unavailable:
             self.faults.counts["tick failed"] += 1
 
     def _plan(self) -> None:
         try:
-            plan(**self._ports("tasks", "jobs", "lanes", "ledger"))
+            plan(**self._ports("tasks", "jobs", "orders", "lanes", "ledger"))
         except Unavailable:
             self.faults.counts["plan failed"] += 1
 
     def _task_world(self) -> TaskWorld:
-        return TaskWorld(**self._ports("tasks", "jobs", "lanes", "receipts"))
+        return TaskWorld(**self._ports("tasks", "jobs", "orders", "lanes", "receipts"))
 
     def start(self, unit: UnitKey) -> None:
         """The Dispatchers port: an asynchronous invocation."""
@@ -227,6 +229,7 @@ class World:
                 lanes=self._faulty(self.lanes),
                 ledger=self._faulty(self.ledger),
                 tasks=self._faulty(self.tasks, freeze=5),
+                orders=self._faulty(self.orders, freeze=5),
                 pool=pool,
                 clock=clock,
                 rules=self.rules,
@@ -249,7 +252,7 @@ class World:
         dead = self.lanes.dead[lane]
         batch = [Delivery(q.message, q.message_id, q.receipt, q.receive_count) for q in list(dead.values())[:10]]
         try:
-            done = bury(batch, jobs=self._faulty(self.jobs), clock=self._clock(), rules=self.rules)
+            done = bury(batch, **self._ports("jobs", "tasks", "orders", "lanes"))
         except Unavailable:
             return
         for item in batch:
