@@ -56,7 +56,7 @@ ENVIRONMENT = {
     **ApiSettings(**COMMON, tasks_table=TASKS, user_pool_client_id="bench", redrive_function="punctual-bench-redrive").render(),
     **DispatchSettings(**COMMON, topic_arn=TOPIC).render(),
     **ExecuteSettings(**COMMON, tasks_table=TASKS, lane="one-time").render(),
-    **TickSettings(**COMMON, dispatch_function="punctual-bench-dispatch").render(),
+    **TickSettings(**COMMON, tasks_table=TASKS, dispatch_function="punctual-bench-dispatch").render(),
 }
 _numbers = count(1)
 

@@ -27,6 +27,7 @@ from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
 from tests.simulation.operators import Operators
 from tests.simulation.people import LaggingTasks, People
+from tests.simulation.queuers import Queuers
 
 START = slots.start_of("2026-11-20T10:00")
 POSTED = (1,) * 12 + (2, 5, 20)  # jobs posted in one call: about a third of all alone
@@ -47,6 +48,9 @@ class Report:
     delays: list[int] = field(default_factory=list)
     starts: int = 0
     runs: int = 0  # starts of runs of tasks, among them
+    ordered: int = 0  # starts of jobs with ordering keys, among them
+    waited: int = 0  # of those, first starts of jobs that were given back before
+    parked: int = 0  # failures that parked a key
 
 
 class World:
@@ -66,6 +70,7 @@ class World:
         self.receipts = MemoryReceipts()
         self.orders = MemoryOrders()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
+        self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation)
         self._busy: Counter[Lane] = Counter()
         self._asleep = dict.fromkeys(Lane, True)
         self._concurrency = concurrency
@@ -78,8 +83,11 @@ class World:
 
     # what happens
 
-    def run(self, jobs: int, minutes: int, *, tasks: int = 0, wind_down: int = 100) -> Report:
-        """Post `jobs` and keep `tasks` over the first `minutes`, with faults; then let the system recover without any, and look at it."""
+    def run(self, jobs: int, minutes: int, *, tasks: int = 0, ordered: int = 0, wind_down: int = 100) -> Report:
+        """Over the first `minutes` post `jobs`, and `ordered` ones with ordering keys, and keep `tasks`, with faults.
+
+        Then let the system recover without any, and look at it.
+        """
         end = START + minutes * slots.MINUTE
         self._plan_outage(minutes)
         self.operators.plan_pauses(START, minutes)
@@ -87,6 +95,7 @@ class World:
         if tasks:
             self._schedule(self._plan, end + wind_down * slots.MINUTE)
             self.people.plan_lives(tasks, START, end)
+        self.queuers.plan_posts(ordered, START, end)
         while jobs:
             together = min(self.random.choice(POSTED), jobs)
             self._plan_post(self.random.randint(START, end - 1), end, together)
@@ -283,7 +292,8 @@ class World:
             self._violation("started_too_late", job.id)
         self.operators.started(job)
         self.people.started(job, now, self.jobs)
-        if not job.attempts and job.origin is None:
+        self.queuers.started(job)
+        if not job.attempts and job.origin is None and job.ordering is None:
             self.report.delays.append(now - max(job.scheduled_at, job.created_at))
 
     @staticmethod
@@ -294,6 +304,7 @@ class World:
     def _watch(self, before: Job | None, after: Job) -> None:
         """Every write of the table."""
         self.people.written(after, self.jobs)
+        self.queuers.written(before, after)
         self.operators.written(before, after)
         if before is None:
             return
@@ -352,4 +363,5 @@ class World:
             self._violation("ledger_open", oldest[0].key.minute)
         self.people.judge(self.jobs)
         self.report.runs = self.people.starts
+        self.report.ordered, self.report.waited, self.report.parked = self.queuers.starts, self.queuers.waited, self.queuers.parked
         return self.report

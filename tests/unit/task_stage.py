@@ -47,7 +47,9 @@ class TaskStage(Stage):
         return work
 
     def plan(self) -> PlanResult:
-        return plan(tasks=self.tasks, jobs=self.jobs, lanes=self.lanes, ledger=self.ledger, clock=self.clock, rules=self.rules)
+        return plan(
+            tasks=self.tasks, jobs=self.jobs, orders=self.orders, lanes=self.lanes, ledger=self.ledger, clock=self.clock, rules=self.rules
+        )
 
     def task(self, task: Task) -> Task:
         found: Task | None = self.tasks.get(task.key)
