@@ -140,6 +140,7 @@ class Marker:
     job: str
     scheduled_at: int
     created_at: int
+    life: int = 0  # the job's redrives: what is taken away at the end of one life is not the marker of the next one
     at: int = field(default=0, compare=False)  # when it was put: only a young one may be there before its job
 
     @property
@@ -147,8 +148,8 @@ class Marker:
         return JobKey(self.order.owner, self.job)
 
     @property
-    def position(self) -> tuple[int, int, str]:
-        return self.scheduled_at, self.created_at, self.job
+    def position(self) -> tuple[int, int, str, int]:
+        return self.scheduled_at, self.created_at, self.job, self.life
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def order_of(job: Job) -> OrderKey:
 
 def marker(job: Job, at: int = 0) -> Marker:
     """Its place in the line, put at the instant `at`."""
-    return Marker(order_of(job), job.id, job.scheduled_at, job.created_at, at)
+    return Marker(order_of(job), job.id, job.scheduled_at, job.created_at, job.redrives, at)
 
 
 def parks(job: Job) -> bool:
@@ -90,15 +90,15 @@ def decide(job: Job, line: Line, jobs: Mapping[JobKey, Job], now: int, *, asking
 
     `asking`: jobs claimed by whoever asks, which therefore have not started under their claims.
     """
+    mine, stale = marker(job, now), list[Marker]()
+    if mine not in line.markers and (not line.more or mine.position < line.markers[-1].position):
+        return LookAgain(missing=mine)
     holds = holding(line, jobs, asking)
     if holds is not None:
         return Start(None) if holds.key == job.key else Wait(after(holds.id), holds.key)
-    mine, stale = marker(job, now), list[Marker]()
     for each in line.markers:
-        if each.position >= mine.position:
-            if each == mine:
-                return Start(_turn(job, line, now), tuple(stale))
-            return LookAgain(tuple(stale), mine)
+        if each == mine:
+            return Start(_turn(job, line, now), tuple(stale))
         means = _means(each, jobs.get(each.key), now)
         if means is _Means.JOB:
             return Wait(after(each.job), each.key)
@@ -108,7 +108,7 @@ def decide(job: Job, line: Line, jobs: Mapping[JobKey, Job], now: int, *, asking
             return LookLater()
         if means is _Means.NOTHING:
             stale.append(each)
-    return LookAgain(tuple(stale), None if line.more else mine)
+    return LookAgain(tuple(stale))  # its own is behind what was read
 
 
 def after(job_id: str) -> str:
@@ -146,7 +146,7 @@ def _means(each: Marker, job: Job | None, now: int) -> _Means:
     is_young = now - each.at < YOUNG_MS
     if job is None:
         return _Means.UNSURE if is_young else _Means.NOTHING
-    if marker(job) != each:  # its time was changed, or is about to be
+    if marker(job) != each:  # its time was changed, or it was redriven, or is about to be
         return _Means.NOT_YET if is_young else _Means.NOTHING
     if is_open(job):
         return _Means.JOB

@@ -163,13 +163,15 @@ def turn(order: OrderKey) -> Value:
 
 def marker(marker: Marker) -> Value:
     """Sorts as the marker's position."""
-    return {"pk": _line(marker.order), "sk": {"S": f"m#{ids.first(marker.scheduled_at)}{ids.first(marker.created_at)}{marker.job}"}}
+    place = f"{ids.first(marker.scheduled_at)}{ids.first(marker.created_at)}{marker.job}#{marker.life:03d}"
+    return {"pk": _line(marker.order), "sk": {"S": f"m#{place}"}}
 
 
-def marker_position(sk: str) -> tuple[int, int, str]:
+def marker_position(sk: str) -> tuple[int, int, str, int]:
     """The position of a marker, read from its sort key."""
-    text, size = sk.removeprefix("m#"), len(ids.first(0))
-    return ids.time(text), ids.time(text[size:]), text[2 * size :]
+    place, _, life = sk.removeprefix("m#").partition("#")
+    size = len(ids.first(0))
+    return ids.time(place), ids.time(place[size:]), place[2 * size :], int(life)
 
 
 def _line(order: OrderKey) -> "AttributeValueTypeDef":

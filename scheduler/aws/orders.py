@@ -70,8 +70,8 @@ def _marker_item(marker: Marker) -> dict[str, Any]:
 
 
 def _marker(order: OrderKey, item: Mapping[str, Any]) -> Marker:
-    scheduled_at, created_at, job = keys.marker_position(item["sk"]["S"])
-    return Marker(order, job, scheduled_at, created_at, int(item["at"]["N"]))
+    scheduled_at, created_at, job, life = keys.marker_position(item["sk"]["S"])
+    return Marker(order, job, scheduled_at, created_at, life, int(item["at"]["N"]))
 
 
 def _turn_item(turn: Turn) -> dict[str, Any]:

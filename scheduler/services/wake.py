@@ -98,12 +98,20 @@ def in_line(ended: Sequence[Job], free: Sequence[Job], *, jobs: Jobs, orders: Or
 
 
 def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
-    """Those of the jobs just given back whose blocker (the job each waits for) ended in between: nobody else wakes them."""
+    """Those of the jobs just given back whose blocker (the job each waits for) ended in between: nobody else wakes them.
+
+    So it is in a line whose first one was put to sleep while the key was parked, and who missed its wake: the line must be looked at.
+    """
     try:
         found = jobs.get_many(sorted({blocker for _, blocker in waiting})) if waiting else {}
     except Unavailable:
         return []
-    return [job for job, blocker in waiting if blocker not in found or not is_open(found[blocker])]
+    return [job for job, blocker in waiting if (holds := found.get(blocker)) is None or not is_open(holds) or _sleeps(holds, job)]
+
+
+def _sleeps(first: Job, behind: Job) -> bool:
+    """Whether the first one of a line will be looked at later than who waits behind it."""
+    return behind.ordering is not None and first.claim is None and slots.minute(first.slot or "") > slots.minute(behind.slot or "")
 
 
 def _queued(runs: Sequence[Job], tasks: TaskGate) -> list[JobKey]:

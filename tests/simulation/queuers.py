@@ -52,7 +52,7 @@ class Queuers:
             self.hub.spawn(lambda rule=rule, together=together: self._post(rule, together, end), at)  # type: ignore[misc]
             count -= together
         for rule in keys:
-            for at in range(start, end + 3_600_000, 120_000):
+            for at in range(start, end + 4_800_000, 120_000):
                 self.hub.spawn(lambda rule=rule: self._maybe_resume(OrderKey(OWNER, rule.key)), at)  # type: ignore[misc]
 
     def _post(self, rule: Ordering, together: int, end: int) -> None:
