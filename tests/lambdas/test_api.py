@@ -267,6 +267,8 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("patch", "/api/v1/me/jobs/{job_id}"),
         ("post", "/api/v1/me/jobs/{job_id}/cancel"),
         ("post", "/api/v1/me/jobs/{job_id}/retry"),
+        ("get", "/api/v1/me/ordering-keys/{ordering_key}"),
+        ("post", "/api/v1/me/ordering-keys/{ordering_key}/resume"),
         ("get", "/api/v1/dead-letters"),
         ("get", "/api/v1/dead-letters/{fingerprint}/jobs"),
         ("post", "/api/v1/dead-letters/redrive"),

@@ -96,11 +96,9 @@ def test_the_turn_of_a_job_that_is_gone_or_has_ended_holds_nobody() -> None:
         assert asked(mine, a_line(mine, turn=done), *others) == Start(Turn(KEY, mine.id, NOW, 8))
 
 
-@pytest.mark.parametrize(
-    "times", [{"completed_at": NOW}, {"cancelled_at": NOW}, {"skipped_at": NOW}, {"failed_at": NOW}, {"killed_at": NOW}]
-)
-def test_the_marker_of_a_job_that_has_ended_is_passed_and_taken_away(times: dict[str, int]) -> None:
-    over, mine = in_line(1, slot=None, **times), in_line(2)
+@pytest.mark.parametrize("end", ["completed_at", "cancelled_at", "skipped_at", "failed_at", "killed_at"])
+def test_the_marker_of_a_job_that_has_ended_is_passed_and_taken_away(end: str) -> None:
+    over, mine = in_line(1, slot=None, **{end: NOW}), in_line(2)
     decision = asked(mine, a_line(over, mine), over)
     assert isinstance(decision, Start) and decision.stale == (marker(over),)
 
