@@ -1,7 +1,7 @@
 """`make drill`: what is promised of tasks, shown on a fresh local stack: on time and once, edits, overlap, batches, an outage of the tick.
 
     python -m local.drill                    all of it
-    python -m local.drill regular batch      some drills; of batch, edits, regular, overlap, outage
+    python -m local.drill regular batch      some drills; of batch, edits, ordering, regular, overlap, outage
 
 The last line is JSON; exit code 1 if a promise was not kept.
 """
@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from rich import box
 from rich.table import Table
 
-from local import drills, previous
+from local import drill_order, drills, previous
 from local.client import Client
 from local.drills import Outcome
 from local.failure import Trouble, tell
@@ -29,11 +29,12 @@ from local.stop import DRILL
 from local.warmup import warm_up
 from local.written import written
 
-ROUNDS = (("batch",), ("edits",), ("regular", "overlap"), ("outage",))  # those of a round side by side
+ROUNDS = (("batch",), ("edits",), ("ordering",), ("regular", "overlap"), ("outage",))  # those of a round side by side
 NAMES = tuple(name for names in ROUNDS for name in names)
 ABOUT = {
     "batch": "A thousand jobs in a call, twice",
     "edits": "A task edited every second for a minute",
+    "ordering": "A thousand jobs of fifty ordering keys, with failures and doubled messages",
     "regular": "Two tasks for five minutes",
     "overlap": "four tasks whose jobs take longer than their interval, for seven",
     "outage": "Ten minutes without a tick (nineteen in all)",
@@ -68,8 +69,15 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "edits": lambda: drills.edits(client(), receiver, seconds=60),
         "overlap": lambda: drills.overlap(client(), schedule=every_minute, takes=90, seconds=400),
         "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
+        "ordering": lambda: drill_order.ordering(client(), receiver, drill_order.doubler(stack, _owner(stack))),
         "outage": lambda: outage(stack, client()),
     }
+
+
+def _owner(stack: Stack) -> str:
+    """Who the jobs of the drill belong to."""
+    session = Client(stack.address).login(stack.username, stack.password)
+    return str(session["user"]["id"])
 
 
 def outage(stack: Stack, client: Client) -> Outcome:
