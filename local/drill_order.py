@@ -1,5 +1,6 @@
 """The drill of ordering keys: many lines at once, with failures and doubled messages, and what that does to other jobs."""
 
+import itertools
 import random
 import threading
 import time
@@ -132,7 +133,7 @@ def _judge(seen: Outcome, receiver: Receiver, lines: dict[str, list[str]], jobs:
         if job_id in jobs:
             by_key.setdefault(jobs[job_id]["tags"][0], []).append(jobs[job_id])
     for key, line in by_key.items():
-        for one, following in zip(line, line[1:], strict=False):
+        for one, following in itertools.pairwise(line):
             apart = one["completed_at"] and following["attempts"] and one["completed_at"] <= following["attempts"][0]["started_at"]
             seen.expect(bool(apart), f"{key}: {following['id']} started before {one['id']} had ended")
 
