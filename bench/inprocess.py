@@ -58,7 +58,7 @@ ENVIRONMENT = {
     ).render(),
     **DispatchSettings(**COMMON, topic_arn=TOPIC).render(),
     **ExecuteSettings(**COMMON, tasks_table=TASKS, outputs_bucket="bench-outputs", lane="one-time").render(),
-    **TickSettings(**COMMON, dispatch_function="punctual-bench-dispatch").render(),
+    **TickSettings(**COMMON, tasks_table=TASKS, dispatch_function="punctual-bench-dispatch").render(),
 }
 _numbers = count(1)
 
@@ -231,7 +231,7 @@ def plan(aws: Answered, jobs: int) -> Work:
 
     def work(runs: int = jobs) -> None:
         clock = VirtualClock(START)
-        done = service(tasks=at.tasks, jobs=at.jobs, lanes=at.lanes, ledger=at.ledger, clock=clock, rules=at.rules)
+        done = service(tasks=at.tasks, jobs=at.jobs, orders=at.orders, lanes=at.lanes, ledger=at.ledger, clock=clock, rules=at.rules)
         _must((done.runs, done.failed) == (runs, 0), done)
 
     round_of(BATCH)

@@ -11,7 +11,7 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from infra.accounts import Accounts
-from infra.function import Foundation, Function, allow, change_jobs, read_callback_secret
+from infra.function import Foundation, Function, allow, change_jobs, read_callback_secret, step_in, step_out
 from infra.settings import Settings
 from lambdas._settings import ApiSettings
 
@@ -71,7 +71,8 @@ class Api(Construct):
                     "dynamodb:UpdateItem",
                     "dynamodb:DeleteItem",
                 ),
-                allow(storage.tasks.table_arn, "dynamodb:BatchGetItem"),  # holders: a cancelled job may have another one waiting
+                *step_out(foundation),  # a cancelled job may have another one waiting
+                step_in(foundation),
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # the lag, for health; receipts; lanes
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and the receipt of a task
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts

@@ -4,7 +4,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra import targets
-from infra.function import Foundation, Function, allow, change_jobs, read_callback_secret
+from infra.function import Foundation, Function, allow, change_jobs, read_callback_secret, step_out
 from infra.lanes import EXECUTE_TIMEOUT
 from lambdas._settings import ExecuteSettings
 from scheduler.model import Lane
@@ -37,8 +37,9 @@ class Execute(Construct):
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last look before the instant
                 change_jobs(foundation),
-                allow(storage.tasks.table_arn, "dynamodb:BatchGetItem"),  # heads and holders
-                allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # holders
+                *step_out(foundation),  # heads and holders as well
+                allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # holders and turns; missing markers
+                allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a turn was taken whose answer was lost
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead
                 allow(storage.ledger.table_arn, "dynamodb:Query"),  # is the lane paused?
                 allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs handed over again

@@ -93,6 +93,17 @@ def read_callback_secret(foundation: Foundation) -> iam.PolicyStatement:
     return allow(foundation.storage.callback_secret_arn, "secretsmanager:GetSecretValue")
 
 
+def step_out(foundation: Foundation) -> list[iam.PolicyStatement]:
+    """The grants of whoever ends jobs: the lines that they stood in, who goes on in them, and who waits for a run's end."""
+    table = foundation.storage.tasks.table_arn
+    return [allow(table, "dynamodb:Query"), allow(table, "dynamodb:PartiQLDelete"), allow(table, "dynamodb:BatchGetItem")]
+
+
+def step_in(foundation: Foundation) -> iam.PolicyStatement:
+    """The grant of whoever makes jobs: their markers in the lines of ordering keys."""
+    return allow(foundation.storage.tasks.table_arn, "dynamodb:PartiQLInsert")
+
+
 class Function(lambda_.Function):
     """One verb: `lambdas/<verb>.py`."""
 

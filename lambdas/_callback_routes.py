@@ -62,7 +62,9 @@ def fail(job_id: str, body: Annotated[FailRequest, Body()]) -> Response[str]:
 
 def _report(job_id: str, result: Result) -> Response[str]:
     world, ticket = _runtime.api(), _ticket(job_id)
-    job = callback.report(ticket, result, jobs=world.jobs, tasks=world.tasks, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    job = callback.report(
+        ticket, result, jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules
+    )
     logger.info("reported", extra=job.log_context())
     status: Any = lifecycle.status(job, world.clock.now())
     return answer({"id": job.id, "status": str(status)})

@@ -23,7 +23,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from lambdas import _envelope, _receipts, _runtime
 from scheduler import instants, targets
 from scheduler.errors import Invalid
-from scheduler.model import USUAL_RETRIES, CallBack, Jitter, Lane, Misfire, Outcome, Overlap, RetryPolicy, Status
+from scheduler.model import USUAL_RETRIES, CallBack, Jitter, Lane, Misfire, OnFailure, Ordering, Outcome, Overlap, RetryPolicy, Status
 from scheduler.services.submit import NewJob
 
 T = TypeVar("T")
@@ -59,6 +59,21 @@ def _key(text: str) -> str:
     return text
 
 
+ORDERING_KEY = r"[A-Za-z0-9_.:@-]{1,128}"
+ORDERING_KEY_RULE = "must be 1 to 128 letters, digits or any of - _ . : @"
+
+
+def is_ordering_key(text: str) -> bool:
+    return re.fullmatch(ORDERING_KEY, text) is not None
+
+
+def _ordering_key(text: str) -> str:
+    if not is_ordering_key(text):
+        raise ValueError(ORDERING_KEY_RULE)
+    return text
+
+
+OrderingKey = Annotated[str, AfterValidator(_ordering_key), WithJsonSchema({"type": "string", "pattern": f"^{ORDERING_KEY}$"})]
 Key = Annotated[str, AfterValidator(_key), WithJsonSchema({"type": "string", "pattern": f"^{_receipts.KEY}$"})]
 Tag = Annotated[str, AfterValidator(_tag), WithJsonSchema({"type": "string", "pattern": f"^{TAG}$"})]
 Tags = Annotated[list[Tag], Field(max_length=10), AfterValidator(_different)]
@@ -159,6 +174,11 @@ class WorkRequest(Request):
     """Given: a good answer of the target means that it took the job over; its worker reports how it ends. Absent: it is the end."""
     tags: Tags = []
     """Words of yours to find it by; a filter takes one of them."""
+    ordering_key: OrderingKey | None = None
+    """Your jobs of one key start one after the other, by scheduled time, then by creation. Absent: it waits for nobody."""
+    on_failure: Annotated[OnFailure, Field(strict=False)] | None = None
+    """With an ordering key, what its failure means for those behind it: `block` (absent: this), they go on once it is tried no more;
+    `park`, they wait until the key is resumed, or it is retried and succeeds."""
 
     @field_validator("type")
     @classmethod
@@ -192,6 +212,18 @@ class WorkRequest(Request):
     @property
     def chosen_callback(self) -> CallBack | None:
         return None if self.callback is None else self.callback.policy
+
+    @field_validator("on_failure")
+    @classmethod
+    def _in_line(cls, value: OnFailure | None, info: ValidationInfo) -> OnFailure | None:
+        """Runs after the key was found good or bad; a bad one is reported already."""
+        if value is not None and "ordering_key" in info.data and info.data["ordering_key"] is None:
+            raise ValueError("goes with an ordering_key")
+        return value
+
+    @property
+    def chosen_ordering(self) -> Ordering | None:
+        return None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK)
 
     @property
     def chosen_type(self) -> str:
@@ -231,6 +263,7 @@ class JobRequest(WorkRequest):
             callback=self.chosen_callback,
             expires_at=self.expires_at,
             tags=tuple(self.tags),
+            ordering=self.chosen_ordering,
         )
 
 
@@ -442,6 +475,10 @@ class JobShape(Shape):
     redriven_at: WrittenTime | None
     """When it was last."""
     tags: list[str]
+    ordering_key: str | None
+    """Those of one key start one after the other."""
+    on_failure: OnFailure | None
+    """What its failure means for those behind it; null without an ordering key."""
     expires_at: WrittenTime | None
     """If it has not started by then, it is skipped."""
     task_id: str | None
@@ -468,6 +505,22 @@ class PageShape(Shape):
     jobs: list[JobShape]
     cursor: str | None
     """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+
+
+class OrderingKeyShape(Shape):
+    """How the line of an ordering key stands."""
+
+    ordering_key: str
+    job_id: str | None
+    """The job whose turn it is: it runs, or waits for another attempt."""
+    parked_by: str | None
+    """The failed job that those behind it wait for; null: the key is not parked."""
+    parked_at: WrittenTime | None
+    """When that one failed."""
+    waiting: int
+    """How many of the next hundred jobs are waiting or scheduled."""
+    more: bool
+    """There are more than these."""
 
 
 class AcceptedShape(Shape):

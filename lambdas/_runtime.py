@@ -22,6 +22,7 @@ from lambdas._settings import (
     DispatchSettings,
     ExecuteSettings,
     HandOver,
+    KnowsTasks,
     PlanSettings,
     Reaching,
     RedriveSettings,
@@ -40,6 +41,7 @@ from scheduler.ports import (
     Jobs,
     Lanes,
     Ledger,
+    Orders,
     Outputs,
     Receipts,
     Redrivers,
@@ -78,6 +80,7 @@ class Api:
     accounts: Accounts
     receipts: Receipts
     tasks: Tasks
+    orders: Orders
     redrives: Redrives
     redrivers: Redrivers
     reach: "Reach"
@@ -91,6 +94,8 @@ class Tick:
     jobs: Jobs
     lanes: Lanes
     ledger: Ledger
+    tasks: TaskGate
+    orders: Orders
     dispatchers: Dispatchers
 
 
@@ -102,6 +107,7 @@ class Plan:
     lanes: Lanes
     ledger: Ledger
     tasks: Tasks
+    orders: Orders
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,7 @@ class Redrive:
     jobs: Jobs
     lanes: Lanes
     tasks: TaskGate
+    orders: Orders
     redrives: Redrives
 
 
@@ -134,6 +141,7 @@ class Execute:
     lanes: Lanes
     ledger: Ledger
     tasks: TaskGate
+    orders: Orders
     meter: LatencyMeter
     pauses: Watch
     threads: ThreadPoolExecutor
@@ -147,6 +155,9 @@ class Bury:
     rules: Rules
     clock: Clock
     jobs: Jobs
+    lanes: Lanes
+    tasks: TaskGate
+    orders: Orders
 
 
 @cache
@@ -162,7 +173,8 @@ def api() -> Api:
     redrivers = LambdaRedrivers(clients.functions(), settings.redrive_function)
     stores = (*_stores(settings), _ledger(settings))
     clock, reach, signing = SystemClock(), _reach(settings), _signing(settings)
-    return Api(settings, _rules(settings), clock, *stores, accounts, receipts, _tasks(settings), redrives, redrivers, reach, signing)
+    lines = _orders(settings)
+    return Api(settings, _rules(settings), clock, *stores, accounts, receipts, _tasks(settings), lines, redrives, redrivers, reach, signing)
 
 
 @cache
@@ -172,23 +184,22 @@ def tick() -> Tick:
     settings = TickSettings.parse(os.environ)
     rules = _rules(settings, units=settings.units, max_backlog=settings.max_backlog)
     dispatchers = LambdaDispatchers(clients.functions(), settings.dispatch_function)
-    return Tick(rules, SystemClock(), *_stores(settings), _ledger(settings), dispatchers)
+    return Tick(rules, SystemClock(), *_stores(settings), _ledger(settings), _gate(settings), _orders(settings), dispatchers)
 
 
 @cache
 def plan() -> Plan:
     settings = PlanSettings.parse(os.environ)
-    return Plan(_rules(settings), SystemClock(), *_stores(settings), _ledger(settings), _tasks(settings))
+    return Plan(_rules(settings), SystemClock(), *_stores(settings), _ledger(settings), _tasks(settings), _orders(settings))
 
 
 @cache
 def redrive() -> Redrive:
-    from scheduler.aws.holders import DynamoTaskGate
     from scheduler.aws.redrives import DynamoRedrives
 
     settings = RedriveSettings.parse(os.environ)
-    gate, redrives = DynamoTaskGate(_dynamodb(), settings.tasks_table), DynamoRedrives(_dynamodb(), settings.ledger_table)
-    return Redrive(_rules(settings), SystemClock(), *_stores(settings), gate, redrives)
+    redrives = DynamoRedrives(_dynamodb(), settings.ledger_table)
+    return Redrive(_rules(settings), SystemClock(), *_stores(settings), _gate(settings), _orders(settings), redrives)
 
 
 @cache
@@ -204,18 +215,19 @@ def dispatch() -> Dispatch:
 @cache
 def execute() -> Execute:
     from lambdas._children import Children
-    from scheduler.aws.holders import DynamoTaskGate
     from scheduler.services.callback import Addresses
 
     settings = ExecuteSettings.parse(os.environ)
     lane = Lane(settings.lane)
-    gate = DynamoTaskGate(_dynamodb(), settings.tasks_table)
     clock, ledger, meter = SystemClock(), _ledger(settings), LatencyMeter(lane, secrets.token_hex(4))
     pauses, threads = Watch(ledger, clock), ThreadPoolExecutor(WORKERS, "job")
     rules, reach = _rules(settings), _reach(settings)
+    gate, orders = _gate(settings), _orders(settings)
     address = settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", ""))
     callbacks = Addresses(address, _signing(settings))
-    return Execute(settings, lane, rules, clock, *_stores(settings), ledger, gate, meter, pauses, threads, Children(), reach, callbacks)
+    return Execute(
+        settings, lane, rules, clock, *_stores(settings), ledger, gate, orders, meter, pauses, threads, Children(), reach, callbacks
+    )
 
 
 @cache
@@ -247,14 +259,14 @@ def calls() -> "Calls":
 @cache
 def bury() -> Bury:
     settings = BurySettings.parse(os.environ)
-    return Bury(Rules(retention=_retention(settings)), SystemClock(), _jobs(settings.jobs_table))
+    return Bury(_rules(settings), SystemClock(), *_stores(settings), _gate(settings), _orders(settings))
 
 
 def _rules(settings: HandOver, **more: Any) -> Rules:
     return Rules(shards=settings.shards, hold_ms=settings.hold_ms, retention=_retention(settings), **more)
 
 
-def _retention(settings: HandOver | BurySettings) -> Retention:
+def _retention(settings: HandOver) -> Retention:
     return Retention(settings.retention_days, settings.failure_retention_days)
 
 
@@ -311,7 +323,19 @@ def _ledger(settings: HandOver) -> DynamoLedger:
     return DynamoLedger(_dynamodb(), settings.ledger_table)
 
 
-def _tasks(settings: ApiSettings | PlanSettings) -> Tasks:
+def _tasks(settings: KnowsTasks) -> Tasks:
     from scheduler.aws.tasks import DynamoTasks  # hot functions never load schedules
 
     return DynamoTasks(_dynamodb(), settings.tasks_table, jobs=settings.jobs_table, ledger=settings.ledger_table)
+
+
+def _gate(settings: KnowsTasks) -> TaskGate:
+    from scheduler.aws.holders import DynamoTaskGate
+
+    return DynamoTaskGate(_dynamodb(), settings.tasks_table)
+
+
+def _orders(settings: KnowsTasks) -> Orders:
+    from scheduler.aws.orders import DynamoOrders
+
+    return DynamoOrders(_dynamodb(), settings.tasks_table)

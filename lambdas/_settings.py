@@ -74,7 +74,14 @@ class HandOver(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reaching(HandOver):
+class KnowsTasks(HandOver):
+    """The tasks table, where the lines of ordering keys are as well: who ends a job sees who goes on."""
+
+    tasks_table: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reaching(KnowsTasks):
     """What of AWS jobs may use: checked when they are created, and once more when they run."""
 
     allowed_targets: Arns = ()  # patterns, as in `scheduler/arns.py`
@@ -93,27 +100,26 @@ ADMINISTRATORS = "administrators"  # the user group that the api lets do what no
 
 @dataclass(frozen=True, kw_only=True)
 class ApiSettings(CallBacks):
-    tasks_table: str
     outputs_bucket: str
     user_pool_client_id: str
     redrive_function: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class TickSettings(HandOver):
+class TickSettings(KnowsTasks):
     dispatch_function: str
     units: int = 1  # dispatchers per minute
     max_backlog: int = 1_000  # a lane with more waiting messages is behind: rechecks do not add to it
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanSettings(HandOver):
-    tasks_table: str
+class PlanSettings(KnowsTasks):
+    """Nothing besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RedriveSettings(HandOver):
-    tasks_table: str
+class RedriveSettings(KnowsTasks):
+    """Nothing besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +130,6 @@ class DispatchSettings(HandOver):
 
 @dataclass(frozen=True, kw_only=True)
 class ExecuteSettings(CallBacks):
-    tasks_table: str
     outputs_bucket: str
     lane: str
     api_url: str = ""  # of the API, as those reach it who report; `{endpoint}` stands for the address of the local AWS
@@ -132,6 +137,5 @@ class ExecuteSettings(CallBacks):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BurySettings(Settings):
-    retention_days: int = 30
-    failure_retention_days: int = 90
+class BurySettings(KnowsTasks):
+    """Nothing besides."""

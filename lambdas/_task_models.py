@@ -6,7 +6,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from lambdas._form_models import RunShape, ScheduleRequest
 from lambdas._models import CallBackShape, Request, RetryShape, Shape, WorkRequest, WrittenTime
-from scheduler.model import Misfire, Overlap
+from scheduler.model import Misfire, OnFailure, Overlap
 from scheduler.services.tasks import NewTask
 from scheduler.task import TaskStatus
 
@@ -72,6 +72,7 @@ class TaskRequest(WorkRequest):
             retry=self.chosen_retry,
             timeout_ms=self.timeout_seconds * 1_000,
             callback=self.chosen_callback,
+            ordering=self.chosen_ordering,
         )
 
 
@@ -130,6 +131,9 @@ class TaskFacts(Shape):
     schedule: ScheduleShape | None
     """Null: at once, when it was created."""
     tags: list[str]
+    ordering_key: str | None
+    """Its runs start one after the other, and after other jobs of the key."""
+    on_failure: OnFailure | None
     overlap: Overlap
     misfire: Misfire | None
     """Null if it does not recur, as are the next two."""

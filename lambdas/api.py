@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from lambdas import (
     _callback_routes,
     _dead_letter_routes,
     _form_routes,
+    _order_routes,
     _parameters,
     _receipts,
     _runtime,
@@ -40,7 +41,7 @@ from lambdas._parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upc
 from lambdas._resolver import KEYED, OPEN, Resolver, answers, bearer_of, job_of
 from lambdas._runtime import logger
 from scheduler import ids, render
-from scheduler.errors import Unauthorized, Unavailable
+from scheduler.errors import Conflict, Unauthorized, Unavailable
 from scheduler.model import Job, JobKey, Status
 from scheduler.ports import Outputs
 from scheduler.services import keep
@@ -77,6 +78,7 @@ app.include_router(_form_routes.router)
 app.include_router(_task_routes.router)
 app.include_router(_dead_letter_routes.router)
 app.include_router(_callback_routes.router)
+app.include_router(_order_routes.router)
 app.include_router(_system_routes.router)
 LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 
@@ -139,14 +141,25 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     new = _receipts.judged(lambda at: body.asked(app.owner, at), receipt, now, world.receipts)
     random = secrets.randbits(ids.RANDOM_BITS)
     if receipt is None:
-        job = submit(new, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules, random=random)
+        job = submit(new, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules, random=random)
         return _created(job, world.clock.now())
-    (done,) = submit_once(
-        [Asked(new, random, receipt)], receipts=world.receipts, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules
-    )
+    (done,) = _submit([Asked(new, random, receipt)])
     if not isinstance(done, Accepted):
         raise done or Unavailable()
     return _created(done.job, done.at, _receipts.REPLAYED if done.replayed else None)
+
+
+def _submit(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
+    world = _runtime.api()
+    return submit_once(
+        asked,
+        receipts=world.receipts,
+        jobs=world.jobs,
+        orders=world.orders,
+        lanes=world.lanes,
+        clock=world.clock,
+        rules=world.rules,
+    )
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:
@@ -166,7 +179,7 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     key = _receipts.header(app.current_event.raw_event)
     asked = _batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts)
     good = [each for each in asked if isinstance(each, Asked)]
-    made = submit_once(good, receipts=world.receipts, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    made = _submit(good)
     done = _batch.results(asked, made)
     return answer(done, 207 if done["refused"] else 200)
 
@@ -213,7 +226,7 @@ def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
     world = _runtime.api()
     job = find(_key(job_id), jobs=world.jobs)
     wanted = body.wanted(job.type, world.clock.now())
-    changed = reschedule(job.key, wanted, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    changed = reschedule(job.key, wanted, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
     return answer(render.job(changed, world.clock.now()))
 
 
@@ -226,7 +239,9 @@ def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
 )
 def cancel_job(job_id: str) -> Response[str]:
     world = _runtime.api()
-    done = cancel(_key(job_id), jobs=world.jobs, tasks=world.tasks, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    done = cancel(
+        _key(job_id), jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules
+    )
     return answer(render.job(done, world.clock.now()))
 
 

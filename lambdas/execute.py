@@ -17,6 +17,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         received,
         jobs=at.jobs,
         tasks=at.tasks,
+        orders=at.orders,
         lanes=at.lanes,
         ledger=at.ledger,
         pool=ThreadPool(

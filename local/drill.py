@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from rich import box
 from rich.table import Table
 
-from local import drills, executors, faults, previous, process
+from local import drill_order, drills, executors, faults, previous, process
 from local.client import Client
 from local.drills import Outcome
 from local.failure import Trouble, tell
@@ -34,6 +34,7 @@ from local.written import written
 ROUNDS = (  # those of a round side by side
     ("batch",),
     ("edits",),
+    ("ordering",),
     ("kill",),
     ("crash",),
     ("redrive",),
@@ -48,6 +49,7 @@ ABOUT = {
     "kill": "Work past its time-out is killed, running work cancelled",
     "crash": "Executors killed at random under 300 jobs, and by one of their own",
     "redrive": "500 dead jobs at 50 a second",
+    "ordering": "A thousand jobs of fifty ordering keys, with failures and doubled messages",
     "regular": "Two tasks for five minutes",
     "overlap": "four tasks whose jobs take longer than their interval, for seven",
     "outage": "Ten minutes without a tick (nineteen in all)",
@@ -86,6 +88,7 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "crash": lambda: executors.crash(client(), receiver, lambda: workers(stack)),
         "redrive": lambda: drills.redrive(client(), receiver),
         "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
+        "ordering": lambda: drill_order.ordering(client(), receiver, drill_order.doubler(stack, _owner(stack))),
         "outage": lambda: outage(stack, client()),
         "faults": lambda: deal_faults(stack, receiver),
     }
@@ -103,6 +106,12 @@ def workers(stack: Stack) -> list[process.Process]:
     """The processes of the executors that one-time jobs and retries go to."""
     names = [stack.outputs[f"Execute{lane}Function"] for lane in ("OneTime", "Retry")]
     return [each for name in names for each in process.naming(stack.home.scratch, name)]
+
+
+def _owner(stack: Stack) -> str:
+    """Who the jobs of the drill belong to."""
+    session = Client(stack.address).login(stack.username, stack.password)
+    return str(session["user"]["id"])
 
 
 def outage(stack: Stack, client: Client) -> Outcome:

@@ -43,7 +43,7 @@ def regular(client: Client, receiver: Receiver, *, seconds: float, schedules: Se
         client.pause_task(task["id"], "the drill is over")
         wanted = [at for at in _nominals(task) if at <= end]
         jobs = ended(client, lambda task=task: client.task_jobs(task["id"]))  # type: ignore[misc]
-        found = Counter(_instant(job["nominal_at"]) for job in jobs)
+        found = Counter(instant_of(job["nominal_at"]) for job in jobs)
         seen.expect(found == Counter(wanted), f"{_text(form)}: of {len(wanted)} nominal times {_odd(wanted, found)}")
         bad = Counter(job["status"] for job in jobs if job["status"] != "succeeded")
         seen.expect(not bad, f"{_text(form)}: ended otherwise: {dict(bad)}")
@@ -84,16 +84,16 @@ def edits(client: Client, receiver: Receiver, *, seconds: float, every: float = 
         if call.at > at
     ]
     seen.complaints += stale
-    recorded = {_instant(job["nominal_at"]) for job in jobs}
-    wanted = {at for at in _rate_from(_instant(schedule["start"]), RATE, first=1) if at < over}
+    recorded = {instant_of(job["nominal_at"]) for job in jobs}
+    wanted = {at for at in _rate_from(instant_of(schedule["start"]), RATE, first=1) if at < over}
     missing = sorted(wanted - recorded)
     seen.expect(not missing, f"{len(missing)} nominal times have no job: {[rfc3339(at) for at in missing[:5]]}")
     # Of the last version: a run of the one before that was claimed already is cancelled at its instant, beside the new one.
     version_runs = [job for job in jobs if job["generation"] == len(returned) + 1]
-    last = [job for job in version_runs if returned[-1] < _instant(job["scheduled_at"]).timestamp() * 1000 < over.timestamp() * 1000]
+    last = [job for job in version_runs if returned[-1] < instant_of(job["scheduled_at"]).timestamp() * 1000 < over.timestamp() * 1000]
     seen.expect(bool(last) and {job["status"] for job in last} == {"succeeded"}, "runs after the last edit did not all succeed")
     statuses = Counter(job["status"] for job in jobs)
-    seen.figures |= {"edits": len(returned), "edit ms p50": round(_share(took, 50) * 1000), "edit ms max": round(max(took) * 1000)}
+    seen.figures |= {"edits": len(returned), "edit ms p50": round(share(took, 50) * 1000), "edit ms max": round(max(took) * 1000)}
     seen.figures |= {"old runs started after their edit": len(stale), **{f"runs {status}": count for status, count in statuses.items()}}
     return seen
 
@@ -137,14 +137,14 @@ def _judge_queue(seen: Outcome, jobs: Sequence[Json]) -> None:
     seen.expect(_most_at_once(jobs) == 1, "queue_one: two at once")
     seen.expect(_statuses(jobs) <= {"succeeded", "skipped"}, f"queue_one: {seen.figures['queue_one']}")
     ran = [job for job in jobs if job["status"] == "succeeded"]
-    waits = [(_instant(job["scheduled_at"]), _instant(job["started_at"])) for job in ran]
+    waits = [(instant_of(job["scheduled_at"]), instant_of(job["started_at"])) for job in ran]
     longest = max((sum(a < at < b for a, b in waits) for at, _ in waits), default=0)
     seen.expect(longest <= 1, f"queue_one: {longest} waited at once")
     # a run that waited starts when the one before it has ended
     gaps = [
-        (_instant(after["started_at"]) - _instant(before["completed_at"])).total_seconds()
+        (instant_of(after["started_at"]) - instant_of(before["completed_at"])).total_seconds()
         for before, after in itertools.pairwise(ran)
-        if _instant(after["scheduled_at"]) < _instant(before["completed_at"])
+        if instant_of(after["scheduled_at"]) < instant_of(before["completed_at"])
     ]
     seen.figures["queue_one, woken after s"] = round(max(gaps, default=0.0), 3)
     seen.expect(bool(gaps) and max(gaps) < 5, f"queue_one: a waiting run started {max(gaps, default=0):.1f} s after the one before it")
@@ -184,7 +184,7 @@ def judge_missed(client: Client, missed: Missed, *, seconds: float) -> Outcome:
     seen.expect(seen.figures["run_latest"] in (f"{count - 1} skipped, 1 succeeded",), f"run_latest: {seen.figures['run_latest']}")
     seen.expect(seen.figures["skip"] == f"{count} skipped", f"skip: {seen.figures['skip']}")
     seen.expect(seen.figures["run_all"] == f"{count} succeeded", f"run_all: {seen.figures['run_all']}")
-    starts = [_instant(job["started_at"]) for job in runs["run_all"] if job["started_at"]]
+    starts = [instant_of(job["started_at"]) for job in runs["run_all"] if job["started_at"]]
     seen.expect(starts == sorted(starts), "run_all: not in order")
     seen.expect(_most_at_once(runs["run_all"]) == 1, "run_all: two at once")
     skipped = [job for policy in ("run_latest", "skip") for job in runs[policy] if job["status"] == "skipped"]
@@ -284,11 +284,13 @@ def _nominals(task: Mapping[str, Any]) -> Iterator[datetime]:
     form = task["schedule"]
     if "cron" in form:
         assert form["cron"] in ("* * * * *", "*/1 * * * *")
-        first = _instant(task["created_at"]).replace(second=0, microsecond=0) + MINUTE
+        first = instant_of(task["created_at"]).replace(second=0, microsecond=0) + MINUTE
         yield from (first + MINUTE * n for n in range(100_000))
         return
     every = form["rate"]["every"] if isinstance(form["rate"], dict) else float(form["rate"].strip("rate()").split()[0])
-    yield from _rate_from(_instant(form["start"]), float(every), first=0 if _instant(form["start"]) > _instant(task["created_at"]) else 1)
+    yield from _rate_from(
+        instant_of(form["start"]), float(every), first=0 if instant_of(form["start"]) > instant_of(task["created_at"]) else 1
+    )
 
 
 def _rate_from(start: datetime, every: float, first: int = 0) -> Iterator[datetime]:
@@ -303,12 +305,12 @@ def _odd(wanted: Sequence[datetime], found: Counter[datetime]) -> str:
 
 
 def _most_at_once(jobs: Sequence[Json]) -> int:
-    spans = [(_instant(job["started_at"]), _end(job)) for job in jobs if job["started_at"]]
+    spans = [(instant_of(job["started_at"]), _end(job)) for job in jobs if job["started_at"]]
     return max((sum(start <= at < end for start, end in spans) for at, _ in spans), default=0)
 
 
 def _end(job: Json) -> datetime:
-    return next(_instant(job[name]) for name in ("completed_at", "failed_at", "killed_at", "cancelled_at") if job[name])
+    return next(instant_of(job[name]) for name in ("completed_at", "failed_at", "killed_at", "cancelled_at") if job[name])
 
 
 def _statuses(jobs: Sequence[Json]) -> set[str]:
@@ -317,16 +319,16 @@ def _statuses(jobs: Sequence[Json]) -> set[str]:
 
 def _with_delays(seen: Outcome, delays: Sequence[int]) -> Outcome:
     if delays:
-        seen.figures |= {"start delay ms p50": _share(delays, 50), "p99": _share(delays, 99), "max": max(delays)}
+        seen.figures |= {"start delay ms p50": share(delays, 50), "p99": share(delays, 99), "max": max(delays)}
     return seen
 
 
-def _share(values: Sequence[float], percent: int) -> float:
+def share(values: Sequence[float], percent: int) -> float:
     ordered = sorted(values)
     return ordered[len(ordered) * percent // 100]
 
 
-def _instant(text: str) -> datetime:
+def instant_of(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 

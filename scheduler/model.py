@@ -44,6 +44,13 @@ class Misfire(StrEnum):
     SKIP = "skip"  # it is skipped
 
 
+class OnFailure(StrEnum):
+    """What the failure of a job means for those behind it in the line of its ordering key."""
+
+    BLOCK = "block"  # they wait while it is retried, and go on when it has ended, whichever way
+    PARK = "park"  # if it fails or is killed, they wait until a person resumes the key, or retries it and it succeeds
+
+
 class Jitter(StrEnum):
     """Which part of a wait before another attempt is left to chance, so that jobs which failed together do not come back together."""
 
@@ -74,6 +81,21 @@ class TaskKey(NamedTuple):
 
     owner: str
     id: str
+
+
+class OrderKey(NamedTuple):
+    """What names a line of jobs: their owner and their ordering key."""
+
+    owner: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """The jobs of one ordering key of one owner start one after the other: `scheduler.ordering`."""
+
+    key: str
+    on_failure: OnFailure = OnFailure.BLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +130,45 @@ class Holder:
     job: str  # id of the job that runs
     waiting: str | None = None
     version: int = 1  # rises with every change, and is what every change is conditional on
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A job's place in the line of its ordering key."""
+
+    order: OrderKey
+    job: str
+    scheduled_at: int
+    created_at: int
+    life: int = 0  # the job's redrives: what is taken away at the end of one life is not the marker of the next one
+    at: int = field(default=0, compare=False)  # when it was put: only a young one may be there before its job
+
+    @property
+    def key(self) -> JobKey:
+        return JobKey(self.order.owner, self.job)
+
+    @property
+    def position(self) -> tuple[int, int, str, int]:
+        return self.scheduled_at, self.created_at, self.job, self.life
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The item that all jobs of an ordering key agree on: which of them was the last one let through."""
+
+    order: OrderKey
+    job: str
+    at: int
+    version: int = 1  # rises with every change, and is what every change is conditional on
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The head of the line of an ordering key: whose turn it is, and the first markers."""
+
+    turn: Turn | None = None
+    markers: tuple[Marker, ...] = ()
+    more: bool = False  # there are further markers
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +264,11 @@ class Attempt:
     kept: Kept | None = None  # None: nothing was left out
 
 
+def shard_key(owner: str, job_id: str, ordering: Ordering | None) -> str:
+    """See `Job.shard_key`."""
+    return job_id if ordering is None else f"{owner}#{ordering.key}"
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One dated run.
@@ -224,6 +290,7 @@ class Job:
     origin: Origin | None = None  # the task it is a run of
     start_by: int | None = None  # it is not started at this instant or later: its misfire rule, else the expiry its owner set
     tags: tuple[str, ...] = ()
+    ordering: Ordering | None = None  # it waits for its turn
     fence: int = 1
     charged: int = 0
     throttled: int = 0  # attempts that charged nothing because the target wanted none now
@@ -259,6 +326,11 @@ class Job:
     @property
     def key(self) -> JobKey:
         return JobKey(self.owner, self.id)
+
+    @property
+    def shard_key(self) -> str:
+        """What its slot's shard is chosen by: jobs of one ordering key share it, so that one dispatcher hands them out in order."""
+        return shard_key(self.owner, self.id, self.ordering)
 
     def log_context(self) -> dict[str, Any]:
         """The fields that name this job in a log line."""

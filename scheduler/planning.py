@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scheduler import ids, slots
 from scheduler.misfire import plan_start_by
-from scheduler.model import Job, JobKey, Lane, Misfire, Origin, Overlap
+from scheduler.model import Job, JobKey, Lane, Misfire, Origin, Overlap, shard_key
 from scheduler.rules import Rules
 from scheduler.schedule import Once, Run, Schedule, after
 from scheduler.slots import MINUTE
@@ -74,7 +74,7 @@ def as_asked(run: Job, rules: Rules) -> Job:
         scheduled_at=run.scheduled_at,
         due_at=run.created_at,
         created_at=run.created_at,
-        slot=slots.place(run.created_at, run.created_at, run.id, rules.shards).slot,
+        slot=slots.place(run.created_at, run.created_at, run.shard_key, rules.shards).slot,
         lane=Lane.ONE_TIME,
         origin=run.origin,
         tags=run.tags,
@@ -83,6 +83,7 @@ def as_asked(run: Job, rules: Rules) -> Job:
         timeout_ms=run.timeout_ms,
         callback=run.callback,
         weight=run.weight,
+        ordering=run.ordering,
     )
 
 
@@ -211,7 +212,7 @@ def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: Origi
         scheduled_at=at,
         due_at=due_at,
         created_at=now,
-        slot=slots.place(due_at, now, job_id, rules.shards).slot,
+        slot=slots.place(due_at, now, shard_key(task.owner, job_id, task.ordering), rules.shards).slot,
         lane=task.lane,
         origin=origin,
         tags=task.tags,
@@ -220,4 +221,5 @@ def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: Origi
         timeout_ms=task.timeout_ms,
         callback=task.callback,
         weight=task.weight,
+        ordering=task.ordering,
     )

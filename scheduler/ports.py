@@ -17,13 +17,17 @@ from scheduler.model import (
     Lane,
     LaneState,
     Letter,
+    Line,
     Look,
+    Marker,
     Message,
+    OrderKey,
     Page,
     Receipt,
     Result,
     TaskHead,
     TaskKey,
+    Turn,
     Unit,
     UnitKey,
 )
@@ -231,6 +235,25 @@ class Tasks(TaskGate, Protocol):
 
     def overdue(self, before: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
         """A page of the tasks whose replenish slot lies before the minute `before`: a scan of the (small) index, for repair only."""
+
+
+class Orders(Protocol):
+    """The lines of ordering keys: a marker per open job, and whose turn it is. `scheduler.ordering` says what they mean."""
+
+    def enqueue(self, markers: Sequence[Marker]) -> list[bool | None]:
+        """Put each of these different markers; in order. False: it is there already, and stays as it is. None: refused for now."""
+
+    def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, Line]:
+        """The head of each line, at most `limit` markers by their positions (strongly consistent)."""
+
+    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[bool | None]:
+        """Replace the turns of different lines, each if it still has the version of the first one (None: there is none yet); in order.
+
+        True also if an earlier, lost answer had applied it. None: refused for now.
+        """
+
+    def leave(self, markers: Sequence[Marker]) -> None:
+        """Take these markers away. Idempotent."""
 
 
 class Receipts(Protocol):

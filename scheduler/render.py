@@ -6,13 +6,14 @@ from typing import Any
 
 from scheduler import callback, lifecycle, schedule_form
 from scheduler.instants import render as instant
-from scheduler.model import Attempt, CallBack, Failure, Job, Kept, LaneState, Misfire, Page, Progress, RetryPolicy
+from scheduler.model import Attempt, CallBack, Failure, Job, Kept, LaneState, Misfire, Ordering, Page, Progress, RetryPolicy
 from scheduler.ports import Session
 from scheduler.redrive import Redrive
 from scheduler.schedule import Run, Skipped
 from scheduler.services.callback import Beat
 from scheduler.services.dead_letters import Group, Overview
 from scheduler.services.keep import Text
+from scheduler.services.order_keys import LineView
 from scheduler.task import Task
 from scheduler.task import status as task_status
 
@@ -50,6 +51,7 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "redrives": record.redrives,
         "redriven_at": _instant(record.redriven_at),
         "tags": list(record.tags),
+        **_ordering(record.ordering),
         **_origin(record),
     }
 
@@ -84,6 +86,7 @@ def _task(record: Task, now: int) -> dict[str, Any]:
         "payload": record.payload,
         "schedule": None if record.schedule is None else schedule_form.write(record.schedule),
         "tags": list(record.tags),
+        **_ordering(record.ordering),
         "overlap": str(record.overlap),
         "misfire": str(record.misfire) if record.is_recurring else None,
         "misfire_threshold_seconds": record.misfire_threshold_ms // 1000 if record.is_recurring else None,
@@ -134,6 +137,19 @@ def _group(record: Group) -> dict[str, Any]:
     }
 
 
+def ordering_key(key: str, record: LineView) -> dict[str, Any]:
+    """An ordering key: whose turn it is, whether it is parked, and how many wait."""
+    parked = record.parked_by
+    return {
+        "ordering_key": key,
+        "job_id": None if record.turn is None else record.turn.id,
+        "parked_by": None if parked is None else parked.id,
+        "parked_at": None if parked is None else _instant(parked.failed_at or parked.killed_at),
+        "waiting": record.waiting,
+        "more": record.more,
+    }
+
+
 def redrive(record: Redrive) -> dict[str, Any]:
     """A redrive and how far it is."""
     chosen = record.filter
@@ -174,6 +190,12 @@ def _origin(record: Job) -> dict[str, Any]:
         "overlap": None if origin is None else str(origin.overlap),
         "misfire": None if origin is None or origin.misfire is None else str(origin.misfire),
     }
+
+
+def _ordering(record: Ordering | None) -> dict[str, str | None]:
+    return (
+        {"ordering_key": None, "on_failure": None} if record is None else {"ordering_key": record.key, "on_failure": str(record.on_failure)}
+    )
 
 
 def _shard(record: Job) -> int | None:

@@ -22,7 +22,7 @@ def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Jo
     decision = retry.decide(job, result.failure, now)
     if isinstance(decision, retry.GiveUp):
         return _given_up(done, result.failure.kind, decision.reason, now, retention)
-    slot = slots.place(decision.at, now, job.id, shards).slot
+    slot = slots.place(decision.at, now, job.shard_key, shards).slot
     return lifecycle.apply(job, Event.RETRY, end, started_at=done.started_at, result=result, due_at=decision.at, slot=slot)
 
 
@@ -32,7 +32,7 @@ def returned(done: Finished, now: int, *, shards: int, retention: Retention) -> 
     if job.callback is None or done.result.failure is not None:
         return settle(done, now, shards=shards, retention=retention)
     until = callback.lease(job, now)
-    slot = slots.place(until, now, job.id, shards).slot
+    slot = slots.place(until, now, job.shard_key, shards).slot
     return lifecycle.apply(job, Event.ACCEPT, now, started_at=done.started_at, result=done.result, lease_until=until, slot=slot)
 
 
@@ -56,15 +56,19 @@ def flag(job: Job, reason: str, now: int, *, shards: int) -> Job:
     if not lifecycle.waits(job):
         return flagged
     at = callback.ends_at(flagged)
-    return lifecycle.apply(flagged, Event.FLAG, now, due_at=at, slot=slots.place(at, now, job.id, shards).slot)
+    return lifecycle.apply(flagged, Event.FLAG, now, due_at=at, slot=slots.place(at, now, job.shard_key, shards).slot)
 
 
-def hand_back(job: Job, reason: str, now: int, *, shards: int, at: int | None = None) -> Job:
-    """The claimed job that may not start yet, or not before `at`. A pause of its lane leaves it where it is, with its misfire rule."""
+def hand_back(job: Job, reason: str, now: int, *, shards: int, at: int | None = None, look_at: int | None = None) -> Job:
+    """The claimed job that may not start yet, or not before `at`; its slot is that of `look_at`, if it is later.
+
+    A pause of its lane leaves it where it is, with its misfire rule.
+    """
     if reason == misfire.PAUSED:
         return lifecycle.apply(job, Event.WAIT, now, slot=job.slot, reason=job.reason or reason)
     due_at = max(job.due_at, at or 0)
-    return lifecycle.apply(job, Event.WAIT, now, slot=slots.place(due_at, now, job.id, shards).slot, due_at=due_at, reason=reason)
+    slot = slots.place(max(due_at, look_at or 0), now, job.shard_key, shards).slot
+    return lifecycle.apply(job, Event.WAIT, now, slot=slot, due_at=due_at, reason=reason)
 
 
 def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
@@ -84,7 +88,7 @@ def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
     decision = retry.decide(job, failure, now)
     if isinstance(decision, retry.GiveUp):
         return lifecycle.apply(job, Event.FAIL, now, started_at=start, result=result, reason=decision.reason, retention=retention)
-    return lifecycle.apply(job, Event.TAKE_BACK, now, slot=slots.place(now, now, job.id, shards).slot, failure=failure)
+    return lifecycle.apply(job, Event.TAKE_BACK, now, slot=slots.place(now, now, job.shard_key, shards).slot, failure=failure)
 
 
 def bury(job: Job, message_id: str, fence: int, now: int, *, retention: Retention) -> Job | None:

@@ -24,6 +24,8 @@ from scheduler.model import (
     Lane,
     Letter,
     Misfire,
+    OnFailure,
+    Ordering,
     Origin,
     Outcome,
     Overlap,
@@ -105,6 +107,8 @@ def attributes(job: Job) -> Item:
         item["callback"] = callback(job.callback)
     if job.progress is not None:
         item["progress"] = {"S": _json([job.progress.fraction, job.progress.message])}
+    if job.ordering is not None:
+        item["ordering"] = ordering(job.ordering)
     if job.origin is not None:
         item["task"] = {"S": keys.task(job.owner, job.origin.task)}
         item["origin"] = {"S": _json(_origin(job.origin))}
@@ -154,6 +158,15 @@ def read_retry(value: Mapping[str, Any]) -> RetryPolicy:
     return RetryPolicy(base_ms, cap_ms, Jitter(jitter), max_elapsed_ms, on_timeout)
 
 
+def ordering(rule: Ordering) -> "AttributeValueTypeDef":
+    return {"S": _json([rule.key] if rule.on_failure is OnFailure.BLOCK else [rule.key, rule.on_failure.value])}
+
+
+def read_ordering(value: Mapping[str, Any]) -> Ordering:
+    key, *on_failure = json.loads(value["S"])
+    return Ordering(key, *map(OnFailure, on_failure))
+
+
 def decode(item: Mapping[str, Any]) -> Job:
     """The job of a whole item, as a table, a stream or an index that projects everything returns it."""
     found: dict[str, Any] = {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
@@ -180,6 +193,8 @@ def decode(item: Mapping[str, Any]) -> Job:
         found["callback"] = read_callback(item["callback"])
     if "progress" in item:
         found["progress"] = Progress(*json.loads(item["progress"]["S"]))
+    if "ordering" in item:
+        found["ordering"] = read_ordering(item["ordering"])
     if "origin" in item:
         found["origin"] = _read_origin(item["task"]["S"], json.loads(item["origin"]["S"]))
     return Job(

@@ -48,6 +48,8 @@ def encode(task: Task) -> Item:
         item["retry"] = items.retry(task.retry)
     if task.callback is not None:
         item["callback"] = items.callback(task.callback)
+    if task.ordering is not None:
+        item["ordering"] = items.ordering(task.ordering)
     if task.tags:
         item["tags"] = {"S": _json(task.tags)}
     if task.schedule is not None:
@@ -69,6 +71,8 @@ def decode(item: Mapping[str, Any]) -> Task:
         found["retry"] = items.read_retry(item["retry"])
     if "callback" in item:
         found["callback"] = items.read_callback(item["callback"])
+    if "ordering" in item:
+        found["ordering"] = items.read_ordering(item["ordering"])
     if "tags" in item:
         found["tags"] = tuple(json.loads(item["tags"]["S"]))
     schedule = schedule_form.restore(json.loads(item["schedule"]["S"])) if "schedule" in item else None

@@ -8,7 +8,7 @@ from scheduler import callback, lifecycle, settlement, tokens
 from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.lifecycle import Event
 from scheduler.model import Attempt, Job, Outcome, Progress, Result
-from scheduler.ports import Change, Clock, Finished, Jobs, Lanes, SigningKeys, TaskGate
+from scheduler.ports import Change, Clock, Finished, Jobs, Lanes, Orders, SigningKeys, TaskGate
 from scheduler.rules import Rules
 from scheduler.services.wake import send_on
 from scheduler.targets import CallBackAddress
@@ -66,7 +66,7 @@ def heartbeat(ticket: Ticket, progress: Progress | None, *, jobs: Jobs, clock: C
     return Beat(until, job.cancel_requested_at is not None)
 
 
-def report(ticket: Ticket, result: Result, *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
+def report(ticket: Ticket, result: Result, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
     """The attempt has ended so: the job as it stands then, settled as an executor settles it. Idempotent.
 
     Raises NotFound, Conflict if the attempt was over otherwise, Unavailable.
@@ -81,7 +81,7 @@ def report(ticket: Ticket, result: Result, *, jobs: Jobs, tasks: TaskGate, lanes
         return job if any(_is_told(attempt, ticket, result) for attempt in job.attempts) else None
 
     job = _changed(ticket, settled, again, jobs, clock)
-    send_on(job, jobs=jobs, tasks=tasks, lanes=lanes, now=clock.now(), rules=rules)
+    send_on(job, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=clock.now(), rules=rules)
     return job
 
 

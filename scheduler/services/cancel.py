@@ -4,7 +4,7 @@ from scheduler import lifecycle, settlement
 from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.lifecycle import Event
 from scheduler.model import Job, JobKey, Status
-from scheduler.ports import Change, Clock, Jobs, Lanes, TaskGate
+from scheduler.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
 from scheduler.rules import Rules
 from scheduler.services.wake import send_on
 
@@ -12,7 +12,7 @@ TRIES = 5
 POLL_MS = 100
 
 
-def cancel(key: JobKey, *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
+def cancel(key: JobKey, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
     """The job after the request: cancelled, or running with `cancel_requested_at` set. Idempotent.
 
     A job that is claimed but held to its instant is flagged; the answer waits, no longer than to just after the
@@ -36,7 +36,7 @@ def cancel(key: JobKey, *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, clock: Clo
         if held and job.claim is not None and not lifecycle.waits(job):
             return _settled(changed, jobs, clock, rules)
         if held:
-            send_on(changed, jobs=jobs, tasks=tasks, lanes=lanes, now=clock.now(), rules=rules)
+            send_on(changed, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=clock.now(), rules=rules)
             return changed
     raise Unavailable("the job keeps changing; try again")
 

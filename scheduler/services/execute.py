@@ -16,12 +16,13 @@ from scheduler.errors import Unavailable
 from scheduler.lifecycle import Event, apply, is_open, waits
 from scheduler.model import Delivery, Job, JobKey, Lane
 from scheduler.overlap import Skip
-from scheduler.ports import Change, ClaimRequest, Clock, Finished, Jobs, Lanes, Ledger, Pool, TaskGate
+from scheduler.ports import Change, ClaimRequest, Clock, Finished, Jobs, Lanes, Ledger, Orders, Pool, TaskGate
 from scheduler.rules import Rules
 from scheduler.services import admission
 from scheduler.services.admission import Admission, Cancel, Clear, HandBack, Verdict
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.lease import Lease
+from scheduler.services.order_gate import OrderGate
 from scheduler.services.pause import SEEN_MS, Watch
 from scheduler.services.run_gate import RunGate
 from scheduler.services.wake import Onward
@@ -151,7 +152,7 @@ class Execution:
                 lost.append(decision.job)
             elif isinstance(decision, rule.Later):
                 self._in_hand[item.message.key] = item
-                slot = slots.place(decision.at, now, decision.job.id, self.rules.shards).slot
+                slot = slots.place(decision.at, now, decision.job.shard_key, self.rules.shards).slot
                 later.append(Change(decision.job, apply(decision.job, Event.MOVE, now, slot=slot, due_at=decision.at)))
         self._write(later)
         self._take_back(lost, now)
@@ -278,7 +279,7 @@ class Execution:
         now = self.clock.now()
         if isinstance(verdict, HandBack):
             self.onward.backs[job.key] = verdict
-            return settlement.hand_back(job, verdict.reason, now, shards=self.rules.shards, at=verdict.at)
+            return settlement.hand_back(job, verdict.reason, now, shards=self.rules.shards, at=verdict.at, look_at=verdict.look_at)
         event = Event.CANCEL if isinstance(verdict, Cancel) else Event.SKIP
         return apply(job, event, now, reason=verdict.reason, retention=self.rules.retention)
 
@@ -339,6 +340,7 @@ def execute(
     *,
     jobs: Jobs,
     tasks: TaskGate,
+    orders: Orders,
     lanes: Lanes,
     ledger: Ledger,
     pool: Pool,
@@ -363,9 +365,9 @@ def execute(
         rules=rules,
         meter=meter,
         lease=Lease(lane, lanes, clock),
-        admission=Admission([RunGate(jobs, tasks, clock, rules)]),
+        admission=Admission([OrderGate(jobs, orders, clock), RunGate(jobs, tasks, clock, rules)]),
         work=Work(pool, jobs, clock),
-        onward=Onward(jobs, tasks, lanes, clock, rules, is_paused),
+        onward=Onward(jobs, tasks, orders, lanes, clock, rules, is_paused),
         is_paused=is_paused,
     )
     left = batch.run()

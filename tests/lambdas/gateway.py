@@ -12,6 +12,7 @@ from lambdas._settings import ApiSettings
 from scheduler.errors import Unauthorized
 from scheduler.instants import parse
 from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.ports import Session, User
 from scheduler.rules import Rules
@@ -65,6 +66,7 @@ class World:
     rules: Rules = field(default_factory=Rules)
     settings: ApiSettings = SETTINGS
     tasks: Any = None
+    orders: Any = field(default_factory=MemoryOrders)
     reach: Reach = field(default_factory=Reach)
     redrives: Any = field(default_factory=MemoryRedrives)
     redrivers: Any = field(default_factory=lambda: SimpleNamespace(start=lambda: None))

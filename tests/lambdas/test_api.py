@@ -273,6 +273,8 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("post", "/api/v1/jobs/{job_id}/heartbeat"),
         ("post", "/api/v1/jobs/{job_id}/complete"),
         ("post", "/api/v1/jobs/{job_id}/fail"),
+        ("get", "/api/v1/me/ordering-keys/{ordering_key}"),
+        ("post", "/api/v1/me/ordering-keys/{ordering_key}/resume"),
         ("get", "/api/v1/dead-letters"),
         ("get", "/api/v1/dead-letters/{fingerprint}/jobs"),
         ("post", "/api/v1/dead-letters/redrive"),

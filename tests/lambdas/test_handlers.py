@@ -16,6 +16,7 @@ from scheduler import messages, metrics, slots
 from scheduler import redrive as rule
 from scheduler.errors import Invalid
 from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Job, Lane, Unit, UnitKey
 from scheduler.rules import Rules
@@ -51,6 +52,7 @@ class World(SimpleNamespace):
             rules=Rules(shards=2),
             jobs=jobs,
             tasks=MemoryTasks(jobs, MemoryReceipts()),
+            orders=MemoryOrders(),
             lanes=lanes,
             topic=lanes,
             ledger=ledger,

@@ -68,7 +68,7 @@ class Workers:
         result = Result("reported") if number < 0.75 else Result(failure=Failure(self.random.choice(("retryable", "permanent")), "no"))
         for _ in range(self.random.choice((1, 1, 2)) + 3):  # some report again what they have been answered
             try:
-                report(ticket, result, **self._ports("jobs", "tasks", "lanes"), rules=self.ports()["rules"])
+                report(ticket, result, **self._ports("jobs", "tasks", "orders", "lanes"), rules=self.ports()["rules"])
                 self.counts["worker reported"] += 1
             except Unavailable:
                 self.hub.sleep_until(self.hub.time + 1_000)

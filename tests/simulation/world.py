@@ -8,6 +8,7 @@ from typing import Any
 
 from scheduler import callback, ids, lifecycle, slots
 from scheduler.errors import Conflict, NotFound, Unavailable
+from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts
 from scheduler.model import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
 from scheduler.redrive import is_dead
@@ -26,6 +27,7 @@ from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
 from tests.simulation.operators import Operators
 from tests.simulation.people import LaggingTasks, People
+from tests.simulation.queuers import Queuers
 from tests.simulation.workers import Workers
 
 START = slots.start_of("2026-11-20T10:00")
@@ -49,6 +51,9 @@ class Report:
     delays: list[int] = field(default_factory=list)
     starts: int = 0
     runs: int = 0  # starts of runs of tasks, among them
+    ordered: int = 0  # starts of jobs with ordering keys, among them
+    waited: int = 0  # of those, first starts of jobs that were given back before
+    parked: int = 0  # failures that parked a key
 
 
 class World:
@@ -67,7 +72,9 @@ class World:
         self.operators = Operators(self.hub, self.faults, self.random, self.ledger, SimClock(self.hub, 0), self._ports, self._violation)
         self.workers = Workers(self.hub, self.faults, self.random, self._ports, self._violation)
         self.receipts = MemoryReceipts()
+        self.orders = MemoryOrders()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
+        self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation)
         self._busy: Counter[Lane] = Counter()
         self._asleep = dict.fromkeys(Lane, True)
         self._concurrency = concurrency
@@ -80,8 +87,11 @@ class World:
 
     # what happens
 
-    def run(self, jobs: int, minutes: int, *, tasks: int = 0, wind_down: int = 100) -> Report:
-        """Post `jobs` and keep `tasks` over the first `minutes`, with faults; then let the system recover without any, and look at it."""
+    def run(self, jobs: int, minutes: int, *, tasks: int = 0, ordered: int = 0, wind_down: int = 100) -> Report:
+        """Over the first `minutes` post `jobs`, and `ordered` ones with ordering keys, and keep `tasks`, with faults.
+
+        Then let the system recover without any, and look at it.
+        """
         end = START + minutes * slots.MINUTE
         self._plan_outage(minutes)
         self.operators.plan_pauses(START, minutes)
@@ -89,6 +99,7 @@ class World:
         if tasks:
             self._schedule(self._plan, end + wind_down * slots.MINUTE)
             self.people.plan_lives(tasks, START, end)
+        self.queuers.plan_posts(ordered, START, end)
         while jobs:
             together = min(self.random.choice(POSTED), jobs)
             self._plan_post(self.random.randint(START, end - 1), end, together)
@@ -156,8 +167,8 @@ class World:
 
     def _submitted(self, requests: list[NewJob], randoms: list[int]) -> Sequence[Job | None]:
         if len(requests) == 1:
-            return [submit(requests[0], **self._ports("jobs", "lanes"), random=randoms[0])]
-        return submit_many(requests, **self._ports("jobs", "lanes"), randoms=randoms)
+            return [submit(requests[0], **self._ports("jobs", "orders", "lanes"), random=randoms[0])]
+        return submit_many(requests, **self._ports("jobs", "orders", "lanes"), randoms=randoms)
 
     def _accept(self, job: Job) -> None:
         self._accepted.add(job.key)
@@ -167,7 +178,7 @@ class World:
 
     def _cancel(self, key: JobKey) -> None:
         try:
-            job = cancel(key, **self._ports("jobs", "tasks", "lanes"))
+            job = cancel(key, **self._ports("jobs", "tasks", "orders", "lanes"))
         except (Conflict, NotFound, Unavailable):
             return
         if not lifecycle.is_open(job):
@@ -175,18 +186,18 @@ class World:
 
     def _tick(self) -> None:
         try:
-            tick(**self._ports("jobs", "ledger", "lanes"), dispatchers=self._faulty(self))
+            tick(**self._ports("jobs", "tasks", "orders", "ledger", "lanes"), dispatchers=self._faulty(self))
         except Unavailable:
             self.faults.counts["tick failed"] += 1
 
     def _plan(self) -> None:
         try:
-            plan(**self._ports("tasks", "jobs", "lanes", "ledger"))
+            plan(**self._ports("tasks", "jobs", "orders", "lanes", "ledger"))
         except Unavailable:
             self.faults.counts["plan failed"] += 1
 
     def _task_world(self) -> TaskWorld:
-        return TaskWorld(**self._ports("tasks", "jobs", "lanes", "receipts"))
+        return TaskWorld(**self._ports("tasks", "jobs", "orders", "lanes", "receipts"))
 
     def start(self, unit: UnitKey) -> None:
         """The Dispatchers port: an asynchronous invocation."""
@@ -232,6 +243,7 @@ class World:
                 lanes=self._faulty(self.lanes),
                 ledger=self._faulty(self.ledger),
                 tasks=self._faulty(self.tasks, freeze=5),
+                orders=self._faulty(self.orders, freeze=5),
                 pool=pool,
                 clock=clock,
                 rules=self.rules,
@@ -254,7 +266,7 @@ class World:
         dead = self.lanes.dead[lane]
         batch = [Delivery(q.message, q.message_id, q.receipt, q.receive_count) for q in list(dead.values())[:10]]
         try:
-            done = bury(batch, jobs=self._faulty(self.jobs), clock=self._clock(), rules=self.rules)
+            done = bury(batch, **self._ports("jobs", "tasks", "orders", "lanes"))
         except Unavailable:
             return
         for item in batch:
@@ -286,7 +298,8 @@ class World:
         self.operators.started(job)
         self.people.started(job, now, self.jobs)
         self.workers.started(job)
-        if not job.attempts and job.origin is None:
+        self.queuers.started(job)
+        if not job.attempts and job.origin is None and job.ordering is None:
             self.report.delays.append(now - max(job.scheduled_at, job.created_at))
 
     @staticmethod
@@ -297,6 +310,7 @@ class World:
     def _watch(self, before: Job | None, after: Job) -> None:
         """Every write of the table."""
         self.people.written(after, self.jobs)
+        self.queuers.written(before, after)
         self.operators.written(before, after)
         if before is None:
             return
@@ -357,4 +371,5 @@ class World:
             self._violation("ledger_open", oldest[0].key.minute)
         self.people.judge(self.jobs)
         self.report.runs = self.people.starts
+        self.report.ordered, self.report.waited, self.report.parked = self.queuers.starts, self.queuers.waited, self.queuers.parked
         return self.report

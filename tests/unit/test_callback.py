@@ -46,7 +46,16 @@ def beat(stage: Stage, job: Job, progress: Progress | None = None) -> Beat:
 
 
 def report(stage: Stage, job: Job, result: Result) -> Job:
-    return service.report(ticket(job), result, jobs=stage.jobs, tasks=stage.tasks, lanes=stage.lanes, clock=stage.clock, rules=stage.rules)
+    return service.report(
+        ticket(job),
+        result,
+        jobs=stage.jobs,
+        tasks=stage.tasks,
+        orders=stage.orders,
+        lanes=stage.lanes,
+        clock=stage.clock,
+        rules=stage.rules,
+    )
 
 
 def rescue(stage: Stage, lane: Lane = Lane.ONE_TIME) -> None:
@@ -407,7 +416,7 @@ def test_a_refused_hand_over_of_the_next_attempt_is_no_error_of_the_worker() -> 
 
 
 def ask(stage: Stage, key: JobKey) -> Job:
-    return cancel(key, jobs=stage.jobs, tasks=stage.tasks, lanes=stage.lanes, clock=stage.clock, rules=stage.rules)
+    return cancel(key, jobs=stage.jobs, tasks=stage.tasks, orders=stage.orders, lanes=stage.lanes, clock=stage.clock, rules=stage.rules)
 
 
 def test_a_cancel_is_answered_at_once_told_by_the_next_heartbeat_and_cuts_the_lease() -> None:
