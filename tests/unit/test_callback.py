@@ -302,7 +302,15 @@ def test_a_recheck_hands_over_what_ends_soon_and_takes_back_what_has_ended_a3() 
     soon, over = waiting(NOW + 230_000, due_at=NOW), waiting(NOW + 200_000, due_at=NOW)
     for job in (soon, over):
         stage.jobs.put(job)
-    run_recheck([(job.slot or "", job) for job in (soon, over)], jobs=stage.jobs, lanes=stage.lanes, now=NOW + 200_000, rules=stage.rules)
+    run_recheck(
+        [(job.slot or "", job) for job in (soon, over)],
+        jobs=stage.jobs,
+        tasks=stage.tasks,
+        orders=stage.orders,
+        lanes=stage.lanes,
+        now=NOW + 200_000,
+        rules=stage.rules,
+    )
     assert stage.waiting(Lane.ONE_TIME) == [soon.id] and stage.stored(soon).due_at == NOW + 230_000
     assert stage.waiting(Lane.RETRY) == [over.id] and stage.stored(over).fence == 2
 
