@@ -2,15 +2,21 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._pool import ThreadPool
-from scheduler.memory import MemoryOutputs
-from scheduler.model import JobKey, Kept
+from scheduler.memory import MemoryKeys, MemoryOutputs
+from scheduler.model import CallBack, JobKey, Kept, Result
+from scheduler import targets
+from scheduler.errors import Unavailable
 from scheduler.ports import Finished
+from scheduler.services.callback import Addresses
+from scheduler.targets import CallBackAddress, Context
 from tests.conftest import a_job
 
 
@@ -110,3 +116,31 @@ def test_a_store_that_breaks_does_not_hang_the_batch(children: Children) -> None
         pool.start(job)
         failure = back(pool, SystemClock())[job.key].result.failure
     assert failure is not None and "no client" in failure.message
+
+
+def test_a_job_that_reports_by_call_back_is_told_where_to_and_fails_for_now_while_that_cannot_be_signed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[CallBackAddress | None] = []
+
+    def run(payload: Any, context: Context) -> Result:
+        seen.append(context.callback)
+        return Result()
+
+    class Refusing:
+        def keys(self, now: int, *, newest: bool = False) -> list[bytes]:
+            raise Unavailable
+
+    monkeypatch.setattr(targets, "load", lambda name: SimpleNamespace(run=run))
+    clock, plain, long = SystemClock(), a_job(), a_job(callback=CallBack())
+    with ThreadPoolExecutor(1) as threads:
+        pool = ThreadPool(threads, clock, callbacks=Addresses("https://api.example.com", MemoryKeys(b"key")).of)
+        for job in (plain, long):
+            pool.start(job)
+            back(pool, clock)
+        refusing = ThreadPool(threads, clock, callbacks=Addresses("", Refusing()).of)
+        refusing.start(long)
+        (done,) = back(refusing, clock).values()
+    none, address = seen
+    assert none is None and address is not None and address.url == f"https://api.example.com/api/v1/jobs/{long.id}"
+    assert done.result.failure is not None and done.result.failure.kind == "retryable"
