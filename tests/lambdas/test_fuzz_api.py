@@ -3,6 +3,7 @@ is somebody else's."""
 
 import itertools
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -250,13 +251,9 @@ def test_an_instant_given_twice_is_refused(module_fuzz: Fuzz, path: str, name: s
 
 
 @pytest.mark.long
-def test_thousands_of_requests_are_answered_as_the_document_says(module_fuzz: Fuzz, request: pytest.FixtureRequest) -> None:
+def test_thousands_of_requests_are_answered_as_the_document_says(module_fuzz: Fuzz, capsys: pytest.CaptureFixture[str]) -> None:
     explore(module_fuzz, MANY, derandomize=False)
     module_fuzz.walk(100, 30, derandomize=False)
-    _tell(request, f"fuzz: {module_fuzz.statuses.total()} requests, by status {dict(sorted(module_fuzz.statuses.items()))}")
+    with capsys.disabled():
+        sys.stdout.write(f"\nfuzz: {module_fuzz.statuses.total()} requests, by status {dict(sorted(module_fuzz.statuses.items()))}\n")
     assert module_fuzz.statuses.total() > 5_000 and module_fuzz.followed > 300
-
-
-def _tell(request: pytest.FixtureRequest, line: str) -> None:
-    reporter: Any = request.config.pluginmanager.get_plugin("terminalreporter")
-    reporter.write_line(line)

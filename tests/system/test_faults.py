@@ -1,9 +1,9 @@
 """The table of faults, in short: `make drill ONLY=faults` deals all of them. On a stack of its own, behind a proxy that misbehaves."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,11 +23,10 @@ def dealt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Outcome, l
         yield faults.deal(stack, proxy, receiver, faults.SHORT)
 
 
-def test_no_fault_loses_a_job_or_finishes_one_twice(dealt: tuple[Outcome, list[Json]], request: pytest.FixtureRequest) -> None:
+def test_no_fault_loses_a_job_or_finishes_one_twice(dealt: tuple[Outcome, list[Json]], capsys: pytest.CaptureFixture[str]) -> None:
     seen, lines = dealt
-    reporter: Any = request.config.pluginmanager.get_plugin("terminalreporter")
-    for line in faults.as_text(lines):
-        reporter.write_line(line)
+    with capsys.disabled():
+        sys.stdout.write("\n" + "\n".join(faults.as_text(lines)) + "\n")
     assert not seen.complaints
     assert len(lines) == len(faults.SHORT) and all(line["final"] >= 5 for line in lines)
 
