@@ -45,7 +45,7 @@ class Queuers:
 
     def plan_posts(self, count: int, start: int, end: int) -> None:
         """`count` jobs between `start` and `end`, some alone, many together; and looks at the keys until long after."""
-        keys = [Ordering(f"key-{number}", OnFailure.PARK if number % 3 == 0 else OnFailure.BLOCK) for number in range(max(2, count // 25))]
+        keys = [Ordering(f"key-{number}", OnFailure.PARK if number % 2 == 0 else OnFailure.BLOCK) for number in range(max(2, count // 25))]
         while count > 0:
             together = min(self.random.choice((1, 2, 10)), count)
             rule, at = self.random.choice(keys), self.random.randint(start, end - 1)
