@@ -20,7 +20,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     summary="How an ordering key stands",
     description="Whose turn it is, how many wait, and whether a failed job parks it. A key that was never used is an empty one.",
     tags=["ordering keys"],
-    responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 503)),
+    responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 503)),
 )
 def get_ordering_key(ordering_key: str) -> Response[str]:
     world, order = _runtime.api(), _order(ordering_key)
@@ -32,7 +32,7 @@ def get_ordering_key(ordering_key: str) -> Response[str]:
     summary="Resume a parked ordering key",
     description="Those behind the failed job go on. It stays failed; to run it first, retry it instead.",
     tags=["ordering keys"],
-    responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 409, 503)),
+    responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 409, 503)),
 )
 def resume_ordering_key(ordering_key: str) -> Response[str]:
     world, order = _runtime.api(), _order(ordering_key)

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from lambdas._children import Children
+    from lambdas._pool import ThreadPool
     from scheduler.calls import Calls
     from scheduler.services.callback import Addresses
     from scheduler.targets import Reach
@@ -227,6 +228,23 @@ def execute() -> Execute:
     callbacks = Addresses(address, _signing(settings))
     return Execute(
         settings, lane, rules, clock, *_stores(settings), ledger, gate, orders, meter, pauses, threads, Children(), reach, callbacks
+    )
+
+
+def pool() -> "ThreadPool":
+    """Where the jobs of one batch run; its threads and children live on."""
+    from lambdas._pool import ThreadPool
+
+    at, private = execute(), execute().settings.allow_private_http
+    return ThreadPool(
+        at.threads,
+        at.clock,
+        at.children,
+        executor_outputs,
+        allow_private=private,
+        reach=at.reach,
+        calls=calls,
+        callbacks=at.callbacks.of,
     )
 
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from lambdas import _runtime
-from lambdas._pool import ThreadPool
 from scheduler.aws.deliveries import deliveries, ids
 from scheduler.services.execute import execute
 
@@ -20,16 +19,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         orders=at.orders,
         lanes=at.lanes,
         ledger=at.ledger,
-        pool=ThreadPool(
-            at.threads,
-            at.clock,
-            at.children,
-            _runtime.executor_outputs,
-            allow_private=at.settings.allow_private_http,
-            reach=at.reach,
-            calls=_runtime.calls,
-            callbacks=at.callbacks.of,
-        ),
+        pool=_runtime.pool(),
         clock=at.clock,
         rules=at.rules,
         meter=at.meter,

@@ -10,10 +10,10 @@ import pytest
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._pool import ThreadPool
-from scheduler.memory import MemoryKeys, MemoryOutputs
-from scheduler.model import CallBack, JobKey, Kept, Result
 from scheduler import targets
 from scheduler.errors import Unavailable
+from scheduler.memory import MemoryKeys, MemoryOutputs
+from scheduler.model import CallBack, JobKey, Kept, Result
 from scheduler.ports import Finished
 from scheduler.services.callback import Addresses
 from scheduler.targets import CallBackAddress, Context
@@ -119,7 +119,7 @@ def test_a_store_that_breaks_does_not_hang_the_batch(children: Children) -> None
 
 
 def test_a_job_that_reports_by_call_back_is_told_where_to_and_fails_for_now_while_that_cannot_be_signed(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, children: Children
 ) -> None:
     seen: list[CallBackAddress | None] = []
 
@@ -134,11 +134,11 @@ def test_a_job_that_reports_by_call_back_is_told_where_to_and_fails_for_now_whil
     monkeypatch.setattr(targets, "load", lambda name: SimpleNamespace(run=run))
     clock, plain, long = SystemClock(), a_job(), a_job(callback=CallBack())
     with ThreadPoolExecutor(1) as threads:
-        pool = ThreadPool(threads, clock, callbacks=Addresses("https://api.example.com", MemoryKeys(b"key")).of)
+        pool = ThreadPool(threads, clock, children, MemoryOutputs, callbacks=Addresses("https://api.example.com", MemoryKeys(b"key")).of)
         for job in (plain, long):
             pool.start(job)
             back(pool, clock)
-        refusing = ThreadPool(threads, clock, callbacks=Addresses("", Refusing()).of)
+        refusing = ThreadPool(threads, clock, children, MemoryOutputs, callbacks=Addresses("", Refusing()).of)
         refusing.start(long)
         (done,) = back(refusing, clock).values()
     none, address = seen

@@ -319,7 +319,8 @@ class World:
         self.workers.written(before, after)
         if after.fence < before.fence:
             self._violation("fence_fell", after.id)
-        if after.attempts != before.attempts and (before.claim is None or after.attempts[-1].fence != before.fence):
+        ends = [[(attempt.fence, attempt.ended_at) for attempt in job.attempts] for job in (before, after)]  # not what it keeps of outputs
+        if ends[0] != ends[1] and (before.claim is None or after.attempts[-1].fence != before.fence):
             self._violation("settled_by_other", after.id)
         if before.claim is None and after.claim is not None and after.claim.at + self.rules.hold_ms < after.due_at:
             self._violation("claimed_early", after.id)

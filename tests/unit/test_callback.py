@@ -320,7 +320,15 @@ def test_a_recheck_by_an_old_look_does_not_take_back_what_was_accepted_meanwhile
     stage.clock.advance(400_000)
     running = long_job(claim=Claim("m1", "n1", NOW, True))
     stage.jobs.put(replace(running, claim=Claim("m1", "n1", NOW, True, NOW + 900_000), started_at=NOW))
-    run_recheck([(running.slot or "", running)], jobs=stage.jobs, lanes=stage.lanes, now=stage.clock.now(), rules=stage.rules)
+    run_recheck(
+        [(running.slot or "", running)],
+        jobs=stage.jobs,
+        tasks=stage.tasks,
+        orders=stage.orders,
+        lanes=stage.lanes,
+        now=stage.clock.now(),
+        rules=stage.rules,
+    )
     assert stage.stored(running).fence == 1
 
 
@@ -329,7 +337,12 @@ def test_no_dead_letter_of_its_first_message_ends_it() -> None:
     job = accepted(stage)
     assert job.claim is not None
     dead = a_delivery(job, message_id=job.claim.message_id)
-    assert bury([dead], jobs=stage.jobs, clock=stage.clock, rules=stage.rules).dropped == 1
+    assert (
+        bury(
+            [dead], jobs=stage.jobs, tasks=stage.tasks, orders=stage.orders, lanes=stage.lanes, clock=stage.clock, rules=stage.rules
+        ).dropped
+        == 1
+    )
     assert stage.stored(job) == job
 
 
