@@ -92,7 +92,7 @@ class ManyWriters(RuleBasedStateMachine):
             return multiple()
         change, before = Change(view, after), self.stored
         (held,) = self.jobs.change([change])
-        same = (before.fence, before.claim, is_open(before)) == (view.fence, view.claim, is_open(view))
+        same = _hold(before) == _hold(view)
         if held and same and before != self.stored and event in SETTLES and view.claim:
             assert self.claims[view.fence] == view.claim.nonce, "settled by somebody else"
             assert view.fence not in self.settled, "settled twice under one fence"
@@ -109,7 +109,7 @@ class ManyWriters(RuleBasedStateMachine):
         before = self.stored
         (held,) = self.jobs.change([change])
         if self.stored != before:
-            assert (before.fence, before.claim, is_open(before)) == (change.before.fence, change.before.claim, is_open(change.before))
+            assert _hold(before) == _hold(change.before)
             if change.before.claim and change.after.claim is None:
                 assert change.before.fence not in self.settled, "settled twice under one fence"
                 self.settled[change.before.fence] = change.before.claim.nonce
@@ -138,6 +138,11 @@ class ManyWriters(RuleBasedStateMachine):
     @invariant()
     def its_state_can_be_told(self) -> None:
         assert lifecycle.state(self.stored) in Status
+
+
+def _hold(job: Job) -> tuple[int, str | None, bool]:
+    """What a write of whoever has the job is conditional on: its lease and progress may have changed meanwhile."""
+    return job.fence, job.claim.nonce if job.claim else None, is_open(job)
 
 
 TestManyWriters = ManyWriters.TestCase
