@@ -82,6 +82,7 @@ def as_asked(run: Job, rules: Rules) -> Job:
         retry=run.retry,
         timeout_ms=run.timeout_ms,
         weight=run.weight,
+        target=run.target,
     )
 
 
@@ -218,4 +219,5 @@ def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: Origi
         retry=task.retry,
         timeout_ms=task.timeout_ms,
         weight=task.weight,
+        target=task.target,
     )

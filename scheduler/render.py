@@ -19,6 +19,7 @@ def job(record: Job, now: int) -> dict[str, Any]:
     return {
         "id": record.id,
         "type": record.type,
+        "target": record.target,
         "status": str(lifecycle.status(record, now)),
         "lane": str(record.lane),
         "shard_id": _shard(record),
@@ -74,6 +75,7 @@ def _task(record: Task, now: int) -> dict[str, Any]:
         "description": record.description,
         "status": str(task_status(record, now)),
         "type": record.type,
+        "target": record.target,
         "payload": record.payload,
         "schedule": None if record.schedule is None else schedule_form.write(record.schedule),
         "tags": list(record.tags),

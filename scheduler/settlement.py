@@ -39,12 +39,16 @@ def cancel(job: Job, now: int, *, retention: Retention, started_at: int | None =
     return lifecycle.apply(job, Event.CANCEL, now, reason=job.reason or CANCELLED, started_at=started_at, retention=retention)
 
 
-def hand_back(job: Job, reason: str, now: int, *, shards: int, at: int | None = None) -> Job:
-    """The claimed job that may not start yet, or not before `at`. A pause of its lane leaves it where it is, with its misfire rule."""
+def hand_back(job: Job, reason: str, now: int, *, shards: int, at: int | None = None, reserved: bool = False) -> Job:
+    """The claimed job that may not start yet, or not before `at`, which a limit has `reserved` for it.
+
+    A pause of its lane leaves it where it is, with its misfire rule.
+    """
     if reason == misfire.PAUSED:
         return lifecycle.apply(job, Event.WAIT, now, slot=job.slot, reason=job.reason or reason)
     due_at = max(job.due_at, at or 0)
-    return lifecycle.apply(job, Event.WAIT, now, slot=slots.place(due_at, now, job.id, shards).slot, due_at=due_at, reason=reason)
+    slot, reserved_at = slots.place(due_at, now, job.id, shards).slot, due_at if reserved else job.reserved_at
+    return lifecycle.apply(job, Event.WAIT, now, slot=slot, due_at=due_at, reason=reason, reserved_at=reserved_at)
 
 
 def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:

@@ -45,6 +45,7 @@ class Task:
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
     weight: float = 1.0
+    target: str | None = None  # a named target; `type` is its kind
     generation: int = 1
     inactive_at: int | None = None
     inactive_reason: str | None = None

@@ -31,11 +31,16 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class HandBack:
-    """It has to be given back. `blocker`: the job that must end first, and whose executor hands this one over. `at`: its new instant."""
+    """It has to be given back.
+
+    `blocker`: the job that must end first, and whose executor hands this one over. `at`: its new instant; `reserved`: a limit
+    has given it that, and knows it again by it.
+    """
 
     reason: str
     blocker: JobKey | None = None
     at: int | None = None
+    reserved: bool = False
 
 
 Verdict = Clear | Cancel | Skip | HandBack

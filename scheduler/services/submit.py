@@ -30,6 +30,7 @@ class NewJob:
     weight: float = 1.0
     expires_at: int | None = None  # it is not started at this instant or later
     tags: tuple[str, ...] = ()
+    target: str | None = None  # `type` is its kind
 
 
 class Asked(NamedTuple):
@@ -155,4 +156,5 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
         weight=request.weight,
         start_by=request.expires_at,
         tags=request.tags,
+        target=request.target,
     )

@@ -38,6 +38,7 @@ class NewTask:
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
     weight: float = 1.0
+    target: str | None = None  # `type` is its kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +276,7 @@ def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Ta
         retry=new.retry,
         timeout_ms=new.timeout_ms,
         weight=new.weight,
+        target=new.target,
         **given,
     )
 
