@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler import ids, lifecycle
+from scheduler.breaker import Breaker
 from scheduler.lifecycle import DEAD, Event
 from scheduler.model import (
     Claim,
@@ -27,7 +28,7 @@ from scheduler.model import (
     Unit,
     UnitKey,
 )
-from scheduler.ports import Change, ClaimRequest, ClaimResult
+from scheduler.ports import Change, ClaimRequest, ClaimResult, Watched
 from scheduler.redrive import Redrive, State
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
@@ -199,6 +200,7 @@ class MemoryLedger:
         self._looks: dict[tuple[int, UnitKey], Look] = {}
         self._latency: dict[tuple[Lane, str], tuple[int, int]] = {}
         self._lane_states: dict[Lane, LaneState] = {}
+        self._breakers: dict[str, Breaker] = {}
         self._plan_cursor: str | None = None
 
     def cursor(self) -> Cursor | None:
@@ -253,6 +255,20 @@ class MemoryLedger:
 
     def set_lane_state(self, state: LaneState) -> None:
         self._lane_states[state.lane] = state
+
+    def watched(self) -> Watched:
+        return Watched(dict(self._lane_states), dict(self._breakers))
+
+    def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
+        circuit = (after or before).circuit  # type: ignore[union-attr]
+        stored = self._breakers.get(circuit)
+        if (stored and stored.version) != (before and before.version):
+            return False
+        if after is None:
+            self._breakers.pop(circuit)
+        else:
+            self._breakers[circuit] = after
+        return True
 
     def plan_cursor(self) -> str | None:
         return self._plan_cursor
