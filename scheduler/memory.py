@@ -260,14 +260,14 @@ class MemoryLedger:
         return Watched(dict(self._lane_states), dict(self._breakers))
 
     def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
-        circuit = (after or before).circuit  # type: ignore[union-attr]
-        stored = self._breakers.get(circuit)
-        if (stored and stored.version) != (before and before.version):
-            return False
-        if after is None:
-            self._breakers.pop(circuit)
-        else:
-            self._breakers[circuit] = after
+        circuits = [each.circuit for each in (before, after) if each is not None]
+        for stored in map(self._breakers.get, circuits):
+            if (stored and stored.version) != (before and before.version):
+                return False
+        if after is not None:
+            self._breakers[after.circuit] = after
+        elif before is not None:
+            del self._breakers[before.circuit]
         return True
 
     def plan_cursor(self) -> str | None:
