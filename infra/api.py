@@ -52,6 +52,7 @@ class Api(Construct):
                 **foundation.reach,
                 user_pool_client_id=accounts.client.user_pool_client_id,
                 redrive_function=redrive.function_name,
+                raw_http=foundation.settings.raw_http,
             ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),

@@ -45,6 +45,7 @@ class Settings:
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
     allowed_targets: Sequence[str] = ()  # ARNs, `*` within their parts, that jobs may reach; from `-c allowed_targets=...`
     email_sender: str = ""  # whom `email` jobs come from, an address that SES knows; from `-c email_sender=...`
+    raw_http: bool = True  # jobs may call any URL; False: by named targets only
     sample_targets: bool = False  # a second stack with something of each kind to reach
 
     api_rate: int = 200  # requests per second, all routes together

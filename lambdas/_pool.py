@@ -8,10 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from lambdas._clock import SystemClock, seconds_until
-from scheduler import targets
+from scheduler import named_target, targets
 from scheduler.calls import Calls
 from scheduler.model import Failure, Job, JobKey, Result
 from scheduler.ports import Finished
+from scheduler.services.known import Known
 
 GATHER_S = 0.004  # after the first result, how long to wait for its neighbours: one write settles them all
 
@@ -29,12 +30,14 @@ class ThreadPool:
         allow_private: bool = False,
         reach: targets.Reach | None = None,
         calls: Callable[[], Calls] = targets.no_calls,
+        named: Known | None = None,
     ) -> None:
         self._threads = threads
         self._clock = clock
         self._allow_private = allow_private
         self._reach = reach or targets.Reach()
         self._calls = calls
+        self._named = named
         self._finished: queue.SimpleQueue[Finished] = queue.SimpleQueue()
         self._stops: dict[JobKey, threading.Event] = {}
         self._running = 0
@@ -83,16 +86,17 @@ class ThreadPool:
             reach=self._reach,
             calls=self._calls,
         )
-        result = _result(job, context)
+        result = self._result(job, context)
         finished.put(Finished(job, started_at, self._clock.now(), result))
 
-
-def _result(job: Job, context: targets.Context) -> Result:
-    """What the target says. A target that raises has a bug: its job may be tried again, and its neighbours go on."""
-    try:
-        return targets.load(job.type).run(job.payload, context)
-    except targets.UnknownType as error:
-        return Result(failure=Failure("permanent", str(error)))
-    except BaseException as error:  # SystemExit too: a result that never comes would hang the batch
-        log.exception("target raised", extra=job.log_context())
-        return Result(failure=Failure("retryable", f"{type(error).__name__}: {error}"))
+    def _result(self, job: Job, context: targets.Context) -> Result:
+        """What the target says. A target that raises has a bug: its job may be tried again, and its neighbours go on."""
+        try:
+            named = self._named.find(job.target) if self._named is not None and job.target is not None else None
+            work = named_target.work_of(job, named)
+            return Result(failure=work) if isinstance(work, Failure) else targets.load(job.type).run(work, context)
+        except targets.UnknownType as error:
+            return Result(failure=Failure("permanent", str(error)))
+        except BaseException as error:  # SystemExit too: a result that never comes would hang the batch
+            log.exception("target raised", extra=job.log_context())
+            return Result(failure=Failure("retryable", f"{type(error).__name__}: {error}"))

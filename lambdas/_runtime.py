@@ -32,8 +32,24 @@ from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
 from scheduler.model import Lane
-from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Redrivers, Redrives, TaskGate, Tasks, Topic
+from scheduler.ports import (
+    Accounts,
+    Clock,
+    Dispatchers,
+    Jobs,
+    Lanes,
+    Ledger,
+    Receipts,
+    Redrivers,
+    Redrives,
+    Targets,
+    TaskGate,
+    Tasks,
+    Topic,
+)
 from scheduler.rules import Rules
+from scheduler.services.breaker_gate import Circuits
+from scheduler.services.known import Known
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
 
@@ -63,6 +79,8 @@ class Api:
     redrives: Redrives
     redrivers: Redrivers
     reach: "Reach"
+    targets: Targets
+    named: Known
 
 
 @dataclass(frozen=True)
@@ -119,6 +137,8 @@ class Execute:
     pauses: Watch
     threads: ThreadPoolExecutor
     reach: "Reach"
+    named: Known
+    circuits: Circuits
 
 
 @dataclass(frozen=True)
@@ -133,6 +153,7 @@ def api() -> Api:
     from scheduler.aws.accounts import CognitoAccounts
     from scheduler.aws.receipts import DynamoReceipts
     from scheduler.aws.redrives import DynamoRedrives, LambdaRedrivers
+    from scheduler.aws.targets import DynamoTargets
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
@@ -140,9 +161,9 @@ def api() -> Api:
     redrives = DynamoRedrives(_dynamodb(), settings.ledger_table)
     redrivers = LambdaRedrivers(clients.functions(), settings.redrive_function)
     stores = (*_stores(settings), _ledger(settings))
-    return Api(
-        settings, _rules(settings), SystemClock(), *stores, accounts, receipts, _tasks(settings), redrives, redrivers, _reach(settings)
-    )
+    clock, targets = SystemClock(), DynamoTargets(_dynamodb(), settings.tasks_table)
+    kept = (accounts, receipts, _tasks(settings), redrives, redrivers)
+    return Api(settings, _rules(settings), clock, *stores, *kept, _reach(settings), targets, Known(targets, clock))
 
 
 @cache
@@ -184,6 +205,7 @@ def dispatch() -> Dispatch:
 @cache
 def execute() -> Execute:
     from scheduler.aws.holders import DynamoTaskGate
+    from scheduler.aws.target_gate import DynamoTargetGate
 
     settings = ExecuteSettings.parse(os.environ)
     lane = Lane(settings.lane)
@@ -191,7 +213,8 @@ def execute() -> Execute:
     clock, ledger, meter = SystemClock(), _ledger(settings), LatencyMeter(lane, secrets.token_hex(4))
     pauses, threads = Watch(ledger, clock), ThreadPoolExecutor(WORKERS, "job")
     rules, reach = _rules(settings), _reach(settings)
-    return Execute(settings, lane, rules, clock, *_stores(settings), ledger, gate, meter, pauses, threads, reach)
+    named, circuits = Known(DynamoTargetGate(_dynamodb(), settings.tasks_table), clock), Circuits(ledger, clock, pauses)
+    return Execute(settings, lane, rules, clock, *_stores(settings), ledger, gate, meter, pauses, threads, reach, named, circuits)
 
 
 @cache

@@ -89,6 +89,7 @@ class ApiSettings(Reaching):
     tasks_table: str
     user_pool_client_id: str
     redrive_function: str
+    raw_http: bool = True  # `http` jobs without a named target
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,11 +20,15 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         tasks=at.tasks,
         lanes=at.lanes,
         ledger=at.ledger,
-        pool=ThreadPool(at.threads, at.clock, allow_private=at.settings.allow_private_http, reach=at.reach, calls=_runtime.calls),
+        pool=ThreadPool(
+            at.threads, at.clock, allow_private=at.settings.allow_private_http, reach=at.reach, calls=_runtime.calls, named=at.named
+        ),
         clock=at.clock,
         rules=at.rules,
         meter=at.meter,
         pauses=at.pauses,
+        named=at.named,
+        circuits=at.circuits,
         request_id=context.aws_request_id,
     )
     _runtime.logger.info("execute", extra={"jobs": len(received), "left": len(left), "poison": poison})

@@ -1,6 +1,7 @@
 """The breaker of a target that is dead: after failures in a row its jobs wait instead of using up their attempts. Pure.
 
-closed -> open, for 10 s, after `FAILURES` in a row over at least a second -> half-open: one job tries -> closed again, or open for twice as long.
+closed -> open, for 10 s, after `FAILURES` in a row over at least a second -> half-open: one job tries -> closed again, or open for
+twice as long.
 """
 
 from dataclasses import dataclass, replace

@@ -138,7 +138,8 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
 
     `data` by event: CLAIM `claim`; SUCCEED, RETRY, FAIL, KILL `started_at`, `result` (and RETRY `due_at`, `slot`); TAKE_BACK, REDRIVE
     `slot`; WAIT `slot`, `reason` (and `due_at`, `reserved_at`, if they are other ones); RESCHEDULE `slot`, `fields` (what changes, by
-    name); MOVE `slot`, `looked`; FAIL of a scheduled job, SKIP, CANCEL `reason`, and CANCEL of work that had begun `started_at`. Final events take `retention`.
+    name); MOVE `slot`, `looked`; FAIL of a scheduled job, SKIP, CANCEL `reason`, and CANCEL of work that had begun `started_at`. Final
+    events take `retention`.
     """
     before = state(job)
     after = TRANSITIONS[event].get(before)

@@ -19,9 +19,12 @@ from scheduler.overlap import Skip
 from scheduler.ports import Change, ClaimRequest, Clock, Finished, Jobs, Lanes, Ledger, Pool, TaskGate
 from scheduler.rules import Rules
 from scheduler.services import admission
-from scheduler.services.admission import Admission, Cancel, Clear, HandBack, Verdict
+from scheduler.services.admission import Admission, Cancel, Clear, Gate, HandBack, Verdict
+from scheduler.services.breaker_gate import BreakerGate, Circuits
+from scheduler.services.known import Known
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.lease import Lease
+from scheduler.services.limit_gate import LimitGate
 from scheduler.services.pause import Watch
 from scheduler.services.run_gate import RunGate
 from scheduler.services.wake import Onward
@@ -73,6 +76,8 @@ class Execution:
     work: Work
     onward: Onward
     is_paused: Callable[[Lane], bool]
+    circuits: Circuits
+    limits: LimitGate | None = None
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
@@ -271,7 +276,8 @@ class Execution:
         now = self.clock.now()
         if isinstance(verdict, HandBack):
             self.onward.backs[job.key] = verdict
-            return settlement.hand_back(job, verdict.reason, now, shards=self.rules.shards, at=verdict.at)
+            at, reserved = verdict.at, verdict.reserved
+            return settlement.hand_back(job, verdict.reason, now, shards=self.rules.shards, at=at, reserved=reserved)
         event = Event.CANCEL if isinstance(verdict, Cancel) else Event.SKIP
         return apply(job, event, now, reason=verdict.reason, retention=self.rules.retention)
 
@@ -289,6 +295,8 @@ class Execution:
         if not self._done or now < self._settle_at:
             return
         done, self._done = self._done, []
+        for each in done:
+            self.circuits.note(each)
         rules = self.rules
         self._write([Change(each.job, settlement.settle(each, now, shards=rules.shards, retention=rules.retention)) for each in done])
 
@@ -320,6 +328,8 @@ class Execution:
                 self._in_hand.pop(change.before.key, None)
             if ok is False:
                 log.warning("lost its fence before it settled", extra=change.before.log_context())
+        if self.limits is not None:
+            self.limits.release([change.before for change in applied])
         self.onward.send([change.after for change in applied])
         return [change for change, ok in zip(changes, held, strict=True) if ok is None]
 
@@ -338,12 +348,17 @@ def execute(
     meter: LatencyMeter,
     request_id: str,
     pauses: Watch | None = None,
+    named: Known | None = None,
+    circuits: Circuits | None = None,
 ) -> list[str]:
     """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted.
 
-    `meter` and `pauses` live as long as the executor's process.
+    `meter`, `pauses`, `named` (None: no job has a named target) and `circuits` live as long as the executor's process.
     """
-    is_paused = (pauses or Watch(ledger, clock)).is_paused
+    watch = pauses or Watch(ledger, clock)
+    is_paused, circuits = watch.is_paused, circuits or Circuits(ledger, clock, watch)
+    limits = None if named is None else LimitGate(named, jobs, clock)
+    gates: list[Gate] = [RunGate(jobs, tasks, clock, rules), BreakerGate(circuits, clock)]
     batch = Execution(
         lane,
         deliveries,
@@ -354,10 +369,12 @@ def execute(
         rules=rules,
         meter=meter,
         lease=Lease(lane, lanes, clock),
-        admission=Admission([RunGate(jobs, tasks, clock, rules)]),
+        admission=Admission(gates if limits is None else [*gates, limits]),
         work=Work(pool, jobs, clock),
         onward=Onward(jobs, tasks, lanes, clock, rules, is_paused),
         is_paused=is_paused,
+        circuits=circuits,
+        limits=limits,
     )
     left = batch.run()
     meter.report(ledger, clock.now())

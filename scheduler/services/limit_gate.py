@@ -14,13 +14,13 @@ from scheduler.limits import Answer, Ask, Later, Start, Usage
 from scheduler.model import Job, JobKey
 from scheduler.named_target import NamedTarget
 from scheduler.ports import Clock, Jobs, TargetGate
-from scheduler.rules import Rules
 from scheduler.services.admission import Clear, HandBack, Verdict
 from scheduler.services.known import Known
 
 ROUNDS = 5  # tries at a usage that other executors change at the same time
 WAIT_MS = 2_000  # how long a job whose instant has come waits for a place before it is given back with another instant ...
 ASK_MS = 50  # ... and how often it looks; reads only, until one is free
+HELD_MS = 1_500  # an executor waits no longer for an instant of the line: its lane has others to run
 AWAY_MS = 1_000  # who is given back comes no sooner
 LOOK_MS = 1_000  # how often it is looked whether those who have the places still run
 
@@ -34,7 +34,6 @@ class LimitGate:
     known: Known
     jobs: Jobs
     clock: Clock
-    rules: Rules
     _instants: dict[JobKey, int] = field(default_factory=dict)
     _waiting: dict[JobKey, int] = field(default_factory=dict)  # since when for a place
     _placed: dict[JobKey, tuple[str, int]] = field(default_factory=dict)  # target and fence
@@ -165,7 +164,7 @@ class LimitGate:
         if isinstance(answer, Later):
             gave_up = self._waiting.pop(job.key, None) is not None
             self._instants[job.key] = answer.at
-            if answer.at - now > self.rules.hold_ms or gave_up:
+            if answer.at - now > HELD_MS or gave_up:
                 return HandBack(f"target {target.name} is at its limit", at=answer.at, reserved=True)
             return Clear(asked_at if target.concurrency is None else 0, answer.at)  # 0: its place is asked for when it has come
         self._waiting.setdefault(job.key, now)

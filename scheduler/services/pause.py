@@ -52,7 +52,7 @@ def _all(stored: Mapping[Lane, LaneState]) -> list[LaneState]:
 
 @dataclass(slots=True)
 class Watch:
-    """What one who works for a while knows of the lanes, and of dead targets: read at most every `LOOK_MS`, and kept while the ledger refuses."""
+    """What one who works for a while knows of lanes and breakers: read at most every `LOOK_MS`, and kept while the ledger refuses."""
 
     ledger: Ledger
     clock: Clock
