@@ -161,9 +161,10 @@ def api() -> Api:
     redrives = DynamoRedrives(_dynamodb(), settings.ledger_table)
     redrivers = LambdaRedrivers(clients.functions(), settings.redrive_function)
     stores = (*_stores(settings), _ledger(settings))
-    clock, targets = SystemClock(), DynamoTargets(_dynamodb(), settings.tasks_table)
-    kept = (accounts, receipts, _tasks(settings), redrives, redrivers)
-    return Api(settings, _rules(settings), clock, *stores, *kept, _reach(settings), targets, Known(targets, clock))
+    clock, tasks, reach = SystemClock(), _tasks(settings), _reach(settings)
+    targets = DynamoTargets(_dynamodb(), settings.tasks_table)
+    known = Known(targets, clock)
+    return Api(settings, _rules(settings), clock, *stores, accounts, receipts, tasks, redrives, redrivers, reach, targets, known)
 
 
 @cache

@@ -71,6 +71,7 @@ class TaskRequest(WorkRequest):
             max_attempts=self.max_attempts,
             retry=self.chosen_retry,
             timeout_ms=self.timeout_seconds * 1_000,
+            target=self.target,
         )
 
 
@@ -125,6 +126,8 @@ class TaskFacts(Shape):
     description: str | None
     status: TaskStatus
     type: str
+    target: str | None
+    """The named target whose defaults complete its payload; `type` is its kind."""
     payload: dict[str, Any]
     schedule: ScheduleShape | None
     """Null: at once, when it was created."""

@@ -9,7 +9,17 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 
-from lambdas import _batch, _dead_letter_routes, _form_routes, _parameters, _receipts, _runtime, _system_routes, _task_routes
+from lambdas import (
+    _batch,
+    _dead_letter_routes,
+    _form_routes,
+    _parameters,
+    _receipts,
+    _runtime,
+    _system_routes,
+    _target_routes,
+    _task_routes,
+)
 from lambdas._envelope import answer
 from lambdas._models import (
     Answer,
@@ -63,6 +73,7 @@ app.include_router(_form_routes.router)
 app.include_router(_task_routes.router)
 app.include_router(_dead_letter_routes.router)
 app.include_router(_system_routes.router)
+app.include_router(_target_routes.router)
 LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 
 
@@ -197,7 +208,7 @@ def get_job(job_id: str) -> Response[str]:
 def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
     world = _runtime.api()
     job = find(_key(job_id), jobs=world.jobs)
-    wanted = body.wanted(job.type, world.clock.now())
+    wanted = body.wanted(job.type, world.clock.now(), job.target)
     changed = reschedule(job.key, wanted, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules)
     return answer(render.job(changed, world.clock.now()))
 

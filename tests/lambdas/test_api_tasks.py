@@ -190,8 +190,8 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"name": "x" * 121}, {"name": "must have at most 120 characters"}),
     ({"name": 1}, {"name": "must be a string"}),
     ({"description": "x" * 1_001}, {"description": "must have at most 1000 characters"}),
-    ({"message": None}, {"type": "give either message alone, or type with its payload"}),
-    ({"type": "log"}, {"type": "give either message alone, or type with its payload"}),
+    ({"message": None}, {"type": "give either message alone, or type with its payload, or target with its payload"}),
+    ({"type": "log"}, {"type": "give either message alone, or type with its payload, or target with its payload"}),
     ({"message": ""}, {"message": "must not be empty"}),
     ({"payload": {}}, {"payload": "goes with type, not with message"}),
     (
