@@ -264,7 +264,10 @@ class JobChange(Request):
         return self
 
     def wanted(self, job_type: str, now: int, target: str | None = None) -> dict[str, Any]:
-        """The fields of a job of this type, and of this target, that change. Raises Invalid for a time out of bounds or a payload that is not of the type."""
+        """The fields of a job of this type, and of this target, that change.
+
+        Raises Invalid for a time out of bounds or a payload that is not of the type.
+        """
         given = self.model_fields_set
         wanted: dict[str, Any] = {}
         if "execute_at" in given:

@@ -1,0 +1,149 @@
+"""The limits of named targets, as pure decisions: never more at once, never faster, nobody left behind."""
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler import limits
+from scheduler.limits import Ask, Full, Later, Start, Usage
+from scheduler.model import JobKey
+from scheduler.named_target import NamedTarget
+from tests.conftest import NOW
+
+
+def limit(**fields: Any) -> NamedTarget:
+    return NamedTarget("t", "http", NOW, NOW, "ada", "ada", **fields)
+
+
+def ask(name: str, **fields: Any) -> Ask:
+    return Ask(**({"job": JobKey("ann", name), "fence": 1, "timeout_ms": 1_000, "earliest": NOW} | fields))
+
+
+def answers(usage: Usage, target: NamedTarget, *asks: Ask, now: int = NOW) -> tuple[Usage, list[Any]]:
+    after, found = limits.admit(usage, target, asks, now)
+    return after, [found[each.job] for each in asks]
+
+
+def test_each_job_gets_an_instant_of_its_own_one_step_apart() -> None:
+    usage, found = answers(Usage("t"), limit(rate=20.0), *(ask(name) for name in "abc"))
+    assert found == [Start(), Later(NOW + 50), Later(NOW + 100)]
+    assert answers(usage, limit(rate=20.0), ask("d"))[1] == [Later(NOW + 150)]
+
+
+def test_an_instant_asked_ahead_is_no_sooner_than_the_job_is_due() -> None:
+    _, found = answers(Usage("t"), limit(rate=20.0), ask("a", earliest=NOW + 300), ask("b", earliest=NOW + 300))
+    assert found == [Later(NOW + 300), Later(NOW + 350)]
+
+
+def test_who_comes_at_its_instant_starts_and_takes_nothing_more() -> None:
+    usage = Usage("t", next_us=(NOW + 5_000) * 1_000, version=3)
+    for late in (0, limits.LATE_MS):
+        after, found = answers(usage, limit(rate=20.0), ask("a", instant=NOW - late))
+        assert found == [Start()] and after is usage
+    after, found = answers(usage, limit(rate=20.0), ask("a", instant=NOW - limits.LATE_MS - 1))
+    assert found == [Later(NOW + 5_000)] and after.version == 4, "it came too late for its instant"
+
+
+def test_no_more_than_the_places_there_are() -> None:
+    usage, found = answers(Usage("t"), limit(concurrency=2), ask("a"), ask("b"), ask("c"), ask("d"))
+    assert found[:3] == [Start(), Start(), Full()] and isinstance(found[3], Later)
+    assert [place.job.id for place in usage.places] == ["a", "b"]
+    assert {place.until for place in usage.places} == {NOW + 1_000 + limits.LEASE_MS}
+
+
+def test_who_asks_again_has_its_place_already() -> None:
+    usage, _ = answers(Usage("t"), limit(concurrency=1), ask("a"))
+    again, found = answers(usage, limit(concurrency=1), ask("a", earliest=NOW + 10), now=NOW + 10)
+    assert found == [Start()] and again is usage
+
+
+def test_a_place_is_free_again_when_its_job_ends_when_it_has_another_fence_and_when_its_lease_is_over() -> None:
+    target = limit(concurrency=1)
+    usage, _ = answers(Usage("t"), target, ask("a"))
+    assert answers(usage, target, ask("b", instant=NOW))[1] == [Full()]
+    assert answers(limits.freed(usage, {(JobKey("ann", "a"), 1)}, NOW + 9), target, ask("b", instant=NOW))[1] == [Start()]
+    assert limits.freed(usage, {(JobKey("ann", "a"), 2)}, NOW) is usage, "another attempt's end is not its"
+    assert answers(usage, target, ask("a", fence=2, instant=NOW))[1] == [Start()]
+    over = NOW + 1_000 + limits.LEASE_MS
+    assert answers(usage, target, ask("b", instant=over), now=over)[1] == [Start()]
+
+
+def test_a_newcomer_goes_behind_those_who_wait_even_if_a_place_is_free_just_now() -> None:
+    waiting = Usage("t", next_us=(NOW + 400) * 1_000, took_ms=100, version=1)
+    assert answers(waiting, limit(concurrency=1), ask("z"))[1] == [Later(NOW + 400)]
+    assert answers(waiting, limit(concurrency=1), ask("z", earliest=NOW + 400), now=NOW + 400)[1] == [Start()]
+
+
+def test_the_line_moves_at_the_pace_at_which_places_become_free() -> None:
+    busy = Usage("t", took_ms=10_000, version=1)
+    target = limit(concurrency=5, rate=20.0)
+    _, found = answers(busy, target, *(ask(f"{n}", fence=1) for n in range(4)))
+    assert found == [Start(), Later(NOW + 1_600), Later(NOW + 3_200), Later(NOW + 4_800)]
+    slow = Usage("t", took_ms=10_000_000, version=1)
+    assert answers(slow, limit(concurrency=1, rate=1.0), ask("a"), ask("b"))[1][1] == Later(NOW + 5_000)
+
+
+def test_how_long_places_are_held_is_measured_and_forgotten_slowly() -> None:
+    usage, _ = answers(Usage("t"), limit(concurrency=1), ask("a"))
+    usage = limits.freed(usage, {(JobKey("ann", "a"), 1)}, NOW + 800)
+    assert usage.took_ms == 800
+    usage, _ = answers(usage, limit(concurrency=1), ask("b"), now=NOW + 800)
+    assert limits.freed(usage, {(JobKey("ann", "b"), 1)}, NOW + 900).took_ms == 712
+
+
+@pytest.mark.parametrize("fields", [{"rate": 7.0}, {"concurrency": 3}, {"rate": 7.0, "concurrency": 3}])
+@given(st.data())
+def test_never_faster_never_more_at_once_and_nobody_left_behind(fields: dict[str, Any], data: st.DataObject) -> None:
+    """Forty jobs in any order of coming, ending and dying, all of whom follow the answers they get."""
+    target, usage, now = limit(**fields), Usage("t"), NOW
+    pending: dict[str, tuple[int, int | None]] = {f"{n}": (NOW + data.draw(st.integers(0, 2_000)), None) for n in range(40)}
+    running: dict[str, int] = {}
+    starts: list[int] = []
+    full_since: dict[str, int] = {}
+    for _ in range(5_000):
+        if not pending and not running:
+            break
+        now = min([at for at, _ in pending.values()] + list(running.values()))
+        for name in [name for name, end in running.items() if end <= now]:
+            del running[name]
+            if data.draw(st.integers(0, 9)):  # else its executor died, and its place stays until its lease is over
+                usage = limits.freed(usage, {(JobKey("ann", name), 1)}, now)
+        name = next((name for name, (at, _) in pending.items() if at <= now), None)
+        if name is None:
+            continue
+        instant = pending[name][1]
+        waits = name in full_since and now - full_since[name] < 2_000
+        usage, (answer,) = answers(
+            usage,
+            target,
+            ask(name, earliest=now + (0 if waits or name not in full_since else 1_000), instant=now if waits else instant),
+            now=now,
+        )
+        if isinstance(answer, Start):
+            starts.append(now)
+            del pending[name]
+            running[name] = now + data.draw(st.integers(1, 1_000))
+        elif isinstance(answer, Later):
+            assert answer.at > now
+            full_since.pop(name, None)
+            pending[name] = (answer.at, answer.at)
+        else:
+            full_since.setdefault(name, now)
+            pending[name] = (now + 50, now)
+        assert len(running) <= (target.concurrency or 40)
+        assert len(usage.places) <= (target.concurrency or 0)
+    assert len(starts) == 40, "somebody never started"
+    if target.rate is not None:
+        for count, (first, last) in ((j - i, (starts[i], starts[j])) for i, j in itertools.combinations(range(40), 2)):
+            late = limits.LATE_MS if target.concurrency is None else limits.LATE_MS + 2_000  # who waited for a place kept its instant
+            assert count <= target.rate * (last - first + late) / 1_000 + 1
+
+
+def test_a_usage_that_gives_nothing_away_stays_the_same() -> None:
+    usage, _ = answers(Usage("t"), limit(concurrency=1), ask("a"))
+    assert answers(usage, limit(concurrency=1), ask("b", instant=NOW))[0] is usage
+    assert replace(usage, version=9) != usage
