@@ -194,6 +194,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"type": "log"}, {"type": "give either message alone, or type with its payload, or target with its payload"}),
     ({"message": ""}, {"message": "must not be empty"}),
     ({"payload": {}}, {"payload": "goes with type, not with message"}),
+    ({"message": None, "target": "nobody"}, {"target": "there is no such target; GET /targets lists them"}),
     (
         {"message": None, "type": "lamda"},
         {"type": "there is no such type; known types: email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"},
