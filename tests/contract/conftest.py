@@ -22,11 +22,13 @@ from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.aws.receipts import DynamoReceipts
 from scheduler.aws.redrives import DynamoRedrives
+from scheduler.aws.targets import DynamoTargets
 from scheduler.aws.tasks import DynamoTasks
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.memory_targets import MemoryTargets
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Lane
-from scheduler.ports import Jobs, Lanes, Ledger, Receipts, Redrives, Tasks
+from scheduler.ports import Jobs, Lanes, Ledger, Receipts, Redrives, Targets, Tasks
 from tests.contract import tables
 
 
@@ -111,6 +113,17 @@ def tasks(stores: Stores) -> Tasks:
 @pytest.fixture
 def receipts(stores: Stores) -> Receipts:
     return stores.receipts
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def targets(request: pytest.FixtureRequest) -> Iterator[Targets]:
+    if request.param == "memory":
+        yield MemoryTargets()
+        return
+    client, name = clients.dynamodb(endpoint_url=request.getfixturevalue("local_aws")), f"tasks-{uuid.uuid4().hex}"
+    client.create_table(TableName=name, **tables.TASKS)
+    yield DynamoTargets(client, name)
+    client.delete_table(TableName=name)
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lambdas import _form_models, _models, _runtime
+from lambdas import _form_models, _models
 from scheduler import schedule_form, targets
 from scheduler.instants import DAY, FUTURE_LIMIT, parse, render
 from tests.lambdas.gateway import NOW, Answered, World, send

@@ -94,6 +94,7 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
         "description": "d",
         "status": "active",
         "type": "http",
+        "target": None,
         "payload": {"url": "https://example.com"},
         "schedule": {"cron": "0 * * * *", "dst_gap": "skip", "end": "2027-01-01T00:00:00.000Z", "time_zone": "Europe/Berlin"},
         "tags": ["a", "env:prod"],
