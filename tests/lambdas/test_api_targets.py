@@ -10,7 +10,10 @@ from scheduler.instants import render
 from scheduler.targets import Reach
 from tests.lambdas.gateway import NOW, Answered, World, send
 
+pytestmark = pytest.mark.usefixtures("world")
+
 ADMIN = "[administrators]"
+EITHER = "give either message alone, or type with its payload, or target with its payload"
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
 INVOICES: dict[str, Any] = {
     "name": "invoices",
@@ -62,6 +65,7 @@ def test_administrators_see_all_of_a_target_and_users_what_they_need(world: Worl
 
 def test_a_name_is_registered_once_and_kinds_stay(world: World) -> None:
     register()
+    world.clock.advance(1)
     assert register().status == 409
     assert replace(kind="log", defaults={}).fields == {"kind": "stays as it is: http; make another target, or delete this one first"}
     assert world.targets.all()[0].version == 1
@@ -140,11 +144,11 @@ def test_a_job_says_a_target_instead_of_a_type(world: World) -> None:
         ({"target": "nobody"}, {"target": "there is no such target; GET /targets lists them"}),
         (
             {"target": "invoices", "type": "http"},
-            {"type": "give either message alone, or type with its payload, or target with its payload"},
+            {"type": EITHER},
         ),
         (
             {"target": "invoices", "message": "m"},
-            {"type": "give either message alone, or type with its payload, or target with its payload"},
+            {"type": EITHER},
         ),
         (
             {"target": "invoices", "payload": {"url": "https://evil.example"}},

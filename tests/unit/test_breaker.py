@@ -174,7 +174,7 @@ def test_a_probe_that_is_never_heard_of_is_followed_by_another() -> None:
     [
         {"start_by": NOW + 5_000},
         {"delay_ms": 0, "retry": RetryPolicy(max_elapsed_ms=5_000)},
-        {"scheduled_at": NOW - breaker.PATIENCE_MS, "due_at": NOW},
+        {"scheduled_at": NOW - breaker.PATIENCE_MS, "due_at": NOW, "created_at": NOW - breaker.PATIENCE_MS},
     ],
 )
 def test_who_cannot_wait_is_not_held_back(fields: dict[str, Any]) -> None:
