@@ -20,6 +20,8 @@ KINDS += (
     "out_of_order",
     "started_too_late",
     "started_in_paused_lane",
+    "more_at_once",
+    "above_rate",
 )
 
 
