@@ -1,7 +1,7 @@
 """`make drill`: what is promised of tasks, shown on a fresh local stack: on time and once, edits, overlap, batches, an outage of the tick.
 
     python -m local.drill                    all of it
-    python -m local.drill regular batch      some drills; of batch, edits, regular, overlap, outage
+    python -m local.drill regular batch      some drills; of batch, limits, failures, edits, regular, overlap, outage
 
 The last line is JSON; exit code 1 if a promise was not kept.
 """
@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from rich import box
 from rich.table import Table
 
-from local import drills, previous
+from local import drills, previous, target_drills
 from local.client import Client
 from local.drills import Outcome
 from local.failure import Trouble, tell
@@ -29,10 +29,12 @@ from local.stop import DRILL
 from local.warmup import warm_up
 from local.written import written
 
-ROUNDS = (("batch",), ("edits",), ("regular", "overlap"), ("outage",))  # those of a round side by side
+ROUNDS = (("batch",), ("limits",), ("failures",), ("edits",), ("regular", "overlap"), ("outage",))  # those of a round side by side
 NAMES = tuple(name for names in ROUNDS for name in names)
 ABOUT = {
     "batch": "A thousand jobs in a call, twice",
+    "limits": "Four hundred jobs of a target that takes 20 a second and 5 at once, beside a hundred of another",
+    "failures": "Targets that fail in every way",
     "edits": "A task edited every second for a minute",
     "regular": "Two tasks for five minutes",
     "overlap": "four tasks whose jobs take longer than their interval, for seven",
@@ -68,6 +70,8 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "edits": lambda: drills.edits(client(), receiver, seconds=60),
         "overlap": lambda: drills.overlap(client(), schedule=every_minute, takes=90, seconds=400),
         "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
+        "limits": lambda: target_drills.limits(client(), receiver),
+        "failures": lambda: target_drills.failures(client(), receiver),
         "outage": lambda: outage(stack, client()),
     }
 

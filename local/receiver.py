@@ -5,6 +5,9 @@
 /fail-twice/<name>            answers 500 to the first two calls, 200 from then on
 /throttled/<seconds>/<name>   answers 429 with Retry-After: <seconds> to the first call, 200 from then on
 /status/<n>/<name>            answers n
+/slow/<ms>/<name>             answers 200 after so many milliseconds
+/large/<bytes>/<name>         answers 200 with a body of that size
+/broken/<name>                answers something that is no HTTP
 """
 
 import threading
@@ -97,6 +100,15 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         status = self.server.receiver.record(self.command, self.path, at, dict(self.headers), body)
         content = f'{{"received": "{self.path}", "status": {status}}}'.encode()
+        kind, _, rest = self.path.lstrip("/").partition("/")
+        if kind == "slow":
+            time.sleep(int(rest.partition("/")[0]) / 1_000)
+        elif kind == "large":
+            content = b"x" * int(rest.partition("/")[0])
+        elif kind == "broken":
+            self.wfile.write(b"what is this\r\n\r\n")
+            self.close_connection = True
+            return
         self.send_response(status)
         if status == HTTPStatus.TOO_MANY_REQUESTS and self.path.startswith("/throttled/"):
             self.send_header("Retry-After", self.path.split("/")[2])
