@@ -90,6 +90,9 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 1024  # a thousand jobs may call at one instant
     receiver: Receiver
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Callers hang up in the middle of an answer; that is what some of them are to try."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

@@ -51,8 +51,9 @@ def limits(client: Client, receiver: Receiver) -> Outcome:
 def _beside(client: Client, receiver: Receiver, target: str, path: str) -> list[int]:
     """How late the other target's jobs arrived, all due at the instant at which those of `target` are."""
     at = (datetime.now(UTC) + AHEAD).replace(microsecond=0)
-    others = [{"type": "http", "payload": _call(receiver, path), "execute_at": rfc3339(at)} for _ in range(OTHERS)]
-    client.post_jobs([{"target": target, "execute_at": rfc3339(at)} for _ in range(LIMITED)] + others)
+    others: list[Json] = [{"type": "http", "payload": _call(receiver, path), "execute_at": rfc3339(at)} for _ in range(OTHERS)]
+    jobs: list[Json] = [{"target": target, "execute_at": rfc3339(at)} for _ in range(LIMITED)]
+    client.post_jobs(jobs + others)
     time.sleep(AHEAD.total_seconds())
     return [call - milliseconds(rfc3339(at)) for call in _calls(client, receiver, path, OTHERS)]
 

@@ -2,8 +2,8 @@
 
 One record per limited target holds both limits. The **line** is virtual scheduling (GCRA, with a burst of one): each job that cannot
 start at once gets an instant of its own, one step after the one before it, and comes back exactly then. The **places** are leases: who
-runs holds one until it ends, or until its lease is over. The step is that of the rate, and not shorter than the pace at which places
-become free, so that of many jobs that wait for a place only as many come back as will find one.
+runs holds one until it ends, or until its lease is over. The step is that of the rate; where there is none, or for a job that came at its
+instant and found no place, it is not shorter than the pace at which places become free, so that of many that wait not all come back.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ LEASE_MS = 60_000  # a place is held so much longer than the job's time-out, at 
 PACE = 0.8  # of the time in which a place becomes free on average: who comes too soon waits a little, a free place for nobody
 LONGEST_STEP_US = 5_000_000
 USUAL_MS = 200  # how long jobs hold their places, while nothing was measured
-MEMORY = 8  # jobs that the measure goes back to, about
+UP, DOWN = 5, 4  # the measure moves by this ratio towards each job: it is a median, and one slow job does not stretch the line
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Usage:
     target: str
     next_us: int = 0  # the end of the line: the first instant, in microseconds, that nobody has
     places: tuple[Place, ...] = ()
-    took_ms: int = 0  # how long jobs held their places lately, on average; 0: not known
+    took_ms: int = USUAL_MS  # how long jobs held their places lately, by and large
     version: int = 0  # 0: not stored yet
 
 
@@ -50,6 +50,7 @@ class Ask:
     timeout_ms: int
     earliest: int
     instant: int | None = None
+    again: bool = False  # it has come at an instant, and found no place
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def admit(usage: Usage, limit: NamedTarget, asks: Sequence[Ask], now: int) -> tu
             earliest_us = max(ask.earliest, now) * 1_000
             is_free = limit.rate is None and has_room and next_us <= earliest_us  # nobody waits, and no rate has to be kept
             instant_us = max(next_us, earliest_us)
-            next_us = next_us if is_free else instant_us + _step_us(usage, limit)
+            next_us = next_us if is_free else instant_us + _step_us(usage, limit, paced=ask.again or limit.rate is None)
             instant = -(-instant_us // 1_000)
         if instant > now:
             answers[ask.job] = Later(instant)
@@ -115,15 +116,14 @@ def freed(usage: Usage, ended: Collection[tuple[JobKey, int]], now: int) -> Usag
     took_ms = usage.took_ms
     for place in usage.places:
         if (place.job, place.fence) in ended:
-            took = max(now - place.since, 1)
-            took_ms = took if not took_ms else max(took_ms + (took - took_ms) // MEMORY, 1)
+            took = now - place.since
+            took_ms = min(took, took_ms * UP // DOWN + 1) if took > took_ms else max(took, took_ms * DOWN // UP, 1)
     return replace(usage, places=left, took_ms=took_ms, version=usage.version + 1)
 
 
-def _step_us(usage: Usage, limit: NamedTarget) -> int:
+def _step_us(usage: Usage, limit: NamedTarget, *, paced: bool) -> int:
     """From one instant of the line to the next."""
     rate_us = 0 if limit.rate is None else round(1_000_000 / limit.rate)
-    if limit.concurrency is None:
+    if limit.concurrency is None or not paced:
         return rate_us
-    took_ms = usage.took_ms or (USUAL_MS if limit.rate is None else 0)
-    return max(rate_us, min(round(took_ms * 1_000 * PACE / limit.concurrency), LONGEST_STEP_US))
+    return max(rate_us, min(round(usage.took_ms * 1_000 * PACE / limit.concurrency), LONGEST_STEP_US))

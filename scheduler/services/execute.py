@@ -109,8 +109,7 @@ class Execution:
                 self._start_due()
             if not self._is_busy():
                 break  # all were dropped: there is nothing to wait for
-            self._done += self.work.wait(self._wake())
-            self._done += self.work.look()
+            self._came_back([*self.work.wait(self._wake()), *self.work.look()])
             self._settle()
         return sorted(self.returned)
 
@@ -288,6 +287,12 @@ class Execution:
         return min([beat, *moments, *([look] if look is not None else []), *([self._settle_at] if self._done else [])])
 
     # settle
+
+    def _came_back(self, done: Sequence[Finished]) -> None:
+        """Their targets are idle, whenever they are settled."""
+        self._done += done
+        if self.limits is not None and done:
+            self.limits.release([each.job for each in done])
 
     def _settle(self) -> None:
         """Settle what came back, in one write, once its instant's crowd has started."""

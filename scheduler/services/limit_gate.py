@@ -54,7 +54,7 @@ class LimitGate:
         return self._judged(jobs, ahead=False)
 
     def release(self, ended: Collection[Job]) -> None:
-        """The places of these jobs, which run no more, are free. Never raises: a place not freed is found out when it is missed."""
+        """The places of these jobs, whose work has come back or never began, are free. Never raises: a place not freed is found out when it is missed."""
         left: dict[str, set[tuple[JobKey, int]]] = {}
         for job in ended:
             name, fence = self._placed.pop(job.key, (None, 0))
@@ -127,7 +127,7 @@ class LimitGate:
         """Who has waited too long for a place gives its instant up for a later one."""
         instant = self._instants.get(job.key, job.due_at if job.reserved_at == job.due_at else None)
         if now - self._waiting.get(job.key, now) >= WAIT_MS:
-            return Ask(job.key, job.fence, job.timeout_ms, now + AWAY_MS)
+            return Ask(job.key, job.fence, job.timeout_ms, now + AWAY_MS, again=True)
         if job.key in self._waiting:
             instant = now  # however long ago it was: it is here, and waits
         return Ask(job.key, job.fence, job.timeout_ms, max(job.due_at, now), instant)
