@@ -27,16 +27,23 @@ def limits(client: Client, receiver: Receiver) -> Outcome:
     client.register_target(free, "http", _call(receiver, f"/slow/{TAKES_MS}/free-{run}"))
     client.register_target(limited, "http", _call(receiver, f"/slow/{TAKES_MS}/limited-{run}"), rate=RATE, concurrency=AT_ONCE)
     beside_free = _beside(client, receiver, free, f"/ok/beside-free-{run}")
+    due = datetime.now(UTC)
     beside_limited = _beside(client, receiver, limited, f"/ok/beside-limited-{run}")
     calls = _calls(client, receiver, f"/slow/{TAKES_MS}/limited-{run}", LIMITED)
     seen.expect(len(calls) == LIMITED, f"{len(calls)} calls of {LIMITED}")
     if len(calls) > 1:
         rate = (len(calls) - 1) * 1_000 / (calls[-1] - calls[0])
         most = max(sum(at <= other < at + TAKES_MS for other in calls) for at in calls)
+        by_ten = [sum(at // 10_000 == n for at in (call - calls[0] for call in calls)) for n in range((calls[-1] - calls[0]) // 10_000 + 1)]
+        seen.figures["calls by ten seconds"] = ", ".join(map(str, by_ten))
         fastest = max(sum(at <= other < at + 1_000 for other in calls) for at in calls)
         seen.figures |= {"calls a second": round(rate, 2), "most calls in a second": fastest, "most at once": most}
         seen.expect(RATE * (1 - NEAR) <= rate <= RATE * (1 + NEAR), f"{rate:.1f} calls a second instead of {RATE}")
         seen.expect(most <= AT_ONCE, f"{most} at once instead of {AT_ONCE}")
+    backs = [
+        job["attempts"][0]["number"] - 1 for job in client.jobs(limit=100, **{"from": rfc3339(due)}) if job["target"] and job["attempts"]
+    ]
+    seen.figures["times given back, mean"] = round(sum(backs) / max(len(backs), 1), 2)
     ratio = percentile(beside_limited, 99) / max(percentile(beside_free, 99), 1)
     seen.figures |= {"others' p99 ms beside a free target": percentile(beside_free, 99)}
     seen.figures |= {"beside the limited one": percentile(beside_limited, 99), "ratio": round(ratio, 2)}

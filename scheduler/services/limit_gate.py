@@ -54,7 +54,10 @@ class LimitGate:
         return self._judged(jobs, ahead=False)
 
     def release(self, ended: Collection[Job]) -> None:
-        """The places of these jobs, whose work has come back or never began, are free. Never raises: a place not freed is found out when it is missed."""
+        """The places of these jobs, whose work has come back or never began, are free.
+
+        Never raises: a place not freed is found out when it is missed.
+        """
         left: dict[str, set[tuple[JobKey, int]]] = {}
         for job in ended:
             name, fence = self._placed.pop(job.key, (None, 0))
