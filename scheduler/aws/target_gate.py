@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _TEXTS = ("kind", "created_by", "updated_by", "description")
+_USED = ("next_us", "start_us", "took_ms", "version")
 _NUMBERS = ("created_at", "updated_at", "concurrency", "version")
 
 
@@ -74,10 +75,11 @@ def read_target(item: Mapping[str, Any]) -> NamedTarget:
 def _usage(usage: Usage) -> dict[str, Any]:
     """All of the item but its key. At most 500 places of about 75 bytes: written at every start, so it is kept short."""
     places = [[place.job.owner, place.job.id, place.fence, place.since, place.until] for place in usage.places]
-    numbers = {name: {"N": str(getattr(usage, name))} for name in ("next_us", "took_ms", "version")}
+    numbers = {name: {"N": str(getattr(usage, name))} for name in _USED}
     return numbers | {"places": {"S": _json(places)}}
 
 
 def _read_usage(target: str, item: Mapping[str, Any]) -> Usage:
     places = tuple(Place(JobKey(owner, id), *numbers) for owner, id, *numbers in json.loads(item["places"]["S"]))
-    return Usage(target, int(item["next_us"]["N"]), places, int(item["took_ms"]["N"]), int(item["version"]["N"]))
+    next_us, start_us, took_ms, version = (int(item[name]["N"]) for name in _USED)
+    return Usage(target, next_us, start_us, places, took_ms, version)

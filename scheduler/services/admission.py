@@ -33,8 +33,8 @@ class Cancel:
 class HandBack:
     """It has to be given back.
 
-    `blocker`: the job that must end first, and whose executor hands this one over. `at`: its new instant; `reserved`: a limit
-    has given it that, and knows it again by it.
+    `blocker`: the job that must end first, and whose executor hands this one over. `at`: its new instant; `reserved`: that is
+    its ticket in the line of a limited target.
     """
 
     reason: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from scheduler import limits
 from scheduler.errors import Unavailable
 from scheduler.lifecycle import is_open
-from scheduler.limits import Answer, Ask, Later, Start, Usage
+from scheduler.limits import Answer, Ask, At, Start, Ticket, Usage
 from scheduler.model import Job, JobKey
 from scheduler.named_target import NamedTarget
 from scheduler.ports import Clock, Jobs, TargetGate
@@ -20,7 +20,6 @@ from scheduler.services.known import Known
 ROUNDS = 5  # tries at a usage that other executors change at the same time
 WAIT_MS = 2_000  # how long a job whose instant has come waits for a place before it is given back with another instant ...
 ASK_MS = 50  # ... and how often it looks; reads only, until one is free
-HELD_MS = 1_500  # an executor waits no longer for an instant of the line: its lane has others to run
 AWAY_MS = 1_000  # who is given back comes no sooner
 LOOK_MS = 1_000  # how often it is looked whether those who have the places still run
 
@@ -34,7 +33,8 @@ class LimitGate:
     known: Known
     jobs: Jobs
     clock: Clock
-    _instants: dict[JobKey, int] = field(default_factory=dict)
+    _starts: dict[JobKey, int] = field(default_factory=dict)
+    _tickets: dict[JobKey, int] = field(default_factory=dict)
     _waiting: dict[JobKey, int] = field(default_factory=dict)  # since when for a place
     _placed: dict[JobKey, tuple[str, int]] = field(default_factory=dict)  # target and fence
     _looked_at: dict[str, int] = field(default_factory=dict)
@@ -127,13 +127,13 @@ class LimitGate:
         return [self._ask(job, now) for job in sorted(jobs, key=lambda job: (job.due_at, job.id))]
 
     def _ask(self, job: Job, now: int) -> Ask:
-        """Who has waited too long for a place gives its instant up for a later one."""
-        instant = self._instants.get(job.key, job.due_at if job.reserved_at == job.due_at else None)
-        if now - self._waiting.get(job.key, now) >= WAIT_MS:
+        """Who has waited too long for a place gives its start up for a ticket; until then it keeps it, as it is here and waits."""
+        waits, since = job.key in self._waiting, self._waiting.get(job.key, now)
+        ticket = self._tickets.get(job.key, job.due_at if job.reserved_at == job.due_at else None)
+        if now - since >= WAIT_MS:
             return Ask(job.key, job.fence, job.timeout_ms, now + AWAY_MS, again=True)
-        if job.key in self._waiting:
-            instant = now  # however long ago it was: it is here, and waits
-        return Ask(job.key, job.fence, job.timeout_ms, max(job.due_at, now), instant)
+        start = now if waits else self._starts.get(job.key)
+        return Ask(job.key, job.fence, job.timeout_ms, max(job.due_at, now), ticket, start)
 
     def _looked(self, usage: Usage, target: NamedTarget, now: int) -> Usage:
         """The usage without those whose executor has died, or could not free their place; looked at only when none is free."""
@@ -164,11 +164,15 @@ class LimitGate:
             if target.concurrency is not None:
                 self._placed[job.key] = (target.name, job.fence)
             return Clear(asked_at)
-        if isinstance(answer, Later):
+        if isinstance(answer, Ticket):
             gave_up = self._waiting.pop(job.key, None) is not None
-            self._instants[job.key] = answer.at
-            if answer.at - now > HELD_MS or gave_up:
+            self._starts.pop(job.key, None)
+            if answer.at - now > limits.NEAR_MS or gave_up or job.key in self._tickets:
                 return HandBack(f"target {target.name} is at its limit", at=answer.at, reserved=True)
+            self._tickets[job.key] = answer.at
+            return Clear(0, answer.at)  # asked again when it has come
+        if isinstance(answer, At):
+            self._starts[job.key] = answer.at
             return Clear(asked_at if target.concurrency is None else 0, answer.at)  # 0: its place is asked for when it has come
         self._waiting.setdefault(job.key, now)
         return Clear(0, now + ASK_MS)

@@ -63,19 +63,19 @@ def test_who_would_wait_long_is_given_back_with_an_instant_and_starts_exactly_th
     assert (back.due_at, back.reserved_at, back.fence, back.charged) == (NOW + 2_000, NOW + 2_000, 2, 0)
     assert back.reason == "target t is at its limit"
     stage.clock.at = NOW + 1_000
-    line = stage.usage
+    line = stage.usage.next_us
     pool = ScriptedPool(stage.clock)
     stage.execute(stage.receive(), pool=pool, named=Known(stage.targets, stage.clock))
     assert offsets(pool) == [2_000]
-    assert stage.usage == line, "it had its instant, and took no other"
+    assert stage.usage.next_us == line, "it had its ticket, and took no other"
 
 
-def test_an_owner_who_moves_a_job_does_not_take_its_instant_along() -> None:
-    stage = Limited(rate=0.5)
-    stage.run(*some(1))
+def test_an_owner_who_moves_a_job_does_not_take_its_ticket_along() -> None:
+    stage = Limited(rate=0.1)
+    stage.run(*some(2))
     moved = replace(a_job(target="t", due_at=NOW + 500), reserved_at=NOW + 400, fence=2)
     stage.run(moved)
-    assert stage.stored(moved).due_at == NOW + 2_000
+    assert stage.stored(moved).due_at == NOW + 20_000, "behind the one that waits"
 
 
 def test_no_more_at_once_than_allowed_and_places_are_freed_by_ends() -> None:
