@@ -55,6 +55,7 @@ class Api(Construct):
                 **foundation.callbacks,
                 user_pool_client_id=accounts.client.user_pool_client_id,
                 redrive_function=redrive.function_name,
+                raw_http=foundation.settings.raw_http,
             ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),

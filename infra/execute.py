@@ -37,11 +37,14 @@ class Execute(Construct):
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last look before the instant
                 change_jobs(foundation),
-                *step_out(foundation),  # heads and holders as well
-                allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # holders and turns; missing markers
+                *step_out(foundation),  # heads and holders as well, named targets and their limits
+                allow(
+                    storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"
+                ),  # holders, turns, usage of limits; markers
                 allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a turn was taken whose answer was lost
-                allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead
-                allow(storage.ledger.table_arn, "dynamodb:Query"),  # is the lane paused?
+                allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead; a breaker that opens
+                allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # ... and closes
+                allow(storage.ledger.table_arn, "dynamodb:Query"),  # is the lane paused, and which breakers are open?
                 allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs handed over again
                 allow(  # the visibility of a message is the lease of its job
                     queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"

@@ -45,6 +45,7 @@ class Settings:
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
     allowed_targets: Sequence[str] = ()  # ARNs, `*` within their parts, that jobs may reach; from `-c allowed_targets=...`
     email_sender: str = ""  # whom `email` jobs come from, an address that SES knows; from `-c email_sender=...`
+    raw_http: bool = True  # jobs may call any URL; False: named targets only; from `-c raw_http=...`
     sample_targets: bool = False  # a second stack with something of each kind to reach
 
     api_rate: int = 200  # requests per second, all routes together
@@ -131,9 +132,14 @@ STAGES = {settings.stage: settings for settings in (LOCAL, DEV, PROD)}
 
 
 def settings_for(
-    stage: str, *, operator_email: str | None = None, allowed_targets: str | None = None, email_sender: str | None = None
+    stage: str,
+    *,
+    operator_email: str | None = None,
+    allowed_targets: str | None = None,
+    email_sender: str | None = None,
+    raw_http: str | None = None,
 ) -> Settings:
-    """The settings of a stage; `allowed_targets` has blanks or commas between its ARNs.
+    """The settings of a stage; `allowed_targets` has blanks or commas between its ARNs, `raw_http` is true or false.
 
     Raises ValueError naming the stages there are, or the ARN that is none.
     """
@@ -147,5 +153,8 @@ def settings_for(
     )
     if len(" ".join(allowed)) > MOST_ALLOWED:
         raise ValueError(f"allowed_targets are longer than {MOST_ALLOWED} characters: name several at once with `*`")
+    if raw_http not in (None, "true", "false"):
+        raise ValueError(f"raw_http must be true or false, not {raw_http!r}")
+    raw = chosen.raw_http if raw_http is None else raw_http == "true"
     sender = chosen.email_sender if email_sender is None else email_sender
-    return replace(chosen, operator_email=operator_email, allowed_targets=tuple(allowed), email_sender=sender)
+    return replace(chosen, operator_email=operator_email, allowed_targets=tuple(allowed), email_sender=sender, raw_http=raw)

@@ -16,7 +16,7 @@ from scheduler import lifecycle, render
 from scheduler.errors import Unauthorized
 from scheduler.model import Result
 from scheduler.services import callback
-from scheduler.tokens import Ticket
+from scheduler.tokens import AttemptKey
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
@@ -32,8 +32,8 @@ ERRORS = (400, 401, 404, 409, 413, 415, 503)
     responses=answers(200, Answer[BeatShape], errors=ERRORS),
 )
 def heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Response[str]:
-    world, ticket = _runtime.api(), _ticket(job_id)
-    return answer(render.beat(callback.heartbeat(ticket, body.told, jobs=world.jobs, clock=world.clock)))
+    world, which = _runtime.api(), _attempt(job_id)
+    return answer(render.beat(callback.heartbeat(which, body.told, jobs=world.jobs, clock=world.clock)))
 
 
 @router.post(
@@ -61,16 +61,16 @@ def fail(job_id: str, body: Annotated[FailRequest, Body()]) -> Response[str]:
 
 
 def _report(job_id: str, result: Result) -> Response[str]:
-    world, ticket = _runtime.api(), _ticket(job_id)
+    world, which = _runtime.api(), _attempt(job_id)
     job = callback.report(
-        ticket, result, jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules
+        which, result, jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules
     )
     logger.info("reported", extra=job.log_context())
     status: Any = lifecycle.status(job, world.clock.now())
     return answer({"id": job.id, "status": str(status)})
 
 
-def _ticket(job_id: str) -> Ticket:
+def _attempt(job_id: str) -> AttemptKey:
     """What the bearer token stands for. Raises Unauthorized."""
     world, token = _runtime.api(), bearer_of(router.current_event.raw_event)
     if token is None:

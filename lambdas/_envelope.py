@@ -78,7 +78,7 @@ def _response(body: Mapping[str, Any], status: int, headers: Mapping[str, str]) 
 
 def violations(errors: Sequence[Mapping[str, Any]]) -> Invalid:
     """The error that names every broken rule; `errors` as pydantic lists them, each `loc` led by where it is: body or query."""
-    return _broken([{"field": _field(error["loc"]), "rule": _rule(error)} for error in errors])
+    return _broken([{"field": _field(error["loc"]), "rule": rule(error)} for error in errors])
 
 
 def item_violations(errors: Sequence[Mapping[str, Any]], item: str) -> Invalid:
@@ -86,7 +86,7 @@ def item_violations(errors: Sequence[Mapping[str, Any]], item: str) -> Invalid:
     details = []
     for error in errors[:SHOWN_RULES]:
         field = _field(("", *error["loc"])) if error["loc"] else ""
-        details.append({"field": f"{item}.{field[:SHOWN_FIELD]}" if field else item, "rule": _rule(error)[:SHOWN_RULE]})
+        details.append({"field": f"{item}.{field[:SHOWN_FIELD]}" if field else item, "rule": rule(error)[:SHOWN_RULE]})
     return _broken(details)
 
 
@@ -129,7 +129,7 @@ _RULES = {
 }
 
 
-def _rule(error: Mapping[str, Any]) -> str:
+def rule(error: Mapping[str, Any]) -> str:
     """One broken rule in words a person understands; pydantic's own words where there are none of ours."""
     words = _RULES.get(error["type"])
     return str(error["msg"]) if words is None else words.format(**error.get("ctx", {}))

@@ -91,14 +91,18 @@ class PreviewShape(Shape):
 
 
 class TaskTypeShape(Shape):
+    """A type, or a named target: then a job says `target` instead of `type`."""
+
     type: str
+    target: str | None
     description: str
     payload_schema: dict[str, Any]
-    """JSON Schema of the payload."""
+    """JSON Schema of what a job gives: of a target, its own schema, else that of the type without the fields that are locked."""
 
 
 class TaskTypesShape(Shape):
     task_types: list[TaskTypeShape]
+    """The types, and behind them the targets that are enabled."""
 
 
 EXAMPLES: dict[str, Any] = {

@@ -11,6 +11,7 @@ from lambdas._envelope import answer
 from lambdas._form_models import EXAMPLES, PreviewRequest, PreviewShape, TaskTypesShape
 from lambdas._models import Answer, payload_of
 from lambdas._resolver import answers
+from lambdas._target_models import given_to
 from scheduler import render, targets
 from scheduler.services.preview import preview
 
@@ -31,13 +32,19 @@ def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMP
 
 @router.get(
     "/api/v1/task-types",
-    summary="The task types and what they need",
+    summary="The task types and the named targets, and what they need",
     tags=["tasks"],
-    responses=answers(200, Answer[TaskTypesShape], errors=(401,)),
+    responses=answers(200, Answer[TaskTypesShape], errors=(401, 503)),
 )
 def list_task_types() -> Response[str]:
     types = [
-        {"type": name, "description": targets.description(name), "payload_schema": payload_of(name).json_schema()}
+        {"type": name, "target": None, "description": targets.description(name), "payload_schema": payload_of(name).json_schema()}
         for name in targets.names()
+        if name != "http" or _runtime.api().settings.raw_http
     ]
-    return answer({"task_types": types})
+    named = [
+        {"type": each.kind, "target": each.name, "description": each.description or each.name, "payload_schema": given_to(each)}
+        for each in _runtime.api().targets.all()
+        if each.enabled
+    ]
+    return answer({"task_types": types + named})

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
@@ -11,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     TypeAdapter,
     ValidationError,
     ValidationInfo,
@@ -21,9 +23,10 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lambdas import _envelope, _receipts, _runtime
-from scheduler import instants, targets
+from scheduler import instants, payload_schema, targets
 from scheduler.errors import Invalid
 from scheduler.model import USUAL_RETRIES, CallBack, Jitter, Lane, Misfire, OnFailure, Ordering, Outcome, Overlap, RetryPolicy, Status
+from scheduler.named_target import NAME, NamedTarget, merged, overridden
 from scheduler.services.submit import NewJob
 
 T = TypeVar("T")
@@ -77,6 +80,15 @@ OrderingKey = Annotated[str, AfterValidator(_ordering_key), WithJsonSchema({"typ
 Key = Annotated[str, AfterValidator(_key), WithJsonSchema({"type": "string", "pattern": f"^{_receipts.KEY}$"})]
 Tag = Annotated[str, AfterValidator(_tag), WithJsonSchema({"type": "string", "pattern": f"^{TAG}$"})]
 Tags = Annotated[list[Tag], Field(max_length=10), AfterValidator(_different)]
+
+
+def _target_name(text: str) -> str:
+    if re.fullmatch(NAME, text) is None:
+        raise ValueError("must be 1 to 63 lower-case letters, digits or any of . _ -, and begin with a letter or a digit")
+    return text
+
+
+TargetName = Annotated[str, AfterValidator(_target_name), WithJsonSchema({"type": "string", "pattern": f"^{NAME}$"})]
 
 
 class Request(BaseModel):
@@ -156,10 +168,12 @@ class CallBackRequest(Request):
 
 
 class WorkRequest(Request):
-    """What to run: `message` alone, short for type log, or `type` with its `payload`."""
+    """What to run: `message` alone, short for type log, or `type` or `target` with a `payload`."""
 
     message: Annotated[str, Field(min_length=1)] | None = None
     """What to write to the log."""
+    target: TargetName | None = None
+    """A named target, instead of a type: its defaults complete the payload."""
     type: str | None = Field(None, validate_default=True)
     """The task type."""
     payload: dict[str, Any] | None = Field(None, validate_default=True)
@@ -179,14 +193,27 @@ class WorkRequest(Request):
     on_failure: Annotated[OnFailure, Field(strict=False)] | None = None
     """With an ordering key, what its failure means for those behind it: `block` (absent: this), they go on once it is tried no more;
     `park`, they wait until the key is resumed, or it is retried and succeeds."""
+    _kind: str | None = PrivateAttr(None)
+
+    @field_validator("target")
+    @classmethod
+    def _registered(cls, value: str | None) -> str | None:
+        target = None if value is None else _runtime.api().named.find(value)
+        if value is not None and target is None:
+            raise ValueError("there is no such target; GET /targets lists them")
+        if target is not None and not target.enabled:
+            raise ValueError("is disabled")
+        return value
 
     @field_validator("type")
     @classmethod
     def _known(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if "message" in info.data and (value is None) == (info.data["message"] is None):
-            raise ValueError("give either message alone, or type with its payload")
+        given = [value, info.data.get("message"), info.data.get("target")]
+        if {"message", "target"} <= info.data.keys() and sum(each is not None for each in given) != 1:
+            raise ValueError("give either message alone, or type with its payload, or target with its payload")
         if value is not None and value not in targets.names():
             raise ValueError(f"there is no such type; known types: {', '.join(targets.names())}")
+        _check_raw(value)
         return value
 
     @field_validator("payload")
@@ -195,6 +222,8 @@ class WorkRequest(Request):
         """Runs after the type was found good or bad; a bad one is reported already."""
         if info.data.get("type") is not None:
             _check_payload(value or {}, info.data["type"])
+        elif info.data.get("target") is not None:
+            _check_for(_runtime.api().named.find(info.data["target"]), value or {})
         elif value is not None and "type" in info.data:
             raise ValueError("goes with type, not with message")
         return value
@@ -202,9 +231,11 @@ class WorkRequest(Request):
     @field_validator("callback")
     @classmethod
     def _reports(cls, value: CallBackRequest | None, info: ValidationInfo) -> CallBackRequest | None:
-        if value is not None and "type" in info.data and "payload" in info.data:
+        if value is not None and {"type", "payload", "target"} <= info.data.keys():
+            kind, payload = info.data["type"] or "log", info.data["payload"] or {}
+            named = None if info.data["target"] is None else _runtime.api().named.find(info.data["target"])
             try:
-                targets.check_callback(info.data["type"] or "log", info.data["payload"] or {})
+                targets.check_callback(*((kind, payload) if named is None else (named.kind, merged(named, payload))))
             except targets.NotAllowed as error:
                 raise ValueError(str(error)) from None
         return value
@@ -225,9 +256,16 @@ class WorkRequest(Request):
     def chosen_ordering(self) -> Ordering | None:
         return None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK)
 
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> Self:
+        """As its payload was checked, a moment ago: this is the kind that is stored with it."""
+        target = None if self.target is None else _runtime.api().named.find(self.target)
+        self._kind = None if target is None else target.kind
+        return self
+
     @property
     def chosen_type(self) -> str:
-        return self.type or "log"
+        return self.type or self._kind or "log"
 
     @property
     def chosen_retry(self) -> RetryPolicy:
@@ -264,6 +302,7 @@ class JobRequest(WorkRequest):
             expires_at=self.expires_at,
             tags=tuple(self.tags),
             ordering=self.chosen_ordering,
+            target=self.target,
         )
 
 
@@ -297,8 +336,11 @@ class JobChange(Request):
             raise ValueError("give either message or payload")
         return self
 
-    def wanted(self, job_type: str, now: int) -> dict[str, Any]:
-        """The fields of a job of this type that change. Raises Invalid for a time out of bounds or a payload that is not of the type."""
+    def wanted(self, job_type: str, now: int, target: str | None = None) -> dict[str, Any]:
+        """The fields of a job of this type, and of this target, that change.
+
+        Raises Invalid for a time out of bounds or a payload that is not of the type.
+        """
         given = self.model_fields_set
         wanted: dict[str, Any] = {}
         if "execute_at" in given:
@@ -307,9 +349,9 @@ class JobChange(Request):
         if "message" in given:
             if job_type != "log":
                 raise Invalid.field("message", f"goes with jobs of type log; this one is of type {job_type}: give its payload")
-            wanted["payload"] = {"message": self.message}
+            wanted["payload"] = _checked({"message": self.message}, job_type, target)
         if "payload" in given:
-            wanted["payload"] = _checked(self.payload, job_type)
+            wanted["payload"] = _checked(self.payload, job_type, target)
         if "max_attempts" in given:
             wanted["max_attempts"] = self.max_attempts
         if "retry" in given:
@@ -337,10 +379,13 @@ class BatchRequest(Request):
     """Each as for POST /me/jobs, and with a key of its own; all in all at most 4 MB."""
 
 
-def _checked(payload: dict[str, Any], job_type: str) -> dict[str, Any]:
-    """The payload, if it is one of the type. Raises Invalid naming every broken rule."""
+def _checked(payload: dict[str, Any], job_type: str, target: str | None) -> dict[str, Any]:
+    """The payload, if it is one of the type, or of the target. Raises Invalid naming every broken rule."""
     try:
-        _check_payload(payload, job_type)
+        if target is None:
+            _check_payload(payload, job_type)
+        else:
+            _check_for(_runtime.api().named.find(target), payload)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_input=False)
         raise _envelope.violations([{**each, "loc": ("body", "payload", *each["loc"])} for each in errors]) from None
@@ -353,9 +398,33 @@ def _check_payload(payload: dict[str, Any], job_type: str) -> None:
     try:
         targets.check_reach(job_type, payload, _runtime.api().reach)
     except targets.NotAllowed as error:
-        rule = PydanticCustomError("value_error", "{error}", {"error": str(error)})
-        where = (error.field,) if error.field else ()
-        raise ValidationError.from_exception_data(job_type, [InitErrorDetails(type=rule, loc=where, input=None)]) from None
+        raise broken_rules(job_type, [((error.field,) if error.field else (), str(error))]) from None
+
+
+def _check_raw(job_type: str | None) -> None:
+    if job_type == "http" and not _runtime.api().settings.raw_http:
+        raise ValueError("raw http is switched off in this stage: name a target (GET /targets lists them)")
+
+
+def _check_for(target: NamedTarget | None, payload: dict[str, Any]) -> None:
+    """Raises ValidationError if it is no payload for this target: by its own schema, by what is locked, or by its type."""
+    if target is None:
+        raise broken_rules("target", [((), "its target does not exist any more")])
+    broken: list[tuple[tuple[str | int, ...], str]] = [((name,), "is set by the target and locked") for name in overridden(target, payload)]
+    if target.payload_schema is not None:
+        broken += payload_schema.broken(target.payload_schema, payload)
+    if broken:
+        raise broken_rules(target.name, broken)
+    _check_payload(merged(target, payload), target.kind)
+
+
+def broken_rules(title: str, rules: Sequence[tuple[tuple[str | int, ...], str]]) -> ValidationError:
+    """The error that names these rules, each with its field."""
+    errors = [
+        InitErrorDetails(type=PydanticCustomError("value_error", "{error}", {"error": rule}), loc=field, input=None)
+        for field, rule in rules
+    ]
+    return ValidationError.from_exception_data(title, errors)
 
 
 @cache
@@ -433,6 +502,8 @@ class JobShape(Shape):
 
     id: str
     type: str
+    target: str | None
+    """The named target whose defaults complete its payload; `type` is its kind."""
     status: Status
     lane: Lane
     shard_id: int | None

@@ -6,15 +6,17 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from lambdas._children import Children
 from lambdas._clock import SystemClock, seconds_until
-from scheduler import targets
+from scheduler import named_target, targets
 from scheduler.calls import Calls
 from scheduler.errors import SchedulerError
 from scheduler.model import Failure, Job, JobKey, Result
 from scheduler.ports import Finished, Outputs
 from scheduler.services.keep import keep
+from scheduler.services.known import Known
 
 GATHER_S = 0.004  # after the first result, how long to wait for its neighbours: one write settles them all
 
@@ -38,6 +40,7 @@ class ThreadPool:
         reach: targets.Reach | None = None,
         calls: Callable[[], Calls] = targets.no_calls,
         callbacks: Callable[[Job, int], targets.CallBackAddress] | None = None,
+        named: Known | None = None,
     ) -> None:
         self._threads = threads
         self._clock = clock
@@ -47,6 +50,7 @@ class ThreadPool:
         self._reach = reach or targets.Reach()
         self._calls = calls
         self._callbacks = callbacks
+        self._named = named
         self._finished: queue.SimpleQueue[Finished] = queue.SimpleQueue()
         self._stops: dict[JobKey, threading.Event] = {}
         self._forces: dict[JobKey, threading.Event] = {}
@@ -112,9 +116,13 @@ class ThreadPool:
     def _result(self, job: Job, context: targets.Context, force: threading.Event) -> Result:
         """What the target says. A target that raises has a bug: its job may be tried again, and its neighbours go on."""
         try:
-            if targets.is_work(job.type, job.payload):
-                return self._children.run(job, context, force)
-            return targets.load(job.type).run(job.payload, context)
+            named = self._named.find(job.target) if self._named is not None and job.target is not None else None
+            payload = named_target.work_of(job, named)
+            if isinstance(payload, Failure):
+                return Result(failure=payload)
+            if targets.is_work(job.type, payload):
+                return self._children.run(replace(job, payload=payload), context, force)
+            return targets.load(job.type).run(payload, context)
         except targets.UnknownType as error:
             return Result(failure=Failure("permanent", str(error)))
         except BaseException as error:  # SystemExit too: a result that never comes would hang the batch

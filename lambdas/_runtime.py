@@ -47,11 +47,14 @@ from scheduler.ports import (
     Redrivers,
     Redrives,
     SigningKeys,
+    Targets,
     TaskGate,
     Tasks,
     Topic,
 )
 from scheduler.rules import Rules
+from scheduler.services.breaker_gate import Circuits
+from scheduler.services.known import Known
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
 
@@ -86,6 +89,8 @@ class Api:
     redrivers: Redrivers
     reach: "Reach"
     signing: SigningKeys
+    targets: Targets
+    named: Known
 
 
 @dataclass(frozen=True)
@@ -149,6 +154,8 @@ class Execute:
     children: "Children"
     reach: "Reach"
     callbacks: "Addresses"
+    named: Known
+    circuits: Circuits
 
 
 @dataclass(frozen=True)
@@ -166,6 +173,7 @@ def api() -> Api:
     from scheduler.aws.accounts import CognitoAccounts
     from scheduler.aws.receipts import DynamoReceipts
     from scheduler.aws.redrives import DynamoRedrives, LambdaRedrivers
+    from scheduler.aws.targets import DynamoTargets
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
@@ -173,9 +181,10 @@ def api() -> Api:
     redrives = DynamoRedrives(_dynamodb(), settings.ledger_table)
     redrivers = LambdaRedrivers(clients.functions(), settings.redrive_function)
     stores = (*_stores(settings), _ledger(settings))
-    clock, reach, signing = SystemClock(), _reach(settings), _signing(settings)
-    lines = _orders(settings)
-    return Api(settings, _rules(settings), clock, *stores, accounts, receipts, _tasks(settings), lines, redrives, redrivers, reach, signing)
+    clock, tasks, reach, signing = SystemClock(), _tasks(settings), _reach(settings), _signing(settings)
+    targets, lines = DynamoTargets(_dynamodb(), settings.tasks_table), _orders(settings)
+    rules, known = _rules(settings), Known(targets, clock)
+    return Api(settings, rules, clock, *stores, accounts, receipts, tasks, lines, redrives, redrivers, reach, signing, targets, known)
 
 
 @cache
@@ -216,6 +225,7 @@ def dispatch() -> Dispatch:
 @cache
 def execute() -> Execute:
     from lambdas._children import Children
+    from scheduler.aws.target_gate import DynamoTargetGate
     from scheduler.services.callback import Addresses
 
     settings = ExecuteSettings.parse(os.environ)
@@ -226,9 +236,9 @@ def execute() -> Execute:
     gate, orders = _gate(settings), _orders(settings)
     address = settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", ""))
     callbacks = Addresses(address, _signing(settings))
-    return Execute(
-        settings, lane, rules, clock, *_stores(settings), ledger, gate, orders, meter, pauses, threads, Children(), reach, callbacks
-    )
+    named, circuits = Known(DynamoTargetGate(_dynamodb(), settings.tasks_table), clock), Circuits(ledger, clock, pauses)
+    stores = (*_stores(settings), ledger, gate, orders)
+    return Execute(settings, lane, rules, clock, *stores, meter, pauses, threads, Children(), reach, callbacks, named, circuits)
 
 
 def pool() -> "ThreadPool":
@@ -245,6 +255,7 @@ def pool() -> "ThreadPool":
         reach=at.reach,
         calls=calls,
         callbacks=at.callbacks.of,
+        named=at.named,
     )
 
 

@@ -103,6 +103,7 @@ class ApiSettings(CallBacks):
     outputs_bucket: str
     user_pool_client_id: str
     redrive_function: str
+    raw_http: bool = True  # `http` jobs without a named target
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,6 +73,7 @@ class TaskRequest(WorkRequest):
             timeout_ms=self.timeout_seconds * 1_000,
             callback=self.chosen_callback,
             ordering=self.chosen_ordering,
+            target=self.target,
         )
 
 
@@ -127,6 +128,8 @@ class TaskFacts(Shape):
     description: str | None
     status: TaskStatus
     type: str
+    target: str | None
+    """The named target whose defaults complete its payload; `type` is its kind."""
     payload: dict[str, Any]
     schedule: ScheduleShape | None
     """Null: at once, when it was created."""

@@ -19,6 +19,7 @@ from lambdas import (
     _receipts,
     _runtime,
     _system_routes,
+    _target_routes,
     _task_routes,
 )
 from lambdas._envelope import answer
@@ -80,6 +81,7 @@ app.include_router(_dead_letter_routes.router)
 app.include_router(_callback_routes.router)
 app.include_router(_order_routes.router)
 app.include_router(_system_routes.router)
+app.include_router(_target_routes.router)
 LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 
 
@@ -225,7 +227,7 @@ def get_job(job_id: str) -> Response[str]:
 def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
     world = _runtime.api()
     job = find(_key(job_id), jobs=world.jobs)
-    wanted = body.wanted(job.type, world.clock.now())
+    wanted = body.wanted(job.type, world.clock.now(), job.target)
     changed = reschedule(job.key, wanted, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
     return answer(render.job(changed, world.clock.now()))
 

@@ -85,6 +85,17 @@ class Client:
     def delete_task(self, task_id: str) -> None:
         self.request("DELETE", f"/tasks/{task_id}")
 
+    def register_target(self, name: str, kind: str, defaults: Mapping[str, Any], **options: Any) -> Json:
+        target: Json = self.request("POST", "/targets", {"name": name, "kind": kind, "defaults": defaults, **options})
+        return target
+
+    def edit_target(self, name: str, body: Mapping[str, Any]) -> Json:
+        target: Json = self.request("PUT", f"/targets/{name}", body)
+        return target
+
+    def delete_target(self, name: str) -> None:
+        self.request("DELETE", f"/targets/{name}")
+
     def tasks(self, **query: Any) -> Iterator[Json]:
         """All tasks of a listing, page by page, the newest first."""
         return self._pages("/tasks", "tasks", {"limit": 100, **query})

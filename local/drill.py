@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from rich import box
 from rich.table import Table
 
-from local import drill_order, drills, executors, faults, previous, process
+from local import drill_order, drills, executors, faults, previous, process, target_drills
 from local.client import Client
 from local.drills import Outcome
 from local.failure import Trouble, tell
@@ -33,6 +33,8 @@ from local.written import written
 
 ROUNDS = (  # those of a round side by side
     ("batch",),
+    ("limits",),
+    ("failures",),
     ("edits",),
     ("ordering",),
     ("kill",),
@@ -45,6 +47,8 @@ ROUNDS = (  # those of a round side by side
 NAMES = tuple(name for names in ROUNDS for name in names)
 ABOUT = {
     "batch": "A thousand jobs in a call, twice",
+    "limits": "Four hundred jobs of a target that takes 20 a second and 5 at once, beside a hundred of another",
+    "failures": "Targets that fail in every way",
     "edits": "A task edited every second for a minute",
     "kill": "Work past its time-out is killed, running work cancelled",
     "crash": "Executors killed at random under 300 jobs, and by one of their own",
@@ -89,6 +93,8 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "redrive": lambda: drills.redrive(client(), receiver),
         "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
         "ordering": lambda: drill_order.ordering(client(), receiver, drill_order.doubler(stack, _owner(stack))),
+        "limits": lambda: target_drills.limits(client(), receiver),
+        "failures": lambda: target_drills.failures(client(), receiver),
         "outage": lambda: outage(stack, client()),
         "faults": lambda: deal_faults(stack, receiver),
     }

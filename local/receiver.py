@@ -6,6 +6,8 @@
 /throttled/<seconds>/<name>   answers 429 with Retry-After: <seconds> to the first call, 200 from then on
 /status/<n>/<name>            answers n
 /slow/<seconds>/<name>        answers 200 after so long
+/large/<bytes>/<name>         answers 200 with a body of that size
+/broken/<name>                answers something that is no HTTP
 """
 
 import threading
@@ -107,6 +109,9 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 1024  # a thousand jobs may call at one instant
     receiver: Receiver
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Callers hang up in the middle of an answer; that is what some of them are to try."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -123,6 +128,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _respond(self, status: int) -> None:
         content = f'{{"received": "{self.path}", "status": {status}}}'.encode()
+        kind, _, rest = self.path.lstrip("/").partition("/")
+        if kind == "large":
+            content = b"x" * int(rest.partition("/")[0])
+        elif kind == "broken":
+            self.wfile.write(b"what is this\r\n\r\n")
+            self.close_connection = True
+            return
         self.send_response(status)
         if status == HTTPStatus.TOO_MANY_REQUESTS and self.path.startswith("/throttled/"):
             self.send_header("Retry-After", self.path.split("/")[2])

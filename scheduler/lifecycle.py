@@ -156,8 +156,8 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
 
     `data` by event: CLAIM `claim`; SUCCEED, RETRY, FAIL, KILL `started_at`, `result` (and RETRY `due_at`, `slot`); TAKE_BACK, REDRIVE
     `slot` (and TAKE_BACK `failure`, if it is another one); ACCEPT `started_at`, `result`, `lease_until`, `slot`; HEARTBEAT `lease_until`,
-    `progress`; WAIT `slot`, `reason` (and `due_at`, if it is another one); RESCHEDULE `slot`, `fields` (what changes, by name);
-    MOVE `slot`, `looked` (and `due_at`); FLAG `reason` (and of a job that waits for its call-back `due_at`, `slot`);
+    `progress`; WAIT `slot`, `reason` (and `due_at`, `reserved_at`, if they are other ones); RESCHEDULE `slot`, `fields` (what changes, by
+    name); MOVE `slot`, `looked` (and `due_at`); FLAG `reason` (and of a job that waits for its call-back `due_at`, `slot`);
     FAIL of a scheduled job, SKIP, CANCEL `reason`, and CANCEL of work that had begun `started_at` and perhaps `result`.
     Final events take `retention`.
     """
@@ -261,7 +261,8 @@ def _reason(job: Job, at: int, data: dict[str, Any]) -> Job:
 
 
 def _wait(job: Job, at: int, data: dict[str, Any]) -> Job:
-    return replace(job, slot=data["slot"], due_at=data.get("due_at", job.due_at), reason=data["reason"])
+    due_at = data.get("due_at", job.due_at)
+    return replace(job, slot=data["slot"], due_at=due_at, reason=data["reason"], reserved_at=data.get("reserved_at", job.reserved_at))
 
 
 def _reschedule(job: Job, at: int, data: dict[str, Any]) -> Job:

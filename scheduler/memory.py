@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler import ids, lifecycle
+from scheduler.breaker import Breaker
 from scheduler.excerpts import Whole
 from scheduler.lifecycle import DEAD, Event
 from scheduler.model import (
@@ -28,7 +29,7 @@ from scheduler.model import (
     Unit,
     UnitKey,
 )
-from scheduler.ports import Change, ClaimRequest, ClaimResult
+from scheduler.ports import Change, ClaimRequest, ClaimResult, Watched
 from scheduler.redrive import Redrive, State
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
@@ -120,7 +121,7 @@ class MemoryJobs:
         if holds and lifecycle.is_move(before, after):
             holds = stored.slot == before.slot
         if holds and change.lapsed:
-            holds = _lease(stored) == _lease(before)
+            holds = _lease(stored) == _lease(before) and (_lease(before) is None or stored.heartbeat_at == before.heartbeat_at)
         if not holds:
             return lifecycle.marks(stored) == lifecycle.marks(after)
         self._store(stored, replace(stored, **_differences(before, after)))
@@ -216,6 +217,7 @@ class MemoryLedger:
         self._looks: dict[tuple[int, UnitKey], Look] = {}
         self._latency: dict[tuple[Lane, str], tuple[int, int]] = {}
         self._lane_states: dict[Lane, LaneState] = {}
+        self._breakers: dict[str, Breaker] = {}
         self._plan_cursor: str | None = None
 
     def cursor(self) -> Cursor | None:
@@ -270,6 +272,20 @@ class MemoryLedger:
 
     def set_lane_state(self, state: LaneState) -> None:
         self._lane_states[state.lane] = state
+
+    def watched(self) -> Watched:
+        return Watched(dict(self._lane_states), dict(self._breakers))
+
+    def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
+        circuits = [each.circuit for each in (before, after) if each is not None]
+        for stored in map(self._breakers.get, circuits):
+            if (stored and stored.version) != (before and before.version):
+                return False
+        if after is not None:
+            self._breakers[after.circuit] = after
+        elif before is not None:
+            del self._breakers[before.circuit]
+        return True
 
     def plan_cursor(self) -> str | None:
         return self._plan_cursor

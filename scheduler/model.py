@@ -318,6 +318,8 @@ class Job:
     output: str | None = None
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()
+    target: str | None = None  # a named target, whose defaults its payload completes; `type` is its kind
+    reserved_at: int | None = None  # its ticket in the line of a limited target; counts as long as it is its `due_at`
     fingerprint: str | None = None  # of the error of a failed or killed job: `fingerprint.of_job`
     redrives: int = 0  # times it was given another life after it had failed or was killed
     redriven_at: int | None = None  # the last time

@@ -84,6 +84,7 @@ def as_asked(run: Job, rules: Rules) -> Job:
         callback=run.callback,
         weight=run.weight,
         ordering=run.ordering,
+        target=run.target,
     )
 
 
@@ -222,4 +223,5 @@ def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: Origi
         callback=task.callback,
         weight=task.weight,
         ordering=task.ordering,
+        target=task.target,
     )

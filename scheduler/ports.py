@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from scheduler.breaker import Breaker
+from scheduler.limits import Usage
 from scheduler.model import (
     Cursor,
     DueEntry,
@@ -31,6 +33,7 @@ from scheduler.model import (
     Unit,
     UnitKey,
 )
+from scheduler.named_target import NamedTarget
 
 if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.excerpts import Whole
@@ -176,6 +179,12 @@ class Ledger(Protocol):
     def set_lane_state(self, state: LaneState) -> None:
         """Pause or resume a lane: the last writer wins."""
 
+    def watched(self) -> "Watched":
+        """The states of the lanes and the breakers that are not closed, in one read (strongly consistent)."""
+
+    def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
+        """Open a breaker (`before` None: there must be none), change it or close it (`after` None), if it has the version of `before`."""
+
     def plan_cursor(self) -> str | None:
         """The minute from which on the replenish index has to be looked at; None: plan never ran."""
 
@@ -187,6 +196,14 @@ class Ledger(Protocol):
 
     def latency(self, lane: Lane, since: int) -> int | None:
         """The largest p99 reported for the lane since the instant; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What whoever works for a while looks at every second. Closed breakers and lanes never paused are not named."""
+
+    lanes: dict[Lane, LaneState]
+    breakers: dict[str, Breaker]
 
 
 class TaskGate(Protocol):
@@ -254,6 +271,38 @@ class Orders(Protocol):
 
     def leave(self, markers: Sequence[Marker]) -> None:
         """Take these markers away. Idempotent."""
+
+
+class TargetGate(Protocol):
+    """What executors ask of named targets: what stands under a name, and what of its limits is in use."""
+
+    def targets(self, names: Sequence[str]) -> dict[str, NamedTarget]:
+        """Those of the targets that exist (strongly consistent)."""
+
+    def usages(self, names: Sequence[str]) -> dict[str, Usage]:
+        """Those of the usages that exist (strongly consistent)."""
+
+    def use(self, changes: Sequence[tuple[Usage, Usage]]) -> list[bool | None]:
+        """Replace each usage, of different targets, if it still has the version of the first one (0: there is none yet); in order.
+
+        True also if an earlier, lost answer had applied it. None: refused for now.
+        """
+
+
+class Targets(TargetGate, Protocol):
+    """The registry of named targets."""
+
+    def all(self) -> list[NamedTarget]:
+        """All of them, by name (strongly consistent)."""
+
+    def put(self, before: NamedTarget | None, after: NamedTarget) -> bool:
+        """Register a target (`before` None: the name must be free) or replace it, if it still has the version of `before`.
+
+        True also if an earlier, lost answer had applied it.
+        """
+
+    def delete(self, target: NamedTarget) -> bool:
+        """Delete it, if it still has this version, and what is known of its usage."""
 
 
 class Receipts(Protocol):

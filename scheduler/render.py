@@ -1,12 +1,13 @@
 """Records as the API shows them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from scheduler import callback, lifecycle, schedule_form
 from scheduler.instants import render as instant
 from scheduler.model import Attempt, CallBack, Failure, Job, Kept, LaneState, Misfire, Ordering, Page, Progress, RetryPolicy
+from scheduler.named_target import NamedTarget
 from scheduler.ports import Session
 from scheduler.redrive import Redrive
 from scheduler.schedule import Run, Skipped
@@ -23,6 +24,7 @@ def job(record: Job, now: int) -> dict[str, Any]:
     return {
         "id": record.id,
         "type": record.type,
+        "target": record.target,
         "status": str(lifecycle.status(record, now)),
         "lane": str(record.lane),
         "shard_id": _shard(record),
@@ -83,6 +85,7 @@ def _task(record: Task, now: int) -> dict[str, Any]:
         "description": record.description,
         "status": str(task_status(record, now)),
         "type": record.type,
+        "target": record.target,
         "payload": record.payload,
         "schedule": None if record.schedule is None else schedule_form.write(record.schedule),
         "tags": list(record.tags),
@@ -116,6 +119,27 @@ def lane(record: LaneState) -> dict[str, Any]:
         "paused_at": _instant(record.paused_at),
         "resumed_at": _instant(record.resumed_at),
         "reason": record.reason,
+    }
+
+
+def target(record: NamedTarget, given: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
+    """A named target; `whole`: with what only administrators see. `given`: the schema of what a job gives."""
+    return {
+        "name": record.name,
+        "kind": record.kind,
+        "description": record.description,
+        "enabled": record.enabled,
+        "given": dict(given),
+        "rate": record.rate,
+        "concurrency": record.concurrency,
+        "defaults": dict(record.defaults) if whole else None,
+        "locked": list(record.locked) if whole else None,
+        "payload_schema": record.payload_schema if whole else None,
+        "version": record.version,
+        "created_at": instant(record.created_at),
+        "created_by": record.created_by if whole else None,
+        "updated_at": instant(record.updated_at),
+        "updated_by": record.updated_by if whole else None,
     }
 
 

@@ -59,8 +59,12 @@ def flag(job: Job, reason: str, now: int, *, shards: int) -> Job:
     return lifecycle.apply(flagged, Event.FLAG, now, due_at=at, slot=slots.place(at, now, job.shard_key, shards).slot)
 
 
-def hand_back(job: Job, reason: str, now: int, *, shards: int, at: int | None = None, look_at: int | None = None) -> Job:
-    """The claimed job that may not start yet, or not before `at`; its slot is that of `look_at`, if it is later.
+def hand_back(
+    job: Job, reason: str, now: int, *, shards: int, at: int | None = None, reserved: bool = False, look_at: int | None = None
+) -> Job:
+    """The claimed job that may not start yet, or not before `at`, which a limit may have `reserved` for it.
+
+    Its slot is that of `look_at`, if it is later.
 
     A pause of its lane leaves it where it is, with its misfire rule.
     """
@@ -68,7 +72,8 @@ def hand_back(job: Job, reason: str, now: int, *, shards: int, at: int | None = 
         return lifecycle.apply(job, Event.WAIT, now, slot=job.slot, reason=job.reason or reason)
     due_at = max(job.due_at, at or 0)
     slot = slots.place(max(due_at, look_at or 0), now, job.shard_key, shards).slot
-    return lifecycle.apply(job, Event.WAIT, now, slot=slot, due_at=due_at, reason=reason)
+    reserved_at = due_at if reserved else job.reserved_at
+    return lifecycle.apply(job, Event.WAIT, now, slot=slot, due_at=due_at, reason=reason, reserved_at=reserved_at)
 
 
 def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:

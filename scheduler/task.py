@@ -47,6 +47,7 @@ class Task:
     callback: CallBack | None = None
     weight: float = 1.0
     ordering: Ordering | None = None  # its runs wait for their turns
+    target: str | None = None  # a named target; `type` is its kind
     generation: int = 1
     inactive_at: int | None = None
     inactive_reason: str | None = None

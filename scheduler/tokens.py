@@ -19,7 +19,7 @@ LONGEST = 1_024  # characters of what may be one of ours
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class AttemptKey:
     """What a token stands for: one attempt at a job, told by its fence."""
 
     key: JobKey
@@ -30,14 +30,14 @@ class NotSigned(Unauthorized):
     """The token of the call-back is wrong."""
 
 
-def sign(ticket: Ticket, expires_at: int, key: bytes) -> str:
+def sign(which: AttemptKey, expires_at: int, key: bytes) -> str:
     """The token. It counts until the second in which `expires_at` lies is over."""
-    content = json.dumps([*ticket.key, ticket.fence, expires_at // 1000], separators=(",", ":"), ensure_ascii=False)
+    content = json.dumps([*which.key, which.fence, expires_at // 1000], separators=(",", ":"), ensure_ascii=False)
     signed = f"{VERSION}.{_text(content.encode())}"
     return f"{signed}.{_text(_mac(signed, key))}"
 
 
-def read(token: str, keys: Sequence[bytes], now: int) -> Ticket:
+def read(token: str, keys: Sequence[bytes], now: int) -> AttemptKey:
     """What the token stands for. Raises NotSigned if none of the keys has signed it, Unauthorized if it has expired."""
     signed, _, mac = token.rpartition(".")
     if len(token) > LONGEST or not token.isascii() or not any(hmac.compare_digest(_text(_mac(signed, key)), mac) for key in keys):
@@ -48,7 +48,7 @@ def read(token: str, keys: Sequence[bytes], now: int) -> Ticket:
     owner, job_id, fence, end = json.loads(_bytes(content))
     if now // 1000 > end:
         raise Unauthorized("The token of the call-back has expired.")
-    return Ticket(JobKey(owner, job_id), fence)
+    return AttemptKey(JobKey(owner, job_id), fence)
 
 
 def _mac(signed: str, key: bytes) -> bytes:

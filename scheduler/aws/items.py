@@ -59,9 +59,10 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "start_by": None,
     "redrives": 0,
     "redriven_at": None,
+    "reserved_at": None,
     "expires": None,
 }
-_TEXTS = ("slot", "reason", "output", "fingerprint")
+_TEXTS = ("slot", "reason", "output", "fingerprint", "target")
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 

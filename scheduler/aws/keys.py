@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scheduler import ids, lifecycle
+from scheduler.limits import Usage
 from scheduler.model import Holder, JobKey, Lane, Look, Marker, OrderKey, TaskKey, Turn, UnitKey
 from scheduler.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest
 
@@ -92,6 +93,9 @@ def unchanged(change: Change) -> list[Term]:
         until = before.claim.lease_until
         value: AttributeValueTypeDef | None = None if until is None else {"N": str(until)}
         terms.append(Term(("claim", "lease_until"), "missing" if value is None else "=", value))
+        if until is not None:
+            beat = before.heartbeat_at
+            terms.append(Term(("heartbeat_at",), "missing") if beat is None else Term(("heartbeat_at",), "=", {"N": str(beat)}))
     if before.slot is not None and lifecycle.is_move(before, after):
         terms.append(Term(("slot",), "=", {"S": before.slot}))
     else:
@@ -145,6 +149,18 @@ def holder(key: TaskKey) -> Value:
     return {"pk": {"S": f"holder#{key.owner}#{key.id}"}, "sk": {"S": "holder"}}
 
 
+TARGETS = "targets"  # all named targets
+
+
+def target(name: str) -> Value:
+    return {"pk": {"S": TARGETS}, "sk": {"S": name}}
+
+
+def usage(target: str) -> Value:
+    """Beside the target, not in it: every start of a job of it writes it."""
+    return {"pk": {"S": f"usage#{target}"}, "sk": {"S": "usage"}}
+
+
 def if_generation(generation: int) -> dict[str, Any]:
     """Nobody has edited, paused, resumed or deleted the task since it was read."""
     return {"ConditionExpression": "generation = :generation", "ExpressionAttributeValues": {":generation": {"N": str(generation)}}}
@@ -155,7 +171,7 @@ def same_plan(generation: int, planned_until: int) -> list[Term]:
     return [Term(("generation",), "=", {"N": str(generation)}), Term(("planned_until",), "=", {"N": str(planned_until)})]
 
 
-def same_version(stored: Holder | Turn) -> list[Term]:
+def same_version(stored: Holder | Turn | Usage) -> list[Term]:
     """Nobody has changed it since it was read."""
     return [Term(("version",), "=", {"N": str(stored.version)})]
 
@@ -195,9 +211,18 @@ def is_canary(pk: str) -> bool:
 CURSOR: Value = {"pk": {"S": "cursor"}, "sk": {"S": "cursor"}}
 OPEN = "open"  # units whose slots are not proved empty
 LOOKS = "look"  # later looks at closed units, by their instant
-LANES = "lanes"  # which of them are paused
+LANES = "lanes"  # which of them are paused, and which breakers are not closed
 PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # plan's cursor
 LATENCY_BUCKETS = 8  # items per lane that its executors share, so that none is written hot
+
+
+def breaker(circuit: str) -> Value:
+    """Beside the states of the lanes, so that one read tells of both; a circuit may be as long as an address: its hash stands for it."""
+    return {"pk": {"S": LANES}, "sk": {"S": f"breaker#{hashlib.sha256(circuit.encode()).hexdigest()}"}}
+
+
+def is_breaker(item: Mapping[str, Any]) -> bool:
+    return bool(item["sk"]["S"].startswith("breaker#"))
 
 
 def open_unit(unit: UnitKey) -> Value:

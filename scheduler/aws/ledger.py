@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from scheduler.aws import keys
 from scheduler.aws.table import Table
+from scheduler.breaker import Breaker
 from scheduler.model import Cursor, Lane, LaneState, Look, Unit, UnitKey
+from scheduler.ports import Watched
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 CLOSED_KEPT_S = 30 * 86_400
 LATENCY_KEPT_S = 86_400
+BREAKER_KEPT_S = 86_400  # after it might have been tried again: nobody wants anything of that target
 _UNIT = ("first_shard", "last_shard", "epoch", "lease_until", "progress", "handed_out_at", "opened_at")
+_BREAKER = ("opened_at", "until", "waits_ms", "probe_until", "version")
 Item = dict[str, Any]
 
 
@@ -64,11 +68,21 @@ class DynamoLedger:
         return int(item["at"]["N"]) if item and self._table.get(keys.open_unit(key)) is None else None
 
     def lane_states(self) -> dict[Lane, LaneState]:
-        states = map(_read_lane_state, self._all(keys.ALL_OF, {":pk": {"S": keys.LANES}}))
-        return {state.lane: state for state in states}
+        return self.watched().lanes
 
     def set_lane_state(self, state: LaneState) -> None:
         self._table.put(_lane_state(state), {})
+
+    def watched(self) -> Watched:
+        found = list(self._all(keys.ALL_OF, {":pk": {"S": keys.LANES}}))
+        states = [_read_lane_state(item) for item in found if not keys.is_breaker(item)]
+        breakers = [_read_breaker(item) for item in found if keys.is_breaker(item)]
+        return Watched({state.lane: state for state in states}, {breaker.circuit: breaker for breaker in breakers})
+
+    def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
+        if after is not None:
+            return self._table.put(_breaker(after), keys.IF_NEW if before is None else keys.if_version(before.version))
+        return before is None or self._table.delete(keys.breaker(before.circuit), keys.if_version(before.version))
 
     def plan_cursor(self) -> str | None:
         item = self._table.get(keys.PLAN)
@@ -130,3 +144,13 @@ def _lane_state(state: LaneState) -> Item:
 def _read_lane_state(item: Mapping[str, Any]) -> LaneState:
     paused_at, resumed_at = (int(item[name]["N"]) if name in item else None for name in ("paused_at", "resumed_at"))
     return LaneState(Lane(item["sk"]["S"]), paused_at, resumed_at, item["reason"]["S"] if "reason" in item else None)
+
+
+def _breaker(breaker: Breaker) -> Item:
+    expires = {"expires": {"N": str(breaker.until // 1000 + BREAKER_KEPT_S)}}
+    numbers = {name: {"N": str(getattr(breaker, name))} for name in _BREAKER if getattr(breaker, name) is not None}
+    return keys.breaker(breaker.circuit) | {"circuit": {"S": breaker.circuit}} | numbers | expires
+
+
+def _read_breaker(item: Mapping[str, Any]) -> Breaker:
+    return Breaker(item["circuit"]["S"], **{name: int(item[name]["N"]) for name in _BREAKER if name in item})

@@ -12,7 +12,7 @@ from scheduler.task import Task
 
 Item = dict[str, Any]
 
-_TEXTS = ("name", "type", "description", "inactive_reason", "replenish")
+_TEXTS = ("name", "type", "description", "inactive_reason", "replenish", "target")
 _NUMBERS = (
     "created_at",
     "updated_at",

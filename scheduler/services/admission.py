@@ -31,15 +31,17 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class HandBack:
-    """It has to be given back. `blocker`: the job that must end first, and whose executor hands this one over. `at`: its new instant.
+    """It has to be given back.
 
-    `look_at`: when the scheduler need look at it again, if it is not handed over before; None: soon.
+    `blocker`: the job that must end first, and whose executor hands this one over. `at`: its new instant; `reserved`: that is its ticket
+    in the line of a limited target. `look_at`: when the scheduler need look at it again, if it is not handed over before; None: soon.
     """
 
     reason: str
     blocker: JobKey | None = None
     at: int | None = None
     look_at: int | None = None
+    reserved: bool = False
 
 
 Verdict = Clear | Cancel | Skip | HandBack

@@ -19,9 +19,12 @@ from scheduler.overlap import Skip
 from scheduler.ports import Change, ClaimRequest, Clock, Finished, Jobs, Lanes, Ledger, Orders, Pool, TaskGate
 from scheduler.rules import Rules
 from scheduler.services import admission
-from scheduler.services.admission import Admission, Cancel, Clear, HandBack, Verdict
+from scheduler.services.admission import Admission, Cancel, Clear, Gate, HandBack, Verdict
+from scheduler.services.breaker_gate import BreakerGate, Circuits
+from scheduler.services.known import Known
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.lease import Lease
+from scheduler.services.limit_gate import LimitGate
 from scheduler.services.order_gate import OrderGate
 from scheduler.services.pause import SEEN_MS, Watch
 from scheduler.services.run_gate import RunGate
@@ -74,6 +77,8 @@ class Execution:
     work: Work
     onward: Onward
     is_paused: Callable[..., bool]  # `Watch.is_paused`
+    circuits: Circuits
+    limits: LimitGate | None = None
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
@@ -105,8 +110,7 @@ class Execution:
                 self._start_due()
             if not self._is_busy():
                 break  # all were dropped: there is nothing to wait for
-            self._done += self.work.wait(self._wake())
-            self._done += self.work.look()
+            self._came_back([*self.work.wait(self._wake()), *self.work.look()])
             self._settle()
         return sorted(self.returned)
 
@@ -279,7 +283,10 @@ class Execution:
         now = self.clock.now()
         if isinstance(verdict, HandBack):
             self.onward.backs[job.key] = verdict
-            return settlement.hand_back(job, verdict.reason, now, shards=self.rules.shards, at=verdict.at, look_at=verdict.look_at)
+            at, reserved = verdict.at, verdict.reserved
+            return settlement.hand_back(
+                job, verdict.reason, now, shards=self.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
+            )
         event = Event.CANCEL if isinstance(verdict, Cancel) else Event.SKIP
         return apply(job, event, now, reason=verdict.reason, retention=self.rules.retention)
 
@@ -291,12 +298,20 @@ class Execution:
 
     # settle
 
+    def _came_back(self, done: Sequence[Finished]) -> None:
+        """Their targets are idle, whenever they are settled."""
+        self._done += done
+        if self.limits is not None and done:
+            self.limits.release([each.job for each in done])
+
     def _settle(self) -> None:
         """Settle what came back, in one write, once its instant's crowd has started."""
         now = self.clock.now()
         if not self._done or now < self._settle_at:
             return
         done, self._done = self._done, []
+        for each in done:
+            self.circuits.note(each)
         rules = self.rules
         self._write([Change(each.job, settlement.returned(each, now, shards=rules.shards, retention=rules.retention)) for each in done])
 
@@ -330,6 +345,8 @@ class Execution:
                 log.info("its worker was faster than this answer, or the job has moved on", extra=change.before.log_context())
             elif ok is False:
                 log.warning("lost its fence before it settled", extra=change.before.log_context())
+        if self.limits is not None:
+            self.limits.release([change.before for change in applied])
         self.onward.send([change.after for change in applied])
         return [change for change, ok in zip(changes, held, strict=True) if ok is None]
 
@@ -349,12 +366,17 @@ def execute(
     meter: LatencyMeter,
     request_id: str,
     pauses: Watch | None = None,
+    named: Known | None = None,
+    circuits: Circuits | None = None,
 ) -> list[str]:
     """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted.
 
-    `meter` and `pauses` live as long as the executor's process.
+    `meter`, `pauses`, `named` (None: no job has a named target) and `circuits` live as long as the executor's process.
     """
-    is_paused = (pauses or Watch(ledger, clock)).is_paused
+    watch = pauses or Watch(ledger, clock)
+    is_paused, circuits = watch.is_paused, circuits or Circuits(ledger, clock, watch)
+    limits = None if named is None else LimitGate(named, jobs, clock)
+    gates: list[Gate] = [OrderGate(jobs, orders, clock), RunGate(jobs, tasks, clock, rules), BreakerGate(circuits, clock)]
     batch = Execution(
         lane,
         deliveries,
@@ -365,10 +387,12 @@ def execute(
         rules=rules,
         meter=meter,
         lease=Lease(lane, lanes, clock),
-        admission=Admission([OrderGate(jobs, orders, clock), RunGate(jobs, tasks, clock, rules)]),
+        admission=Admission(gates if limits is None else [*gates, limits]),
         work=Work(pool, jobs, clock),
         onward=Onward(jobs, tasks, orders, lanes, clock, rules, is_paused),
         is_paused=is_paused,
+        circuits=circuits,
+        limits=limits,
     )
     left = batch.run()
     meter.report(ledger, clock.now())

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler import ordering
-from scheduler.errors import Conflict
+from scheduler.errors import Conflict, Unavailable
 from scheduler.lifecycle import is_open
 from scheduler.model import Job, JobKey, Line, OrderKey
 from scheduler.ports import Clock, Jobs, Lanes, Orders
+from scheduler.services.handover import hand_over
 from scheduler.services.lines import named
-from scheduler.services.wake import wake_line
+from scheduler.services.wake import waits
 
 COUNTED = 100  # jobs of a line that are read to tell of it
 
@@ -35,13 +36,22 @@ def look(order: OrderKey, *, jobs: Jobs, orders: Orders) -> LineView:
 
 
 def resume(order: OrderKey, *, jobs: Jobs, orders: Orders, lanes: Lanes, clock: Clock) -> LineView:
-    """Let those go on that wait behind failed jobs; these stay failed, and lose their places. Raises Conflict if none parks the key."""
+    """Let those go on that wait behind failed jobs; these stay failed, and lose their places. Raises Conflict if none parks the key.
+
+    Who waited may be looked at an hour later only, so its message has to go: raises Unavailable if it was refused, and asked again
+    sends it again.
+    """
     line, found = _read(order, jobs, orders)
     parked = ordering.parked_by(line, found)
-    if not parked:
+    if parked:
+        orders.leave(parked)
+        line, found = _read(order, jobs, orders)
+    now, first = clock.now(), ordering.next_up(line, found)
+    sleeping = [first] if first is not None and waits(first, now) else []
+    if not parked and not sleeping:
         raise Conflict("the key is not parked")
-    orders.leave(parked)
-    wake_line(found[parked[0].key], jobs=jobs, orders=orders, lanes=lanes, now=clock.now())
+    if hand_over(sleeping, lanes=lanes, now=now):
+        raise Unavailable("the key goes on, but its next job could not be handed over; resume it again")
     return look(order, jobs=jobs, orders=orders)
 
 

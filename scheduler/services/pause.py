@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from scheduler import recheck as rule
+from scheduler.breaker import Breaker
 from scheduler.errors import Unavailable
 from scheduler.model import Lane, LaneState
 from scheduler.ports import Clock, Ledger
@@ -52,12 +53,13 @@ def _all(stored: Mapping[Lane, LaneState]) -> list[LaneState]:
 
 @dataclass(slots=True)
 class Watch:
-    """What one who works for a while knows of the lanes: read at most every `LOOK_MS`, and kept while the ledger refuses."""
+    """What one who works for a while knows of lanes and breakers: read at most every `LOOK_MS`, and kept while the ledger refuses."""
 
     ledger: Ledger
     clock: Clock
     known: Mapping[Lane, LaneState] | None = None  # None: never read
     paused: frozenset[Lane] = field(default_factory=frozenset)
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # those that are not closed
     read_at: int = 0  # when `known` was asked for
     tried_at: int = 0
 
@@ -80,9 +82,10 @@ class Watch:
             return False
         now = self.tried_at = self.clock.now()
         try:
-            self.known = self.ledger.lane_states()
+            watched = self.ledger.watched()
         except Unavailable as error:
             log.warning("the states of the lanes cannot be read for now", extra={"known": self.known is not None, "error": str(error)})
             return False
+        self.known, self.breakers = watched.lanes, watched.breakers
         before, self.read_at, self.paused = self.paused, now, rule.paused(self.known)
         return self.paused != before

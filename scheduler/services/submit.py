@@ -33,6 +33,7 @@ class NewJob:
     expires_at: int | None = None  # it is not started at this instant or later
     tags: tuple[str, ...] = ()
     ordering: Ordering | None = None
+    target: str | None = None  # `type` is its kind
 
 
 class Asked(NamedTuple):
@@ -169,4 +170,5 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
         start_by=request.expires_at,
         tags=request.tags,
         ordering=request.ordering,
+        target=request.target,
     )

@@ -41,6 +41,7 @@ class NewTask:
     callback: CallBack | None = None
     weight: float = 1.0
     ordering: Ordering | None = None
+    target: str | None = None  # `type` is its kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +290,7 @@ def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Ta
         callback=new.callback,
         weight=new.weight,
         ordering=new.ordering,
+        target=new.target,
         **given,
     )
 

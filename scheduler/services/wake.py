@@ -94,7 +94,7 @@ def successors(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, now: int) -
     except Unavailable:
         log.warning("not looked who waits; the slots are the net", extra={"jobs": len(runs)})
         return []
-    return [job for job in found.values() if _waits(job, now)]
+    return [job for job in found.values() if waits(job, now)]
 
 
 def in_line(ended: Sequence[Job], free: Sequence[Job], *, jobs: Jobs, orders: Orders, now: int) -> list[Job]:
@@ -103,7 +103,7 @@ def in_line(ended: Sequence[Job], free: Sequence[Job], *, jobs: Jobs, orders: Or
     Of a line it is one that goes on, however many were given back: the others would only come to wait again.
     """
     step_out(ended, orders=orders)
-    return [job for job in next_in_line([*ended, *free], jobs=jobs, orders=orders) if _waits(job, now)]
+    return [job for job in next_in_line([*ended, *free], jobs=jobs, orders=orders) if waits(job, now)]
 
 
 def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
@@ -139,6 +139,6 @@ def _next_in_row(runs: Sequence[Job], now: int) -> list[JobKey]:
     ]
 
 
-def _waits(job: Job, now: int) -> bool:
+def waits(job: Job, now: int) -> bool:
     """A job under its first fence was never given back: its own message brings it."""
     return is_open(job) and job.claim is None and job.fence > 1 and job.due_at <= now

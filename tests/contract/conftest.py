@@ -23,12 +23,14 @@ from scheduler.aws.ledger import DynamoLedger
 from scheduler.aws.orders import DynamoOrders
 from scheduler.aws.receipts import DynamoReceipts
 from scheduler.aws.redrives import DynamoRedrives
+from scheduler.aws.targets import DynamoTargets
 from scheduler.aws.tasks import DynamoTasks
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
 from scheduler.memory_orders import MemoryOrders
+from scheduler.memory_targets import MemoryTargets
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Lane
-from scheduler.ports import Jobs, Lanes, Ledger, Orders, Receipts, Redrives, Tasks
+from scheduler.ports import Jobs, Lanes, Ledger, Orders, Receipts, Redrives, Targets, Tasks
 from tests.contract import tables
 
 
@@ -124,6 +126,17 @@ def orders(request: pytest.FixtureRequest) -> Iterator[Orders]:
     name = f"tasks-{uuid.uuid4().hex}"
     client.create_table(TableName=name, **tables.TASKS)
     yield DynamoOrders(client, name)
+    client.delete_table(TableName=name)
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def targets(request: pytest.FixtureRequest) -> Iterator[Targets]:
+    if request.param == "memory":
+        yield MemoryTargets()
+        return
+    client, name = clients.dynamodb(endpoint_url=request.getfixturevalue("local_aws")), f"tasks-{uuid.uuid4().hex}"
+    client.create_table(TableName=name, **tables.TASKS)
+    yield DynamoTargets(client, name)
     client.delete_table(TableName=name)
 
 

@@ -13,9 +13,11 @@ from scheduler.errors import Unauthorized
 from scheduler.instants import parse
 from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives
 from scheduler.memory_orders import MemoryOrders
+from scheduler.memory_targets import MemoryTargets
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.ports import Session, User
 from scheduler.rules import Rules
+from scheduler.services.known import Known
 from scheduler.targets import Reach
 from tests.conftest import FixedClock
 
@@ -68,12 +70,15 @@ class World:
     tasks: Any = None
     orders: Any = field(default_factory=MemoryOrders)
     reach: Reach = field(default_factory=Reach)
+    targets: Any = field(default_factory=MemoryTargets)
+    named: Any = None
     redrives: Any = field(default_factory=MemoryRedrives)
     redrivers: Any = field(default_factory=lambda: SimpleNamespace(start=lambda: None))
     signing: Any = field(default_factory=lambda: MemoryKeys(b"key"))
 
     def __post_init__(self) -> None:
         self.tasks = self.tasks or MemoryTasks(self.jobs, self.receipts)
+        self.named = Known(self.targets, self.clock)
 
 
 @dataclass(frozen=True)

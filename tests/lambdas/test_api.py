@@ -295,6 +295,11 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("get", "/api/v1/system"),
         ("post", "/api/v1/system/pause"),
         ("post", "/api/v1/system/resume"),
+        ("get", "/api/v1/targets"),
+        ("post", "/api/v1/targets"),
+        ("get", "/api/v1/targets/{name}"),
+        ("put", "/api/v1/targets/{name}"),
+        ("delete", "/api/v1/targets/{name}"),
     }
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lambdas import _form_models, _models, _runtime
+from lambdas import _form_models, _models
 from scheduler import schedule_form, targets
 from scheduler.instants import DAY, FUTURE_LIMIT, parse, render
 from tests.lambdas.gateway import NOW, Answered, World, send
@@ -263,11 +263,6 @@ def test_what_the_schema_requires_the_api_requires() -> None:
     for name, each in task_types().items():
         refused = send("POST", "/me/jobs", json_body={"type": name, "payload": {}}).fields
         assert refused == {f"payload.{field}": "is required" for field in each["payload_schema"]["required"]}
-
-
-def test_task_types_need_no_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_runtime, "api", lambda: pytest.fail("built the world"))
-    assert task_types()
 
 
 # The document

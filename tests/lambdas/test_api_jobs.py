@@ -143,8 +143,11 @@ def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: 
 @pytest.mark.parametrize(
     ("body", "fields"),
     [
-        ({}, {"type": "give either message alone, or type with its payload"}),
-        ({"message": "m", "type": "log", "payload": {"message": "m"}}, {"type": "give either message alone, or type with its payload"}),
+        ({}, {"type": "give either message alone, or type with its payload, or target with its payload"}),
+        (
+            {"message": "m", "type": "log", "payload": {"message": "m"}},
+            {"type": "give either message alone, or type with its payload, or target with its payload"},
+        ),
         ({"message": "m", "payload": {}}, {"payload": "goes with type, not with message"}),
         ({"message": ""}, {"message": "must not be empty"}),
         ({"message": 5}, {"message": "must be a string"}),

@@ -1,69 +1,207 @@
-"""Jobs and tasks that reach AWS: refused where they are made, unless the stage allows what they name."""
+"""Named targets over the API: who may register them, what is refused, and what jobs may say to them."""
 
+import dataclasses
 from typing import Any
 
 import pytest
 
-from scheduler import targets
+from lambdas import _form_models, _models, _target_models
+from scheduler.instants import render
 from scheduler.targets import Reach
-from tests.lambdas.gateway import World, send
-from tests.unit.fake_calls import QUEUE, REACH
-from tests.unit.test_target_aws import MINIMAL
+from tests.lambdas.gateway import NOW, Answered, World, send
 
-FIELD = {name: next(iter(payload)) for name, payload in MINIMAL.items() if name != "email"}
-NONE = "is not among what jobs of this stage may reach; allowed: none: deploy with -c allowed_targets=..."
+pytestmark = pytest.mark.usefixtures("world")
+
+ADMIN = "[administrators]"
+EITHER = "give either message alone, or type with its payload, or target with its payload"
+QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
+INVOICES: dict[str, Any] = {
+    "name": "invoices",
+    "kind": "http",
+    "defaults": {"method": "POST", "url": "https://example.com/invoices", "headers": {"X-Key": "secret"}, "body": {"number": 0}},
+    "payload_schema": {"type": "object", "properties": {"body": {"type": "object", "required": ["number"]}}, "additionalProperties": False},
+    "rate": 20,
+    "concurrency": 5,
+}
 
 
-def asked(name: str) -> dict[str, Any]:
-    return {"type": name, "payload": MINIMAL[name]}
+def register(**fields: Any) -> Answered:
+    return send("POST", "/targets", json_body=INVOICES | fields, groups=ADMIN)
 
 
-@pytest.mark.parametrize("name", FIELD)
-def test_an_arn_that_is_not_allowed_is_refused_by_field(world: World, name: str) -> None:
-    for path, more in (("/me/jobs", {}), ("/tasks", {"name": "mine", "schedule": {"rate": "1 hour"}})):
-        answered = send("POST", path, json_body=asked(name) | more)
-        assert (answered.status, answered.fields) == (400, {f"payload.{FIELD[name]}": NONE})
+def replace(name: str = "invoices", **fields: Any) -> Answered:
+    body = {key: value for key, value in (INVOICES | fields).items() if key != "name"}
+    return send("PUT", f"/targets/{name}", json_body=body, groups=ADMIN)
+
+
+def post(**fields: Any) -> Answered:
+    return send("POST", "/me/jobs", json_body=fields)
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/targets"), ("PUT", "/targets/invoices"), ("DELETE", "/targets/invoices")])
+def test_who_is_no_administrator_writes_no_target(world: World, method: str, path: str) -> None:
+    register()
+    body = {} if method == "DELETE" else {"json_body": {**INVOICES, "name": "mine"} if method == "POST" else {"kind": "http"}}
+    answered = send(method, path, groups="[users]", **body)
+    assert (answered.status, answered.error["code"]) == (403, "forbidden")
+    assert [(each.name, each.version) for each in world.targets.all()] == [("invoices", 1)]
+
+
+def test_administrators_see_all_of_a_target_and_users_what_they_need(world: World) -> None:
+    made = register()
+    assert (made.status, made.headers["Location"]) == (201, "/api/v1/targets/invoices")
+    whole = send("GET", "/targets/invoices", groups=ADMIN)
+    assert whole.data == made.data
+    assert whole.data["locked"] == ["headers", "method", "url"], "all but what is said to it"
+    assert (whole.data["created_at"], whole.data["created_by"], whole.data["version"]) == (render(NOW), "sub-ann", 1)
+    seen = send("GET", "/targets")
+    _models.Answer[_target_models.TargetsShape].model_validate(seen.body)
+    (shown,) = seen.data["targets"]
+    assert shown["given"] == INVOICES["payload_schema"] and shown["rate"] == 20
+    hidden = ("defaults", "locked", "payload_schema", "created_by", "updated_by")
+    assert [shown[name] for name in hidden] == [None] * 5
+    assert "secret" not in seen.text
+
+
+def test_a_name_is_registered_once_and_kinds_stay(world: World) -> None:
+    register()
+    world.clock.advance(1)
+    assert register().status == 409
+    assert replace(kind="log", defaults={}).fields == {"kind": "stays as it is: http; make another target, or delete this one first"}
+    assert world.targets.all()[0].version == 1
+
+
+def test_an_edit_that_has_not_seen_the_last_one_is_refused() -> None:
+    register()
+    assert replace(rate=10, version=1).data["version"] == 2
+    assert replace(rate=30, version=1).status == 409
+    assert replace(rate=None).data["rate"] is None, "without a version the last edit wins"
+
+
+def test_what_is_deleted_is_gone() -> None:
+    register()
+    assert send("DELETE", "/targets/invoices", groups=ADMIN).data == {"name": "invoices"}
+    for method in ("GET", "DELETE"):
+        assert send(method, "/targets/invoices", groups=ADMIN).status == 404
+    assert replace().status == 404
+
+
+REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
+    ({"name": "Invoices"}, {"name": "must be 1 to 63 lower-case letters, digits or any of . _ -, and begin with a letter or a digit"}),
+    ({"kind": "fax"}, {"kind": "there is no such type; known types: email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"}),
+    ({"defaults": {"url": "ftp://a"}}, {"defaults.url": "must be an http:// or https:// URL with a host"}),
+    ({"defaults": {"uri": "https://a"}}, {"defaults.uri": "is not a known field"}),
+    (
+        {"kind": "sqs", "defaults": {"queue": QUEUE}},
+        {"defaults.queue": "is not among what jobs of this stage may reach; allowed: none: deploy with -c allowed_targets=..."},
+    ),
+    ({"locked": ["timeout_seconds"]}, {"locked": "has no default to lock: timeout_seconds"}),
+    ({"payload_schema": {"type": "array"}}, {"payload_schema": 'must have "type": "object": it is of a payload'}),
+    ({"rate": 0.01}, {"rate": "must be at least 0.1"}),
+    ({"rate": 1_001}, {"rate": "must be at most 1000"}),
+    ({"concurrency": 0}, {"concurrency": "must be at least 1"}),
+    ({"concurrency": 501}, {"concurrency": "must be at most 500"}),
+    ({"description": "x" * 1_001}, {"description": "must have at most 1000 characters"}),
+    ({"enabled": "yes"}, {"enabled": "must be true or false"}),
+    ({"version": 0}, {"version": "must be at least 1"}),
+    ({"colour": "red"}, {"colour": "is not a known field"}),
+]
+
+
+@pytest.mark.parametrize(("fields", "rules"), REFUSED)
+def test_a_bad_target_is_refused_by_field_and_rule_and_changes_nothing(world: World, fields: dict[str, Any], rules: dict[str, str]) -> None:
+    answered = register(**fields)
+    assert (answered.status, answered.fields) == (400, rules)
+    assert world.targets.all() == []
+
+
+def test_every_field_of_a_target_has_a_refusal() -> None:
+    assert {field.partition(".")[0] for _, rules in REFUSED for field in rules} >= set(_target_models.TargetRequest.model_fields)
+
+
+def test_an_allowed_arn_may_be_a_default(world: World) -> None:
+    world.reach = Reach((QUEUE,))
+    assert register(kind="sqs", defaults={"queue": QUEUE}, payload_schema=None).data["given"]["required"] == ["body"]
+
+
+# Jobs and tasks of a target
+
+
+def test_a_job_says_a_target_instead_of_a_type(world: World) -> None:
+    register()
+    job = post(target="invoices", payload={"body": {"number": 7}}).data
+    assert (job["target"], job["type"], job["payload"]) == ("invoices", "http", {"body": {"number": 7}})
+    assert post(target="invoices").status == 201, "the defaults may be all it needs"
+    task = send("POST", "/tasks", json_body={"name": "t", "target": "invoices", "payload": {"body": {"number": 7}}})
+    assert (task.data["target"], task.data["type"]) == ("invoices", "http")
+    runs = [job for job in world.jobs.rows.values() if job.origin is not None]
+    assert [(run.target, run.type) for run in runs] == [("invoices", "http")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "rules"),
+    [
+        ({"target": "nobody"}, {"target": "there is no such target; GET /targets lists them"}),
+        (
+            {"target": "invoices", "type": "http"},
+            {"type": EITHER},
+        ),
+        (
+            {"target": "invoices", "message": "m"},
+            {"type": EITHER},
+        ),
+        (
+            {"target": "invoices", "payload": {"url": "https://evil.example"}},
+            {"payload.url": "is set by the target and locked", "payload.url ": "is not a known field"},
+        ),
+        ({"target": "invoices", "payload": {"body": {}}}, {"payload.body.number": "is required"}),
+        ({"target": "invoices", "payload": {"body": 1}}, {"payload.body": "must be of type object"}),
+        ({"target": "invoices", "payload": {"timeout_seconds": 5}}, {"payload.timeout_seconds": "is not a known field"}),
+    ],
+)
+def test_a_job_that_says_too_much_or_too_little_to_its_target_is_refused(
+    world: World, fields: dict[str, Any], rules: dict[str, str]
+) -> None:
+    register()
+    answered = post(**fields)
+    assert answered.status == 400
+    assert {(each["field"], each["rule"]) for each in answered.error["details"]} == {(field.strip(), rule) for field, rule in rules.items()}
     assert world.jobs.rows == {}
 
 
-@pytest.mark.parametrize("name", MINIMAL)
-def test_what_is_allowed_is_accepted(world: World, name: str) -> None:
-    world.reach = REACH
-    answered = send("POST", "/me/jobs", json_body=asked(name))
-    assert (answered.status, answered.data["type"], answered.data["payload"]) == (201, name, MINIMAL[name])
-    assert send("POST", "/tasks", json_body=asked(name) | {"name": "mine", "schedule": {"rate": "1 hour"}}).status == 201
+def test_what_the_defaults_leave_open_is_checked_by_the_type() -> None:
+    register(payload_schema=None, defaults={"method": "POST"})
+    assert post(target="invoices").fields == {"payload.url": "is required"}
+    assert post(target="invoices", payload={"url": "https://example.com"}).status == 201
 
 
-def test_the_rule_tells_what_is_allowed_of_that_service(world: World) -> None:
-    world.reach = Reach(("arn:aws:sqs:*:*:books-*", "arn:aws:sns:*:*:news"))
-    answered = send("POST", "/me/jobs", json_body=asked("sqs"))
-    assert answered.fields["payload.queue"].endswith("allowed: arn:aws:sqs:*:*:books-*")
+def test_a_disabled_target_takes_no_jobs() -> None:
+    register(enabled=False)
+    assert post(target="invoices").fields == {"target": "is disabled"}
 
 
-def test_without_a_sender_no_e_mail_is_accepted(world: World) -> None:
-    answered = send("POST", "/me/jobs", json_body=asked("email"))
-    assert answered.status == 400 and "no sender" in answered.fields["payload"]
+def test_a_changed_payload_is_checked_by_the_target() -> None:
+    register()
+    job = send("POST", "/me/jobs", json_body={"target": "invoices", "execute_at": render(NOW + 3_600_000)}).data
+    change = f"/me/jobs/{job['id']}"
+    assert send("PATCH", change, json_body={"payload": {"method": "GET"}}).status == 400
+    assert send("PATCH", change, json_body={"payload": {"body": {"number": 8}}}).data["payload"] == {"body": {"number": 8}}
 
 
-def test_one_of_a_batch_is_refused_and_the_others_are_not(world: World) -> None:
-    answered = send("POST", "/me/jobs/batch", json_body={"jobs": [asked("sqs"), {"message": "m"}]})
-    assert answered.status == 207
-    assert answered.data["results"][0]["error"]["details"][0]["field"] == "jobs[0].payload.queue"
+def test_task_types_list_what_may_be_named() -> None:
+    register()
+    register(name="off", enabled=False)
+    answered = send("GET", "/task-types")
+    _models.Answer[_form_models.TaskTypesShape].model_validate(answered.body)
+    named = [each for each in answered.data["task_types"] if each["target"] is not None]
+    assert [(each["target"], each["type"], each["payload_schema"]) for each in named] == [("invoices", "http", INVOICES["payload_schema"])]
 
 
-def test_a_job_cannot_be_changed_to_what_is_not_allowed(world: World) -> None:
-    world.reach = Reach((QUEUE,))
-    job = send("POST", "/me/jobs", json_body=asked("sqs") | {"execute_at": "2026-11-20T12:00:00Z"}).data
-    changed = send("PATCH", f"/me/jobs/{job['id']}", json_body={"payload": {"queue": f"{QUEUE}-2", "body": "b"}})
-    assert (changed.status, list(changed.fields)) == (400, ["payload.queue"])
-
-
-def test_all_types_are_listed_with_their_schemas_and_described_in_openapi(world: World) -> None:
-    listed = {each["type"]: each for each in send("GET", "/task-types").data["task_types"]}
-    assert list(listed) == targets.names()
-    for name, payload in MINIMAL.items():
-        schema = listed[name]["payload_schema"]
-        assert payload.keys() <= schema["properties"].keys() and set(schema["required"]) <= payload.keys()
-        assert all(field.get("description") for field in schema["properties"].values()), name
-    schemas = send("GET", "/openapi.json").body["components"]["schemas"]
-    assert {f"{name.title()}Payload" for name in targets.names()} <= schemas.keys()
+def test_raw_http_may_be_switched_off(world: World) -> None:
+    register(payload_schema=None)
+    world.settings = dataclasses.replace(world.settings, raw_http=False)
+    refused = post(type="http", payload={"url": "https://example.com"})
+    assert refused.fields == {"type": "raw http is switched off in this stage: name a target (GET /targets lists them)"}
+    assert post(target="invoices").status == 201
+    types = {each["type"] for each in send("GET", "/task-types").data["task_types"] if each["target"] is None}
+    assert "http" not in types and "log" in types

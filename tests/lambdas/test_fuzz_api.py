@@ -17,6 +17,7 @@ from lambdas import _runtime
 from scheduler import lifecycle, ordering, redrive
 from scheduler.lifecycle import Event
 from scheduler.model import Claim, Failure, Job, Ordering, Receipt, Result
+from scheduler.named_target import NamedTarget
 from scheduler.schedule import Rate, Schedule
 from scheduler.task import Task
 from tests.conftest import a_job
@@ -40,7 +41,7 @@ INSIDE = (
 FEW, MANY = 2, 60  # examples of each operation and mode
 HOUR = 3_600_000
 NOBODYS = ("/api/v1/task-types", "/api/v1/schedules/preview")  # what they tell is the same for all: that is left to the gateway
-NAMES_OF_ANYBODY = {"fingerprint", "ordering_key"}  # whoever says them means their own; that nothing of bob's is told is judged
+NAMES_OF_ANYBODY = {"fingerprint", "ordering_key", "name"}  # not of a user; that nothing of bob's is told is judged
 _numbers = itertools.count(1)
 
 
@@ -100,6 +101,7 @@ class Belongings:
             "redrive_id": [each.id for each in self.redrives],
             "ordering_key": [f"{self.owner}:line"],
             "number": ["1"],
+            "name": ["reports"],
             "fingerprint": [job.fingerprint for job in self.jobs if job.fingerprint is not None],
         }
         return found[parameter]
@@ -132,6 +134,7 @@ class Fuzz:
 
     def fresh(self) -> None:
         self.world = World()
+        self.world.targets.put(None, NamedTarget("reports", "log", NOW, NOW, "ada", "ada"))
         for user in (ANN, BOB):
             user.into(self.world)
 

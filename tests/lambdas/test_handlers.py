@@ -3,6 +3,7 @@
 import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,11 +18,15 @@ from scheduler import redrive as rule
 from scheduler.errors import Invalid
 from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives
 from scheduler.memory_orders import MemoryOrders
+from scheduler.memory_targets import MemoryTargets
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.model import Job, Lane, Unit, UnitKey
+from scheduler.model import Failure, Job, Lane, Unit, UnitKey
+from scheduler.named_target import NamedTarget
 from scheduler.rules import Rules
 from scheduler.schedule import Rate, Schedule
+from scheduler.services.breaker_gate import Circuits
 from scheduler.services.callback import Addresses
+from scheduler.services.known import Known
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
 from scheduler.targets import Reach, log
@@ -66,7 +71,9 @@ class World(SimpleNamespace):
             children=Children(),
             reach=Reach((QUEUE,)),
             callbacks=Addresses("https://api.example.com", MemoryKeys(b"key")),
+            targets=MemoryTargets(),
         )
+        self.named, self.circuits = Known(self.targets, clock), Circuits(ledger, clock, self.pauses)
 
 
 @pytest.fixture
@@ -148,6 +155,35 @@ def test_a_target_that_exits_costs_its_job_an_attempt_and_its_batch_nothing(worl
     job = due_now(world)
     assert execute.handler({"Records": received(world, job)}, CONTEXT) == {"batchItemFailures": []}
     assert world.jobs.get(job.key).attempts[0].failure.message == "SystemExit: boom"
+
+
+@pytest.mark.real_clock
+def test_a_job_of_a_named_target_runs_with_what_stands_under_the_name_when_it_starts(world: World) -> None:
+    def target(**fields: Any) -> NamedTarget:
+        return NamedTarget("notes", "log", 1, 1, "ada", "ada", **fields)
+
+    first, second = target(defaults={"message": "first"}, locked=("message",)), target(defaults={"message": "second"}, version=2)
+    jobs = [due_now(world, target="notes", payload={"message": "mine"}) for _ in range(3)]
+    world.targets.put(None, first)
+    execute.handler({"Records": received(world, jobs[0])}, CONTEXT)
+    world.targets.put(first, second)
+    world.named.forget("notes")
+    execute.handler({"Records": received(world, jobs[1])}, CONTEXT)
+    world.targets.put(second, replace(second, version=3, enabled=False))
+    world.named.forget("notes")
+    execute.handler({"Records": received(world, jobs[2])}, CONTEXT)
+    done = [world.jobs.get(job.key) for job in jobs]
+    assert [job.output for job in done] == ["first", "mine", None]
+    assert [job.payload for job in done] == [{"message": "mine"}] * 3, "the history keeps the job's own payload"
+    assert done[2].attempts[0].failure == Failure("permanent", "target notes is disabled")
+
+
+@pytest.mark.real_clock
+def test_a_job_of_a_target_that_is_not_there_fails_for_good(world: World) -> None:
+    job = due_now(world, target="gone")
+    execute.handler({"Records": received(world, job)}, CONTEXT)
+    assert world.jobs.get(job.key).attempts[0].failure == Failure("permanent", "target gone does not exist")
+    assert world.jobs.get(job.key).failed_at is not None
 
 
 @pytest.mark.real_clock

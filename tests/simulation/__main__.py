@@ -25,6 +25,8 @@ KINDS += (
     "out_of_line",
     "two_of_a_key",
     "started_in_parked_key",
+    "more_at_once",
+    "above_rate",
 )
 
 

@@ -85,6 +85,13 @@ class Queuers:
 
     # what must hold
 
+    def is_parked(self, job: Job) -> bool:
+        """It waits behind a failed one, until somebody resumes their key."""
+        if job.ordering is None or job.claim is not None:
+            return False
+        others = [found for key in self._of[ordering.order_of(job)] if (found := self.jobs.get(key)) is not None and ordering.parks(found)]
+        return any(ordering.marker(other).position < ordering.marker(job).position for other in others)
+
     def started(self, job: Job) -> None:
         """A target starts."""
         if job.ordering is None:

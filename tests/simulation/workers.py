@@ -10,7 +10,7 @@ from scheduler import callback, lifecycle
 from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.model import CallBack, Failure, Job, Outcome, Progress, Result
 from scheduler.services.callback import heartbeat, report
-from scheduler.tokens import Ticket
+from scheduler.tokens import AttemptKey
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
 
@@ -44,7 +44,7 @@ class Workers:
             self.hub.spawn(lambda: self._work(job, job.callback or CallBack()), self.hub.time + ahead)
 
     def _work(self, job: Job, policy: CallBack) -> None:
-        ticket, number = Ticket(job.key, job.fence), self.random.random()
+        which, number = AttemptKey(job.key, job.fence), self.random.random()
         until = self.hub.time + self.random.choice(TAKES)
         silent_at = self.hub.time + self.random.randint(0, 200_000) if number < 0.25 else None
         obeys = self.random.random() < 0.8
@@ -55,7 +55,7 @@ class Workers:
                 self.counts["worker silent"] += 1
                 return
             try:
-                beat = heartbeat(ticket, Progress(0.5), **self._ports("jobs"))
+                beat = heartbeat(which, Progress(0.5), **self._ports("jobs"))
             except Unavailable:
                 continue
             except (Conflict, NotFound):
@@ -68,7 +68,7 @@ class Workers:
         result = Result("reported") if number < 0.75 else Result(failure=Failure(self.random.choice(("retryable", "permanent")), "no"))
         for _ in range(self.random.choice((1, 1, 2)) + 3):  # some report again what they have been answered
             try:
-                report(ticket, result, **self._ports("jobs", "tasks", "orders", "lanes"), rules=self.ports()["rules"])
+                report(which, result, **self._ports("jobs", "tasks", "orders", "lanes"), rules=self.ports()["rules"])
                 self.counts["worker reported"] += 1
             except Unavailable:
                 self.hub.sleep_until(self.hub.time + 1_000)

@@ -13,11 +13,14 @@ from scheduler.memory_tasks import MemoryReceipts
 from scheduler.model import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
 from scheduler.redrive import is_dead
 from scheduler.rules import Rules
+from scheduler.services.breaker_gate import Circuits
 from scheduler.services.bury import bury
 from scheduler.services.cancel import cancel
 from scheduler.services.dispatch import dispatch
 from scheduler.services.execute import execute
+from scheduler.services.known import Known
 from scheduler.services.latency import LatencyMeter
+from scheduler.services.pause import Watch
 from scheduler.services.plan import plan
 from scheduler.services.submit import NewJob, submit, submit_many
 from scheduler.services.tasks import World as TaskWorld
@@ -25,6 +28,7 @@ from scheduler.services.tick import tick
 from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, WatchedLedger
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
+from tests.simulation.limited import Limited
 from tests.simulation.operators import Operators
 from tests.simulation.people import LaggingTasks, People
 from tests.simulation.queuers import Queuers
@@ -34,6 +38,7 @@ START = slots.start_of("2026-11-20T10:00")
 POSTED = (1,) * 12 + (2, 5, 20)  # jobs posted in one call: about a third of all alone
 # How long jobs work. Long ones are watched by their executors every two seconds: a few of them find what there is to find.
 TAKES = (1, 1, 1, 20, 500, 4_000, 4_000) * 10 + (45_000,) * 5 + (250_000,)
+PROCESSES = 10
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
 
 
@@ -71,10 +76,12 @@ class World:
         self.people = People(self.hub, self.faults, self.random, self._task_world, self._violation)
         self.operators = Operators(self.hub, self.faults, self.random, self.ledger, SimClock(self.hub, 0), self._ports, self._violation)
         self.workers = Workers(self.hub, self.faults, self.random, self._ports, self._violation)
+        self.limited = Limited(self.hub, Random(seed + 3), self._violation)
         self.receipts = MemoryReceipts()
         self.orders = MemoryOrders()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
         self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation)
+        self._circuits = [self._process() for _ in range(PROCESSES)]
         self._busy: Counter[Lane] = Counter()
         self._asleep = dict.fromkeys(Lane, True)
         self._concurrency = concurrency
@@ -140,7 +147,17 @@ class World:
         timeout_ms = 60_000 if takes < 60_000 else 300_000
         expires_at = max(execute_at or at, at) + 90_000 if self.faults.strike("expiry", self.faults.rates.expire) else None
         payload, reports = {"takes": takes, "fails": fails}, self.workers.policy()
-        return NewJob("user", "log", payload, execute_at, timeout_ms=timeout_ms, expires_at=expires_at, callback=reports)
+        target = self.limited.choose() if takes < 20_000 else None  # who works for long would keep all others waiting
+        return NewJob(
+            "user",
+            "log",
+            payload,
+            execute_at,
+            timeout_ms=timeout_ms,
+            expires_at=expires_at,
+            callback=reports if target is None else None,  # a target's places are free once it has taken a job over
+            target=target,
+        )
 
     # invocations
 
@@ -151,6 +168,11 @@ class World:
         """These ports as one invocation sees them."""
         ports: dict[str, Any] = {name: self._faulty(getattr(self, name)) for name in names}
         return ports | {"clock": self._clock(), "rules": self.rules}
+
+    def _process(self) -> Circuits:
+        """What an executor's process knows from one invocation to the next."""
+        ledger, clock = self._faulty(self.ledger), self._clock()
+        return Circuits(ledger, clock, Watch(ledger, clock))
 
     def _clock(self) -> SimClock:
         return SimClock(self.hub, self.faults.skew())
@@ -235,6 +257,7 @@ class World:
         self._requests += 1
         clock = self._clock()
         pool = SimPool(self.hub, clock, self.random, self._started)
+        circuits = self.random.choice(self._circuits)
         try:
             left = execute(
                 lane,
@@ -249,6 +272,9 @@ class World:
                 rules=self.rules,
                 meter=LatencyMeter(lane, str(self._requests % 8)),
                 request_id=f"r{self._requests}",
+                pauses=circuits.watch,
+                named=Known(self._faulty(self.limited.store, freeze=5), clock),
+                circuits=circuits,
             )
             for item in batch:
                 if item.message_id not in left and not self.faults.strike("delete lost", self.faults.rates.refuse):
@@ -296,10 +322,13 @@ class World:
         if job.start_by is not None and now >= job.start_by and self._must_keep_to(job):
             self._violation("started_too_late", job.id)
         self.operators.started(job)
+        self.limited.started(job)
         self.people.started(job, now, self.jobs)
         self.workers.started(job)
         self.queuers.started(job)
-        if not job.attempts and job.origin is None and job.ordering is None:
+        if (
+            not job.attempts and job.origin is None and job.ordering is None and job.target is None
+        ):  # others wait for more than their instant
             self.report.delays.append(now - max(job.scheduled_at, job.created_at))
 
     @staticmethod
@@ -312,6 +341,7 @@ class World:
         self.people.written(after, self.jobs)
         self.queuers.written(before, after)
         self.operators.written(before, after)
+        self.limited.written(after)
         if before is None:
             return
         if not lifecycle.is_open(before) and not self._is_redrive(before, after):
@@ -365,12 +395,13 @@ class World:
             over_at = callback.ends_at(job) if lifecycle.waits(job) else lifecycle.started_at(job) + job.timeout_ms if job.claim else now
             if status is Status.RUNNING and now > over_at + STUCK_MS:
                 self._violation("stuck", key.id)
-            elif lifecycle.is_open(job):
+            elif lifecycle.is_open(job) and not self.queuers.is_parked(job):
                 self._violation("lost", key.id)
         oldest = self.ledger.open_units()[:1]
         if oldest and now - slots.start_of(oldest[0].key.minute) > 10 * slots.MINUTE:
             self._violation("ledger_open", oldest[0].key.minute)
         self.people.judge(self.jobs)
+        self.limited.judge()
         self.report.runs = self.people.starts
         self.report.ordered, self.report.waited, self.report.parked = self.queuers.starts, self.queuers.waited, self.queuers.parked
         return self.report

@@ -96,6 +96,8 @@ class Stage:
             meter=meter or LatencyMeter(lane, "me"),
             request_id=request_id or f"r{self.requests}",
             pauses=ports.get("pauses"),
+            named=ports.get("named"),
+            circuits=ports.get("circuits"),
         )
         for item in deliveries:
             if item.message_id not in left:

@@ -17,7 +17,7 @@ from scheduler.services.bury import bury
 from scheduler.services.callback import Beat
 from scheduler.services.cancel import cancel
 from scheduler.services.recheck import recheck as run_recheck
-from scheduler.tokens import Ticket
+from scheduler.tokens import AttemptKey
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -37,17 +37,17 @@ def accepted(stage: Stage, job: Job | None = None, *, result: Result | None = No
     return stage.stored(job)
 
 
-def ticket(job: Job) -> Ticket:
-    return Ticket(job.key, job.fence)
+def which(job: Job) -> AttemptKey:
+    return AttemptKey(job.key, job.fence)
 
 
 def beat(stage: Stage, job: Job, progress: Progress | None = None) -> Beat:
-    return service.heartbeat(ticket(job), progress, jobs=stage.jobs, clock=stage.clock)
+    return service.heartbeat(which(job), progress, jobs=stage.jobs, clock=stage.clock)
 
 
 def report(stage: Stage, job: Job, result: Result) -> Job:
     return service.report(
-        ticket(job),
+        which(job),
         result,
         jobs=stage.jobs,
         tasks=stage.tasks,
@@ -478,7 +478,7 @@ def test_the_address_of_an_attempt_admits_to_it_alone() -> None:
     job = long_job(fence=3)
     address = service.Addresses("https://api.example.com", keys).of(job, NOW)
     assert address.url == f"https://api.example.com/api/v1/jobs/{job.id}"
-    assert service.admit(address.token, job.id, keys, NOW) == Ticket(job.key, 3)
+    assert service.admit(address.token, job.id, keys, NOW) == AttemptKey(job.key, 3)
 
 
 def test_a_token_signed_by_a_key_not_known_yet_makes_the_keys_be_read_again() -> None:
@@ -489,4 +489,4 @@ def test_a_token_signed_by_a_key_not_known_yet_makes_the_keys_be_read_again() ->
         def keys(self, now: int, *, newest: bool = False) -> list[bytes]:
             return [b"newest", b"old"] if newest else [b"old"]
 
-    assert service.admit(token, job.id, Rotated(), NOW) == Ticket(job.key, 1)
+    assert service.admit(token, job.id, Rotated(), NOW) == AttemptKey(job.key, 1)

@@ -211,6 +211,20 @@ def test_a_resume_lets_the_next_go_on_and_the_failed_one_stays_failed() -> None:
         order_keys.resume(KEY, **ports)
 
 
+def test_a_resume_that_could_not_wake_the_next_says_so_and_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    _, second, third = parked(stage)
+    stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
+    run(stage)  # asleep for an hour
+    ports = {name: port for name, port in stage.makers().items() if name != "rules"}
+    with monkeypatch.context() as refusing:
+        refusing.setattr(stage.lanes, "send", lambda messages, now: list(messages))
+        with pytest.raises(Unavailable, match="resume it again"):
+            order_keys.resume(KEY, **ports)
+    assert order_keys.resume(KEY, **ports).parked_by is None
+    assert work_off(stage) == [second.id, third.id]
+
+
 def test_a_retry_of_the_failed_one_runs_first_and_unparks_by_succeeding() -> None:
     stage = Stage()
     first, second, third = parked(stage)

@@ -109,7 +109,7 @@ def test_a_lane_that_was_never_paused_is_not_resumed(clock: FixedClock) -> None:
 
 def test_the_states_are_read_at_most_once_a_second(clock: FixedClock) -> None:
     reads: list[int] = []
-    ledger = Wrapped(Stage().ledger, lane_states=lambda verb: (reads.append(clock.now()), verb())[1])
+    ledger = Wrapped(Stage().ledger, watched=lambda verb: (reads.append(clock.now()), verb())[1])
     watch = Watch(ledger, clock)
     for _ in range(25):
         watch.look()
@@ -132,7 +132,7 @@ def test_a_look_tells_whether_other_lanes_are_paused_than_before(clock: FixedClo
 def test_what_was_never_known_is_not_guessed_and_asked_again_at_once(clock: FixedClock) -> None:
     ledger = Stage().ledger
     pause([Lane.RETRY], None, ledger=ledger, clock=clock)
-    watch = Watch(Wrapped(ledger, lane_states=times(1)), clock)
+    watch = Watch(Wrapped(ledger, watched=times(1)), clock)
     with pytest.raises(Unavailable):
         watch.is_paused(Lane.RETRY)
     assert watch.is_paused(Lane.RETRY) and not watch.is_paused(Lane.ONE_TIME)
@@ -144,7 +144,7 @@ def test_while_the_ledger_refuses_the_last_known_states_count(clock: FixedClock)
     watch = Watch(ledger, clock)
     watch.look()
     clock.advance(LOOK_MS)
-    watch.ledger = Wrapped(ledger, lane_states=refuse)
+    watch.ledger = Wrapped(ledger, watched=refuse)
     assert not watch.look()
     assert watch.paused == {Lane.RETRY} and (watch.read_at, watch.tried_at) == (NOW, NOW + LOOK_MS)
 
@@ -235,7 +235,7 @@ def test_a_dispatcher_reads_no_states_while_nothing_is_to_leave() -> None:
     stage.put(a_job(due_at=NOW + 59_000))
     stage.open()
     reads: list[int] = []
-    stage.ledger = Wrapped(stage.ledger, lane_states=lambda verb: (reads.append(stage.clock.now()), verb())[1])
+    stage.ledger = Wrapped(stage.ledger, watched=lambda verb: (reads.append(stage.clock.now()), verb())[1])
     stage.dispatch(UNIT)
     assert len(reads) == 1
 
@@ -247,11 +247,11 @@ def test_a_dispatcher_that_could_never_read_the_states_is_on_time_and_one_that_c
         stage.open()
         reads = [0]
 
-        def lane_states(verb: Any, reads: list[int] = reads, refused_from: int = refused_from) -> Any:
+        def watched(verb: Any, reads: list[int] = reads, refused_from: int = refused_from) -> Any:
             reads[0] += 1
             return refuse(verb) if reads[0] > refused_from else verb()
 
-        stage.ledger = Wrapped(stage.ledger, lane_states=lane_states)
+        stage.ledger = Wrapped(stage.ledger, watched=watched)
         assert stage.dispatch(UNIT).published == published
 
 
@@ -335,11 +335,11 @@ def test_a_minute_closes_when_what_waited_in_it_was_cancelled() -> None:
 
 def test_a_tick_that_cannot_read_the_states_closes_and_moves_nothing_until_it_can() -> None:
     stage, jobs = held_up()
-    stage.ledger = Wrapped(stage.ledger, lane_states=times(1))
+    stage.ledger = Wrapped(stage.ledger, watched=times(1))
     stage.tick_at(RECHECK)
     assert [stage.stored(job) for job in jobs] == jobs
     stage.resume(*Lane)
-    stage.ledger = Wrapped(stage.ledger, lane_states=times(1))
+    stage.ledger = Wrapped(stage.ledger, watched=times(1))
     stage.open(slots.minute_of(NOW + 10 * slots.MINUTE))  # it has a reason to stay
     assert stage.tick().closed == 1
 

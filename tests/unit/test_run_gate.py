@@ -294,7 +294,7 @@ def test_nothing_is_sent_into_a_paused_lane() -> None:
 def test_a_new_executor_that_cannot_tell_whether_its_lane_is_paused_leaves_the_messages() -> None:
     stage = a_stage()
     job = a_run()
-    assert run(stage, job, pauses=Watch(Wrapped(stage.ledger, lane_states=refuse), stage.clock)).starts == []
+    assert run(stage, job, pauses=Watch(Wrapped(stage.ledger, watched=refuse), stage.clock)).starts == []
     assert stage.stored(job).claim is None and stage.waiting(Lane.RECURRING) == [job.id]
     stage.clock.advance(5_000)
     assert started(run(stage, *stage.receive(Lane.RECURRING))) == [job.key]
@@ -302,7 +302,7 @@ def test_a_new_executor_that_cannot_tell_whether_its_lane_is_paused_leaves_the_m
 
 def test_the_batches_of_an_executor_look_at_the_lanes_once_a_second() -> None:
     stage = a_stage()
-    ledger, looks = counted(stage.ledger, "lane_states")
+    ledger, looks = counted(stage.ledger, "watched")
     pauses = Watch(ledger, stage.clock)
     for _ in range(3):
         run(stage, a_run(), pauses=pauses)

@@ -8,10 +8,10 @@ import pytest
 from scheduler import tokens
 from scheduler.errors import Unauthorized
 from scheduler.model import JobKey
-from scheduler.tokens import NotSigned, Ticket
+from scheduler.tokens import AttemptKey, NotSigned
 from tests.conftest import NOW
 
-TICKET = Ticket(JobKey("anna-märz", "01JOB"), 3)
+TICKET = AttemptKey(JobKey("anna-märz", "01JOB"), 3)
 TOKEN = tokens.sign(TICKET, NOW + 60_000, b"key")
 
 

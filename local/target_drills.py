@@ -1,0 +1,152 @@
+"""Drills of targets: limits that hold and slow nobody else, a name that is pointed elsewhere, and every way to fail."""
+
+import itertools
+import math
+import socket
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from local.client import Client, Json
+from local.drills import FINAL, Outcome
+from local.receiver import Receiver
+from local.samples import rfc3339
+from local.verdict import milliseconds, percentile
+
+RATE, AT_ONCE, TAKES_MS = 20, 5, 150
+LIMITED, OTHERS = 400, 100
+AHEAD = timedelta(seconds=15)
+NEAR = 0.1  # how far a measure may be from its limit
+PATIENCE = 120.0
+
+
+def limits(client: Client, receiver: Receiver) -> Outcome:
+    """A limited target under many due jobs, beside another one; then it is pointed elsewhere under a task."""
+    seen, run = Outcome(), time.time_ns()
+    free, limited = f"drill-free-{run}", f"drill-limited-{run}"
+    client.register_target(free, "http", _call(receiver, f"/slow/{TAKES_MS / 1_000:g}/free-{run}"))
+    client.register_target(limited, "http", _call(receiver, f"/slow/{TAKES_MS / 1_000:g}/limited-{run}"), rate=RATE, concurrency=AT_ONCE)
+    beside_free = _beside(client, receiver, free, f"/ok/beside-free-{run}")
+    due = datetime.now(UTC)
+    beside_limited = _beside(client, receiver, limited, f"/ok/beside-limited-{run}")
+    calls = _calls(client, receiver, f"/slow/{TAKES_MS / 1_000:g}/limited-{run}", LIMITED)
+    seen.expect(len(calls) == LIMITED, f"{len(calls)} calls of {LIMITED}")
+    if len(calls) > 1:
+        rate = (len(calls) - 1) * 1_000 / (calls[-1] - calls[0])
+        most = max(sum(at <= other < at + TAKES_MS for other in calls) for at in calls)
+        by_ten = [sum(at // 10_000 == n for at in (call - calls[0] for call in calls)) for n in range((calls[-1] - calls[0]) // 10_000 + 1)]
+        seen.figures["calls by ten seconds"] = ", ".join(map(str, by_ten))
+        fastest = max(sum(at <= other < at + 1_000 for other in calls) for at in calls)
+        seen.figures |= {"calls a second": round(rate, 2), "most calls in a second": fastest, "most at once": most}
+        seen.expect(RATE * (1 - NEAR) <= rate <= RATE * (1 + NEAR), f"{rate:.1f} calls a second instead of {RATE}")
+        seen.expect(most <= AT_ONCE, f"{most} at once instead of {AT_ONCE}")
+    backs = [
+        job["attempts"][0]["number"] - 1 for job in client.jobs(limit=100, **{"from": rfc3339(due)}) if job["target"] and job["attempts"]
+    ]
+    seen.figures["times given back, mean"] = round(sum(backs) / max(len(backs), 1), 2)
+    ratio = percentile(beside_limited, 99) / max(percentile(beside_free, 99), 1)
+    seen.figures |= {"others' p99 ms beside a free target": percentile(beside_free, 99)}
+    seen.figures |= {"beside the limited one": percentile(beside_limited, 99), "ratio": round(ratio, 2)}
+    seen.expect(len(beside_limited) == OTHERS, f"{len(beside_limited)} of {OTHERS} others were called")
+    seen.expect(ratio <= 1.5, f"the limited target slows others: p99 is {ratio:.1f} times what it is beside a free one")
+    _repoint(client, receiver, seen, limited, run)
+    for name in (free, limited):
+        client.delete_target(name)
+    return seen
+
+
+def _beside(client: Client, receiver: Receiver, target: str, path: str) -> list[int]:
+    """How late the other target's jobs arrived, all due at the instant at which those of `target` are."""
+    at = (datetime.now(UTC) + AHEAD).replace(microsecond=0)
+    others: list[Json] = [{"type": "http", "payload": _call(receiver, path), "execute_at": rfc3339(at)} for _ in range(OTHERS)]
+    jobs: list[Json] = [{"target": target, "execute_at": rfc3339(at)} for _ in range(LIMITED)]
+    client.post_jobs(jobs + others)
+    time.sleep(AHEAD.total_seconds())
+    return [call - milliseconds(rfc3339(at)) for call in _calls(client, receiver, path, OTHERS)]
+
+
+def _calls(client: Client, receiver: Receiver, path: str, count: int) -> list[int]:
+    """When the path was called, once it was called so often, or as it stands in the end."""
+    end = time.monotonic() + PATIENCE
+    while len(calls := receiver.calls(path)) < count and time.monotonic() < end:
+        time.sleep(0.5)
+    return sorted(call.at for call in calls)
+
+
+def _repoint(client: Client, receiver: Receiver, seen: Outcome, target: str, run: int) -> None:
+    """A task of the target runs every few seconds; the target is replaced under it."""
+    client.edit_target(target, {"kind": "http", "defaults": _call(receiver, f"/ok/before-{run}")})
+    form = {"name": "drill re-pointed", "schedule": {"rate": "2 seconds"}, "target": target}
+    task: Json = client.request("POST", "/tasks", form)
+    time.sleep(12)
+    client.edit_target(target, {"kind": "http", "defaults": _call(receiver, f"/ok/after-{run}")})
+    moved = time.time_ns() // 1_000_000 + 1_500  # executors know a target for a second
+    time.sleep(10)
+    stands: Json = client.request("GET", f"/tasks/{task['id']}")
+    client.pause_task(task["id"], "the drill is over")
+    before, after = (receiver.calls(f"/ok/{when}-{run}") for when in ("before", "after"))
+    seen.figures |= {"runs before and after it was re-pointed": f"{len(before)}, {len(after)}"}
+    seen.expect(bool(before) and len(after) >= 3, "the task did not run at both places")
+    seen.expect(all(call.at < moved for call in before), "a run went to the old place after the target was re-pointed")
+    seen.expect(stands["generation"] == task["generation"], "the task was edited")
+
+
+def failures(client: Client, receiver: Receiver) -> Outcome:
+    """Every way in which a target may fail: its class, its attempts, its waits."""
+    seen, run = Outcome(), time.time_ns()
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}/"
+        posted = {
+            "500, 500, 200": _post(client, receiver.url(f"/fail-twice/{run}"), max_attempts=3, retry={"jitter": "equal"}),
+            "429, 200": _post(client, receiver.url(f"/throttled/7/{run}"), max_attempts=1),
+            "404": _post(client, receiver.url(f"/status/404/{run}"), max_attempts=3),
+            "refused": _post(client, nobody, max_attempts=1),
+            "no answer in time": _post(client, receiver.url(f"/slow/4/{run}"), max_attempts=1, timeout=1),
+            "malformed": _post(client, receiver.url(f"/broken/{run}"), max_attempts=1),
+            "10 MB": _post(client, receiver.url(f"/large/10000000/{run}"), max_attempts=1),
+        }
+        jobs = {name: _ended(client, job) for name, job in posted.items()}
+    kinds = {name: [(each["failure"] or {}).get("kind") for each in job["attempts"]] for name, job in jobs.items()}
+    wanted = {
+        "500, 500, 200": ("succeeded", ["retryable", "retryable", None]),
+        "429, 200": ("succeeded", ["throttled", None]),
+        "404": ("failed", ["permanent"]),
+        "refused": ("failed", ["retryable"]),
+        "no answer in time": ("failed", ["retryable"]),
+        "malformed": ("failed", ["retryable"]),
+        "10 MB": ("succeeded", [None]),
+    }
+    for name, job in jobs.items():
+        found = (job["status"], kinds[name])
+        seen.figures[name] = f"{job['status']}, attempts {', '.join(kind or 'well' for kind in kinds[name])}"
+        seen.expect(found == wanted[name], f"{name}: {found} instead of {wanted[name]}")
+    _waits(seen, "500, 500, 200", jobs["500, 500, 200"]["attempts"], [(0.5, 1.0), (1.0, 2.0)])
+    _waits(seen, "429, 200", jobs["429, 200"]["attempts"], [(7.0, 7.0)])
+    after = _ended(client, _post(client, receiver.url(f"/ok/{run}"), max_attempts=1))
+    seen.expect(after["status"] == "succeeded" and len(after["attempts"]) == 1, "an executor was harmed")
+    return seen
+
+
+def _waits(seen: Outcome, name: str, attempts: Sequence[Json], bounds: Sequence[tuple[float, float]]) -> None:
+    """From the end of each attempt to the start of the next; the hand-over may take a second more, never less than the wait."""
+    waits = [(milliseconds(b["started_at"]) - milliseconds(a["ended_at"])) / 1_000 for a, b in itertools.pairwise(attempts)]
+    seen.figures[f"{name}: waits in s"] = ", ".join(f"{wait:.2f}" for wait in waits)
+    kept = len(waits) == len(bounds) and all(low <= wait <= high + 1.5 for wait, (low, high) in zip(waits, bounds, strict=True))
+    seen.expect(kept, f"{name}: waits of {waits} s, declared {list(bounds)}")
+
+
+def _post(client: Client, url: str, *, max_attempts: int, timeout: int = 30, retry: Json | None = None) -> Json:
+    payload = {"method": "POST", "url": url, "timeout_seconds": timeout}
+    return client.post_job("http", payload, max_attempts=max_attempts, retry=retry or {})
+
+
+def _ended(client: Client, job: Json) -> Json:
+    end = time.monotonic() + math.ceil(PATIENCE / 2)
+    while (found := client.job(job["id"]))["status"] not in FINAL and time.monotonic() < end:
+        time.sleep(0.3)
+    return found
+
+
+def _call(receiver: Receiver, path: str) -> Json:
+    return {"method": "POST", "url": receiver.url(path)}

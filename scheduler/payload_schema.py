@@ -1,0 +1,174 @@
+"""The JSON Schema of what jobs give a named target: the part of it that a form needs. A keyword that is not known is refused.
+
+An own reader of a hundred lines instead of a library: nothing to ship for it, and errors name field and rule as everywhere else.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+MOST_BYTES, DEEPEST = 16_384, 8
+_NOTES = {"title", "description", "default", "examples", "$schema", "$comment"}  # say nothing of what is valid
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "integer": lambda value: not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer())),
+}
+
+
+class Broken(NamedTuple):
+    """A broken rule, and where: the path of the field within the payload."""
+
+    path: tuple[str | int, ...]
+    rule: str
+
+
+class BadSchema(ValueError):
+    """What is wrong with a schema, where."""
+
+
+def check(schema: Mapping[str, Any]) -> None:
+    """Raises BadSchema if it is no schema of an object, or says what is not understood here."""
+    if len(json.dumps(schema).encode()) > MOST_BYTES:
+        raise BadSchema(f"is longer than {MOST_BYTES:,} bytes")
+    if schema.get("type") != "object":
+        raise BadSchema('must have "type": "object": it is of a payload')
+    _check(schema, "", 0)
+
+
+def broken(schema: Mapping[str, Any], value: Any) -> list[Broken]:
+    """Every rule of a checked schema that the value breaks."""
+    return list(_broken(schema, value, ()))
+
+
+def _check(schema: Any, where: str, depth: int) -> None:
+    at = f"at {where}: " if where else ""
+    if not isinstance(schema, Mapping):
+        raise BadSchema(f"{at}must be an object")
+    if depth > DEEPEST:
+        raise BadSchema(f"{at}is nested deeper than {DEEPEST} levels")
+    for word, value in schema.items():
+        if word in _NOTES:
+            continue
+        if word not in _WORDS:
+            raise BadSchema(f"{at}does not know {word!r}; known: {', '.join(sorted(_WORDS))}")
+        if not _WORDS[word](value):
+            raise BadSchema(f"{at}{word} has a value that it cannot have")
+    for name, part in schema.get("properties", {}).items():
+        _check(part, f"{where}.{name}".lstrip("."), depth + 1)
+    for word in ("items", "additionalProperties"):
+        if isinstance(schema.get(word), Mapping):
+            _check(schema[word], f"{where}.{word}".lstrip("."), depth + 1)
+
+
+def _is_type(value: Any) -> bool:
+    names = value if isinstance(value, list) else [value]
+    return bool(names) and all(isinstance(name, str) and name in _TYPES for name in names)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_pattern(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and len(value) <= 200 and re.compile(value) is not None
+    except re.error:
+        return False
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+_WORDS: dict[str, Callable[[Any], bool]] = {
+    "type": _is_type,
+    "enum": lambda value: isinstance(value, list) and bool(value),
+    "const": lambda value: True,
+    "properties": lambda value: isinstance(value, Mapping),
+    "required": _is_names,
+    "additionalProperties": lambda value: isinstance(value, bool | Mapping),
+    "items": lambda value: isinstance(value, Mapping),
+    "minItems": _is_count,
+    "maxItems": _is_count,
+    "minLength": _is_count,
+    "maxLength": _is_count,
+    "pattern": _is_pattern,
+    "minimum": _TYPES["number"],
+    "maximum": _TYPES["number"],
+    "exclusiveMinimum": _TYPES["number"],
+    "exclusiveMaximum": _TYPES["number"],
+}
+
+
+def _broken(schema: Mapping[str, Any], value: Any, path: tuple[str | int, ...]) -> Iterator[Broken]:
+    if "type" in schema:
+        names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        if not any(_TYPES[name](value) for name in names):
+            yield Broken(path, f"must be of type {' or '.join(names)}")
+            return
+    if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
+        yield Broken(path, f"must be one of {', '.join(json.dumps(each, ensure_ascii=False) for each in schema['enum'])}")
+    if "const" in schema and not _same(value, schema["const"]):
+        yield Broken(path, f"must be {json.dumps(schema['const'], ensure_ascii=False)}")
+    if isinstance(value, dict):
+        yield from _of_object(schema, value, path)
+    elif isinstance(value, list):
+        yield from _of_list(schema, value, path)
+    elif isinstance(value, str):
+        yield from _of_text(schema, value, path)
+    elif _TYPES["number"](value):
+        yield from _of_number(schema, value, path)
+
+
+def _of_object(schema: Mapping[str, Any], value: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[Broken]:
+    parts, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield Broken((*path, name), "is required")
+    for name, each in value.items():
+        if name in parts:
+            yield from _broken(parts[name], each, (*path, name))
+        elif others is False:
+            yield Broken((*path, name), "is not a known field")
+        elif isinstance(others, Mapping):
+            yield from _broken(others, each, (*path, name))
+
+
+def _of_list(schema: Mapping[str, Any], value: Sequence[Any], path: tuple[str | int, ...]) -> Iterator[Broken]:
+    if len(value) < schema.get("minItems", 0):
+        yield Broken(path, f"must have at least {schema['minItems']} entries")
+    if len(value) > schema.get("maxItems", len(value)):
+        yield Broken(path, f"must have at most {schema['maxItems']} entries")
+    for number, each in enumerate(value if "items" in schema else ()):
+        yield from _broken(schema["items"], each, (*path, number))
+
+
+def _of_text(schema: Mapping[str, Any], value: str, path: tuple[str | int, ...]) -> Iterator[Broken]:
+    if len(value) < schema.get("minLength", 0):
+        yield Broken(path, f"must have at least {schema['minLength']} characters")
+    if len(value) > schema.get("maxLength", len(value)):
+        yield Broken(path, f"must have at most {schema['maxLength']} characters")
+    if "pattern" in schema and re.search(schema["pattern"], value) is None:
+        yield Broken(path, f"must match {schema['pattern']}")
+
+
+def _of_number(schema: Mapping[str, Any], value: float, path: tuple[str | int, ...]) -> Iterator[Broken]:
+    if "minimum" in schema and value < schema["minimum"]:
+        yield Broken(path, f"must be at least {schema['minimum']:g}")
+    if "maximum" in schema and value > schema["maximum"]:
+        yield Broken(path, f"must be at most {schema['maximum']:g}")
+    if "exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"]:
+        yield Broken(path, f"must be more than {schema['exclusiveMinimum']:g}")
+    if "exclusiveMaximum" in schema and value >= schema["exclusiveMaximum"]:
+        yield Broken(path, f"must be less than {schema['exclusiveMaximum']:g}")
+
+
+def _same(one: Any, other: Any) -> bool:
+    """As JSON tells values apart: true is not 1, 1.0 is 1."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)

@@ -1,0 +1,183 @@
+"""The gate of a job of a named target: the target's rate, and how many run at once, held across all executors.
+
+Jobs without a named target are never asked about; those of one without limits cost a read of the target a second and process.
+"""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from scheduler import limits
+from scheduler.errors import Unavailable
+from scheduler.lifecycle import is_open
+from scheduler.limits import Answer, Ask, At, Start, Ticket, Usage
+from scheduler.model import Job, JobKey
+from scheduler.named_target import NamedTarget
+from scheduler.ports import Clock, Jobs, TargetGate
+from scheduler.services.admission import Clear, HandBack, Verdict
+from scheduler.services.known import Known
+
+ROUNDS = 5  # tries at a usage that other executors change at the same time
+WAIT_MS = 2_000  # how long a job whose instant has come waits for a place before it is given back with another instant ...
+ASK_MS = 50  # ... and how often it looks; reads only, until one is free
+AWAY_MS = 1_000  # who is given back comes no sooner
+LOOK_MS = 1_000  # how often it is looked whether those who have the places still run
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class LimitGate:
+    """See `admission.Gate`. Of one batch: it remembers what its jobs were given."""
+
+    known: Known
+    jobs: Jobs
+    clock: Clock
+    _starts: dict[JobKey, int] = field(default_factory=dict)
+    _tickets: dict[JobKey, int] = field(default_factory=dict)
+    _waiting: dict[JobKey, int] = field(default_factory=dict)  # since when for a place
+    _placed: dict[JobKey, tuple[str, int]] = field(default_factory=dict)  # target and fence
+    _looked_at: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def gate(self) -> TargetGate:
+        return self.known.gate
+
+    def concerns(self, job: Job) -> bool:
+        return job.target is not None
+
+    def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
+        """A rate gives its instants ahead, so that the start is on the millisecond; a place is taken at the instant."""
+        return self._judged(jobs, ahead=True)
+
+    def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
+        return self._judged(jobs, ahead=False)
+
+    def release(self, ended: Collection[Job]) -> None:
+        """The places of these jobs, whose work has come back or never began, are free.
+
+        Never raises: a place not freed is found out when it is missed.
+        """
+        left: dict[str, set[tuple[JobKey, int]]] = {}
+        for job in ended:
+            name, fence = self._placed.pop(job.key, (None, 0))
+            if name is not None:
+                left.setdefault(name, set()).add((job.key, fence))
+        try:
+            for _ in range(ROUNDS):
+                if not left:
+                    return
+                left = self._release(left)
+        except Unavailable:
+            pass
+        log.info("places not freed; their jobs have ended, which is seen when one is missed", extra={"targets": sorted(left)})
+
+    def _release(self, ended: Mapping[str, set[tuple[JobKey, int]]]) -> dict[str, set[tuple[JobKey, int]]]:
+        """One round; those of which others changed the usage meanwhile."""
+        now = self.clock.now()
+        usages = self.gate.usages(sorted(ended))
+        changes = [(usage, after) for name, usage in usages.items() if (after := limits.freed(usage, ended[name], now)) is not usage]
+        held = self.gate.use(changes) if changes else []
+        return {after.target: ended[after.target] for (_, after), ok in zip(changes, held, strict=True) if not ok}
+
+    def _judged(self, jobs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
+        verdicts: dict[JobKey, Verdict] = {}
+        try:
+            asked_at = self.clock.now()
+            found = self.known.look(job.target for job in jobs if job.target is not None)
+            limited: dict[str, list[Job]] = {}
+            for job in jobs:
+                target = found[job.target or ""]
+                if target is None or not target.is_limited or not target.enabled:
+                    verdicts[job.key] = Clear(asked_at)  # one that is not there fails as its start finds out
+                elif not (ahead and target.concurrency is not None):
+                    limited.setdefault(target.name, []).append(job)
+            targets = {name: target for name, target in found.items() if target is not None}
+            for _ in range(ROUNDS):
+                if limited:
+                    limited = self._round(limited, targets, verdicts, asked_at)
+        except Unavailable:
+            log.info("limits not asked: the table refuses for now", extra={"jobs": len(jobs)})
+        return verdicts
+
+    def _round(
+        self, asked: Mapping[str, list[Job]], targets: Mapping[str, NamedTarget], verdicts: dict[JobKey, Verdict], asked_at: int
+    ) -> dict[str, list[Job]]:
+        """One read of all usages, one write of those that change. The jobs of those that others changed meanwhile are left."""
+        now = self.clock.now()
+        read = self.gate.usages(sorted(asked))
+        writes: list[tuple[Usage, Usage, Mapping[JobKey, Answer]]] = []
+        left: dict[str, list[Job]] = {}
+        for name, jobs in asked.items():
+            before = read.get(name, Usage(name))
+            after, answers = limits.admit(self._looked(before, targets[name], now), targets[name], self._asks(jobs, now), now)
+            if after is before:
+                self._note(jobs, targets[name], answers, verdicts, asked_at, now)
+            else:
+                writes.append((before, replace(after, version=before.version + 1), answers))
+        held = self.gate.use([(before, after) for before, after, _ in writes]) if writes else []
+        for (_, after, answers), ok in zip(writes, held, strict=True):
+            if ok:
+                self._note(asked[after.target], targets[after.target], answers, verdicts, asked_at, now)
+            else:
+                left[after.target] = asked[after.target]
+        return left
+
+    def _asks(self, jobs: Sequence[Job], now: int) -> list[Ask]:
+        return [self._ask(job, now) for job in sorted(jobs, key=lambda job: (job.due_at, job.id))]
+
+    def _ask(self, job: Job, now: int) -> Ask:
+        """Who has waited too long for a place gives its start up for a ticket; until then it keeps it, as it is here and waits."""
+        waits, since = job.key in self._waiting, self._waiting.get(job.key, now)
+        ticket = self._tickets.get(job.key, job.due_at if job.reserved_at == job.due_at else None)
+        if now - since >= WAIT_MS:
+            return Ask(job.key, job.fence, job.timeout_ms, now + AWAY_MS, again=True)
+        start = now if waits else self._starts.get(job.key)
+        return Ask(job.key, job.fence, job.timeout_ms, max(job.due_at, now), ticket, start)
+
+    def _looked(self, usage: Usage, target: NamedTarget, now: int) -> Usage:
+        """The usage without those whose executor has died, or could not free their place; looked at only when none is free."""
+        full = target.concurrency is not None and len(usage.places) >= target.concurrency
+        if not full or now - self._looked_at.get(target.name, -LOOK_MS) < LOOK_MS:
+            return usage
+        self._looked_at[target.name] = now
+        found = self.jobs.get_many([place.job for place in usage.places])
+        gone = {(place.job, place.fence) for place in usage.places if not _runs(found.get(place.job), place.fence)}
+        kept = tuple(place for place in usage.places if (place.job, place.fence) not in gone)
+        return usage if not gone else replace(usage, places=kept, version=usage.version + 1)
+
+    def _note(
+        self,
+        jobs: Sequence[Job],
+        target: NamedTarget,
+        answers: Mapping[JobKey, Answer],
+        verdicts: dict[JobKey, Verdict],
+        asked_at: int,
+        now: int,
+    ) -> None:
+        for job in jobs:
+            verdicts[job.key] = self._verdict(job, target, answers[job.key], asked_at, now)
+
+    def _verdict(self, job: Job, target: NamedTarget, answer: Answer, asked_at: int, now: int) -> Verdict:
+        if isinstance(answer, Start):
+            self._waiting.pop(job.key, None)
+            if target.concurrency is not None:
+                self._placed[job.key] = (target.name, job.fence)
+            return Clear(asked_at)
+        if isinstance(answer, Ticket):
+            gave_up = self._waiting.pop(job.key, None) is not None
+            self._starts.pop(job.key, None)
+            if answer.at - now > limits.NEAR_MS or gave_up or job.key in self._tickets:
+                return HandBack(f"target {target.name} is at its limit", at=answer.at, reserved=True)
+            self._tickets[job.key] = answer.at
+            return Clear(0, answer.at)  # asked again when it has come
+        if isinstance(answer, At):
+            self._starts[job.key] = answer.at
+            return Clear(asked_at if target.concurrency is None else 0, answer.at)  # 0: its place is asked for when it has come
+        self._waiting.setdefault(job.key, now)
+        return Clear(0, now + ASK_MS)
+
+
+def _runs(job: Job | None, fence: int) -> bool:
+    """Whether the attempt is still the job's: claimed, by the executor that took the place."""
+    return job is not None and is_open(job) and job.claim is not None and job.fence == fence

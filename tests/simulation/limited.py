@@ -1,0 +1,73 @@
+"""Named targets that many jobs share in a simulated world, and what their limits promise."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from scheduler import limits
+from scheduler.memory_targets import MemoryTargets
+from scheduler.model import Job, JobKey
+from scheduler.named_target import NamedTarget
+from tests.simulation.hub import Hub
+
+TARGETS = {
+    "few": NamedTarget("few", "log", 0, 0, "ada", "ada", concurrency=3),
+    "slow": NamedTarget("slow", "log", 0, 0, "ada", "ada", rate=2.0),
+    "both": NamedTarget("both", "log", 0, 0, "ada", "ada", rate=5.0, concurrency=2),
+    "free": NamedTarget("free", "log", 0, 0, "ada", "ada"),
+}
+SHARE = 0.25  # of all jobs have one
+WAITS_MS = 2_100  # who waits for a place keeps its start
+CLOCKS_MS = 1_000  # clocks differ, and a clearance may be 400 ms old
+WINDOWS_MS = (1_000, 10_000, 60_000)
+
+
+@dataclass
+class Limited:
+    """Chooses targets, and counts who is at work at each."""
+
+    hub: Hub
+    random: Random
+    violation: Callable[[str, str], None]
+    store: MemoryTargets = field(default_factory=MemoryTargets)
+    _at_work: dict[str, dict[JobKey, int]] = field(default_factory=lambda: defaultdict(dict))  # until when, at the latest
+    _starts: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        for target in TARGETS.values():
+            self.store.put(None, target)
+
+    def choose(self) -> str | None:
+        return self.random.choice(list(TARGETS)) if self.random.random() < SHARE else None
+
+    def started(self, job: Job) -> None:
+        """Work starts. It is over when it has taken its time, whatever its executor, or the table, has noticed by then."""
+        if job.target is None:
+            return
+        target, now = TARGETS[job.target], self.hub.time
+        working = self._at_work[job.target] = {key: until for key, until in self._at_work[job.target].items() if until > now}
+        working[job.key] = now + min(int(job.payload["takes"]), job.timeout_ms)
+        if target.concurrency is not None and len(working) > target.concurrency:
+            self.violation("more_at_once", job.id)
+        self._starts[job.target].append(now)
+
+    def written(self, after: Job) -> None:
+        """A write of the jobs table: who is not claimed is not at work."""
+        if after.target is not None and after.claim is None:
+            self._at_work[after.target].pop(after.key, None)
+
+    def judge(self) -> None:
+        for name, target in TARGETS.items():
+            if target.rate is None:
+                continue
+            slack = limits.LATE_MS + CLOCKS_MS + (WAITS_MS if target.concurrency is not None else 0)
+            starts = sorted(self._starts[name])
+            for window in WINDOWS_MS:
+                most = target.rate * (window + slack) / 1_000 + 1
+                first = 0
+                for last, at in enumerate(starts):
+                    while starts[first] <= at - window:
+                        first += 1
+                    if last - first + 1 > most:
+                        self.violation("above_rate", f"{last - first + 1} of {name} in {window} ms up to {at}")

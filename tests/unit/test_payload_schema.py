@@ -1,0 +1,83 @@
+"""The part of JSON Schema that payloads of named targets are checked with."""
+
+import re
+from typing import Any
+
+import pytest
+
+from scheduler import payload_schema
+from scheduler.payload_schema import BadSchema, broken
+
+
+def of(part: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": part}}
+
+
+@pytest.mark.parametrize(
+    ("part", "good", "bad", "rule"),
+    [
+        ({"type": "string"}, ["x", ""], [1, None, ["x"]], "must be of type string"),
+        ({"type": ["integer", "null"]}, [1, 2.0, None], [True, 1.5, float("inf"), "1"], "must be of type integer or null"),
+        ({"type": "number"}, [1, 1.5], [True, "1"], "must be of type number"),
+        ({"type": "boolean"}, [True], [1, 0], "must be of type boolean"),
+        ({"enum": ["a", 1]}, ["a", 1, 1.0], [True, "b"], 'must be one of "a", 1'),
+        ({"const": 0}, [0], [False, 1], "must be 0"),
+        ({"minLength": 2}, ["ab", 1], ["a"], "must have at least 2 characters"),
+        ({"maxLength": 2}, ["ab"], ["abc"], "must have at most 2 characters"),
+        ({"pattern": "^[a-z]+$"}, ["ab"], ["A"], "must match ^[a-z]+$"),
+        ({"minimum": 2}, [2], [1], "must be at least 2"),
+        ({"maximum": 2}, [2], [2.5], "must be at most 2"),
+        ({"exclusiveMinimum": 2}, [2.1], [2], "must be more than 2"),
+        ({"exclusiveMaximum": 2}, [1], [2], "must be less than 2"),
+        ({"minItems": 1}, [[1]], [[]], "must have at least 1 entries"),
+        ({"maxItems": 1}, [[1]], [[1, 2]], "must have at most 1 entries"),
+    ],
+)
+def test_a_rule_lets_the_good_through_and_names_itself(part: dict[str, Any], good: list[Any], bad: list[Any], rule: str) -> None:
+    payload_schema.check(of(part))
+    assert [broken(of(part), {"a": value}) for value in good] == [[]] * len(good)
+    for value in bad:
+        assert broken(of(part), {"a": value}) == [(("a",), rule)], value
+
+
+def test_every_broken_rule_is_told_with_its_path() -> None:
+    schema = {
+        "type": "object",
+        "required": ["id"],
+        "additionalProperties": False,
+        "properties": {"rows": {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "integer"}}}},
+    }
+    payload_schema.check(schema)
+    assert broken(schema, {"rows": [{"n": 1}, {"n": "x"}], "other": 1}) == [
+        (("id",), "is required"),
+        (("rows", 1, "n"), "must be of type integer"),
+        (("other",), "is not a known field"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "rule"),
+    [
+        ({}, 'must have "type": "object"'),
+        ({"type": "object", "oneOf": []}, "does not know 'oneOf'"),
+        (of({"type": "text"}), "at a: type has a value that it cannot have"),
+        (of({"pattern": "("}), "at a: pattern"),
+        (of({"minLength": -1}), "at a: minLength"),
+        (of({"minimum": True}), "at a: minimum"),
+        (of({"enum": []}), "at a: enum"),
+        (of({"items": {"$ref": "#"}}), "at a.items: does not know '$ref'"),
+        ({"type": "object", "properties": {"a": 1}}, "at a: must be an object"),
+        ({"type": "object", "description": "x" * 20_000}, "is longer than"),
+    ],
+)
+def test_what_is_not_understood_is_refused_when_it_is_registered(schema: dict[str, Any], rule: str) -> None:
+    with pytest.raises(BadSchema, match="^" + re.escape(rule)):
+        payload_schema.check(schema)
+
+
+def test_a_schema_is_not_nested_without_end() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(20):
+        deep = {"properties": {"a": deep}}
+    with pytest.raises(BadSchema, match="nested deeper"):
+        payload_schema.check({"type": "object"} | deep)
