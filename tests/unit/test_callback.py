@@ -11,7 +11,7 @@ from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.lifecycle import Event
 from scheduler.memory import MemoryKeys
 from scheduler.model import CallBack, Claim, Delivery, Failure, Job, JobKey, Lane, Outcome, Progress, Result, RetryPolicy, Status
-from scheduler.ports import Change, ClaimResult
+from scheduler.ports import Change, ClaimResult, Finished
 from scheduler.services import callback as service
 from scheduler.services.bury import bury
 from scheduler.services.callback import Beat
@@ -146,6 +146,18 @@ def test_a_heartbeat_may_be_faster_than_the_answer_of_the_target() -> None:
     job = stage.claim(item)
     assert beat(stage, job, Progress(0.1)) == Beat(NOW + LEASE, False)
     assert not lifecycle.waits(stage.stored(job)) and stage.stored(job).progress == Progress(0.1)
+
+
+def test_a_heartbeat_from_before_it_was_accepted_counts_when_that_was_written_late() -> None:
+    stage = Stage()
+    (item,) = stage.hand(long_job())
+    job = stage.claim(item)
+    late = settlement.returned(Finished(job, NOW, NOW, Result("taken")), NOW, shards=stage.rules.shards, retention=stage.rules.retention)
+    stage.clock.advance(7_000)
+    promised = beat(stage, job).lease_until
+    assert stage.jobs.change([Change(job, late)]) == [True]
+    stored = stage.stored(job)
+    assert lifecycle.waits(stored) and callback.ends_at(stored) == promised == NOW + 7_000 + LEASE
 
 
 def test_no_heartbeat_extends_a_lease_beyond_the_longest_time() -> None:
