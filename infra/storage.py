@@ -1,4 +1,4 @@
-"""The tables: `jobs` and `tasks` with their sparse indexes, and the `ledger` of minutes."""
+"""The tables: `jobs` and `tasks` with their sparse indexes, the `ledger` of minutes, and `users`."""
 
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
@@ -35,7 +35,7 @@ class Storage(Construct):
                     partition_key=_text("slot"),
                     sort_key=_number("due_at"),
                     projection_type=dynamodb.ProjectionType.INCLUDE,
-                    non_key_attributes=["lane", "fence", "weight"],  # all that dispatch needs, and nothing that a claim changes
+                    non_key_attributes=["lane", "fence"],  # all that dispatch needs, and nothing that a claim changes
                 ),
                 dynamodb.GlobalSecondaryIndexPropsV2(  # failed and killed jobs of one owner, whatever the number of good ones
                     index_name=FAILURES_INDEX,
@@ -71,6 +71,7 @@ class Storage(Construct):
             ],
         )
         self.ledger = self._table("Ledger", settings)
+        self.users = self._table("Users", settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"
         self.failures_index_arn = f"{self.jobs.table_arn}/index/{FAILURES_INDEX}"
         self.replenish_index_arn = f"{self.tasks.table_arn}/index/{REPLENISH_INDEX}"

@@ -32,7 +32,7 @@ from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
 from scheduler.model import Lane
-from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Redrivers, Redrives, TaskGate, Tasks, Topic
+from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Redrivers, Redrives, TaskGate, Tasks, Topic, Users
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from scheduler.calls import Calls
+    from scheduler.services.direct import DirectPath
     from scheduler.targets import Reach
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
@@ -63,6 +64,7 @@ class Api:
     redrives: Redrives
     redrivers: Redrivers
     reach: "Reach"
+    direct: "DirectPath"
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class Dispatch:
     lanes: Lanes
     ledger: Ledger
     topic: Topic
+    users: Users
 
 
 @dataclass(frozen=True)
@@ -131,18 +134,21 @@ class Bury:
 @cache
 def api() -> Api:
     from scheduler.aws.accounts import CognitoAccounts
+    from scheduler.aws.dispatchers import LambdaDispatchers
     from scheduler.aws.receipts import DynamoReceipts
     from scheduler.aws.redrives import DynamoRedrives, LambdaRedrivers
+    from scheduler.services.direct import DirectPath
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
     receipts = DynamoReceipts(_dynamodb(), settings.ledger_table)
     redrives = DynamoRedrives(_dynamodb(), settings.ledger_table)
     redrivers = LambdaRedrivers(clients.functions(), settings.redrive_function)
-    stores = (*_stores(settings), _ledger(settings))
-    return Api(
-        settings, _rules(settings), SystemClock(), *stores, accounts, receipts, _tasks(settings), redrives, redrivers, _reach(settings)
-    )
+    clock, ledger = SystemClock(), _ledger(settings)
+    rules = _rules(settings, direct_burst=settings.direct_burst, direct_rate=settings.direct_rate)
+    direct = DirectPath(ledger, LambdaDispatchers(clients.functions(), settings.dispatch_function), clock, rules)
+    stores = (*_stores(settings), ledger)
+    return Api(settings, rules, clock, *stores, accounts, receipts, _tasks(settings), redrives, redrivers, _reach(settings), direct)
 
 
 @cache
@@ -174,11 +180,13 @@ def redrive() -> Redrive:
 @cache
 def dispatch() -> Dispatch:
     from scheduler.aws.topic import SnsTopic
+    from scheduler.aws.users import DynamoUsers
 
     settings = DispatchSettings.parse(os.environ)
-    rules = _rules(settings, lead_ms=settings.lead_ms)
-    topic = SnsTopic(clients.sns(), settings.topic_arn)
-    return Dispatch(rules, SystemClock(), *_stores(settings), _ledger(settings), topic)
+    windows = {Lane.ONE_TIME: settings.one_time_window, Lane.RECURRING: settings.recurring_window}
+    rules = _rules(settings, lead_ms=settings.lead_ms, windows=windows)
+    topic, users = SnsTopic(clients.sns(), settings.topic_arn), DynamoUsers(_dynamodb(), settings.users_table)
+    return Dispatch(rules, SystemClock(), *_stores(settings), _ledger(settings), topic, users)
 
 
 @cache

@@ -89,6 +89,9 @@ class ApiSettings(Reaching):
     tasks_table: str
     user_pool_client_id: str
     redrive_function: str
+    dispatch_function: str  # for the intake
+    direct_burst: int = 200  # jobs of a user that one process hands over directly at once ...
+    direct_rate: int = 100  # ... and a second after that
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +114,10 @@ class RedriveSettings(HandOver):
 @dataclass(frozen=True, kw_only=True)
 class DispatchSettings(HandOver):
     topic_arn: str
+    users_table: str
     lead_ms: int = 500  # how far ahead of its instant a job leaves while nothing was measured yet
+    one_time_window: int = 500  # how many jobs the lane holds when all its executors are busy: concurrency x batch
+    recurring_window: int = 500
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
@@ -29,7 +29,7 @@ from lambdas._parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upc
 from lambdas._resolver import KEYED, OPEN, Resolver, answers, job_of
 from lambdas._runtime import logger
 from scheduler import ids, render
-from scheduler.errors import Unauthorized, Unavailable
+from scheduler.errors import Conflict, Unauthorized, Unavailable
 from scheduler.model import Job, JobKey, Status
 from scheduler.services.cancel import cancel
 from scheduler.services.health import lag
@@ -124,14 +124,18 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     new = _receipts.judged(lambda at: body.asked(app.owner, at), receipt, now, world.receipts)
     random = secrets.randbits(ids.RANDOM_BITS)
     if receipt is None:
-        job = submit(new, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules, random=random)
+        job = submit(new, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules, random=random, direct=world.direct)
         return _created(job, world.clock.now())
-    (done,) = submit_once(
-        [Asked(new, random, receipt)], receipts=world.receipts, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules
-    )
+    (done,) = _submit_once([Asked(new, random, receipt)])
     if not isinstance(done, Accepted):
         raise done or Unavailable()
     return _created(done.job, done.at, _receipts.REPLAYED if done.replayed else None)
+
+
+def _submit_once(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
+    world = _runtime.api()
+    ports: dict[str, Any] = {"receipts": world.receipts, "jobs": world.jobs, "lanes": world.lanes, "direct": world.direct}
+    return submit_once(asked, **ports, clock=world.clock, rules=world.rules)
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:
@@ -151,8 +155,7 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     key = _receipts.header(app.current_event.raw_event)
     asked = _batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts)
     good = [each for each in asked if isinstance(each, Asked)]
-    made = submit_once(good, receipts=world.receipts, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules)
-    done = _batch.results(asked, made)
+    done = _batch.results(asked, _submit_once(good))
     return answer(done, 207 if done["refused"] else 200)
 
 

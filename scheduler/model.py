@@ -203,7 +203,6 @@ class Job:
     max_attempts: int = 3
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
-    weight: float = 1.0
     claim: Claim | None = None
     looks: int = 0  # rechecks that found it not started since its last hand-back
     crashes: int = 0  # charged crashes: alone in its batch
@@ -267,7 +266,6 @@ class DueEntry:
     due_at: int
     lane: Lane
     fence: int
-    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

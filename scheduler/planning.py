@@ -81,7 +81,6 @@ def as_asked(run: Job, rules: Rules) -> Job:
         max_attempts=run.max_attempts,
         retry=run.retry,
         timeout_ms=run.timeout_ms,
-        weight=run.weight,
     )
 
 
@@ -217,5 +216,4 @@ def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: Origi
         max_attempts=task.max_attempts,
         retry=task.retry,
         timeout_ms=task.timeout_ms,
-        weight=task.weight,
     )

@@ -44,7 +44,6 @@ class Task:
     max_attempts: int = 3
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
-    weight: float = 1.0
     generation: int = 1
     inactive_at: int | None = None
     inactive_reason: str | None = None

@@ -37,7 +37,6 @@ class NewTask:
     max_attempts: int = 3
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
-    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +273,6 @@ def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Ta
         max_attempts=new.max_attempts,
         retry=new.retry,
         timeout_ms=new.timeout_ms,
-        weight=new.weight,
         **given,
     )
 

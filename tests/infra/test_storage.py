@@ -16,7 +16,7 @@ def test_the_due_index_projects_only_what_dispatch_needs(any_stage: Synthesized)
     jobs = any_stage.one("DynamoDB::GlobalTable", "StorageJobs")
     due = next(index for index in jobs["GlobalSecondaryIndexes"] if index["IndexName"] == "due")
     assert due["KeySchema"] == [{"AttributeName": "slot", "KeyType": "HASH"}, {"AttributeName": "due_at", "KeyType": "RANGE"}]
-    assert due["Projection"] == {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["lane", "fence", "weight"]}
+    assert due["Projection"] == {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["lane", "fence"]}
     types = {item["AttributeName"]: item["AttributeType"] for item in jobs["AttributeDefinitions"]}
     assert types["due_at"] == "N" and {kind for name, kind in types.items() if name != "due_at"} == {"S"}
 

@@ -15,6 +15,7 @@ from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedriv
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.ports import Session, User
 from scheduler.rules import Rules
+from scheduler.services.direct import DirectPath
 from scheduler.targets import Reach
 from tests.conftest import FixedClock
 
@@ -29,6 +30,7 @@ SETTINGS = ApiSettings(
     tasks_table="tasks",
     user_pool_client_id="client",
     redrive_function="redrive",
+    dispatch_function="dispatch",
 )
 
 
@@ -67,9 +69,12 @@ class World:
     reach: Reach = field(default_factory=Reach)
     redrives: Any = field(default_factory=MemoryRedrives)
     redrivers: Any = field(default_factory=lambda: SimpleNamespace(start=lambda: None))
+    started: list[Any] = field(default_factory=list)  # units whose dispatcher was asked for
+    direct: Any = None
 
     def __post_init__(self) -> None:
         self.tasks = self.tasks or MemoryTasks(self.jobs, self.receipts)
+        self.direct = DirectPath(self.ledger, SimpleNamespace(start=self.started.append), self.clock, self.rules)
 
 
 @dataclass(frozen=True)

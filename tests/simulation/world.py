@@ -8,14 +8,17 @@ from typing import Any
 
 from scheduler import ids, lifecycle, slots
 from scheduler.errors import Conflict, NotFound, Unavailable
+from scheduler.memory import MemoryUsers
 from scheduler.memory_tasks import MemoryReceipts
 from scheduler.model import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
 from scheduler.redrive import is_dead
 from scheduler.rules import Rules
 from scheduler.services.bury import bury
 from scheduler.services.cancel import cancel
+from scheduler.services.direct import DirectPath
 from scheduler.services.dispatch import dispatch
 from scheduler.services.execute import execute
+from scheduler.services.intake import INTAKE, intake
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.plan import plan
 from scheduler.services.submit import NewJob, submit, submit_many
@@ -29,6 +32,7 @@ from tests.simulation.people import LaggingTasks, People
 
 START = slots.start_of("2026-11-20T10:00")
 POSTED = (1,) * 12 + (2, 5, 20)  # jobs posted in one call: about a third of all alone
+OWNERS = ("user",) * 4 + ("other",)
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
 
 
@@ -55,7 +59,7 @@ class World:
         self.random = Random(seed)
         self.hub = Hub(START)
         self.faults = Faults(rates, Random(seed + 1), self.hub)
-        self.rules = rules or Rules(shards=2)
+        self.rules = rules or self._usual_rules()
         self.jobs = LaggingJobs(self.hub, self.faults, self._watch, self._refused)
         self.ledger = WatchedLedger(self._fell, self._closed)
         self.lanes = SimLanes(self.hub, self.faults, self._wake)
@@ -63,6 +67,10 @@ class World:
         self.people = People(self.hub, self.faults, self.random, self._task_world, self._violation)
         self.operators = Operators(self.hub, self.faults, self.random, self.ledger, SimClock(self.hub, 0), self._ports, self._violation)
         self.receipts = MemoryReceipts()
+        self.users = MemoryUsers()
+        self.users.set_weight("other", 3.0)
+        ledger, starts = self._faulty(self.ledger), self._faulty(self)
+        self.processes = [DirectPath(ledger, starts, SimClock(self.hub, self.faults.skew()), self.rules) for _ in range(2)]
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
         self._busy: Counter[Lane] = Counter()
         self._asleep = dict.fromkeys(Lane, True)
@@ -73,6 +81,13 @@ class World:
         self._settled: set[tuple[str, int]] = set()
         self._requests = 0
         self._tick_off: tuple[int, int] = (0, 0)
+
+    def _usual_rules(self) -> Rules:
+        """In two runs of three so narrow that much waits for its turn, and goes to the intake."""
+        if not self.random.randrange(3):
+            return Rules(shards=2)
+        windows = {Lane.ONE_TIME: self.random.choice((5, 20)), Lane.RECURRING: self.random.choice((5, 1_000))}
+        return Rules(shards=2, windows=windows, direct_burst=self.random.choice((1, 10)), direct_rate=1)
 
     # what happens
 
@@ -124,7 +139,9 @@ class World:
         fails = self.random.choice((0, 0, 0, 0, 0, 1, 2, 5))
         timeout_ms = 60_000 if takes < 60_000 else 300_000
         expires_at = max(execute_at or at, at) + 90_000 if self.faults.strike("expiry", self.faults.rates.expire) else None
-        return NewJob("user", "log", {"takes": takes, "fails": fails}, execute_at, timeout_ms=timeout_ms, expires_at=expires_at)
+        return NewJob(
+            self.random.choice(OWNERS), "log", {"takes": takes, "fails": fails}, execute_at, timeout_ms=timeout_ms, expires_at=expires_at
+        )
 
     # invocations
 
@@ -150,9 +167,10 @@ class World:
             return
 
     def _submitted(self, requests: list[NewJob], randoms: list[int]) -> Sequence[Job | None]:
+        direct = self.random.choice(self.processes)
         if len(requests) == 1:
-            return [submit(requests[0], **self._ports("jobs", "lanes"), random=randoms[0])]
-        return submit_many(requests, **self._ports("jobs", "lanes"), randoms=randoms)
+            return [submit(requests[0], **self._ports("jobs", "lanes"), random=randoms[0], direct=direct)]
+        return submit_many(requests, **self._ports("jobs", "lanes"), randoms=randoms, direct=direct)
 
     def _accept(self, job: Job) -> None:
         self._accepted.add(job.key)
@@ -191,16 +209,14 @@ class World:
             self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + self.random.randint(10, 2_000))
 
     def _dispatch(self, unit: UnitKey) -> None:
+        ports = self._ports("jobs", "lanes", "users") | {
+            "ledger": self._faulty(self.ledger, freeze=20),
+            "topic": self._faulty(self.lanes),
+        }
         try:
-            dispatch(
-                unit,
-                jobs=self._faulty(self.jobs),
-                ledger=self._faulty(self.ledger, freeze=20),
-                topic=self._faulty(self.lanes),
-                lanes=self._faulty(self.lanes),
-                clock=self._clock(),
-                rules=self.rules,
-            )
+            done = intake(**ports) if unit == INTAKE else dispatch(unit, **ports)
+            self.faults.counts["waited for their turn"] += done.waited
+            self.faults.counts["through the intake"] += done.published if unit == INTAKE else 0
         except Unavailable:
             self.faults.counts["dispatch failed"] += 1
 
@@ -323,7 +339,8 @@ class World:
         self._violation("settlement_refused", job.id)
 
     def _fell(self, unit: Unit) -> None:
-        self._violation("unit_fell", unit.key.minute)
+        if unit.key != INTAKE:  # it is never done, and so are its marks
+            self._violation("unit_fell", unit.key.minute)
 
     def _closed(self, unit: Unit) -> None:
         if self.jobs.hidden(unit):

@@ -1,0 +1,204 @@
+"""How much of what is due a dispatcher lets go, lane by lane, and whose: a window of work in hand, fair shares of it under load.
+
+As long as what is due fits the window, everything goes at once and nothing is read. What is beyond waits here: the dispatcher looks twice
+a second how much of what it released is done, tells the other dispatchers what it has waiting, and takes its share of the room.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scheduler import fairness
+from scheduler.errors import Unavailable
+from scheduler.fairness import Backlog, Demand, FairQueue
+from scheduler.model import DueEntry, Lane, UnitKey
+from scheduler.ports import Clock, Ledger, Users
+from scheduler.rules import Rules
+
+STEP_MS = 500  # between two looks at a lane
+RATED_MS = 2_000  # the rate of a lane is that of its last looks, so long together
+PUBLISHED_MS = 3_000  # a backlog reported longer ago is a dead dispatcher's
+WEIGHTS_MS = 30_000  # how long a weight is taken for the present one
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Gate:
+    """One lane, as its dispatcher knows it."""
+
+    lane: Lane
+    start: int  # what it holds when all its executors are busy
+    looked_at: int
+    tried_at: int
+    queue: FairQueue[DueEntry] = field(default_factory=FairQueue)
+    outstanding: int = 0  # at the last look: released and not done
+    sent: int = 0  # since then
+    until: int = 0  # the latest due time among the released
+    credit: float = 0.0  # of the room at the last look, what is still to be released; less than one adds up
+    told: bool = False  # our backlog is in the ledger
+    done: deque[tuple[int, int]] = field(default_factory=deque)  # (ms, jobs) of the last looks
+
+    @property
+    def rate(self) -> float:
+        """Jobs done a second."""
+        spent = sum(ms for ms, _ in self.done)
+        return sum(jobs for _, jobs in self.done) * 1000 / spent if spent else 0.0
+
+    @property
+    def in_hand(self) -> int:
+        return self.outstanding + self.sent
+
+    @property
+    def room(self) -> int:
+        return fairness.window(self.start, self.rate) - self.in_hand
+
+    def let(self, entries: Sequence[DueEntry]) -> Sequence[DueEntry]:
+        self.sent += len(entries)
+        self.until = max(self.until, max((entry.due_at for entry in entries), default=0))
+        return entries
+
+    def learn(self, outstanding: int, now: int) -> None:
+        """A look found so many of the released ones not done."""
+        outstanding = min(max(outstanding, 0), self.in_hand)
+        took, done = max(now - self.looked_at, 1), self.in_hand - outstanding
+        self.outstanding, self.sent, self.looked_at = outstanding, 0, now
+        counted = min(took, 2 * STEP_MS)  # a look after a long time weighs no more than two usual ones
+        self.done.append((counted, done * counted // took))
+        while sum(ms for ms, _ in self.done) - self.done[0][0] >= RATED_MS:
+            self.done.popleft()
+
+
+@dataclass(slots=True)
+class Flow:
+    """What one dispatcher releases. `outstanding(lane, until)`: how many of its jobs due up to then were released and are not done."""
+
+    unit: UnitKey
+    outstanding: Callable[[Lane, int], int]
+    ledger: Ledger
+    users: Users
+    clock: Clock
+    rules: Rules
+    _gates: dict[Lane, _Gate] = field(default_factory=dict)
+    _weights: dict[str, float] = field(default_factory=dict)
+    _weighed: set[str] = field(default_factory=set)
+    _weighed_at: int | None = None
+
+    def __len__(self) -> int:
+        """How many jobs wait."""
+        return sum(len(gate.queue) for gate in self._gates.values())
+
+    def waiting(self) -> Iterator[DueEntry]:
+        return (entry for gate in self._gates.values() for entry in gate.queue)
+
+    def next_at(self, paused: Collection[Lane]) -> int | None:
+        """When to come again for what waits for lanes that are not paused; None if nothing does."""
+        return min((gate.tried_at + STEP_MS for gate in self._gates.values() if gate.queue and gate.lane not in paused), default=None)
+
+    def release(self, ready: Sequence[DueEntry], paused: Collection[Lane]) -> list[DueEntry]:
+        """What may go now, of what is ready and of what waited; the rest waits."""
+        lanes: dict[Lane, list[DueEntry]] = {}
+        for entry in ready:
+            lanes.setdefault(entry.lane, []).append(entry)
+        released: list[DueEntry] = []
+        for lane, entries in lanes.items():
+            released += self._pass(lane, entries)
+        for gate in self._gates.values():
+            if gate.queue and gate.lane not in paused:
+                released += self._drain(gate)
+        return released
+
+    def close(self) -> None:
+        """Nothing waits here any more, or another dispatcher goes on."""
+        for gate in self._gates.values():
+            self._hide(gate)
+
+    def _pass(self, lane: Lane, entries: Sequence[DueEntry]) -> Sequence[DueEntry]:
+        """All of it if it fits; else none, and it waits for its turn."""
+        if lane not in self.rules.windows:
+            return entries
+        if lane not in self._gates:
+            now = self.clock.now()
+            self._gates[lane] = _Gate(lane, self.rules.windows[lane], now, now)
+        gate = self._gates[lane]
+        if not gate.queue and len(entries) <= gate.room:
+            return gate.let(entries)
+        for entry in entries:
+            gate.queue.add(entry.key.owner, entry.due_at, entry)
+        return ()
+
+    def _drain(self, gate: _Gate) -> Sequence[DueEntry]:
+        now = self.clock.now()
+        if now - gate.tried_at >= STEP_MS:
+            self._look(gate, now)
+        elif not gate.told:
+            gate.credit = float(gate.room)  # what came was more than fits, but some of it does
+            self._weigh(gate, now)
+        went = gate.let(gate.queue.take(max(int(gate.credit), 0)))
+        gate.credit -= len(went)
+        if not gate.queue:
+            self._hide(gate)
+        return went
+
+    def _look(self, gate: _Gate, now: int) -> None:
+        """How much is done, what waits elsewhere, and so how much may go until the next look."""
+        gate.tried_at = now
+        try:
+            gate.learn(self.outstanding(gate.lane, gate.until), now)
+        except Unavailable as error:
+            log.warning("not looked what is done; nothing goes until the next look", extra={"lane": gate.lane, "error": str(error)})
+            return
+        weights = self._weigh(gate, now)
+        if len(gate.queue) <= gate.room and not gate.told:
+            gate.credit = float(gate.room)
+            return
+        mine = {name: Demand(weights.get(name, fairness.USUAL_WEIGHT), count) for name, count in gate.queue.counts().items()}
+        others = self._tell(gate, Backlog(self.unit, gate.lane, now, gate.in_hand, gate.rate, fairness.published(mine)))
+        rate, in_hand = gate.rate + sum(each.rate for each in others), gate.in_hand + sum(each.outstanding for each in others)
+        backlogs: dict[str, Mapping[str, Demand]] = {_name(each.unit): _apart(each) for each in others}
+        backlogs[_name(self.unit)] = mine
+        share = fairness.quotas(fairness.window(gate.start, rate) - in_hand, backlogs)[_name(self.unit)]
+        gate.credit = gate.credit % 1 + share.room
+        gate.queue.weigh(share.weights)
+
+    def _tell(self, gate: _Gate, mine: Backlog) -> list[Backlog]:
+        """Report what waits here; what waits elsewhere. While the ledger refuses, everyone counts for themselves."""
+        try:
+            self.ledger.report_backlog(mine)
+            gate.told = True
+            return [each for each in self.ledger.backlogs(gate.lane, mine.at - PUBLISHED_MS) if each.unit != self.unit]
+        except Unavailable as error:
+            log.info("backlogs are not shared for now", extra={"lane": gate.lane, "error": str(error)})
+            return []
+
+    def _hide(self, gate: _Gate) -> None:
+        if not gate.told:
+            return
+        gate.told = False
+        try:
+            self.ledger.drop_backlog(self.unit, gate.lane)
+        except Unavailable:
+            log.info("a backlog is not taken back; it is out of date in seconds", extra={"lane": gate.lane})
+
+    def _weigh(self, gate: _Gate, now: int) -> Mapping[str, float]:
+        """The weights of those who wait, read again after a while, or when somebody is new."""
+        names = set(gate.queue.counts())
+        if self._weighed_at is None or now - self._weighed_at >= WEIGHTS_MS or not names <= self._weighed:
+            try:
+                self._weights |= dict.fromkeys(names, fairness.USUAL_WEIGHT) | self.users.weights(sorted(names))
+                self._weighed |= names
+                self._weighed_at = now
+            except Unavailable as error:
+                log.info("weights are not read for now", extra={"users": len(names), "error": str(error)})
+        gate.queue.weigh(self._weights)
+        return self._weights
+
+
+def _name(unit: UnitKey) -> str:
+    return f"{unit.minute}#{unit.part}"
+
+
+def _apart(backlog: Backlog) -> dict[str, Demand]:
+    """Its users; those it does not name are nobody else's."""
+    return {f"{name}{_name(backlog.unit)}" if name == fairness.REST else name: demand for name, demand in backlog.users.items()}
