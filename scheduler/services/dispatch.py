@@ -176,7 +176,9 @@ class Dispatch:
         known = [item.entry for item in [*self._held, *planned]]
         self._held = []
         merged = {(entry.key.id, entry.fence): entry for entry in [*known, *entries]}
-        waiting = sorted((entry for mark, entry in merged.items() if mark not in self._sent), key=lambda entry: entry.due_at)
+        waiting = self._flow.order(
+            sorted((entry for mark, entry in merged.items() if mark not in self._sent), key=lambda entry: entry.due_at)
+        )
         since = self.clock.now() - FRESH_MS
         leads = {
             lane: release.lead(self.ledger.latency(lane, since), self.rules.lead_ms, self.rules.hold_ms)

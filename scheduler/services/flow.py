@@ -8,6 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from scheduler import fairness
 from scheduler.errors import Unavailable
@@ -82,7 +83,6 @@ class Flow:
     rules: Rules
     _gates: dict[Lane, _Gate] = field(default_factory=dict)
     _weights: dict[str, float] = field(default_factory=dict)
-    _weighed: set[str] = field(default_factory=set)
     _weighed_at: int | None = None
 
     def __len__(self) -> int:
@@ -95,6 +95,21 @@ class Flow:
     def next_at(self, paused: Collection[Lane]) -> int | None:
         """When to come again for what waits for lanes that are not paused; None if nothing does."""
         return min((gate.tried_at + STEP_MS for gate in self._gates.values() if gate.queue and gate.lane not in paused), default=None)
+
+    def order(self, entries: Sequence[DueEntry]) -> list[DueEntry]:
+        """The same, which come by due time; more of one instant than a lane can take in fair order, since the first will fill it."""
+        least = min(self.rules.windows.values(), default=len(entries))
+        ordered: list[DueEntry] = []
+        for _, group in groupby(entries, key=lambda entry: entry.due_at):
+            together = list(group)
+            if len(together) > least:
+                queue: FairQueue[DueEntry] = FairQueue()
+                queue.weigh(self._weights_of({entry.key.owner for entry in together}))
+                for entry in together:
+                    queue.add(entry.key.owner, entry.due_at, entry)
+                together = queue.take(len(together))
+            ordered += together
+        return ordered
 
     def release(self, ready: Sequence[DueEntry], paused: Collection[Lane]) -> list[DueEntry]:
         """What may go now, of what is ready and of what waited; the rest waits."""
@@ -134,7 +149,7 @@ class Flow:
             self._look(gate, now)
         elif not gate.told:
             gate.credit = float(gate.room)  # what came was more than fits, but some of it does
-            self._weigh(gate, now)
+            gate.queue.weigh(self._weights_of(gate.queue.counts()))
         went = gate.let(gate.queue.take(max(int(gate.credit), 0)))
         gate.credit -= len(went)
         if not gate.queue:
@@ -149,11 +164,13 @@ class Flow:
         except Unavailable as error:
             log.warning("not looked what is done; nothing goes until the next look", extra={"lane": gate.lane, "error": str(error)})
             return
-        weights = self._weigh(gate, now)
+        counts = gate.queue.counts()
+        weights = self._weights_of(counts)
+        gate.queue.weigh(weights)
         if len(gate.queue) <= gate.room and not gate.told:
             gate.credit = float(gate.room)
             return
-        mine = {name: Demand(weights.get(name, fairness.USUAL_WEIGHT), count) for name, count in gate.queue.counts().items()}
+        mine = {name: Demand(weights.get(name, fairness.USUAL_WEIGHT), count) for name, count in counts.items()}
         others = self._tell(gate, Backlog(self.unit, gate.lane, now, gate.in_hand, gate.rate, fairness.published(mine)))
         rate, in_hand = gate.rate + sum(each.rate for each in others), gate.in_hand + sum(each.outstanding for each in others)
         backlogs: dict[str, Mapping[str, Demand]] = {_name(each.unit): _apart(each) for each in others}
@@ -181,17 +198,15 @@ class Flow:
         except Unavailable:
             log.info("a backlog is not taken back; it is out of date in seconds", extra={"lane": gate.lane})
 
-    def _weigh(self, gate: _Gate, now: int) -> Mapping[str, float]:
-        """The weights of those who wait, read again after a while, or when somebody is new."""
-        names = set(gate.queue.counts())
-        if self._weighed_at is None or now - self._weighed_at >= WEIGHTS_MS or not names <= self._weighed:
+    def _weights_of(self, users: Collection[str]) -> Mapping[str, float]:
+        """The weights of those who wait, and more; read again after a while, or when somebody is new."""
+        now, names = self.clock.now(), set(users)
+        if self._weighed_at is None or now - self._weighed_at >= WEIGHTS_MS or not names <= self._weights.keys():
             try:
                 self._weights |= dict.fromkeys(names, fairness.USUAL_WEIGHT) | self.users.weights(sorted(names))
-                self._weighed |= names
                 self._weighed_at = now
             except Unavailable as error:
                 log.info("weights are not read for now", extra={"users": len(names), "error": str(error)})
-        gate.queue.weigh(self._weights)
         return self._weights
 
 

@@ -1,0 +1,134 @@
+"""`python -m tests.simulation.fairness`: a flood of one user beside a few jobs of two others, with and without fair share.
+
+One lane does 100 jobs a second (10 executors, batches of 10, jobs of a second). Anton posts 5,000 jobs, Berta (weight 1) and Carla
+(weight 3) 100 each, all for the same instant; in `now` all of them for at once, after Anton's.
+"""
+
+import argparse
+import logging
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduler import ids, slots
+from scheduler.errors import Unavailable
+from scheduler.model import Job, Lane
+from scheduler.rules import Rules
+from scheduler.services.direct import DirectPath
+from scheduler.services.submit import NewJob, submit_many
+from tests.simulation.aws import SimClock
+from tests.simulation.faults import Rates
+from tests.simulation.world import START, World
+
+EXECUTORS, BATCH, TAKES_MS = 10, 10, 1_000
+WEIGHTS = {"anton": 1.0, "berta": 1.0, "carla": 3.0}
+FLOOD = {"anton": 5_000, "berta": 100, "carla": 100}
+AT = START + 10 * slots.MINUTE
+CALL = 1_000  # jobs of one call
+
+
+@dataclass
+class Seen:
+    """The starts of a run, in order: whose, and how long after its due time."""
+
+    starts: list[tuple[str, int]] = field(default_factory=list)
+    violations: Counter[str] = field(default_factory=Counter)
+
+    def waits(self, user: str) -> list[int]:
+        return [wait for who, wait in self.starts if who == user]
+
+    def while_all_wait(self) -> Counter[str]:
+        """The starts of each up to the last one of whoever is through first."""
+        last = {user: max(place for place, (who, _) in enumerate(self.starts) if who == user) for user in {who for who, _ in self.starts}}
+        return Counter(who for who, _ in self.starts[: min(last.values()) + 1])
+
+    @property
+    def rate(self) -> float:
+        """Starts a second, over all."""
+        return len(self.starts) * 1000 / (max(wait for _, wait in self.starts) + TAKES_MS)
+
+
+class Flood(World):
+    """A world without faults in which these users' jobs are all there is."""
+
+    def __init__(self, jobs: Mapping[str, int], *, fair: bool, units: int = 1, now: bool = False) -> None:
+        windows = {Lane.ONE_TIME: EXECUTORS * BATCH} if fair else {}
+        burst = Rules().direct_burst if fair else sum(jobs.values())
+        super().__init__(
+            1, Rates(lag_ms=300), rules=Rules(shards=4, units=units, windows=windows, direct_burst=burst), concurrency=EXECUTORS
+        )
+        self.seen = Seen()
+        for user, weight in WEIGHTS.items():
+            self.users.set_weight(user, weight)
+        self._direct = DirectPath(self.ledger, self, SimClock(self.hub, 0), self.rules)
+        for place, (user, count) in enumerate(jobs.items()):
+            # What is for at once comes while the flood is worked off: the others' half a second after it.
+            at = AT + (500 if place else 0) if now else START + slots.MINUTE
+            for first in range(0, count, CALL):
+                self._plan_call(user, min(CALL, count - first), at, None if now else AT)
+
+    def flood(self, minutes: int = 30) -> Seen:
+        self._schedule(self._tick, START + minutes * slots.MINUTE)
+        self.hub.run(START + minutes * slots.MINUTE)
+        self._judge()
+        self.seen.violations = self.report.violations
+        return self.seen
+
+    def _plan_call(self, user: str, count: int, at: int, execute_at: int | None) -> None:
+        requests = [NewJob(user, "log", {"takes": TAKES_MS, "fails": 0}, execute_at)] * count
+        self.hub.spawn(lambda: self._call(requests), at)
+
+    def _call(self, requests: list[NewJob]) -> None:
+        randoms = [self.random.getrandbits(ids.RANDOM_BITS) for _ in requests]
+        try:
+            made = submit_many(requests, **self._ports("jobs", "lanes"), randoms=randoms, direct=self._direct)
+        except Unavailable:
+            raise AssertionError("nothing refuses here") from None
+        for job in made:
+            assert job is not None
+            self._accepted.add(job.key)
+
+    def _started(self, job: Job, now: int) -> None:
+        super()._started(job, now)
+        self.seen.starts.append((job.owner, now - job.due_at))
+
+
+def bound(user: str, count: int) -> int:
+    """The longest wait of `count` jobs of a user by `fairness`, with a second for what the lane has in hand and one for its steps."""
+    total, others = sum(WEIGHTS.values()), len(WEIGHTS) - 1
+    return round((count * total / WEIGHTS[user] + others) * 1000 / (EXECUTORS * BATCH * 1000 / TAKES_MS)) + 2_000
+
+
+SCENES = {
+    "same instant": {},
+    "two dispatchers": {"units": 2},
+    "at once": {"now": True},
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.fairness", description=(__doc__ or "").partition(":")[2].strip())
+    parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    print(f"{'':16s} {'order':10s} {'while all wait':>24s} {'longest wait, s: A':>20s} {'B':>6s} {'C':>6s} {'starts/s':>9s}")
+    for name, options in SCENES.items():
+        for fair in (False, True):
+            _print(name, fair, Flood(FLOOD, fair=fair, **options).flood())  # type: ignore[arg-type]
+    for fair in (False, True):
+        _print("only Anton", fair, Flood({"anton": 5_000}, fair=fair).flood())
+    return 0
+
+
+def _print(name: str, fair: bool, seen: Seen) -> None:
+    shares = seen.while_all_wait()
+    longest = {user: f"{max(seen.waits(user), default=0) / 1000:.1f}" if seen.waits(user) else "" for user in WEIGHTS}
+    told = " : ".join(str(shares[user]) for user in WEIGHTS)
+    order = "fair" if fair else "arrival"
+    print(f"{name:16s} {order:10s} {told:>24s} {longest['anton']:>20s} {longest['berta']:>6s} {longest['carla']:>6s} {seen.rate:9.1f}")
+    if seen.violations:
+        print("    violations", dict(seen.violations))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
