@@ -6,7 +6,8 @@ clock. The job with the earliest one goes next, and sets the clock. Hence, while
 - starts are proportional to weights: of any two users who wait all the time, neither gets ahead by more than one job of each;
 - the k-th waiting job of a user with weight w lets at most k x v / w + 1 jobs of another one, with weight v, go first. So it leaves
   after at most k x W / w + n - 1 jobs (W: all weights together), whatever the others have waiting, and starts about
-  (k x W / w + n - 1) / rate seconds after it came, and one more for what the lane had in hand;
+  (k x W / w + n - 1) / rate seconds after it came, one more for what the lane had in hand, and about two more while a flood begins and
+  the rate of the lane is not known yet;
 - nothing is kept back while anything waits (work-conserving), and who was idle has saved up nothing.
 """
 
@@ -19,6 +20,7 @@ from typing import Generic, TypeVar
 from scheduler.model import Lane, UnitKey
 
 USUAL_WEIGHT = 1.0
+AHEAD_S = 1.0  # how much work waits in a lane: enough until the next look, and for what the index does not show yet
 LEAST_WEIGHT = 0.001  # a weight of nothing would wait for ever
 NAMED = 50  # users of a published backlog
 REST = "*"  # stands for all its others
@@ -155,9 +157,9 @@ def published(users: Mapping[str, Demand]) -> dict[str, Demand]:
 
 
 def window(start: int, rate: float) -> int:
-    """How many jobs of a lane may be released and not yet done: what it holds at once, and one second of what it does (`rate` a second).
+    """How many jobs of a lane may be released and not yet done: what it holds at once, and what it does (`rate` a second) in `AHEAD_S`.
 
     `start` is what its executors hold when all are busy. By Little's law the jobs in work are rate x time in hand, so no more than
     `start`: whatever the jobs take, a lane that could take more has work waiting, and no more than about a second of it.
     """
-    return start + int(rate)
+    return start + int(rate * AHEAD_S)

@@ -327,6 +327,26 @@ def test_a_slot_lists_its_jobs_by_due_time(jobs: Jobs) -> None:
     assert cursor is None
 
 
+@pytest.mark.parametrize("lane", [Lane.ONE_TIME, Lane.RECURRING])
+def test_a_slot_counts_what_of_a_lane_is_due_in_a_span(jobs: Jobs, lane: Lane) -> None:
+    slot, unit = "2026-11-20T10:01#07", UnitKey("2026-11-20T10:01", 0)
+    other = Lane.RETRY if lane is Lane.ONE_TIME else Lane.ONE_TIME
+    stored(
+        jobs, *(make.job(slot=slot, due_at=NOW + offset, lane=lane) for offset in (0, 1, 2, 3)), make.job(slot=slot, due_at=NOW, lane=other)
+    )
+    jobs.put_canary(unit, slot, NOW)
+    assert jobs.count(slot, lane, since=NOW + 1, until=NOW + 2) == 2
+    assert jobs.count(slot, lane, since=NOW, until=NOW + 9) == 4
+    assert jobs.count("2026-11-20T10:01#08", lane, since=NOW, until=NOW + 9) == 0
+
+
+def test_the_oldest_slot_is_one_of_a_minute(jobs: Jobs) -> None:
+    stored(jobs, make.job(slot="intake#00"))
+    assert jobs.oldest_slot() is None
+    stored(jobs, make.job(slot="2026-11-20T10:01#07"), make.job(slot="intake#01"))
+    assert jobs.oldest_slot() == "2026-11-20T10:01#07"
+
+
 def test_a_claimed_job_keeps_its_place_in_the_slot_and_a_settled_one_leaves_it(jobs: Jobs) -> None:
     job = running(jobs)
     assert [entry.key for entry in jobs.due(job.slot or "")[0]] == [job.key]
