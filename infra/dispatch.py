@@ -45,4 +45,4 @@ class Dispatch(Construct):
 
 def _window(settings: Settings, lane: Lane) -> int:
     """How many jobs the lane holds when all its executors are busy."""
-    return settings.windows.get(lane, settings.concurrency[lane] * BATCH[lane])
+    return settings.concurrency[lane] * BATCH[lane]

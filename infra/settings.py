@@ -37,8 +37,6 @@ class Settings:
     concurrency: Mapping[Lane, int] = field(  # executors of a lane at once (MaximumConcurrency)
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
-    windows: Mapping[Lane, int] = field(default_factory=dict)  # jobs a lane holds when all its executors are busy, where that is not
-    # concurrency x batch: how many of them dispatch releases before it has seen any done
     direct_burst: int = 200  # jobs of a user that one api process hands over directly at once; what is beyond goes to the intake ...
     direct_rate: int = 100  # ... and a second after that
     memory_mb: Mapping[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
@@ -94,7 +92,6 @@ LOCAL = replace(
     shards=2,  # one process answers every query: more shards are more calls and no more speed
     # Each executor is a process of about 50 MB; a thousand jobs of one instant come in up to 115 batches.
     concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
-    windows={Lane.ONE_TIME: 1_000},  # as many as wait in executors for one instant, by measurement
     allow_private_http=True,  # the sample receiver listens on loopback
     allowed_targets=tuple(  # the samples, in the only region and account there are
         f"arn:aws:{service}:us-east-1:000000000000:{name}"

@@ -15,7 +15,7 @@ from scheduler.model import Job, Lane
 from scheduler.ports import Clock, Dispatchers, Ledger
 from scheduler.rules import Rules
 from scheduler.services.flow import PUBLISHED_MS
-from scheduler.services.intake import INTAKE
+from scheduler.services.intake import INTAKE, open_intake
 
 START_MS = 1_000  # a process starts the intake no more often
 LOOK_MS = 1_000  # how long published backlogs are taken for the present ones
@@ -42,6 +42,7 @@ class DirectPath:
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
     _backlogs: dict[Lane, tuple[int, list[Backlog]]] = field(default_factory=dict)
     _started_at: int | None = None
+    _opened: bool = False
 
     def place(self, drafts: Sequence[Job], now: int) -> list[Job]:
         """The drafts, placed by `slots.place` at `now`, of which those beyond their owner's share of the direct path go to the intake."""
@@ -50,6 +51,8 @@ class DirectPath:
         for job in soon:
             groups.setdefault((job.owner, job.lane), []).append(job)
         over = {job.key for (owner, lane), jobs in groups.items() for job in jobs[self._allowed(owner, lane, len(jobs), now) :]}
+        if not over or not self._open(now):
+            return list(drafts)
         return [replace(job, slot=slots.intake(job.id, self.rules.shards)) if job.key in over else job for job in drafts]
 
     def start(self) -> None:
@@ -62,6 +65,16 @@ class DirectPath:
             self.dispatchers.start(INTAKE)
         except Unavailable as error:
             log.warning("the intake is not started; the next tick does", extra={"error": str(error)})
+
+    def _open(self, now: int) -> bool:
+        """Whether the intake is there. Without it, everyone has the direct path."""
+        if not self._opened:
+            try:
+                open_intake(self.ledger, now, self.rules)
+                self._opened = True
+            except Unavailable as error:
+                log.warning("the intake cannot be opened for now", extra={"error": str(error)})
+        return self._opened
 
     def _allowed(self, owner: str, lane: Lane, wanted: int, now: int) -> int:
         bucket = self._bucket(owner, now)

@@ -107,12 +107,14 @@ class Intake(Dispatch):
         return min(waits, default=0)
 
 
+def open_intake(ledger: Ledger, now: int, rules: Rules) -> None:
+    """Whoever puts jobs into the intake does this first, once: else no tick would look there. Idempotent."""
+    ledger.open_unit(Unit(INTAKE, 0, rules.shards - 1, opened_at=now))
+
+
 def take_lease(ledger: Ledger, now: int, rules: Rules) -> Unit | None:
-    """The intake, leased to us under a new epoch; None if another dispatcher is at it."""
+    """The intake, leased to us under a new epoch; None if another dispatcher is at it, or nobody ever opened it."""
     unit = ledger.unit(INTAKE)
-    if unit is None:
-        ledger.open_unit(Unit(INTAKE, 0, rules.shards - 1, opened_at=now))
-        unit = ledger.unit(INTAKE)
     if unit is None or unit.lease_until > now:
         return None
     last = max(unit.last_shard, rules.shards - 1)
@@ -131,9 +133,9 @@ def intake(*, jobs: Jobs, ledger: Ledger, topic: Topic, lanes: Lanes, users: Use
 def start_if_waiting(*, jobs: Jobs, ledger: Ledger, dispatchers: Dispatchers, now: int, rules: Rules) -> bool:
     """Start a dispatcher for the intake if anything is there and nobody is at it: who put it there may have died."""
     unit = ledger.unit(INTAKE)
-    if unit is not None and unit.lease_until > now:
+    if unit is None or unit.lease_until > now:
         return False
-    last = max(rules.shards - 1, unit.last_shard if unit is not None else 0)
+    last = max(rules.shards - 1, unit.last_shard)
     if not any(jobs.due(slot)[0] for slot in Unit(INTAKE, 0, last).slots):
         return False
     dispatchers.start(INTAKE)
