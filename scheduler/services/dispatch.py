@@ -76,7 +76,7 @@ class Dispatch:
         # Never read, a pause is unknown, and all is published: executors look for themselves before anything starts, so a
         # ledger that refuses starts nothing it should not. The other way round it would make every job late.
         self._watch = Watch(self.ledger, self.clock)
-        self._flow = Flow(self.unit.key, self._outstanding, self.ledger, self.users, self.clock, self.rules)
+        self._flow = Flow(self.unit.key, self._outstanding, self.lanes.backlog, self.ledger, self.users, self.clock, self.rules)
         self._stay_until = self.clock.now() + STAY_MS
 
     def run(self) -> DispatchResult:

@@ -18,6 +18,7 @@ from scheduler.ports import Clock, Ledger, Users
 from scheduler.rules import Rules
 
 STEP_MS = 500  # between two looks at a lane
+STILL_MS = 20_000  # a lane that has nothing waiting and did nothing for so long is not full, whatever is not done
 RATED_MS = 5_000  # the rate of a lane is its best in so long: a dip (half-empty batches, an index that lags) would narrow its window
 PUBLISHED_MS = 3_000  # a backlog reported longer ago is a dead dispatcher's
 WEIGHTS_MS = 30_000  # how long a weight is taken for the present one
@@ -38,6 +39,8 @@ class _Gate:
     sent: int = 0  # since then
     until: int = 0  # the latest due time among the released
     credit: float = 0.0  # of the room at the last look, what is still to be released; less than one adds up
+    moved_at: int = 0  # when something was last released or seen done
+    written_off: int = 0  # released, not done, and no reason to wait any longer: lost, or work that takes its time
     told: bool = False  # our backlog is in the ledger
     done: deque[tuple[int, int]] = field(default_factory=deque)  # (ms, jobs) of the last looks
 
@@ -55,28 +58,40 @@ class _Gate:
     def room(self) -> int:
         return fairness.window(self.start, self.rate) - self.in_hand
 
-    def let(self, entries: Sequence[DueEntry]) -> Sequence[DueEntry]:
-        self.sent += len(entries)
+    def let(self, entries: Sequence[DueEntry], now: int) -> Sequence[DueEntry]:
+        if entries:
+            self.sent, self.moved_at = self.sent + len(entries), now
         self.until = max(self.until, max((entry.due_at for entry in entries), default=0))
         return entries
 
     def learn(self, outstanding: int, now: int) -> None:
         """A look found so many of the released ones not done."""
-        outstanding = min(max(outstanding, 0), self.in_hand)
+        self.written_off = min(self.written_off, max(outstanding, 0))
+        outstanding = min(max(outstanding - self.written_off, 0), self.in_hand)
         took, done = max(now - self.looked_at, 1), self.in_hand - outstanding
         self.outstanding, self.sent, self.looked_at = outstanding, 0, now
+        self.moved_at = now if done else self.moved_at
         counted = min(took, 2 * STEP_MS)  # a look after a long time weighs no more than two usual ones
         self.done.append((counted, done * counted // took))
         while sum(ms for ms, _ in self.done) - self.done[0][0] >= RATED_MS:
             self.done.popleft()
 
+    def write_off(self) -> None:
+        self.written_off += self.outstanding
+        self.outstanding, self.moved_at = 0, self.tried_at
+
 
 @dataclass(slots=True)
 class Flow:
-    """What one dispatcher releases. `outstanding(lane, until)`: how many of its jobs due up to then were released and are not done."""
+    """What one dispatcher releases.
+
+    `outstanding(lane, until)`: how many of its jobs due up to then were released and are not done. `backlog(lane)`: about how many
+    messages wait in the lane; it comes late, so it only corrects what has stood still for long.
+    """
 
     unit: UnitKey
     outstanding: Callable[[Lane, int], int]
+    backlog: Callable[[Lane], int]
     ledger: Ledger
     users: Users
     clock: Clock
@@ -133,12 +148,12 @@ class Flow:
         """All of it if it fits; else none, and it waits for its turn."""
         if lane not in self.rules.windows:
             return entries
+        now = self.clock.now()
         if lane not in self._gates:
-            now = self.clock.now()
             self._gates[lane] = _Gate(lane, self.rules.windows[lane], now, now)
         gate = self._gates[lane]
         if not gate.queue and len(entries) <= gate.room:
-            return gate.let(entries)
+            return gate.let(entries, now)
         for entry in entries:
             gate.queue.add(entry.key.owner, entry.due_at, entry)
         return ()
@@ -150,7 +165,7 @@ class Flow:
         elif not gate.told:
             gate.credit = float(gate.room)  # what came was more than fits, but some of it does
             gate.queue.weigh(self._weights_of(gate.queue.counts()))
-        went = gate.let(gate.queue.take(max(int(gate.credit), 0)))
+        went = gate.let(gate.queue.take(max(int(gate.credit), 0)), now)
         gate.credit -= len(went)
         if not gate.queue:
             self._hide(gate)
@@ -161,6 +176,8 @@ class Flow:
         gate.tried_at = now
         try:
             gate.learn(self.outstanding(gate.lane, gate.until), now)
+            if now - gate.moved_at >= STILL_MS and gate.room <= 0 and self.backlog(gate.lane) == 0:
+                gate.write_off()
         except Unavailable as error:
             log.warning("not looked what is done; nothing goes until the next look", extra={"lane": gate.lane, "error": str(error)})
             return

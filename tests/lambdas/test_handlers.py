@@ -14,7 +14,7 @@ from lambdas._settings import ExecuteSettings
 from scheduler import messages, metrics, slots
 from scheduler import redrive as rule
 from scheduler.errors import Invalid
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Job, Lane, Unit, UnitKey
 from scheduler.rules import Rules
@@ -51,6 +51,7 @@ class World(SimpleNamespace):
             lanes=lanes,
             topic=lanes,
             ledger=ledger,
+            users=MemoryUsers(),
             redrives=MemoryRedrives(),
             dispatchers=SimpleNamespace(start=lambda unit: None),
             settings=EXECUTE,

@@ -9,7 +9,7 @@ from scheduler.fairness import Backlog, Demand
 from scheduler.memory import MemoryLedger, MemoryUsers
 from scheduler.model import DueEntry, JobKey, Lane, UnitKey
 from scheduler.rules import Rules
-from scheduler.services.flow import PUBLISHED_MS, STEP_MS, WEIGHTS_MS, Flow
+from scheduler.services.flow import PUBLISHED_MS, STEP_MS, STILL_MS, WEIGHTS_MS, Flow
 from tests.conftest import NOW, FixedClock
 from tests.unit.stage import Wrapped, refuse
 
@@ -22,13 +22,15 @@ class World:
 
     def __init__(self, capacity: int = 5) -> None:
         self.clock, self.ledger, self.users = FixedClock(NOW), MemoryLedger(), MemoryUsers()
-        self.capacity, self.in_hand, self.looks = capacity, 0, 0
+        self.capacity, self.in_hand, self.looks, self.queued = capacity, 0, 0, 0
         self.flow = self.made()
 
     def made(self, **ports: Any) -> Flow:
         windows = {Lane.ONE_TIME: WINDOW, Lane.RECURRING: WINDOW}
         ledger, users = ports.get("ledger", self.ledger), ports.get("users", self.users)
-        self.flow = Flow(ME, ports.get("outstanding", self.outstanding), ledger, users, self.clock, Rules(windows=windows))
+        self.flow = Flow(
+            ME, ports.get("outstanding", self.outstanding), lambda lane: self.queued, ledger, users, self.clock, Rules(windows=windows)
+        )
         return self.flow
 
     def outstanding(self, lane: Lane, until: int) -> int:
@@ -198,3 +200,17 @@ def test_while_it_cannot_be_seen_what_is_done_nothing_goes_and_it_is_tried_again
     world.made(outstanding=lambda lane, until: refuse(None))
     world.release(*due("a", 60))
     assert world.step() == [] and world.flow.next_at(()) == world.clock.at + STEP_MS
+
+
+def test_a_lane_that_stands_still_with_nothing_waiting_in_it_gets_more() -> None:
+    world = World(capacity=0)  # its messages were lost, say
+    world.release(*due("a", 100))
+    went = [len(world.step()) for _ in range(STILL_MS // STEP_MS)]
+    assert sum(went) == went[-1] == WINDOW
+
+
+def test_a_lane_that_stands_still_with_work_waiting_in_it_gets_none() -> None:
+    world = World(capacity=0)
+    world.queued = 1
+    world.release(*due("a", 100))
+    assert not any(world.step() for _ in range(10 * STILL_MS // STEP_MS))
