@@ -1,7 +1,7 @@
 """`make drill`: what is promised of tasks, shown on a fresh local stack: on time and once, edits, overlap, batches, an outage of the tick.
 
     python -m local.drill                    all of it
-    python -m local.drill regular batch      some drills; of batch, edits, regular, overlap, outage
+    python -m local.drill regular batch      some drills; of batch, edits, regular, overlap, outage, flood, fair
 
 The last line is JSON; exit code 1 if a promise was not kept.
 """
@@ -29,13 +29,15 @@ from local.stop import DRILL
 from local.warmup import warm_up
 from local.written import written
 
-ROUNDS = (("batch",), ("edits",), ("regular", "overlap"), ("outage",))  # those of a round side by side
+ROUNDS = (("batch",), ("edits",), ("regular", "overlap"), ("outage",), ("flood",), ("fair",))  # those of a round side by side
 NAMES = tuple(name for names in ROUNDS for name in names)
 ABOUT = {
     "batch": "A thousand jobs in a call, twice",
     "edits": "A task edited every second for a minute",
     "regular": "Two tasks for five minutes",
     "overlap": "four tasks whose jobs take longer than their interval, for seven",
+    "flood": "Five thousand jobs at once beside another user's",
+    "fair": "Three users who want more than ten executors do",
     "outage": "Ten minutes without a tick (nineteen in all)",
 }
 AHEAD = timedelta(minutes=7)  # the first missed minute: far enough not to be handed over directly
@@ -69,6 +71,8 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "overlap": lambda: drills.overlap(client(), schedule=every_minute, takes=90, seconds=400),
         "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
         "outage": lambda: outage(stack, client()),
+        "flood": lambda: drills.flood(stack.user("anton"), stack.user("berta")),
+        "fair": lambda: fair(stack),
     }
 
 
@@ -81,6 +85,12 @@ def outage(stack: Stack, client: Client) -> Outcome:
     until(start + drills.MINUTE * (MISSED - 1) + timedelta(seconds=65))
     stack.set_tick("ENABLED")
     return drills.judge_missed(client, missed, seconds=180)
+
+
+def fair(stack: Stack) -> Outcome:
+    """Last of all: the stack keeps its few executors."""
+    stack.narrow(drills.FEW_EXECUTORS)
+    return drills.fair({name: stack.user(name, weight) for name, weight in drills.WEIGHTS.items()})
 
 
 def until(instant: datetime) -> None:

@@ -133,7 +133,7 @@ class Working(Stage):
         super().__init__(rules=Rules(shards=2, direct_burst=0, direct_rate=0, **rules))
         self.stuck: set[str] = set()
         self.sent: list[tuple[str, int]] = []
-        self.lanes = Wrapped(self.lanes, publish=self.publish)
+        self.lanes = Wrapped(self.lanes, publish=self.publish, backlog=lambda verb, lane: len(self.stuck))
 
     def publish(self, verb: Any, messages: Any) -> Any:
         for message in messages:
