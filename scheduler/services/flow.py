@@ -18,6 +18,9 @@ from scheduler.ports import Clock, Ledger, Users
 from scheduler.rules import Rules
 
 STEP_MS = 500  # between two looks at a lane
+NARROWEST = 10  # a lane is taken to hold at least this part of what it could
+WIDEN, NARROW = 1.5, 0.8  # a look at a lane with nothing waiting in it, with more than a second's work
+KNOWN_LOOKS = 4  # so many looks that saw something done tell the rate of a lane well enough to narrow it
 STILL_MS = 20_000  # a lane that has nothing waiting and did nothing for so long is not full, whatever is not done
 RATED_MS = 5_000  # the rate of a lane is its best in so long: a dip (half-empty batches, an index that lags) would narrow its window
 PUBLISHED_MS = 3_000  # a backlog reported longer ago is a dead dispatcher's
@@ -31,7 +34,8 @@ class _Gate:
     """One lane, as its dispatcher knows it."""
 
     lane: Lane
-    start: int  # what it holds when all its executors are busy
+    most: int  # what it holds when all its executors are busy
+    width: float  # what it is taken to hold
     looked_at: int
     tried_at: int
     queue: FairQueue[DueEntry] = field(default_factory=FairQueue)
@@ -54,9 +58,20 @@ class _Gate:
     def in_hand(self) -> int:
         return self.outstanding + self.sent
 
-    @property
-    def room(self) -> int:
-        return fairness.window(self.start, self.rate) - self.in_hand
+    def base(self, due_at: int, now: int) -> int:
+        """What the lane holds of jobs of which the first is due then: those ahead of their instant must be in executors when it comes."""
+        return self.most if due_at > now else int(self.width)
+
+    def room(self, due_at: int, now: int) -> int:
+        return fairness.window(self.base(due_at, now), self.rate) - self.in_hand
+
+    def fit(self, backlog: int) -> None:
+        """So many messages wait in the lane: more than a second's work means that it holds less than it could, none that it may hold more."""
+        known = sum(1 for _, jobs in self.done if jobs) >= KNOWN_LOOKS
+        if backlog == 0:
+            self.width = min(self.width * WIDEN, self.most)
+        elif known and backlog > self.rate * fairness.AHEAD_S:
+            self.width = max(self.width * NARROW, self.most / NARROWEST)
 
     def let(self, entries: Sequence[DueEntry], now: int) -> Sequence[DueEntry]:
         if entries:
@@ -86,7 +101,7 @@ class Flow:
     """What one dispatcher releases.
 
     `outstanding(lane, until)`: how many of its jobs due up to then were released and are not done. `backlog(lane)`: about how many
-    messages wait in the lane; it comes late, so it only corrects what has stood still for long.
+    messages wait in the lane; it comes late, so it only corrects.
     """
 
     unit: UnitKey
@@ -150,9 +165,11 @@ class Flow:
             return entries
         now = self.clock.now()
         if lane not in self._gates:
-            self._gates[lane] = _Gate(lane, self.rules.windows[lane], now, now)
+            most = self.rules.windows[lane]
+            late = entries[0].due_at <= now
+            self._gates[lane] = _Gate(lane, most, most / NARROWEST if late else most, now, now)
         gate = self._gates[lane]
-        if not gate.queue and len(entries) <= gate.room:
+        if not gate.queue and len(entries) <= gate.room(entries[0].due_at, now):
             return gate.let(entries, now)
         for entry in entries:
             gate.queue.add(entry.key.owner, entry.due_at, entry)
@@ -163,7 +180,7 @@ class Flow:
         if now - gate.tried_at >= STEP_MS:
             self._look(gate, now)
         elif not gate.told:
-            gate.credit = float(gate.room)  # what came was more than fits, but some of it does
+            gate.credit = float(gate.room(_first(gate), now))  # what came was more than fits, but some of it does
             gate.queue.weigh(self._weights_of(gate.queue.counts()))
         went = gate.let(gate.queue.take(max(int(gate.credit), 0)), now)
         gate.credit -= len(went)
@@ -176,7 +193,9 @@ class Flow:
         gate.tried_at = now
         try:
             gate.learn(self.outstanding(gate.lane, gate.until), now)
-            if now - gate.moved_at >= STILL_MS and gate.room <= 0 and self.backlog(gate.lane) == 0:
+            backlog = self.backlog(gate.lane)
+            gate.fit(backlog)
+            if now - gate.moved_at >= STILL_MS and backlog == 0 and gate.room(_first(gate), now) <= 0:
                 gate.write_off()
         except Unavailable as error:
             log.warning("not looked what is done; nothing goes until the next look", extra={"lane": gate.lane, "error": str(error)})
@@ -184,15 +203,16 @@ class Flow:
         counts = gate.queue.counts()
         weights = self._weights_of(counts)
         gate.queue.weigh(weights)
-        if len(gate.queue) <= gate.room and not gate.told:
-            gate.credit = float(gate.room)
+        first = _first(gate)
+        if len(gate.queue) <= gate.room(first, now) and not gate.told:
+            gate.credit = float(gate.room(first, now))
             return
         mine = {name: Demand(weights.get(name, fairness.USUAL_WEIGHT), count) for name, count in counts.items()}
         others = self._tell(gate, Backlog(self.unit, gate.lane, now, gate.in_hand, gate.rate, fairness.published(mine)))
         rate, in_hand = gate.rate + sum(each.rate for each in others), gate.in_hand + sum(each.outstanding for each in others)
         backlogs: dict[str, Mapping[str, Demand]] = {_name(each.unit): _apart(each) for each in others}
         backlogs[_name(self.unit)] = mine
-        share = fairness.quotas(fairness.window(gate.start, rate) - in_hand, backlogs)[_name(self.unit)]
+        share = fairness.quotas(fairness.window(gate.base(first, now), rate) - in_hand, backlogs)[_name(self.unit)]
         gate.credit = gate.credit % 1 + share.room
         gate.queue.weigh(share.weights)
 
@@ -225,6 +245,10 @@ class Flow:
             except Unavailable as error:
                 log.info("weights are not read for now", extra={"users": len(names), "error": str(error)})
         return self._weights
+
+
+def _first(gate: _Gate) -> int:
+    return min(entry.due_at for entry in gate.queue)
 
 
 def _name(unit: UnitKey) -> str:

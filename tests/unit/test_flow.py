@@ -9,12 +9,13 @@ from scheduler.fairness import Backlog, Demand
 from scheduler.memory import MemoryLedger, MemoryUsers
 from scheduler.model import DueEntry, JobKey, Lane, UnitKey
 from scheduler.rules import Rules
-from scheduler.services.flow import PUBLISHED_MS, STEP_MS, STILL_MS, WEIGHTS_MS, Flow
+from scheduler.services.flow import NARROWEST, PUBLISHED_MS, STEP_MS, STILL_MS, WEIGHTS_MS, Flow
 from tests.conftest import NOW, FixedClock
 from tests.unit.stage import Wrapped, refuse
 
 ME, OTHER = UnitKey("2026-11-20T10:01", 0), UnitKey("2026-11-20T10:01", 1)
 WINDOW = 10
+AHEAD_MS = 3_600_000  # due so late that none is late in any of these
 
 
 class World:
@@ -49,7 +50,7 @@ class World:
 
 
 def due(owner: str, count: int, lane: Lane = Lane.ONE_TIME) -> list[DueEntry]:
-    return [DueEntry(JobKey(owner, f"{owner}{number:05d}"), "slot", NOW + number, lane, 1) for number in range(count)]
+    return [DueEntry(JobKey(owner, f"{owner}{number:05d}"), "slot", NOW + AHEAD_MS + number, lane, 1) for number in range(count)]
 
 
 def test_what_fits_the_window_goes_at_once_and_nothing_is_read_or_written() -> None:
@@ -113,7 +114,7 @@ def test_a_weight_changed_meanwhile_counts_within_a_minute() -> None:
 
 def test_more_of_one_instant_than_a_lane_takes_is_in_fair_order_from_the_first_on() -> None:
     world = World()
-    entries = [DueEntry(JobKey(owner, f"{n}"), "slot", NOW, Lane.ONE_TIME, 1) for owner in ("a", "b") for n in range(20)]
+    entries = [DueEntry(JobKey(owner, f"{n}"), "slot", NOW + AHEAD_MS, Lane.ONE_TIME, 1) for owner in ("a", "b") for n in range(20)]
     assert Counter(entry.key.owner for entry in world.flow.order(entries)[:10]) == {"a": 5, "b": 5}
     few = entries[15:24]
     assert world.flow.order(few) == few
@@ -214,3 +215,32 @@ def test_a_lane_that_stands_still_with_work_waiting_in_it_gets_none() -> None:
     world.queued = 1
     world.release(*due("a", 100))
     assert not any(world.step() for _ in range(10 * STILL_MS // STEP_MS))
+
+
+# what is late
+
+
+def late(count: int) -> list[DueEntry]:
+    return [DueEntry(JobKey("a", f"{number}"), "slot", NOW - 1, Lane.ONE_TIME, 1) for number in range(count)]
+
+
+def test_jobs_that_are_late_need_no_executor_in_advance_and_begin_narrow() -> None:
+    world = World()
+    assert len(world.release(*late(100))) == WINDOW // NARROWEST
+
+
+def test_a_lane_in_which_nothing_waits_is_widened_to_all_it_holds() -> None:
+    world = World(capacity=0)
+    world.release(*late(100))
+    for _ in range(8):
+        world.step()
+    assert world.in_hand == WINDOW
+
+
+def test_a_lane_in_which_more_than_a_second_of_work_waits_is_narrowed() -> None:
+    world = World(capacity=2)  # four a second, though it could hold ten
+    world.release(*due("a", WINDOW), *late(100))
+    world.queued = 8
+    for _ in range(20):
+        world.step()
+    assert 4 <= world.in_hand <= 4 + WINDOW // NARROWEST + 2
