@@ -23,7 +23,7 @@ demo: setup ## The same scripted: a fresh stack, sixty jobs and a task, a verdic
 burst: setup ## A thousand jobs for one instant on the stack that `make run` has up (N=1000), and how late they started
 	@$(PY) -m local.burst $(N)
 
-drill: setup ## What is promised of tasks, shown on a fresh stack in three quarters of an hour (ONLY="batch edits regular overlap outage flood fair")
+drill: setup ## What is promised, shown on a fresh stack, each round in minutes (ONLY="batch edits kill crash redrive ...")
 	@$(PY) -m local.drill $(ONLY)
 
 stop: setup ## Stop what runs on this machine, and clean up after runs that were killed

@@ -54,10 +54,17 @@ ENVIRONMENT = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "POWERTOOLS_TRACE_DISABLED": "true",
     "POWERTOOLS_SERVICE_NAME": "bench",
-    **ApiSettings(**COMMON, tasks_table=TASKS, user_pool_client_id="bench", **FUNCTIONS).render(),
-    **DispatchSettings(**COMMON, topic_arn=TOPIC, users_table="punctual-bench-users").render(),
-    **ExecuteSettings(**COMMON, tasks_table=TASKS, lane="one-time").render(),
-    **TickSettings(**COMMON, dispatch_function="punctual-bench-dispatch").render(),
+    **ApiSettings(
+        **COMMON,
+        tasks_table=TASKS,
+        outputs_bucket="bench-outputs",
+        user_pool_client_id="bench",
+        redrive_function="punctual-bench-redrive",
+        dispatch_function="punctual-bench-dispatch",
+    ).render(),
+    **DispatchSettings(**COMMON, tasks_table=TASKS, topic_arn=TOPIC, users_table="punctual-bench-users").render(),
+    **ExecuteSettings(**COMMON, tasks_table=TASKS, outputs_bucket="bench-outputs", lane="one-time").render(),
+    **TickSettings(**COMMON, tasks_table=TASKS, dispatch_function="punctual-bench-dispatch").render(),
 }
 _numbers = count(1)
 
@@ -231,7 +238,7 @@ def plan(aws: Answered, jobs: int) -> Work:
 
     def work(runs: int = jobs) -> None:
         clock = VirtualClock(START)
-        done = service(tasks=at.tasks, jobs=at.jobs, lanes=at.lanes, ledger=at.ledger, clock=clock, rules=at.rules)
+        done = service(tasks=at.tasks, jobs=at.jobs, orders=at.orders, lanes=at.lanes, ledger=at.ledger, clock=clock, rules=at.rules)
         _must((done.runs, done.failed) == (runs, 0), done)
 
     round_of(BATCH)

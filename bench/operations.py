@@ -26,9 +26,10 @@ from scheduler.aws.receipts import DynamoReceipts
 from scheduler.aws.tasks import DynamoTasks
 from scheduler.aws.updates import Update, as_call
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
+from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Failure, Job, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
-from scheduler.ports import Finished, Jobs, Receipts, Tasks
+from scheduler.ports import Finished, Jobs, Orders, Receipts, Tasks
 from scheduler.rules import Rules
 from scheduler.services import tasks
 from scheduler.services.dispatch import dispatch
@@ -175,6 +176,7 @@ class Bench:
     jobs: Jobs
     tasks: Tasks = field(default_factory=lambda: MemoryTasks(MemoryJobs(), MemoryReceipts()))
     receipts: Receipts = field(default_factory=MemoryReceipts)
+    orders: Orders = field(default_factory=MemoryOrders)
     lanes: MemoryLanes = field(default_factory=MemoryLanes)
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
     rules: Rules = field(default_factory=lambda: Rules(shards=2))  # fewer to read: moto takes its time
@@ -192,22 +194,30 @@ class Bench:
     def submit(self, count: int = 1) -> None:
         """Accept jobs due now: they go to their lane at once."""
         for number in range(count):
-            submit(REQUEST, jobs=self.jobs, lanes=self.lanes, clock=self, rules=self.rules, random=number * 7919 + self.now_ms)
+            submit(
+                REQUEST,
+                jobs=self.jobs,
+                orders=self.orders,
+                lanes=self.lanes,
+                clock=self,
+                rules=self.rules,
+                random=number * 7919 + self.now_ms,
+            )
 
     def submit_many(self, count: int = 1) -> None:
         """The same in one call."""
         randoms = [number * 7919 + self.now_ms for number in range(count)]
-        submit_many([REQUEST] * count, jobs=self.jobs, lanes=self.lanes, clock=self, rules=self.rules, randoms=randoms)
+        submit_many([REQUEST] * count, jobs=self.jobs, orders=self.orders, lanes=self.lanes, clock=self, rules=self.rules, randoms=randoms)
 
     def submit_once(self) -> None:
         """Accept a job that comes with an idempotency key."""
         receipt = Receipt(REQUEST.owner, "order 17 of 2026-11-20", "f" * 64, self.now_ms, random=7919)
         asked = [Asked(REQUEST, receipt.random, receipt)]
-        submit_once(asked, receipts=self.receipts, jobs=self.jobs, lanes=self.lanes, clock=self, rules=self.rules)
+        submit_once(asked, receipts=self.receipts, jobs=self.jobs, orders=self.orders, lanes=self.lanes, clock=self, rules=self.rules)
 
     def create(self, overlap: Overlap) -> None:
         """A recurring task: the only one there is."""
-        world = World(self.tasks, self.jobs, self.lanes, self.receipts, self, self.rules)
+        world = World(self.tasks, self.jobs, self.orders, self.lanes, self.receipts, self, self.rules)
         tasks.create(replace(TASK, overlap=overlap), world, random=self.now_ms)
 
     def run(self, count: int) -> None:
@@ -232,7 +242,7 @@ class Bench:
         """Plan as if it had done so every minute until now."""
         ledger = MemoryLedger()
         ledger.set_plan_cursor(None, slots.minute_of(self.now_ms))
-        done = plan(tasks=self.tasks, jobs=self.jobs, lanes=self.lanes, ledger=ledger, clock=self, rules=self.rules)
+        done = plan(tasks=self.tasks, jobs=self.jobs, orders=self.orders, lanes=self.lanes, ledger=ledger, clock=self, rules=self.rules)
         if done.tasks != 1 or done.failed:
             raise RuntimeError(f"no top-up: {done}")
 
@@ -253,6 +263,7 @@ class Bench:
             deliveries,
             jobs=self.jobs,
             tasks=self.tasks,
+            orders=self.orders,
             lanes=self.lanes,
             ledger=self.ledger,
             pool=_Instant(self, result),
@@ -285,6 +296,9 @@ class _Instant:
 
     def cancel(self, job: Job) -> None:
         """Its work is over before anybody could ask."""
+
+    def kill(self, job: Job) -> None:
+        """The same."""
 
     def stop(self) -> None:
         self._done.clear()

@@ -1,4 +1,4 @@
-"""api: the HTTPS front. Everything but health, login, refresh and docs is behind the authorizer."""
+"""api: the HTTPS front. Everything but health, login, refresh, docs and the reports of workers is behind the authorizer."""
 
 import json
 
@@ -11,14 +11,15 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from infra.accounts import Accounts
-from infra.function import Foundation, Function, allow, change_jobs
+from infra.function import Foundation, Function, allow, change_jobs, read_callback_secret, step_in, step_out
 from infra.settings import Settings
 from lambdas._settings import ApiSettings
 
 BASE = "/api/v1"
 GET, POST, ANY = apigateway.HttpMethod.GET, apigateway.HttpMethod.POST, apigateway.HttpMethod.ANY
 LOGIN_ROUTES = [(POST, f"{BASE}/auth/login"), (POST, f"{BASE}/auth/refresh")]
-OPEN_ROUTES = [(GET, f"{BASE}/health"), *LOGIN_ROUTES, (GET, f"{BASE}/openapi.json"), (GET, f"{BASE}/docs")]
+REPORT_ROUTES = [(POST, f"{BASE}/jobs/{{job_id}}/{verb}") for verb in ("heartbeat", "complete", "fail")]  # with a token of their own
+OPEN_ROUTES = [(GET, f"{BASE}/health"), *LOGIN_ROUTES, *REPORT_ROUTES, (GET, f"{BASE}/openapi.json"), (GET, f"{BASE}/docs")]
 CATCH_ALL = f"{BASE}/{{proxy+}}"
 
 # Never the query string, a header or a body: tokens and payloads travel there.
@@ -51,7 +52,9 @@ class Api(Construct):
             ApiSettings(
                 **foundation.hand_over,
                 **foundation.tasks,
+                **foundation.outputs,
                 **foundation.reach,
+                **foundation.callbacks,
                 user_pool_client_id=accounts.client.user_pool_client_id,
                 redrive_function=redrive.function_name,
                 dispatch_function=dispatch.function_name,
@@ -73,22 +76,27 @@ class Api(Construct):
                     "dynamodb:UpdateItem",
                     "dynamodb:DeleteItem",
                 ),
-                allow(storage.tasks.table_arn, "dynamodb:BatchGetItem"),  # holders: a cancelled job may have another one waiting
+                *step_out(foundation),  # a cancelled job may have another one waiting
+                step_in(foundation),
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # the lag, for health; receipts; lanes; backlogs
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and the receipt of a task
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # a redrive that is aborted moves to those that have ended
+                allow(storage.outputs.arn_for_objects("*"), "s3:GetObject"),
+                allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 says "denied" of what has expired
                 allow(redrive.function_arn, "lambda:InvokeFunction"),
                 allow(dispatch.function_arn, "lambda:InvokeFunction"),  # for the intake
                 allow(lanes.arns, "sqs:SendMessage"),
+                read_callback_secret(foundation),
                 # None for Cognito: login, refresh and "who am I" are its public calls.
             ],
             timeout=Duration.seconds(29),  # the gateway answers 503 after 30
         )
+        storage.acknowledge_outputs(self)
         self.http = apigateway.HttpApi(self, "Http", create_default_stage=False)
         self._stage = self._default_stage(foundation.settings)
         self._routes(accounts)
-        self._throttle_logins(foundation.settings)
+        self._throttle(foundation.settings)
         if foundation.settings.access_logs:
             self._log_access(foundation.settings)
 
@@ -119,15 +127,26 @@ class Api(Construct):
         for method, path in OPEN_ROUTES:
             for route in self.http.add_routes(path=path, methods=[method], integration=to_function):
                 Validations.of(route).acknowledge(
-                    Acknowledgment(id="AwsSolutions-APIG4", reason="open by purpose: health, sign-in and the description of the API")
+                    Acknowledgment(
+                        id="AwsSolutions-APIG4", reason="open by purpose: health, sign-in, reports with a token of their own, docs"
+                    )
                 )
                 self._stage.node.add_dependency(route)  # a stage cannot throttle a route that is not there yet
         # Unknown routes come to the function as well, so that their 404 is our own.
         self.http.add_routes(path=CATCH_ALL, methods=[ANY], integration=to_function, authorizer=signed_in)
 
-    def _throttle_logins(self, settings: Settings) -> None:
-        limits = {"ThrottlingRateLimit": settings.login_rate, "ThrottlingBurstLimit": settings.login_burst}
-        self._raw_stage.route_settings = {f"{method.value} {path}": limits for method, path in LOGIN_ROUTES}
+    def url(self, settings: Settings) -> str:
+        """Where those reach the API who report on jobs."""
+        if settings.api_at_endpoint:
+            return f"{{endpoint}}/_aws/execute-api/{self.http.api_id}/$default"
+        return self.http.api_endpoint
+
+    def _throttle(self, settings: Settings) -> None:
+        """What stands open to all is asked for less often: a flood there must not take what signed-in people need."""
+        logins = {"ThrottlingRateLimit": settings.login_rate, "ThrottlingBurstLimit": settings.login_burst}
+        reports = {"ThrottlingRateLimit": settings.report_rate, "ThrottlingBurstLimit": settings.report_burst}
+        limits = dict.fromkeys(LOGIN_ROUTES, logins) | dict.fromkeys(REPORT_ROUTES, reports)
+        self._raw_stage.route_settings = {f"{method.value} {path}": limit for (method, path), limit in limits.items()}
 
     @property
     def _raw_stage(self) -> apigateway.CfnStage:

@@ -3,7 +3,7 @@
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.function import Foundation, Function, allow, change_jobs
+from infra.function import Foundation, Function, allow, change_jobs, step_out
 from infra.lanes import BURY_TIMEOUT, camel
 from lambdas._settings import BurySettings
 
@@ -18,10 +18,12 @@ class Bury(Construct):
             self,
             "bury",
             foundation,
-            BurySettings(**foundation.tables, **foundation.retention),
+            BurySettings(**foundation.hand_over, **foundation.tasks),
             grants=[
                 allow(foundation.storage.jobs.table_arn, "dynamodb:BatchGetItem"),
                 change_jobs(foundation),
+                *step_out(foundation),
+                allow(foundation.lanes.arns, "sqs:SendMessage"),  # who waited for what failed
                 allow([queue.queue_arn for queue in dead.values()], "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             ],
             timeout=BURY_TIMEOUT,

@@ -4,7 +4,7 @@ from aws_cdk import Duration
 from constructs import Construct
 
 from infra.execute import BATCH
-from infra.function import Foundation, Function, allow, change_jobs
+from infra.function import Foundation, Function, allow, change_jobs, step_out
 from infra.settings import Settings
 from lambdas._settings import DispatchSettings
 from scheduler.model import Lane
@@ -22,6 +22,7 @@ class Dispatch(Construct):
             foundation,
             DispatchSettings(
                 **foundation.hand_over,
+                **foundation.tasks,
                 topic_arn=lanes.topic.topic_arn,
                 users_table=storage.users.table_name,
                 lead_ms=foundation.settings.lead_ms,
@@ -35,6 +36,7 @@ class Dispatch(Construct):
                 allow(storage.due_index_arn, "dynamodb:Query"),
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # rechecks of the intake read whole jobs
                 change_jobs(foundation),  # and move them
+                *step_out(foundation),  # of jobs whose executor died for the last time
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # weights
                 allow(lanes.topic.topic_arn, "sns:Publish"),
                 allow(lanes.arns, "sqs:SendMessage", "sqs:GetQueueAttributes"),  # rechecks hand over again, unless a lane is behind

@@ -4,7 +4,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra import targets
-from infra.function import Foundation, Function, allow, change_jobs
+from infra.function import Foundation, Function, allow, change_jobs, read_callback_secret, step_out
 from infra.lanes import EXECUTE_TIMEOUT
 from lambdas._settings import ExecuteSettings
 from scheduler.model import Lane
@@ -16,7 +16,7 @@ BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}
 class Execute(Construct):
     """The function of one lane and its queue as event source."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str) -> None:
         super().__init__(scope, id)
         settings, storage, lanes = foundation.settings, foundation.storage, foundation.lanes
         queue = lanes.queues[lane].main
@@ -27,26 +27,33 @@ class Execute(Construct):
             ExecuteSettings(
                 **foundation.hand_over,
                 **foundation.tasks,
+                **foundation.outputs,
                 **foundation.reach,
+                **foundation.callbacks,
                 lane=str(lane),
+                api_url=api_url,
                 allow_private_http=settings.allow_private_http,
             ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last look before the instant
                 change_jobs(foundation),
-                allow(storage.tasks.table_arn, "dynamodb:BatchGetItem"),  # heads and holders
-                allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # holders
+                *step_out(foundation),  # heads and holders as well
+                allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # holders and turns; missing markers
+                allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a turn was taken whose answer was lost
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead
                 allow(storage.ledger.table_arn, "dynamodb:Query"),  # is the lane paused?
                 allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs handed over again
                 allow(  # the visibility of a message is the lease of its job
                     queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
                 ),
+                allow(storage.outputs.arn_for_objects("*"), "s3:PutObject"),  # what an item cannot hold
+                read_callback_secret(foundation),  # for the tokens of those who report
                 *targets.grants(self, settings),
             ],
             timeout=EXECUTE_TIMEOUT,
         )
         targets.acknowledge(self, settings)
+        storage.acknowledge_outputs(self)
         lambda_.EventSourceMapping(
             self,
             "Lane",

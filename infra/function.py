@@ -45,9 +45,19 @@ class Foundation:
         return {"tasks_table": self.storage.tasks.table_name}
 
     @property
+    def outputs(self) -> dict[str, Any]:
+        """The field of the environments that know what attempts put out."""
+        return {"outputs_bucket": self.storage.outputs.bucket_name}
+
+    @property
     def reach(self) -> dict[str, Any]:
         """The fields of the environments that tell what of AWS jobs may use."""
         return {"allowed_targets": tuple(self.settings.allowed_targets), "email_sender": self.settings.email_sender}
+
+    @property
+    def callbacks(self) -> dict[str, Any]:
+        """The field of the environments that know the tokens of call-backs."""
+        return {"callback_secret": self.storage.callback_secret_arn}
 
     @property
     def hand_over(self) -> dict[str, Any]:
@@ -76,6 +86,22 @@ def allow(resources: str | Sequence[str], *actions: str) -> iam.PolicyStatement:
 def change_jobs(foundation: Foundation) -> iam.PolicyStatement:
     """The grant behind `Jobs.change` and `Jobs.claim`: conditional updates, alone or 25 a call (a PartiQL batch)."""
     return allow(foundation.storage.jobs.table_arn, "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate")
+
+
+def read_callback_secret(foundation: Foundation) -> iam.PolicyStatement:
+    """The grant behind `SigningKeys`."""
+    return allow(foundation.storage.callback_secret_arn, "secretsmanager:GetSecretValue")
+
+
+def step_out(foundation: Foundation) -> list[iam.PolicyStatement]:
+    """The grants of whoever ends jobs: the lines that they stood in, who goes on in them, and who waits for a run's end."""
+    table = foundation.storage.tasks.table_arn
+    return [allow(table, "dynamodb:Query"), allow(table, "dynamodb:PartiQLDelete"), allow(table, "dynamodb:BatchGetItem")]
+
+
+def step_in(foundation: Foundation) -> iam.PolicyStatement:
+    """The grant of whoever makes jobs: their markers in the lines of ordering keys."""
+    return allow(foundation.storage.tasks.table_arn, "dynamodb:PartiQLInsert")
 
 
 class Function(lambda_.Function):

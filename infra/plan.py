@@ -3,7 +3,7 @@
 from aws_cdk import Duration
 from constructs import Construct
 
-from infra.function import Foundation, Function, allow
+from infra.function import Foundation, Function, allow, step_in
 from infra.schedule import every_minute
 from lambdas._settings import PlanSettings
 
@@ -22,6 +22,8 @@ class Plan(Construct):
             grants=[
                 allow(storage.replenish_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the scan finds what every query missed
                 allow(storage.tasks.table_arn, "dynamodb:GetItem", "dynamodb:UpdateItem"),  # how far a task is planned
+                step_in(foundation),
+                allow(storage.tasks.table_arn, "dynamodb:PartiQLDelete"),  # the markers of runs taken away again
                 allow(storage.jobs.table_arn, "dynamodb:PartiQLInsert"),  # runs
                 allow(storage.jobs.table_arn, "dynamodb:PartiQLDelete", "dynamodb:BatchGetItem"),  # those of a task edited meanwhile
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # its cursor

@@ -3,7 +3,7 @@
 from aws_cdk import Duration
 from constructs import Construct
 
-from infra.function import Foundation, Function, allow, change_jobs
+from infra.function import Foundation, Function, allow, change_jobs, step_in
 from infra.schedule import every_minute
 from lambdas._settings import RedriveSettings
 
@@ -24,6 +24,7 @@ class Redrive(Construct):
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),
                 change_jobs(foundation),
                 allow(storage.tasks.table_arn, "dynamodb:BatchGetItem"),  # whether a run's task still wants it
+                step_in(foundation),
                 allow(  # the records; one that has ended moves in a transaction, which needs the grants of its parts
                     storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"
                 ),

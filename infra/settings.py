@@ -53,6 +53,9 @@ class Settings:
     api_burst: int = 400
     login_rate: int = 10  # of each of the routes that take a password or a refresh token
     login_burst: int = 20
+    report_rate: int = 100  # of each of the routes by which workers report
+    report_burst: int = 200
+    api_at_endpoint: bool = False  # the API is reached under the address of the local AWS
 
     log_level: str = "INFO"
     log_retention: RetentionDays = RetentionDays.ONE_WEEK
@@ -81,6 +84,8 @@ PROD = Settings(
     api_burst=4_000,
     login_rate=50,
     login_burst=100,
+    report_rate=1_000,
+    report_burst=2_000,
     log_retention=RetentionDays.THREE_MONTHS,
     protected=True,
 )
@@ -92,6 +97,7 @@ LOCAL = replace(
     shards=2,  # one process answers every query: more shards are more calls and no more speed
     # Each executor is a process of about 50 MB; a thousand jobs of one instant come in up to 115 batches.
     concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
+    api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
     allow_private_http=True,  # the sample receiver listens on loopback
     allowed_targets=tuple(  # the samples, in the only region and account there are
         f"arn:aws:{service}:us-east-1:000000000000:{name}"

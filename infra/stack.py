@@ -42,7 +42,7 @@ class PunctualStack(cdk.Stack):
         self.api = Api(self, "Api", foundation, self.accounts, self.redrive.function, self.dispatch.function)
         self.tick = Tick(self, "Tick", foundation, self.dispatch.function)
         self.plan = Plan(self, "Plan", foundation)
-        self.execute = {lane: Execute(self, f"Execute{camel(lane)}", foundation, lane) for lane in Lane}
+        self.execute = {lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings)) for lane in Lane}
         self.bury = Bury(self, "Bury", foundation)
 
         Alarms(self, "Alarms", operators, self.lanes, self.tick.function, self.plan.function, self.api.http)

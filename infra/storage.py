@@ -1,6 +1,12 @@
-"""The tables: `jobs` and `tasks` with their sparse indexes, the `ledger` of minutes, and `users`."""
+"""The tables: `jobs` and `tasks` with their sparse indexes, the `ledger` of minutes, and `users`; a bucket for outputs and logs; and the
+secret that signs call-backs."""
 
+from typing import cast
+
+from aws_cdk import Acknowledgment, CfnElement, Duration, Stack, Validations
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from infra.settings import Settings
@@ -72,10 +78,52 @@ class Storage(Construct):
         )
         self.ledger = self._table("Ledger", settings)
         self.users = self._table("Users", settings)
+        self.outputs = self._outputs(settings)
+        self.callback_secret_arn = self._callback_secret(settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"
         self.failures_index_arn = f"{self.jobs.table_arn}/index/{FAILURES_INDEX}"
         self.replenish_index_arn = f"{self.tasks.table_arn}/index/{REPLENISH_INDEX}"
         self.list_index_arns = [f"{self.jobs.table_arn}/index/{name}" for name in (FAILURES_INDEX, MOVED_INDEX, BY_TASK_INDEX)]
+
+    def acknowledge_outputs(self, role: Construct) -> None:
+        """That a function may read or write outputs means: of whatever job."""
+        id = Stack.of(self).get_logical_id(cast(CfnElement, self.outputs.node.default_child))
+        name = f"AwsSolutions-IAM5[Resource::<{id}.Arn>/*]"
+        Validations.of(role).acknowledge(Acknowledgment(id=name, reason="the objects of one bucket, which has no others"))
+
+    def _outputs(self, settings: Settings) -> s3.Bucket:
+        """What attempts put out and logged beyond what their items hold. Goes when the last of those items does."""
+        days = max(settings.retention_days, settings.failure_retention_days)
+        bucket = s3.Bucket(
+            self,
+            "Outputs",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=settings.tls_only,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(days), abort_incomplete_multipart_upload_after=Duration.days(1))],
+            removal_policy=settings.removal_policy,
+        )
+        Validations.of(bucket).acknowledge(
+            Acknowledgment(id="AwsSolutions-S1", reason="only the functions reach it; CloudTrail data events tell of each access if wanted")
+        )
+        return bucket
+
+    def _callback_secret(self, settings: Settings) -> str:
+        """The ARN of what signs the tokens of call-backs. To change it, put a new value; tokens of the one before it still count."""
+        secret = secretsmanager.Secret(
+            self,
+            "CallbackKey",
+            description="signs the tokens with which workers report on jobs",
+            generate_secret_string=secretsmanager.SecretStringGenerator(password_length=64, exclude_punctuation=True),
+            removal_policy=settings.removal_policy,
+        )
+        Validations.of(secret).acknowledge(
+            Acknowledgment(id="AwsSolutions-SMG4", reason="an operator puts a new value: tokens live for up to 30 days, and only two count")
+        )
+        raw = secret.node.default_child
+        assert isinstance(raw, secretsmanager.CfnSecret)
+        return raw.attr_id  # the ARN, as is a reference on AWS; on the local AWS that is the name
 
     def _table(
         self,

@@ -4,7 +4,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.function import Foundation, Function, allow, change_jobs
+from infra.function import Foundation, Function, allow, change_jobs, step_out
 from infra.schedule import every_minute
 from lambdas._settings import TickSettings
 
@@ -19,7 +19,7 @@ class Tick(Construct):
             self,
             "tick",
             foundation,
-            TickSettings(**foundation.hand_over, dispatch_function=dispatch.function_name, units=settings.units),
+            TickSettings(**foundation.hand_over, **foundation.tasks, dispatch_function=dispatch.function_name, units=settings.units),
             grants=[
                 allow(  # cursor, units, looks, paused lanes; a minute closes in a transaction, which needs the grants of its parts
                     storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"
@@ -27,6 +27,7 @@ class Tick(Construct):
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem"),  # canaries
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # rechecks read whole jobs
                 change_jobs(foundation),
+                *step_out(foundation),  # of jobs whose executor died for the last time
                 allow(storage.due_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the scan looks for the oldest slot of an empty ledger
                 allow(lanes.arns, "sqs:SendMessage", "sqs:GetQueueAttributes"),
                 allow(dispatch.function_arn, "lambda:InvokeFunction"),

@@ -20,8 +20,12 @@ _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def read(items: Sequence[Any], owner: str, now: int, key: str | None, receipts: Receipts) -> list[Asked | Invalid]:
-    """The job that each item asks for, or what is wrong with it. `key`: that of the whole call, which gives each item one of its own."""
-    return [_read(item, index, owner, now, key, receipts) for index, item in enumerate(items)]
+    """The job that each item asks for, or what is wrong with it. `key`: that of the whole call, which gives each item one of its own.
+
+    The ids of those that are asked for the same instant sort in the order of the call, which is what an ordering key goes by.
+    """
+    randoms = sorted(secrets.randbits(ids.RANDOM_BITS) for _ in items)
+    return [_read(item, index, owner, now, key, receipts, randoms[index]) for index, item in enumerate(items)]
 
 
 def results(asked: Sequence[Asked | Invalid], submitted: Sequence[Accepted | Conflict | None]) -> dict[str, Any]:
@@ -35,7 +39,7 @@ def results(asked: Sequence[Asked | Invalid], submitted: Sequence[Accepted | Con
     return {"accepted": accepted, "refused": len(listed) - accepted, "results": listed}
 
 
-def _read(item: Any, index: int, owner: str, now: int, key: str | None, receipts: Receipts) -> Asked | Invalid:
+def _read(item: Any, index: int, owner: str, now: int, key: str | None, receipts: Receipts, random: int) -> Asked | Invalid:
     path, size = _path(index), len(_json(item).encode())
     if size > _body.LIMIT:
         rule = f"has {size:,} bytes; a job has at most {_body.LIMIT:,} (256 KB)"
@@ -44,13 +48,13 @@ def _read(item: Any, index: int, owner: str, now: int, key: str | None, receipts
         read = BatchItem.model_validate(item)
         own = read.idempotency_key or (None if key is None else f"{key}#{index}")
         content = {name: value for name, value in item.items() if name != "idempotency_key"}
-        receipt = None if own is None else _receipts.make(owner, own, now, "POST", SINGLE, content)
+        receipt = None if own is None else _receipts.make(owner, own, now, "POST", SINGLE, content, random)
         request = _receipts.judged(lambda at: read.asked(owner, at, within=f"{path}."), receipt, now, receipts)
     except ValidationError as error:
         return _envelope.item_violations(error.errors(include_url=False, include_input=False), path)
     except Invalid as error:
         return error
-    return Asked(request, secrets.randbits(ids.RANDOM_BITS), receipt)
+    return Asked(request, random, receipt)
 
 
 def _submitted(done: Accepted | Conflict | None, index: int) -> dict[str, Any]:

@@ -34,7 +34,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 )
 def retry(job_id: str) -> Response[str]:
     world, key = _runtime.api(), job_of(router.current_event.raw_event, job_id)
-    again = retry_job(key, jobs=world.jobs, tasks=world.tasks, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    again = retry_job(key, jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
     return answer(render.job(again, world.clock.now()))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
 
-from scheduler.errors import Conflict, Forbidden, Invalid, NotFound, SchedulerError, TooLarge, Unauthorized, Unavailable
+from scheduler.errors import Conflict, Forbidden, Gone, Invalid, NotFound, SchedulerError, TooLarge, Unauthorized, Unavailable
 
 RETRY_AFTER_S = 2
 SHOWN_RULES = 5  # broken rules told of each item of a batch
@@ -43,6 +43,7 @@ STATUS: dict[type[SchedulerError], int] = {
     NotFound: 404,
     MethodNotAllowed: 405,
     Conflict: 409,
+    Gone: 410,
     TooLarge: 413,
     UnsupportedMediaType: 415,
     Unavailable: 503,
@@ -118,10 +119,10 @@ _RULES = {
     "model_type": "must be an object",
     "model_attributes_type": "must be an object",
     "dataclass_type": "must be an object",
-    "greater_than": "must be more than {gt:g}",
-    "greater_than_equal": "must be at least {ge:g}",
-    "less_than": "must be less than {lt:g}",
-    "less_than_equal": "must be at most {le:g}",
+    "greater_than": "must be more than {gt:.10g}",
+    "greater_than_equal": "must be at least {ge:.10g}",
+    "less_than": "must be less than {lt:.10g}",
+    "less_than_equal": "must be at most {le:.10g}",
     "literal_error": "must be one of {expected}",
     "enum": "must be one of {expected}",
     "value_error": "{error}",

@@ -23,15 +23,16 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from lambdas import _envelope, _receipts, _runtime
 from scheduler import instants, targets
 from scheduler.errors import Invalid
-from scheduler.model import USUAL_RETRIES, Jitter, Lane, Misfire, Outcome, Overlap, RetryPolicy, Status
+from scheduler.model import USUAL_RETRIES, CallBack, Jitter, Lane, Misfire, OnFailure, Ordering, Outcome, Overlap, RetryPolicy, Status
 from scheduler.services.submit import NewJob
 
 T = TypeVar("T")
 WRITTEN_INSTANT = WithJsonSchema({"type": "string", "format": "date-time"})
 
 
-def _from_query(text: str) -> int:
-    return instants.parse(text.replace(" ", "+"))  # a plus sign that was not percent-encoded arrives as a space
+def _from_query(value: Any) -> int:
+    """A parameter that is given twice arrives as a list; a plus sign that was not percent-encoded as a space."""
+    return instants.parse(value.replace(" ", "+") if isinstance(value, str) else value)
 
 
 Instant = Annotated[int, BeforeValidator(instants.parse), WRITTEN_INSTANT]
@@ -58,6 +59,21 @@ def _key(text: str) -> str:
     return text
 
 
+ORDERING_KEY = r"[A-Za-z0-9_.:@-]{1,128}"
+ORDERING_KEY_RULE = "must be 1 to 128 letters, digits or any of - _ . : @"
+
+
+def is_ordering_key(text: str) -> bool:
+    return re.fullmatch(ORDERING_KEY, text) is not None
+
+
+def _ordering_key(text: str) -> str:
+    if not is_ordering_key(text):
+        raise ValueError(ORDERING_KEY_RULE)
+    return text
+
+
+OrderingKey = Annotated[str, AfterValidator(_ordering_key), WithJsonSchema({"type": "string", "pattern": f"^{ORDERING_KEY}$"})]
 Key = Annotated[str, AfterValidator(_key), WithJsonSchema({"type": "string", "pattern": f"^{_receipts.KEY}$"})]
 Tag = Annotated[str, AfterValidator(_tag), WithJsonSchema({"type": "string", "pattern": f"^{TAG}$"})]
 Tags = Annotated[list[Tag], Field(max_length=10), AfterValidator(_different)]
@@ -119,6 +135,26 @@ def _ms(seconds: float) -> int:
     return round(seconds * 1_000)
 
 
+class CallBackRequest(Request):
+    """That its worker reports how it ends, and how long it may be silent."""
+
+    lease_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
+    """Without a heartbeat for so long its worker is dead, and another attempt follows, twice at most."""
+    max_seconds: Annotated[int, Field(ge=10, le=30 * 86_400)] = Field(86_400, validate_default=True)
+    """Within so long from its start it must have reported, whatever the heartbeats say."""
+
+    @field_validator("max_seconds")
+    @classmethod
+    def _above(cls, value: int, info: ValidationInfo) -> int:
+        if value < info.data.get("lease_seconds", value):
+            raise ValueError(f"must be at least lease_seconds; it is {info.data['lease_seconds']}")
+        return value
+
+    @property
+    def policy(self) -> CallBack:
+        return CallBack(self.lease_seconds * 1_000, self.max_seconds * 1_000)
+
+
 class WorkRequest(Request):
     """What to run: `message` alone, short for type log, or `type` with its `payload`."""
 
@@ -134,8 +170,15 @@ class WorkRequest(Request):
     """How to try again. Absent: after at most 1 s, then 2, 4 and so on."""
     timeout_seconds: Annotated[int, Field(ge=1, le=840)] = 300
     """How long one attempt may take before it is killed."""
+    callback: CallBackRequest | None = None
+    """Given: a good answer of the target means that it took the job over; its worker reports how it ends. Absent: it is the end."""
     tags: Tags = []
     """Words of yours to find it by; a filter takes one of them."""
+    ordering_key: OrderingKey | None = None
+    """Your jobs of one key start one after the other, by scheduled time, then by creation. Absent: it waits for nobody."""
+    on_failure: Annotated[OnFailure, Field(strict=False)] | None = None
+    """With an ordering key, what its failure means for those behind it: `block` (absent: this), they go on once it is tried no more;
+    `park`, they wait until the key is resumed, or it is retried and succeeds."""
 
     @field_validator("type")
     @classmethod
@@ -155,6 +198,32 @@ class WorkRequest(Request):
         elif value is not None and "type" in info.data:
             raise ValueError("goes with type, not with message")
         return value
+
+    @field_validator("callback")
+    @classmethod
+    def _reports(cls, value: CallBackRequest | None, info: ValidationInfo) -> CallBackRequest | None:
+        if value is not None and "type" in info.data and "payload" in info.data:
+            try:
+                targets.check_callback(info.data["type"] or "log", info.data["payload"] or {})
+            except targets.NotAllowed as error:
+                raise ValueError(str(error)) from None
+        return value
+
+    @property
+    def chosen_callback(self) -> CallBack | None:
+        return None if self.callback is None else self.callback.policy
+
+    @field_validator("on_failure")
+    @classmethod
+    def _in_line(cls, value: OnFailure | None, info: ValidationInfo) -> OnFailure | None:
+        """Runs after the key was found good or bad; a bad one is reported already."""
+        if value is not None and "ordering_key" in info.data and info.data["ordering_key"] is None:
+            raise ValueError("goes with an ordering_key")
+        return value
+
+    @property
+    def chosen_ordering(self) -> Ordering | None:
+        return None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK)
 
     @property
     def chosen_type(self) -> str:
@@ -191,8 +260,10 @@ class JobRequest(WorkRequest):
             max_attempts=self.max_attempts,
             retry=self.chosen_retry,
             timeout_ms=self.timeout_seconds * 1000,
+            callback=self.chosen_callback,
             expires_at=self.expires_at,
             tags=tuple(self.tags),
+            ordering=self.chosen_ordering,
         )
 
 
@@ -313,6 +384,20 @@ class RetryShape(Shape):
     on_timeout: bool
 
 
+class CallBackShape(Shape):
+    """How its worker reports, as it may be posted."""
+
+    lease_seconds: int
+    max_seconds: int
+
+
+class ProgressShape(Shape):
+    """What its worker told last."""
+
+    fraction: float | None
+    message: str | None
+
+
 class FailureShape(Shape):
     kind: Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried"]
     message: str
@@ -328,13 +413,19 @@ class AttemptShape(Shape):
     ended_at: WrittenTime
     outcome: Outcome
     failure: FailureShape | None
+    output: str | None
+    """The beginning of what it put out, or of the body of the answer it got; of the last one that is in `response`."""
+    log: str | None
+    """What was written while it ran, or the end of that."""
+    output_kept: Literal["whole", "excerpt"]
+    """Whether `/attempts/{number}/output` and `/log` have all of it, or only what is shown here."""
 
 
 class ResponseShape(Shape):
     status: int
     headers: dict[str, str]
     body: str
-    """The first 4 KB."""
+    """As much of it as fits into 4 KB with the logs; the whole is at `/attempts/{number}/output`."""
 
 
 class JobShape(Shape):
@@ -365,6 +456,13 @@ class JobShape(Shape):
     max_attempts: int
     retry: RetryShape
     timeout_seconds: int
+    callback: CallBackShape | None
+    """Null: what its target answers is the end."""
+    lease_until: WrittenTime | None
+    """Of one that waits for its call-back: until when it must be heard of."""
+    heartbeat_at: WrittenTime | None
+    """The last one of this attempt."""
+    progress: ProgressShape | None
     attempts: list[AttemptShape]
     """The last five."""
     output: str | None
@@ -377,6 +475,10 @@ class JobShape(Shape):
     redriven_at: WrittenTime | None
     """When it was last."""
     tags: list[str]
+    ordering_key: str | None
+    """Those of one key start one after the other."""
+    on_failure: OnFailure | None
+    """What its failure means for those behind it; null without an ordering key."""
     expires_at: WrittenTime | None
     """If it has not started by then, it is skipped."""
     task_id: str | None
@@ -389,10 +491,36 @@ class JobShape(Shape):
     misfire: Misfire | None
 
 
+class TextShape(Shape):
+    """What an attempt put out, or what was logged meanwhile."""
+
+    number: int
+    """Of the attempt."""
+    text: str
+    complete: bool
+    """False: more than 1 MB, or the rest could not be stored."""
+
+
 class PageShape(Shape):
     jobs: list[JobShape]
     cursor: str | None
     """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+
+
+class OrderingKeyShape(Shape):
+    """How the line of an ordering key stands."""
+
+    ordering_key: str
+    job_id: str | None
+    """The job whose turn it is: it runs, or waits for another attempt."""
+    parked_by: str | None
+    """The failed job that those behind it wait for; null: the key is not parked."""
+    parked_at: WrittenTime | None
+    """When that one failed."""
+    waiting: int
+    """How many of the next hundred jobs are waiting or scheduled."""
+    more: bool
+    """There are more than these."""
 
 
 class AcceptedShape(Shape):

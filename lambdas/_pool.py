@@ -1,4 +1,4 @@
-"""Where an executor's jobs run at once: threads, each with its own deadline."""
+"""Where an executor's jobs run at once: threads, each with its own deadline; work of the executor itself in a child process each."""
 
 import logging
 import queue
@@ -7,11 +7,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from lambdas._children import Children
 from lambdas._clock import SystemClock, seconds_until
 from scheduler import targets
 from scheduler.calls import Calls
+from scheduler.errors import SchedulerError
 from scheduler.model import Failure, Job, JobKey, Result
-from scheduler.ports import Finished
+from scheduler.ports import Finished, Outputs
+from scheduler.services.keep import keep
 
 GATHER_S = 0.004  # after the first result, how long to wait for its neighbours: one write settles them all
 
@@ -19,30 +22,41 @@ log = logging.getLogger(__name__)
 
 
 class ThreadPool:
-    """The port `Pool`. All targets end by their deadline; a thread that does not is left to the invocation's end."""
+    """The port `Pool`. All targets end by their deadline; a thread that does not is left to the invocation's end.
+
+    `children` and `outputs` live as long as the executor's process.
+    """
 
     def __init__(
         self,
         threads: ThreadPoolExecutor,
         clock: SystemClock,
+        children: Children,
+        outputs: Callable[[], Outputs],
         *,
         allow_private: bool = False,
         reach: targets.Reach | None = None,
         calls: Callable[[], Calls] = targets.no_calls,
+        callbacks: Callable[[Job, int], targets.CallBackAddress] | None = None,
     ) -> None:
         self._threads = threads
         self._clock = clock
+        self._children = children
+        self._outputs = outputs
         self._allow_private = allow_private
         self._reach = reach or targets.Reach()
         self._calls = calls
+        self._callbacks = callbacks
         self._finished: queue.SimpleQueue[Finished] = queue.SimpleQueue()
         self._stops: dict[JobKey, threading.Event] = {}
+        self._forces: dict[JobKey, threading.Event] = {}
         self._running = 0
 
     def start(self, job: Job) -> None:
         self._running += 1
         stop = self._stops[job.key] = threading.Event()
-        self._threads.submit(self._run, job, stop)
+        force = self._forces[job.key] = threading.Event()
+        self._threads.submit(self._run, job, stop, force)
 
     def wait(self, until: int) -> list[Finished]:
         first = self._first(until)
@@ -59,10 +73,13 @@ class ThreadPool:
     def cancel(self, job: Job) -> None:
         self._stops[job.key].set()
 
+    def kill(self, job: Job) -> None:
+        self._forces[job.key].set()
+
     def stop(self) -> None:
-        for stop in self._stops.values():
-            stop.set()
-        self._stops, self._finished, self._running = {}, queue.SimpleQueue(), 0
+        for event in (*self._stops.values(), *self._forces.values()):
+            event.set()
+        self._stops, self._forces, self._finished, self._running = {}, {}, queue.SimpleQueue(), 0
 
     def _first(self, until: int) -> Finished | None:
         while (left := seconds_until(until)) > 0:
@@ -72,8 +89,13 @@ class ThreadPool:
                 continue
         return None if self._finished.empty() else self._finished.get_nowait()
 
-    def _run(self, job: Job, stop: threading.Event) -> None:
+    def _run(self, job: Job, stop: threading.Event, force: threading.Event) -> None:
         finished, started_at = self._finished, self._clock.now()
+        try:
+            callback = self._callbacks(job, started_at) if self._callbacks is not None and job.callback is not None else None
+        except SchedulerError as error:
+            failure = Failure("retryable", f"where to report could not be signed: {error}")
+            return finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
         context = targets.Context(
             job_id=job.id,
             attempt=job.charged + 1,
@@ -82,17 +104,26 @@ class ThreadPool:
             allow_private=self._allow_private,
             reach=self._reach,
             calls=self._calls,
+            callback=callback,
         )
-        result = _result(job, context)
-        finished.put(Finished(job, started_at, self._clock.now(), result))
+        result, ended_at = self._result(job, context, force), self._clock.now()
+        finished.put(Finished(job, started_at, ended_at, self._kept(job, result)))
 
+    def _result(self, job: Job, context: targets.Context, force: threading.Event) -> Result:
+        """What the target says. A target that raises has a bug: its job may be tried again, and its neighbours go on."""
+        try:
+            if targets.is_work(job.type, job.payload):
+                return self._children.run(job, context, force)
+            return targets.load(job.type).run(job.payload, context)
+        except targets.UnknownType as error:
+            return Result(failure=Failure("permanent", str(error)))
+        except BaseException as error:  # SystemExit too: a result that never comes would hang the batch
+            log.exception("target raised", extra=job.log_context())
+            return Result(failure=Failure("retryable", f"{type(error).__name__}: {error}"))
 
-def _result(job: Job, context: targets.Context) -> Result:
-    """What the target says. A target that raises has a bug: its job may be tried again, and its neighbours go on."""
-    try:
-        return targets.load(job.type).run(job.payload, context)
-    except targets.UnknownType as error:
-        return Result(failure=Failure("permanent", str(error)))
-    except BaseException as error:  # SystemExit too: a result that never comes would hang the batch
-        log.exception("target raised", extra=job.log_context())
-        return Result(failure=Failure("retryable", f"{type(error).__name__}: {error}"))
+    def _kept(self, job: Job, result: Result) -> Result:
+        try:
+            return keep(job, result, self._outputs)
+        except BaseException as error:  # as above
+            log.exception("output not kept", extra=job.log_context())
+            return Result(failure=result.failure or Failure("retryable", f"{type(error).__name__}: {error}"))

@@ -42,10 +42,13 @@ def is_key(text: str) -> bool:
     return re.fullmatch(KEY, text) is not None
 
 
-def make(owner: str, key: str, now: int, method: str, path: str, body: Any) -> Receipt:
-    """The receipt of what `owner` asks under the key: it is the same request if method, path and body are, however its JSON is laid out."""
+def make(owner: str, key: str, now: int, method: str, path: str, body: Any, random: int | None = None) -> Receipt:
+    """The receipt of what `owner` asks under the key: it is the same request if method, path and body are, however its JSON is laid out.
+
+    `random` fills the id of what it makes; None: by chance.
+    """
     fingerprint = hashlib.sha256(f"{method} {path}\n{_canonical(body)}".encode()).hexdigest()
-    return Receipt(owner, key, fingerprint, now, secrets.randbits(ids.RANDOM_BITS))
+    return Receipt(owner, key, fingerprint, now, secrets.randbits(ids.RANDOM_BITS) if random is None else random)
 
 
 def judged(ask: Callable[[int], T], receipt: Receipt | None, now: int, receipts: Receipts) -> T:

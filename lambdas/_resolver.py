@@ -18,6 +18,7 @@ from scheduler import ids, targets
 from scheduler.errors import Forbidden, NotFound, SchedulerError, Unauthorized
 from scheduler.model import JobKey
 
+REPORTED: dict[str, Any] = {"security": [{"callback": []}]}  # that of a route that needs the token of an attempt
 OPEN: dict[str, Any] = {"security": []}  # the OpenAPI mark of a route that needs no token
 KEYED: dict[str, Any] = {"x-keyed": True}  # the mark of a route that takes an idempotency key; the document shows its header instead
 KEY_PARAMETER = {
@@ -52,7 +53,10 @@ class Resolver(APIGatewayHttpResolver):
             title=title,
             version="1",
             description=description,
-            security_schemes={"bearer": HTTPBearer(bearerFormat="JWT", description="the `token` of /api/v1/auth/login")},
+            security_schemes={
+                "bearer": HTTPBearer(bearerFormat="JWT", description="the `token` of /api/v1/auth/login"),
+                "callback": HTTPBearer(description="the token that came with the job: of one attempt at it"),
+            },
             security=[{"bearer": []}],
         )
         self.exception_handler(SchedulerError)(self._refused)
@@ -101,6 +105,13 @@ def owner_of(event: Mapping[str, Any]) -> str:
     if not owner:
         raise Unauthorized()
     return str(owner)
+
+
+def bearer_of(event: Mapping[str, Any]) -> str | None:
+    """The bearer token of an event, which nobody has looked at yet."""
+    given = next((value for name, value in event.get("headers", {}).items() if name.lower() == "authorization"), "")
+    scheme, _, token = given.partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
 
 
 def job_of(event: Mapping[str, Any], job_id: str) -> JobKey:

@@ -6,7 +6,7 @@ Nothing happens at import but definitions and the logger.
 import logging
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -18,9 +18,11 @@ from lambdas._clock import SystemClock
 from lambdas._settings import (
     ApiSettings,
     BurySettings,
+    CallBacks,
     DispatchSettings,
     ExecuteSettings,
     HandOver,
+    KnowsTasks,
     PlanSettings,
     Reaching,
     RedriveSettings,
@@ -32,7 +34,24 @@ from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
 from scheduler.model import Lane
-from scheduler.ports import Accounts, Clock, Dispatchers, Jobs, Lanes, Ledger, Receipts, Redrivers, Redrives, TaskGate, Tasks, Topic, Users
+from scheduler.ports import (
+    Accounts,
+    Clock,
+    Dispatchers,
+    Jobs,
+    Lanes,
+    Ledger,
+    Orders,
+    Outputs,
+    Receipts,
+    Redrivers,
+    Redrives,
+    SigningKeys,
+    TaskGate,
+    Tasks,
+    Topic,
+    Users,
+)
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
@@ -40,7 +59,10 @@ from scheduler.services.pause import Watch
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from lambdas._children import Children
+    from lambdas._pool import ThreadPool
     from scheduler.calls import Calls
+    from scheduler.services.callback import Addresses
     from scheduler.services.direct import DirectPath
     from scheduler.targets import Reach
 
@@ -61,10 +83,12 @@ class Api:
     accounts: Accounts
     receipts: Receipts
     tasks: Tasks
+    orders: Orders
     redrives: Redrives
     redrivers: Redrivers
     reach: "Reach"
     direct: "DirectPath"
+    signing: SigningKeys
 
 
 @dataclass(frozen=True)
@@ -74,6 +98,8 @@ class Tick:
     jobs: Jobs
     lanes: Lanes
     ledger: Ledger
+    tasks: TaskGate
+    orders: Orders
     dispatchers: Dispatchers
 
 
@@ -85,6 +111,7 @@ class Plan:
     lanes: Lanes
     ledger: Ledger
     tasks: Tasks
+    orders: Orders
 
 
 @dataclass(frozen=True)
@@ -94,6 +121,7 @@ class Redrive:
     jobs: Jobs
     lanes: Lanes
     tasks: TaskGate
+    orders: Orders
     redrives: Redrives
 
 
@@ -104,6 +132,8 @@ class Dispatch:
     jobs: Jobs
     lanes: Lanes
     ledger: Ledger
+    tasks: TaskGate
+    orders: Orders
     topic: Topic
     users: Users
 
@@ -118,10 +148,13 @@ class Execute:
     lanes: Lanes
     ledger: Ledger
     tasks: TaskGate
+    orders: Orders
     meter: LatencyMeter
     pauses: Watch
     threads: ThreadPoolExecutor
+    children: "Children"
     reach: "Reach"
+    callbacks: "Addresses"
 
 
 @dataclass(frozen=True)
@@ -129,6 +162,9 @@ class Bury:
     rules: Rules
     clock: Clock
     jobs: Jobs
+    lanes: Lanes
+    tasks: TaskGate
+    orders: Orders
 
 
 @cache
@@ -144,11 +180,11 @@ def api() -> Api:
     receipts = DynamoReceipts(_dynamodb(), settings.ledger_table)
     redrives = DynamoRedrives(_dynamodb(), settings.ledger_table)
     redrivers = LambdaRedrivers(clients.functions(), settings.redrive_function)
-    clock, ledger = SystemClock(), _ledger(settings)
+    clock, ledger, reach, signing = SystemClock(), _ledger(settings), _reach(settings), _signing(settings)
     rules = _rules(settings, direct_burst=settings.direct_burst, direct_rate=settings.direct_rate)
     direct = DirectPath(ledger, LambdaDispatchers(clients.functions(), settings.dispatch_function), clock, rules)
-    stores = (*_stores(settings), ledger)
-    return Api(settings, rules, clock, *stores, accounts, receipts, _tasks(settings), redrives, redrivers, _reach(settings), direct)
+    stores, lines = (*_stores(settings), ledger), _orders(settings)
+    return Api(settings, rules, clock, *stores, accounts, receipts, _tasks(settings), lines, redrives, redrivers, reach, direct, signing)
 
 
 @cache
@@ -158,23 +194,22 @@ def tick() -> Tick:
     settings = TickSettings.parse(os.environ)
     rules = _rules(settings, units=settings.units, max_backlog=settings.max_backlog)
     dispatchers = LambdaDispatchers(clients.functions(), settings.dispatch_function)
-    return Tick(rules, SystemClock(), *_stores(settings), _ledger(settings), dispatchers)
+    return Tick(rules, SystemClock(), *_stores(settings), _ledger(settings), _gate(settings), _orders(settings), dispatchers)
 
 
 @cache
 def plan() -> Plan:
     settings = PlanSettings.parse(os.environ)
-    return Plan(_rules(settings), SystemClock(), *_stores(settings), _ledger(settings), _tasks(settings))
+    return Plan(_rules(settings), SystemClock(), *_stores(settings), _ledger(settings), _tasks(settings), _orders(settings))
 
 
 @cache
 def redrive() -> Redrive:
-    from scheduler.aws.holders import DynamoTaskGate
     from scheduler.aws.redrives import DynamoRedrives
 
     settings = RedriveSettings.parse(os.environ)
-    gate, redrives = DynamoTaskGate(_dynamodb(), settings.tasks_table), DynamoRedrives(_dynamodb(), settings.ledger_table)
-    return Redrive(_rules(settings), SystemClock(), *_stores(settings), gate, redrives)
+    redrives = DynamoRedrives(_dynamodb(), settings.ledger_table)
+    return Redrive(_rules(settings), SystemClock(), *_stores(settings), _gate(settings), _orders(settings), redrives)
 
 
 @cache
@@ -186,20 +221,60 @@ def dispatch() -> Dispatch:
     windows = {Lane.ONE_TIME: settings.one_time_window, Lane.RECURRING: settings.recurring_window}
     rules = _rules(settings, lead_ms=settings.lead_ms, windows=windows)
     topic, users = SnsTopic(clients.sns(), settings.topic_arn), DynamoUsers(_dynamodb(), settings.users_table)
-    return Dispatch(rules, SystemClock(), *_stores(settings), _ledger(settings), topic, users)
+    return Dispatch(rules, SystemClock(), *_stores(settings), _ledger(settings), _gate(settings), _orders(settings), topic, users)
 
 
 @cache
 def execute() -> Execute:
-    from scheduler.aws.holders import DynamoTaskGate
+    from lambdas._children import Children
+    from scheduler.services.callback import Addresses
 
     settings = ExecuteSettings.parse(os.environ)
     lane = Lane(settings.lane)
-    gate = DynamoTaskGate(_dynamodb(), settings.tasks_table)
     clock, ledger, meter = SystemClock(), _ledger(settings), LatencyMeter(lane, secrets.token_hex(4))
     pauses, threads = Watch(ledger, clock), ThreadPoolExecutor(WORKERS, "job")
     rules, reach = _rules(settings), _reach(settings)
-    return Execute(settings, lane, rules, clock, *_stores(settings), ledger, gate, meter, pauses, threads, reach)
+    gate, orders = _gate(settings), _orders(settings)
+    address = settings.api_url.replace("{endpoint}", os.environ.get("AWS_ENDPOINT_URL", ""))
+    callbacks = Addresses(address, _signing(settings))
+    return Execute(
+        settings, lane, rules, clock, *_stores(settings), ledger, gate, orders, meter, pauses, threads, Children(), reach, callbacks
+    )
+
+
+def pool() -> "ThreadPool":
+    """Where the jobs of one batch run; its threads and children live on."""
+    from lambdas._pool import ThreadPool
+
+    at, private = execute(), execute().settings.allow_private_http
+    return ThreadPool(
+        at.threads,
+        at.clock,
+        at.children,
+        executor_outputs,
+        allow_private=private,
+        reach=at.reach,
+        calls=calls,
+        callbacks=at.callbacks.of,
+    )
+
+
+@cache
+def executor_outputs() -> Outputs:
+    """Loaded with the first output that an item cannot hold."""
+    return _outputs(execute().settings)
+
+
+@cache
+def outputs() -> Outputs:
+    """The same of the api's."""
+    return _outputs(api().settings)
+
+
+def _outputs(settings: ApiSettings | ExecuteSettings) -> Outputs:
+    from scheduler.aws.outputs import S3Outputs
+
+    return S3Outputs(clients.s3(), settings.outputs_bucket)
 
 
 @cache
@@ -213,14 +288,14 @@ def calls() -> "Calls":
 @cache
 def bury() -> Bury:
     settings = BurySettings.parse(os.environ)
-    return Bury(Rules(retention=_retention(settings)), SystemClock(), _jobs(settings.jobs_table))
+    return Bury(_rules(settings), SystemClock(), *_stores(settings), _gate(settings), _orders(settings))
 
 
 def _rules(settings: HandOver, **more: Any) -> Rules:
     return Rules(shards=settings.shards, hold_ms=settings.hold_ms, retention=_retention(settings), **more)
 
 
-def _retention(settings: HandOver | BurySettings) -> Retention:
+def _retention(settings: HandOver) -> Retention:
     return Retention(settings.retention_days, settings.failure_retention_days)
 
 
@@ -228,6 +303,27 @@ def _reach(settings: Reaching) -> "Reach":
     from scheduler.targets import Reach
 
     return Reach(settings.allowed_targets, settings.email_sender)
+
+
+def _signing(settings: CallBacks) -> SigningKeys:
+    return LazyKeys(settings.callback_secret)
+
+
+class LazyKeys:
+    """The port `SigningKeys`; its client is made with the first job that reports by call-back."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+
+    def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
+        return _secret_keys(self._secret).keys(now, newest=newest)
+
+
+@cache
+def _secret_keys(secret: str) -> SigningKeys:
+    from scheduler.aws.signing_keys import SecretKeys
+
+    return SecretKeys(clients.secrets(), secret)
 
 
 def _stores(settings: HandOver) -> tuple[Jobs, Lanes]:
@@ -256,7 +352,19 @@ def _ledger(settings: HandOver) -> DynamoLedger:
     return DynamoLedger(_dynamodb(), settings.ledger_table)
 
 
-def _tasks(settings: ApiSettings | PlanSettings) -> Tasks:
+def _tasks(settings: KnowsTasks) -> Tasks:
     from scheduler.aws.tasks import DynamoTasks  # hot functions never load schedules
 
     return DynamoTasks(_dynamodb(), settings.tasks_table, jobs=settings.jobs_table, ledger=settings.ledger_table)
+
+
+def _gate(settings: KnowsTasks) -> TaskGate:
+    from scheduler.aws.holders import DynamoTaskGate
+
+    return DynamoTaskGate(_dynamodb(), settings.tasks_table)
+
+
+def _orders(settings: KnowsTasks) -> Orders:
+    from scheduler.aws.orders import DynamoOrders
+
+    return DynamoOrders(_dynamodb(), settings.tasks_table)

@@ -74,19 +74,33 @@ class HandOver(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reaching(HandOver):
+class KnowsTasks(HandOver):
+    """The tasks table, where the lines of ordering keys are as well: who ends a job sees who goes on."""
+
+    tasks_table: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reaching(KnowsTasks):
     """What of AWS jobs may use: checked when they are created, and once more when they run."""
 
     allowed_targets: Arns = ()  # patterns, as in `scheduler/arns.py`
     email_sender: str = ""  # empty: none can be sent
 
 
+@dataclass(frozen=True, kw_only=True)
+class CallBacks(Reaching):
+    """What it takes to sign and to check the tokens of call-backs."""
+
+    callback_secret: str = ""  # its ARN
+
+
 ADMINISTRATORS = "administrators"  # the user group that the api lets do what nobody else may
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiSettings(Reaching):
-    tasks_table: str
+class ApiSettings(CallBacks):
+    outputs_bucket: str
     user_pool_client_id: str
     redrive_function: str
     dispatch_function: str  # for the intake
@@ -95,24 +109,24 @@ class ApiSettings(Reaching):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TickSettings(HandOver):
+class TickSettings(KnowsTasks):
     dispatch_function: str
     units: int = 1  # dispatchers per minute
     max_backlog: int = 1_000  # a lane with more waiting messages is behind: rechecks do not add to it
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanSettings(HandOver):
-    tasks_table: str
+class PlanSettings(KnowsTasks):
+    """Nothing besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RedriveSettings(HandOver):
-    tasks_table: str
+class RedriveSettings(KnowsTasks):
+    """Nothing besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DispatchSettings(HandOver):
+class DispatchSettings(KnowsTasks):
     topic_arn: str
     users_table: str
     lead_ms: int = 500  # how far ahead of its instant a job leaves while nothing was measured yet
@@ -121,13 +135,13 @@ class DispatchSettings(HandOver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExecuteSettings(Reaching):
-    tasks_table: str
+class ExecuteSettings(CallBacks):
+    outputs_bucket: str
     lane: str
+    api_url: str = ""  # of the API, as those reach it who report; `{endpoint}` stands for the address of the local AWS
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses (the local stage only)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BurySettings(Settings):
-    retention_days: int = 30
-    failure_retention_days: int = 90
+class BurySettings(KnowsTasks):
+    """Nothing besides."""

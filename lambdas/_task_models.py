@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator
 
 from lambdas._form_models import RunShape, ScheduleRequest
-from lambdas._models import Request, RetryShape, Shape, WorkRequest, WrittenTime
-from scheduler.model import Misfire, Overlap
+from lambdas._models import CallBackShape, Request, RetryShape, Shape, WorkRequest, WrittenTime
+from scheduler.model import Misfire, OnFailure, Overlap
 from scheduler.services.tasks import NewTask
 from scheduler.task import TaskStatus
 
@@ -71,6 +71,8 @@ class TaskRequest(WorkRequest):
             max_attempts=self.max_attempts,
             retry=self.chosen_retry,
             timeout_ms=self.timeout_seconds * 1_000,
+            callback=self.chosen_callback,
+            ordering=self.chosen_ordering,
         )
 
 
@@ -129,6 +131,9 @@ class TaskFacts(Shape):
     schedule: ScheduleShape | None
     """Null: at once, when it was created."""
     tags: list[str]
+    ordering_key: str | None
+    """Its runs start one after the other, and after other jobs of the key."""
+    on_failure: OnFailure | None
     overlap: Overlap
     misfire: Misfire | None
     """Null if it does not recur, as are the next two."""
@@ -138,6 +143,7 @@ class TaskFacts(Shape):
     max_attempts: int
     retry: RetryShape
     timeout_seconds: int
+    callback: CallBackShape | None
     generation: int
     """Raised by every edit, pause and resume."""
     created_at: WrittenTime

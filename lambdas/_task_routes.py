@@ -179,7 +179,7 @@ def list_runs(
 
 def _world() -> World:
     api = _runtime.api()
-    return World(api.tasks, api.jobs, api.lanes, api.receipts, api.clock, api.rules)
+    return World(api.tasks, api.jobs, api.orders, api.lanes, api.receipts, api.clock, api.rules)
 
 
 def _owner() -> str:

@@ -2,14 +2,25 @@
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.openapi.params import Body, Query
+from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
-from lambdas import _batch, _dead_letter_routes, _form_routes, _parameters, _receipts, _runtime, _system_routes, _task_routes
+from lambdas import (
+    _batch,
+    _callback_routes,
+    _dead_letter_routes,
+    _form_routes,
+    _order_routes,
+    _parameters,
+    _receipts,
+    _runtime,
+    _system_routes,
+    _task_routes,
+)
 from lambdas._envelope import answer
 from lambdas._models import (
     Answer,
@@ -24,13 +35,16 @@ from lambdas._models import (
     Refresh,
     RefreshedShape,
     SessionShape,
+    TextShape,
 )
 from lambdas._parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
-from lambdas._resolver import KEYED, OPEN, Resolver, answers, job_of
+from lambdas._resolver import KEYED, OPEN, Resolver, answers, bearer_of, job_of
 from lambdas._runtime import logger
 from scheduler import ids, render
 from scheduler.errors import Conflict, Unauthorized, Unavailable
 from scheduler.model import Job, JobKey, Status
+from scheduler.ports import Outputs
+from scheduler.services import keep
 from scheduler.services.cancel import cancel
 from scheduler.services.health import lag
 from scheduler.services.history import Query as HistoryQuery
@@ -46,6 +60,7 @@ app = Resolver(
     large=[BATCH],
 )
 
+Number = Annotated[int, Path(ge=1, description="The attempt's, as the job shows it.")]
 EXAMPLES: dict[str, Any] = {
     "message": {"summary": "A message, now", "value": {"message": "hello"}},
     "http": {
@@ -62,6 +77,8 @@ EXAMPLES: dict[str, Any] = {
 app.include_router(_form_routes.router)
 app.include_router(_task_routes.router)
 app.include_router(_dead_letter_routes.router)
+app.include_router(_callback_routes.router)
+app.include_router(_order_routes.router)
 app.include_router(_system_routes.router)
 LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 
@@ -124,18 +141,22 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     new = _receipts.judged(lambda at: body.asked(app.owner, at), receipt, now, world.receipts)
     random = secrets.randbits(ids.RANDOM_BITS)
     if receipt is None:
-        job = submit(new, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules, random=random, direct=world.direct)
+        job = submit(new, **_makers(), random=random)
         return _created(job, world.clock.now())
-    (done,) = _submit_once([Asked(new, random, receipt)])
+    (done,) = _submit([Asked(new, random, receipt)])
     if not isinstance(done, Accepted):
         raise done or Unavailable()
     return _created(done.job, done.at, _receipts.REPLAYED if done.replayed else None)
 
 
-def _submit_once(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
+def _makers() -> dict[str, Any]:
     world = _runtime.api()
-    ports: dict[str, Any] = {"receipts": world.receipts, "jobs": world.jobs, "lanes": world.lanes, "direct": world.direct}
-    return submit_once(asked, **ports, clock=world.clock, rules=world.rules)
+    ports: dict[str, Any] = {"jobs": world.jobs, "orders": world.orders, "lanes": world.lanes, "direct": world.direct}
+    return ports | {"clock": world.clock, "rules": world.rules}
+
+
+def _submit(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
+    return submit_once(asked, receipts=_runtime.api().receipts, **_makers())
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:
@@ -155,7 +176,8 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     key = _receipts.header(app.current_event.raw_event)
     asked = _batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts)
     good = [each for each in asked if isinstance(each, Asked)]
-    done = _batch.results(asked, _submit_once(good))
+    made = _submit(good)
+    done = _batch.results(asked, made)
     return answer(done, 207 if done["refused"] else 200)
 
 
@@ -201,7 +223,7 @@ def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
     world = _runtime.api()
     job = find(_key(job_id), jobs=world.jobs)
     wanted = body.wanted(job.type, world.clock.now())
-    changed = reschedule(job.key, wanted, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    changed = reschedule(job.key, wanted, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
     return answer(render.job(changed, world.clock.now()))
 
 
@@ -214,8 +236,37 @@ def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
 )
 def cancel_job(job_id: str) -> Response[str]:
     world = _runtime.api()
-    done = cancel(_key(job_id), jobs=world.jobs, tasks=world.tasks, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    done = cancel(
+        _key(job_id), jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules
+    )
     return answer(render.job(done, world.clock.now()))
+
+
+@app.get(
+    "/api/v1/me/jobs/<job_id>/attempts/<number>/output",
+    summary="All that an attempt put out",
+    description="Its output, or the body of the answer it got, up to 1 MB. Kept as long as dead letters are; 410 after that.",
+    tags=["jobs"],
+    responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
+)
+def get_output(job_id: str, number: Number) -> Response[str]:
+    return _kept(job_id, number, keep.output)
+
+
+@app.get(
+    "/api/v1/me/jobs/<job_id>/attempts/<number>/log",
+    summary="All that was logged during an attempt",
+    description="Up to 1 MB, of more the end. Kept as long as dead letters are; 410 after that.",
+    tags=["jobs"],
+    responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
+)
+def get_log(job_id: str, number: Number) -> Response[str]:
+    return _kept(job_id, number, keep.logged)
+
+
+def _kept(job_id: str, number: int, read: Callable[[Job, int, Outputs], keep.Text]) -> Response[str]:
+    job = find(_key(job_id), jobs=_runtime.api().jobs)
+    return answer(render.kept_text(read(job, number, _runtime.outputs()), number))
 
 
 @app.get("/api/v1/openapi.json", include_in_schema=False)
@@ -236,8 +287,7 @@ def _key(job_id: str) -> JobKey:
 
 
 def _bearer() -> str | None:
-    scheme, _, token = (app.current_event.headers.get("authorization") or "").partition(" ")
-    return token.strip() or None if scheme.lower() == "bearer" else None
+    return bearer_of(app.current_event.raw_event)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -5,17 +5,16 @@ from typing import Any
 from lambdas import _runtime
 from lambdas._metrics import emit
 from scheduler import metrics
-from scheduler.aws.deliveries import delivery
+from scheduler.aws.deliveries import deliveries
 from scheduler.services.bury import bury
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Settle a batch. A record that is no message of ours has nothing to settle: it is logged and dropped."""
     at = _runtime.bury()
-    received = {record["messageId"]: delivery(record) for record in event["Records"]}
-    done = bury([item for item in received.values() if item is not None], jobs=at.jobs, clock=at.clock, rules=at.rules)
-    poison = [record for record in event["Records"] if received[record["messageId"]] is None]
+    received, poison = deliveries(event)
+    done = bury(received, jobs=at.jobs, tasks=at.tasks, orders=at.orders, lanes=at.lanes, clock=at.clock, rules=at.rules)
     counts = {"failed": done.failed, "kept": done.kept, "dropped": done.dropped}
-    _runtime.logger.info("bury", extra=counts | {"poison": [record["body"][:200] for record in poison]})
+    _runtime.logger.info("bury", extra=counts | {"poison": [str(record)[:500] for record in poison]})
     emit("bury", {metrics.BURIED: done.failed})
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in done.returned]}

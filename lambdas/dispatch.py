@@ -13,10 +13,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Hand out one unit: `{"minute": "2026-11-20T10:01", "part": 0}`, or `{"minute": "intake", "part": 0}`."""
     at = _runtime.dispatch()
     key = unit(event)
-    jobs, ledger, topic, lanes, users = at.jobs, at.ledger, at.topic, at.lanes, at.users
+    ports: dict[str, Any] = {"jobs": at.jobs, "ledger": at.ledger, "topic": at.topic, "lanes": at.lanes, "users": at.users}
     if key == INTAKE:
-        result = intake(jobs=jobs, ledger=ledger, topic=topic, lanes=lanes, users=users, clock=at.clock, rules=at.rules)
+        result = intake(**ports, tasks=at.tasks, orders=at.orders, clock=at.clock, rules=at.rules)
     else:
-        result = dispatch(key, jobs=jobs, ledger=ledger, topic=topic, lanes=lanes, users=users, clock=at.clock, rules=at.rules)
+        result = dispatch(key, **ports, clock=at.clock, rules=at.rules)
     _runtime.logger.info("dispatch", extra={"minute": key.minute, "part": key.part} | asdict(result))
     return asdict(result)

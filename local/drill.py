@@ -1,7 +1,8 @@
-"""`make drill`: what is promised of tasks, shown on a fresh local stack: on time and once, edits, overlap, batches, an outage of the tick.
+"""`make drill`: what is promised, shown on a fresh local stack: tasks on time and once, edits, overlap, batches, kills, crashes,
+redrives, an outage of the tick, faults of the services.
 
     python -m local.drill                    all of it
-    python -m local.drill regular batch      some drills; of batch, edits, regular, overlap, outage, flood, fair
+    python -m local.drill regular batch      some drills; `--help` lists them
 
 The last line is JSON; exit code 1 if a promise was not kept.
 """
@@ -18,10 +19,11 @@ from datetime import UTC, datetime, timedelta
 from rich import box
 from rich.table import Table
 
-from local import drills, previous
+from local import drill_order, drills, executors, faults, previous, process
 from local.client import Client
 from local.drills import Outcome
 from local.failure import Trouble, tell
+from local.faulty import Faulty
 from local.receiver import Receiver
 from local.stack import Stack, up
 from local.steps import console, step
@@ -29,16 +31,33 @@ from local.stop import DRILL
 from local.warmup import warm_up
 from local.written import written
 
-ROUNDS = (("batch",), ("edits",), ("regular", "overlap"), ("outage",), ("flood",), ("fair",))  # those of a round side by side
+ROUNDS = (  # those of a round side by side
+    ("batch",),
+    ("edits",),
+    ("ordering",),
+    ("kill",),
+    ("crash",),
+    ("redrive",),
+    ("regular", "overlap"),
+    ("outage",),
+    ("flood",),
+    ("fair",),
+    ("faults",),
+)
 NAMES = tuple(name for names in ROUNDS for name in names)
 ABOUT = {
     "batch": "A thousand jobs in a call, twice",
     "edits": "A task edited every second for a minute",
+    "kill": "Work past its time-out is killed, running work cancelled",
+    "crash": "Executors killed at random under 300 jobs, and by one of their own",
+    "redrive": "500 dead jobs at 50 a second",
+    "ordering": "A thousand jobs of fifty ordering keys, with failures and doubled messages",
     "regular": "Two tasks for five minutes",
     "overlap": "four tasks whose jobs take longer than their interval, for seven",
     "flood": "Five thousand jobs at once beside another user's",
     "fair": "Three users who want more than ten executors do",
     "outage": "Ten minutes without a tick (nineteen in all)",
+    "faults": "Twelve faults, one after the other (a quarter of an hour)",
 }
 AHEAD = timedelta(minutes=7)  # the first missed minute: far enough not to be handed over directly
 MISSED = 10
@@ -69,11 +88,36 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "regular": lambda: drills.regular(client(), receiver, seconds=300, schedules=[every_minute, {"rate": "rate(5 seconds)"}]),
         "edits": lambda: drills.edits(client(), receiver, seconds=60),
         "overlap": lambda: drills.overlap(client(), schedule=every_minute, takes=90, seconds=400),
+        "kill": lambda: executors.kill(client()),
+        "crash": lambda: executors.crash(client(), receiver, lambda: workers(stack)),
+        "redrive": lambda: drills.redrive(client(), receiver),
         "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
+        "ordering": lambda: drill_order.ordering(client(), receiver, drill_order.doubler(stack, _owner(stack))),
         "outage": lambda: outage(stack, client()),
         "flood": lambda: drills.flood(stack.user("anton"), stack.user("berta")),
         "fair": lambda: fair(stack),
+        "faults": lambda: deal_faults(stack, receiver),
     }
+
+
+def deal_faults(stack: Stack, receiver: Receiver) -> Outcome:
+    """All of `local/faults.py`."""
+    with Faulty() as proxy:
+        seen, lines = faults.deal(stack, proxy, receiver)
+    seen.figures |= {line["fault"]: " ".join(f"{line[name]} {name}," for name in faults.COLUMNS[1:]).rstrip(",") for line in lines}
+    return seen
+
+
+def workers(stack: Stack) -> list[process.Process]:
+    """The processes of the executors that one-time jobs and retries go to."""
+    names = [stack.outputs[f"Execute{lane}Function"] for lane in ("OneTime", "Retry")]
+    return [each for name in names for each in process.naming(stack.home.scratch, name)]
+
+
+def _owner(stack: Stack) -> str:
+    """Who the jobs of the drill belong to."""
+    session = Client(stack.address).login(stack.username, stack.password)
+    return str(session["user"]["id"])
 
 
 def outage(stack: Stack, client: Client) -> Outcome:
@@ -113,7 +157,7 @@ def report(outcomes: dict[str, Outcome]) -> int:
 
 
 def _names() -> Sequence[str]:
-    parser = argparse.ArgumentParser(prog="python -m local.drill", description="What is promised of tasks, shown on a fresh local stack.")
+    parser = argparse.ArgumentParser(prog="python -m local.drill", description="What is promised, shown on a fresh local stack.")
     parser.add_argument("drills", nargs="*", default=list(NAMES), help=f"of {', '.join(NAMES)}; all if none is named")
     names: list[str] = parser.parse_args().drills
     if unknown := [name for name in names if name not in NAMES]:

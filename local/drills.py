@@ -45,7 +45,7 @@ def regular(client: Client, receiver: Receiver, *, seconds: float, schedules: Se
         client.pause_task(task["id"], "the drill is over")
         wanted = [at for at in _nominals(task) if at <= end]
         jobs = ended(client, lambda task=task: client.task_jobs(task["id"]))  # type: ignore[misc]
-        found = Counter(_instant(job["nominal_at"]) for job in jobs)
+        found = Counter(instant_of(job["nominal_at"]) for job in jobs)
         seen.expect(found == Counter(wanted), f"{_text(form)}: of {len(wanted)} nominal times {_odd(wanted, found)}")
         bad = Counter(job["status"] for job in jobs if job["status"] != "succeeded")
         seen.expect(not bad, f"{_text(form)}: ended otherwise: {dict(bad)}")
@@ -86,16 +86,16 @@ def edits(client: Client, receiver: Receiver, *, seconds: float, every: float = 
         if call.at > at
     ]
     seen.complaints += stale
-    recorded = {_instant(job["nominal_at"]) for job in jobs}
-    wanted = {at for at in _rate_from(_instant(schedule["start"]), RATE, first=1) if at < over}
+    recorded = {instant_of(job["nominal_at"]) for job in jobs}
+    wanted = {at for at in _rate_from(instant_of(schedule["start"]), RATE, first=1) if at < over}
     missing = sorted(wanted - recorded)
     seen.expect(not missing, f"{len(missing)} nominal times have no job: {[rfc3339(at) for at in missing[:5]]}")
     # Of the last version: a run of the one before that was claimed already is cancelled at its instant, beside the new one.
     version_runs = [job for job in jobs if job["generation"] == len(returned) + 1]
-    last = [job for job in version_runs if returned[-1] < _instant(job["scheduled_at"]).timestamp() * 1000 < over.timestamp() * 1000]
+    last = [job for job in version_runs if returned[-1] < instant_of(job["scheduled_at"]).timestamp() * 1000 < over.timestamp() * 1000]
     seen.expect(bool(last) and {job["status"] for job in last} == {"succeeded"}, "runs after the last edit did not all succeed")
     statuses = Counter(job["status"] for job in jobs)
-    seen.figures |= {"edits": len(returned), "edit ms p50": round(_share(took, 50) * 1000), "edit ms max": round(max(took) * 1000)}
+    seen.figures |= {"edits": len(returned), "edit ms p50": round(share(took, 50) * 1000), "edit ms max": round(max(took) * 1000)}
     seen.figures |= {"old runs started after their edit": len(stale), **{f"runs {status}": count for status, count in statuses.items()}}
     return seen
 
@@ -139,14 +139,14 @@ def _judge_queue(seen: Outcome, jobs: Sequence[Json]) -> None:
     seen.expect(_most_at_once(jobs) == 1, "queue_one: two at once")
     seen.expect(_statuses(jobs) <= {"succeeded", "skipped"}, f"queue_one: {seen.figures['queue_one']}")
     ran = [job for job in jobs if job["status"] == "succeeded"]
-    waits = [(_instant(job["scheduled_at"]), _instant(job["started_at"])) for job in ran]
+    waits = [(instant_of(job["scheduled_at"]), instant_of(job["started_at"])) for job in ran]
     longest = max((sum(a < at < b for a, b in waits) for at, _ in waits), default=0)
     seen.expect(longest <= 1, f"queue_one: {longest} waited at once")
     # a run that waited starts when the one before it has ended
     gaps = [
-        (_instant(after["started_at"]) - _instant(before["completed_at"])).total_seconds()
+        (instant_of(after["started_at"]) - instant_of(before["completed_at"])).total_seconds()
         for before, after in itertools.pairwise(ran)
-        if _instant(after["scheduled_at"]) < _instant(before["completed_at"])
+        if instant_of(after["scheduled_at"]) < instant_of(before["completed_at"])
     ]
     seen.figures["queue_one, woken after s"] = round(max(gaps, default=0.0), 3)
     seen.expect(bool(gaps) and max(gaps) < 5, f"queue_one: a waiting run started {max(gaps, default=0):.1f} s after the one before it")
@@ -186,7 +186,7 @@ def judge_missed(client: Client, missed: Missed, *, seconds: float) -> Outcome:
     seen.expect(seen.figures["run_latest"] in (f"{count - 1} skipped, 1 succeeded",), f"run_latest: {seen.figures['run_latest']}")
     seen.expect(seen.figures["skip"] == f"{count} skipped", f"skip: {seen.figures['skip']}")
     seen.expect(seen.figures["run_all"] == f"{count} succeeded", f"run_all: {seen.figures['run_all']}")
-    starts = [_instant(job["started_at"]) for job in runs["run_all"] if job["started_at"]]
+    starts = [instant_of(job["started_at"]) for job in runs["run_all"] if job["started_at"]]
     seen.expect(starts == sorted(starts), "run_all: not in order")
     seen.expect(_most_at_once(runs["run_all"]) == 1, "run_all: two at once")
     skipped = [job for policy in ("run_latest", "skip") for job in runs[policy] if job["status"] == "skipped"]
@@ -221,6 +221,52 @@ def batch(client: Client, written: Callable[[str], int], *, count: int = 1_000) 
     return seen
 
 
+def redrive(client: Client, receiver: Receiver, *, count: int = 500, rate: int = 50) -> Outcome:
+    """Many dead jobs by filter at a rate: progress is seen, each runs once more; another redrive is aborted."""
+    seen, name = Outcome(), f"/status/404/redrive-{time.time_ns()}"
+    calls = [{"type": "http", "payload": _call(receiver, f"{name}-{n}"), "max_attempts": 1, "tags": ["drill"]} for n in range(count)]
+    posted = {each["job"]["id"] for each in client.post_jobs(calls)["results"]}
+    began = rfc3339(datetime.now(UTC) - timedelta(minutes=1))
+
+    def dead(redrives: int) -> list[Json]:
+        jobs = [job for job in client.jobs(status="failed", limit=100, **{"from": began}) if job["id"] in posted]
+        return [job for job in jobs if job["redrives"] == redrives]
+
+    _until(lambda: len(dead(0)) == count, 120)
+    fingerprint = dead(0)[0]["fingerprint"]
+    wanted = {"fingerprint": fingerprint, "rate": rate, "from": began}
+    made, counts, start = client.request("POST", "/dead-letters/redrive", wanted), list[int](), time.monotonic()
+    while (found := client.request("GET", f"/dead-letters/redrives/{made['id']}"))["state"] == "running" and time.monotonic() - start < 300:
+        counts.append(found["redriven"])
+        time.sleep(0.5)
+    took = time.monotonic() - start
+    seen.expect(found["state"] == "done" and found["redriven"] == count, f"{found['state']}: {found['redriven']} of {count} redriven")
+    between = sorted({number for number in counts if 0 < number < count})
+    seen.expect(bool(between) and counts == sorted(counts), f"no progress was seen: {counts}")
+    _until(lambda: len(dead(1)) == count, 120)
+    called = Counter(path for path, number in receiver.counts().items() if path.startswith(name) for _ in range(number))
+    seen.expect(set(called.values()) == {2} and len(called) == count, f"called otherwise than twice: {Counter(called.values())}")
+    seen.expect(count / rate * 0.8 <= took <= count / rate * 1.5 + 5, f"{count} at {rate}/s took {took:.1f} s")
+    seen.figures |= {"redriven": found["redriven"], "at a rate of": rate, "seconds": round(took, 1), "steps of progress seen": len(between)}
+    made = client.request("POST", "/dead-letters/redrive", wanted | {"rate": 10})
+    _until(lambda: client.request("GET", f"/dead-letters/redrives/{made['id']}")["redriven"] > 0, 60)
+    client.request("POST", f"/dead-letters/redrives/{made['id']}/abort")
+    time.sleep(3)
+    after = client.request("GET", f"/dead-letters/redrives/{made['id']}")
+    time.sleep(3)
+    later = client.request("GET", f"/dead-letters/redrives/{made['id']}")
+    seen.expect(after["state"] == later["state"] == "aborted", f"aborted, and {later['state']}")
+    seen.expect(0 < after["redriven"] == later["redriven"] < count, f"aborted, and went on from {after['redriven']} to {later['redriven']}")
+    seen.figures |= {"redriven until the abort": later["redriven"]}
+    return seen
+
+
+def _until(look: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not look() and time.monotonic() < end:
+        time.sleep(1)
+
+
 def ended(client: Client, look: Callable[[], Iterator[Json]], *, seconds: float = SETTLING, count: int = 0) -> list[Json]:
     """The jobs that `look` finds, by time, once at least `count` are there and all have ended, or as they stand after `seconds`."""
     end = time.monotonic() + seconds
@@ -240,11 +286,13 @@ def _nominals(task: Mapping[str, Any]) -> Iterator[datetime]:
     form = task["schedule"]
     if "cron" in form:
         assert form["cron"] in ("* * * * *", "*/1 * * * *")
-        first = _instant(task["created_at"]).replace(second=0, microsecond=0) + MINUTE
+        first = instant_of(task["created_at"]).replace(second=0, microsecond=0) + MINUTE
         yield from (first + MINUTE * n for n in range(100_000))
         return
     every = form["rate"]["every"] if isinstance(form["rate"], dict) else float(form["rate"].strip("rate()").split()[0])
-    yield from _rate_from(_instant(form["start"]), float(every), first=0 if _instant(form["start"]) > _instant(task["created_at"]) else 1)
+    yield from _rate_from(
+        instant_of(form["start"]), float(every), first=0 if instant_of(form["start"]) > instant_of(task["created_at"]) else 1
+    )
 
 
 def _rate_from(start: datetime, every: float, first: int = 0) -> Iterator[datetime]:
@@ -259,12 +307,12 @@ def _odd(wanted: Sequence[datetime], found: Counter[datetime]) -> str:
 
 
 def _most_at_once(jobs: Sequence[Json]) -> int:
-    spans = [(_instant(job["started_at"]), _end(job)) for job in jobs if job["started_at"]]
+    spans = [(instant_of(job["started_at"]), _end(job)) for job in jobs if job["started_at"]]
     return max((sum(start <= at < end for start, end in spans) for at, _ in spans), default=0)
 
 
 def _end(job: Json) -> datetime:
-    return next(_instant(job[name]) for name in ("completed_at", "failed_at", "killed_at", "cancelled_at") if job[name])
+    return next(instant_of(job[name]) for name in ("completed_at", "failed_at", "killed_at", "cancelled_at") if job[name])
 
 
 def _statuses(jobs: Sequence[Json]) -> set[str]:
@@ -273,16 +321,16 @@ def _statuses(jobs: Sequence[Json]) -> set[str]:
 
 def _with_delays(seen: Outcome, delays: Sequence[int]) -> Outcome:
     if delays:
-        seen.figures |= {"start delay ms p50": _share(delays, 50), "p99": _share(delays, 99), "max": max(delays)}
+        seen.figures |= {"start delay ms p50": share(delays, 50), "p99": share(delays, 99), "max": max(delays)}
     return seen
 
 
-def _share(values: Sequence[float], percent: int) -> float:
+def share(values: Sequence[float], percent: int) -> float:
     ordered = sorted(values)
     return ordered[len(ordered) * percent // 100]
 
 
-def _instant(text: str) -> datetime:
+def instant_of(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
@@ -345,7 +393,7 @@ def flood(one: Client, other: Client, *, count: int = 5_000, seconds: int = 30) 
     seen.figures["flood, last start after s"] = round(max(job["start_delay_ms"] or 0 for job in flooded) / 1000, 1)
     for message in ("scheduled", "at once"):
         delays = [job["start_delay_ms"] for job in theirs if job["payload"]["message"] == message]
-        seen.figures |= {f"{message}: delay ms p50": _share(delays, 50), f"{message}: max": max(delays)}
+        seen.figures |= {f"{message}: delay ms p50": share(delays, 50), f"{message}: max": max(delays)}
         seen.expect(max(delays) <= 2_000, f"a job of the other user ({message}) started {max(delays)} ms late")
     return seen
 

@@ -29,6 +29,12 @@ class Process:
                 os.kill(self.pid, number)
 
 
+def kill(process: Process) -> None:
+    """End it with SIGKILL, which it cannot see coming; returns once it is gone."""
+    process.signal(signal.SIGKILL)
+    _left([process], 5)
+
+
 def end(processes: Collection[Process], patience: float) -> bool:
     """Ask them all to stop, wait, then kill those that are left. False if one had to be killed."""
     for process in processes:
@@ -85,6 +91,36 @@ def naming(folder: Path, function: str = "") -> list[Process]:
         if start:
             found.append(Process(pid, start))
     return found
+
+
+def of_command(words: str) -> list[Process]:
+    """The processes whose command line has these words."""
+    found = [(pid, started(pid)) for pid, command in _commands() if words in command]
+    return [Process(pid, start) for pid, start in found if start]
+
+
+def connected(processes: Collection[Process], port: int) -> Process | None:
+    """Which of them has a TCP connection from this port of the machine."""
+    if PROC.is_dir():
+        sockets = _sockets(port)
+        return next((each for each in processes if _holds(each.pid, sockets)), None)
+    listing = subprocess.run(["lsof", "-nP", "-t", f"-iTCP:{port}"], capture_output=True, text=True, check=False).stdout.split()
+    return next((each for each in processes if str(each.pid) in listing), None)
+
+
+def _sockets(port: int) -> set[str]:
+    """The connections from the port, as the links in /proc/<pid>/fd name them."""
+    rows = [line.split() for line in (PROC / "net/tcp").read_text().splitlines()[1:]]
+    return {f"socket:[{row[9]}]" for row in rows if int(row[1].rpartition(":")[2], 16) == port}
+
+
+def _holds(pid: int, sockets: Collection[str]) -> bool:
+    with suppress(OSError):
+        for entry in (PROC / str(pid) / "fd").iterdir():
+            with suppress(OSError):
+                if str(entry.readlink()) in sockets:
+                    return True
+    return False
 
 
 def _commands() -> Iterator[tuple[int, str]]:

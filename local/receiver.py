@@ -5,12 +5,14 @@
 /fail-twice/<name>            answers 500 to the first two calls, 200 from then on
 /throttled/<seconds>/<name>   answers 429 with Retry-After: <seconds> to the first call, 200 from then on
 /status/<n>/<name>            answers n
+/slow/<seconds>/<name>        answers 200 after so long
 """
 
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,13 +32,16 @@ class Call:
     headers: Mapping[str, str]
     body: bytes
     status: int
+    port: int  # of the caller's connection, by which its process can be told
 
 
 class Receiver:
     """Listens on a free port of the loopback while it is open."""
 
     def __init__(self) -> None:
+        self.watch: Callable[[Call], None] = lambda call: None  # told of each call before it is answered
         self._calls: list[Call] = []
+        self._open: list[Call] = []
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.receiver = self
@@ -59,15 +64,30 @@ class Receiver:
         with self._lock:
             return [call for call in self._calls if path is None or call.path == path]
 
+    def open_calls(self) -> list[Call]:
+        """Those that are not answered yet."""
+        with self._lock:
+            return list(self._open)
+
     def counts(self) -> Counter[str]:
         return Counter(call.path for call in self.calls())
 
-    def record(self, method: str, path: str, at: int, headers: Mapping[str, str], body: bytes) -> int:
-        """Remember a call; the status to answer."""
+    @contextmanager
+    def answering(self, method: str, path: str, at: int, headers: Mapping[str, str], body: bytes, port: int) -> Iterator[int]:
+        """Remember a call, open as long as this is; the status to answer."""
         with self._lock:
             status = answer(path, sum(1 for call in self._calls if call.path == path))
-            self._calls.append(Call(method, path, at, headers, body, status))
-        return status
+            call = Call(method, path, at, headers, body, status, port)
+            self._calls.append(call)
+            self._open.append(call)
+        try:
+            self.watch(call)
+            if path.startswith("/slow/"):
+                time.sleep(float(path.split("/")[2]))
+            yield status
+        finally:
+            with self._lock:
+                self._open.remove(call)
 
 
 def answer(path: str, earlier: int) -> int:
@@ -95,7 +115,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         at = time.time_ns() // 1_000_000
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        status = self.server.receiver.record(self.command, self.path, at, dict(self.headers), body)
+        try:
+            with self.server.receiver.answering(self.command, self.path, at, dict(self.headers), body, self.client_address[1]) as status:
+                self._respond(status)
+        except OSError:
+            self.close_connection = True  # who called has been killed
+
+    def _respond(self, status: int) -> None:
         content = f'{{"received": "{self.path}", "status": {status}}}'.encode()
         self.send_response(status)
         if status == HTTPStatus.TOO_MANY_REQUESTS and self.path.startswith("/throttled/"):

@@ -41,15 +41,18 @@ class Server:
             raise Trouble(f"The local AWS did not stop within {PATIENCE:.0f} s and was killed: what happened since it started is lost.")
 
 
-def start(home: Home, port: int, *, enforce_iam: bool = False) -> Server:
-    """Start a local AWS on the state of `home` and wait until it answers. With `enforce_iam`, roles are enforced as on AWS."""
+def start(home: Home, port: int, *, enforce_iam: bool = False, through: str | None = None) -> Server:
+    """Start a local AWS on the state of `home` and wait until it answers. With `enforce_iam`, roles are enforced as on AWS.
+
+    `through`: the address at which its functions look for AWS, if it is not its own (`local/faulty.py`).
+    """
     home.create()
     state.mend(home, port)
     aws = LocalAws(port)
     with home.log.open("ab") as log:
         child = subprocess.Popen(
             [sys.executable, "-m", "ministack.app"],
-            env={**aws.environment(), **_settings(home, port, enforce_iam)},
+            env={**aws.environment(), **_settings(home, port, enforce_iam), **({"AWS_ENDPOINT_URL": through} if through else {})},
             cwd=home.scratch,
             stdin=subprocess.DEVNULL,
             stdout=log,

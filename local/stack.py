@@ -26,6 +26,7 @@ class Stack:
     outputs: dict[str, str]
     username: str = USERNAME
     password: str = ""
+    through: str | None = None  # the address at which the functions look for AWS, if it is another one
 
     @property
     def aws(self) -> LocalAws:
@@ -71,7 +72,7 @@ class Stack:
     def restart(self, *, enforce_iam: bool = False) -> None:
         """Stop and start on the same port; all state is kept."""
         self.server.stop()
-        self.server = server.start(self.home, self.aws.port, enforce_iam=enforce_iam)
+        self.server = server.start(self.home, self.aws.port, enforce_iam=enforce_iam, through=self.through)
 
 
 @contextmanager

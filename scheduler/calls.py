@@ -27,6 +27,7 @@ class Invoked:
 
     payload: str
     error: bool = False
+    log: str | None = None  # the end of what it wrote, as far as Lambda tells
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@ and a message from vanishing while its job has no other net."""
 
 from dataclasses import dataclass
 
-from scheduler import lifecycle
+from scheduler import callback, lifecycle
 from scheduler.model import Delivery, Job
 from scheduler.ports import ClaimResult
 
@@ -35,12 +35,23 @@ class PutBack:
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """The executor that had this very message died: hand the job back."""
+    """The executor that had this very message died, or the worker that was to report by call-back: hand the job back."""
 
     job: Job
 
 
-def decide(delivery: Delivery, answer: ClaimResult | None, nonce: str, now: int, *, hold_ms: int) -> Run | Drop | PutBack | TakeBack:
+@dataclass(frozen=True, slots=True)
+class Later:
+    """It waits for its call-back, and its lease was extended since this message was sent: look again at `at`."""
+
+    job: Job
+    at: int
+
+
+Decision = Run | Drop | PutBack | TakeBack | Later
+
+
+def decide(delivery: Delivery, answer: ClaimResult | None, nonce: str, now: int, *, hold_ms: int) -> Decision:
     """What follows from `answer`, the result of the claim with `nonce` (None: the table refused)."""
     if answer is None:
         return PutBack(PUT_BACK_S)
@@ -52,6 +63,8 @@ def decide(delivery: Delivery, answer: ClaimResult | None, nonce: str, now: int,
     if job.claim is None:
         early = job.due_at - hold_ms - now  # a put-back counts as in flight, so only for a little
         return PutBack(max(1, min(-(-early // 1000), 60))) if early > 0 else PutBack(1)
+    if lifecycle.waits(job):
+        return _rescue(job, now, hold_ms)
     if job.claim.nonce == nonce:
         return Run(job)  # our own claim, whose answer was lost
     if job.claim.message_id != delivery.message_id:
@@ -59,3 +72,16 @@ def decide(delivery: Delivery, answer: ClaimResult | None, nonce: str, now: int,
     if now - job.claim.at < LEASE_MS:
         return PutBack(PUT_BACK_S)
     return TakeBack(job)
+
+
+def _rescue(job: Job, now: int, hold_ms: int) -> Drop | PutBack | TakeBack | Later:
+    """Any message of a job that waits for its call-back asks whether its lease has passed.
+
+    One message a lease: a copy finds the job due later, by the message that the first one sent, and is dropped.
+    """
+    ends_at = callback.ends_at(job)
+    if now >= ends_at:
+        return TakeBack(job)
+    if ends_at - now <= hold_ms:
+        return PutBack(max(1, -(-(ends_at - now) // 1000)))
+    return Drop() if job.due_at > now + hold_ms else Later(job, ends_at)

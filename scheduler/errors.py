@@ -6,6 +6,7 @@
     ├── Unauthorized       no valid identity                           → 401
     ├── Forbidden          the caller may not do this                  → 403
     ├── NotFound           no such object, or not the caller's         → 404
+    ├── Gone               it was there, and is no longer kept         → 410
     ├── Conflict           the object is in a state that forbids it    → 409
     ├── Unavailable        AWS refused for now; nothing was changed    → 503
     └── IllegalTransition  a bug: the state machine has no such arrow  → 500
@@ -61,6 +62,12 @@ class NotFound(SchedulerError):
     """There is no such object."""
 
     code = "not_found"
+
+
+class Gone(SchedulerError):
+    """It is no longer kept."""
+
+    code = "gone"
 
 
 class Conflict(SchedulerError):

@@ -10,6 +10,7 @@ MILLISECOND = timedelta(milliseconds=1)
 DAY = 86_400_000
 PAST_LIMIT = DAY  # a start longer ago than this is a mistake, not a late job
 FUTURE_LIMIT = 3_653 * DAY  # ten years
+FIRST, LAST = ((at - EPOCH.replace(tzinfo=None)) // MILLISECOND for at in (datetime.min, datetime.max))  # that can be written
 
 _RFC_3339 = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-5][0-9])")
 RULE = "must be an RFC 3339 instant with an offset, such as 2026-11-20T10:00:00.250Z or 2026-11-20T11:00:00+01:00"
@@ -29,7 +30,10 @@ def parse(text: object) -> int:
         at: int = (datetime.fromisoformat((whole + offset).upper()) - EPOCH) // MILLISECOND
     except ValueError:
         raise ValueError(f"{RULE}; there is no such date or time") from None
-    return at + -(-int((fraction or "").ljust(9, "0")) // 1_000_000)
+    at += -(-int((fraction or "").ljust(9, "0")) // 1_000_000)
+    if not FIRST <= at <= LAST:
+        raise ValueError(f"{RULE}; in UTC its year must have four digits")
+    return at
 
 
 def render(at: int) -> str:
@@ -37,7 +41,7 @@ def render(at: int) -> str:
     >>> render(1)
     '1970-01-01T00:00:00.001Z'
     """
-    return (EPOCH + timedelta(milliseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"
+    return (EPOCH + timedelta(milliseconds=at)).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def check_start(name: str, at: int, now: int) -> None:

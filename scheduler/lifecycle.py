@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from scheduler import fingerprint
+from scheduler import excerpts, fingerprint
 from scheduler.errors import IllegalTransition
 from scheduler.model import Attempt, Claim, Failure, Job, Lane, Outcome, Result, Status
 
-KEPT_ATTEMPTS = 5
+KEPT_ATTEMPTS = excerpts.KEPT_ATTEMPTS
 LATE_MS = 10_000  # a start this long after the scheduled time is late (the bound of the start-delay alarm)
 DAY_S = 86_400
 KEPT_FAILURE = 1_000  # characters of a failure's message: five attempts of them must not make an item too large to settle
@@ -35,6 +35,8 @@ class Event(StrEnum):
     """What can happen to a job."""
 
     CLAIM = "claim"  # an executor takes it
+    ACCEPT = "accept"  # its target took it over and will report by call-back; no executor has it any more
+    HEARTBEAT = "heartbeat"  # its worker lives
     SUCCEED = "succeed"  # its target answered well
     RETRY = "retry"  # its attempt failed and another one follows
     FAIL = "fail"  # its attempt failed and none follows
@@ -52,6 +54,8 @@ class Event(StrEnum):
 
 TRANSITIONS: dict[Event, dict[Status, Status]] = {
     Event.CLAIM: {Status.SCHEDULED: Status.RUNNING},
+    Event.ACCEPT: {Status.RUNNING: Status.RUNNING},
+    Event.HEARTBEAT: {Status.RUNNING: Status.RUNNING},
     Event.SUCCEED: {Status.RUNNING: Status.SUCCEEDED},
     Event.RETRY: {Status.RUNNING: Status.SCHEDULED},
     Event.FAIL: {Status.RUNNING: Status.FAILED, Status.SCHEDULED: Status.FAILED},
@@ -106,7 +110,21 @@ def started_at(job: Job) -> int:
     """When the attempt of a claimed job starts or started: a claim may come early, a start never does."""
     if job.claim is None:
         raise IllegalTransition(f"job {job.id} is not claimed")
+    if waits(job) and job.started_at is not None:
+        return job.started_at  # it is due when its lease ends
     return max(job.claim.at, job.due_at)
+
+
+def waits(job: Job) -> bool:
+    """Whether it runs without an executor: its worker reports by call-back."""
+    return job.claim is not None and job.claim.lease_until is not None
+
+
+def is_move(before: Job, after: Job) -> bool:
+    """Whether a change only says where to look next, and so must not undo another one. Who accepts a job has more to say."""
+    if after.slot in (None, before.slot) or after.fence != before.fence:
+        return False
+    return waits(before) or not waits(after)
 
 
 def delay(job: Job, now: int) -> int | None:
@@ -137,8 +155,11 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
     """The job after `event` at the instant `at`. Raises IllegalTransition if the table has no such arrow.
 
     `data` by event: CLAIM `claim`; SUCCEED, RETRY, FAIL, KILL `started_at`, `result` (and RETRY `due_at`, `slot`); TAKE_BACK, REDRIVE
-    `slot`; WAIT `slot`, `reason` (and `due_at`, if it is another one); RESCHEDULE `slot`, `fields` (what changes, by name); MOVE `slot`,
-    `looked`; FAIL of a scheduled job, SKIP, CANCEL `reason`, and CANCEL of work that had begun `started_at`. Final events take `retention`.
+    `slot` (and TAKE_BACK `failure`, if it is another one); ACCEPT `started_at`, `result`, `lease_until`, `slot`; HEARTBEAT `lease_until`,
+    `progress`; WAIT `slot`, `reason` (and `due_at`, if it is another one); RESCHEDULE `slot`, `fields` (what changes, by name);
+    MOVE `slot`, `looked` (and `due_at`); FLAG `reason` (and of a job that waits for its call-back `due_at`, `slot`);
+    FAIL of a scheduled job, SKIP, CANCEL `reason`, and CANCEL of work that had begun `started_at` and perhaps `result`.
+    Final events take `retention`.
     """
     before = state(job)
     after = TRANSITIONS[event].get(before)
@@ -147,7 +168,8 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
     changed = _EFFECTS[event](job, at, data)
     if event in HANDS_BACK:
         lane = Lane.RETRY if event in TRIES_AGAIN else changed.lane
-        return replace(changed, fence=job.fence + 1, claim=None, looks=0, buried=0, lane=lane, picked_at=None, started_at=None)
+        changed = replace(changed, looks=0, buried=0, picked_at=None, started_at=None, heartbeat_at=None, progress=None)
+        return replace(changed, fence=job.fence + 1, claim=None, lane=lane)
     if after in FINAL_TIMES:
         return _ended(changed, after, at, data.get("retention", Retention()))
     return changed
@@ -165,14 +187,31 @@ def _claim(job: Job, at: int, data: dict[str, Any]) -> Job:
     return replace(job, claim=claim)
 
 
+def _accept(job: Job, at: int, data: dict[str, Any]) -> Job:
+    """Its lease is its due time now, at which somebody is to look; so its start is written down."""
+    result, started, until = data["result"], data["started_at"], data["lease_until"]
+    claim = replace(job.claim, lease_until=until) if job.claim is not None else None
+    delay_ms = job.delay_ms if job.delay_ms is not None else started - job.scheduled_at
+    accepted = replace(job, claim=claim, due_at=until, slot=data["slot"], started_at=started, delay_ms=delay_ms, reason=None)
+    return replace(accepted, output=result.output, response=result.response)
+
+
+def _heartbeat(job: Job, at: int, data: dict[str, Any]) -> Job:
+    """Due time and slot stay: who looks then finds the longer lease. A worker may be faster than the answer that accepts its job."""
+    claim = replace(job.claim, lease_until=data["lease_until"]) if job.claim is not None and waits(job) else job.claim
+    return replace(job, claim=claim, heartbeat_at=at, progress=data.get("progress") or job.progress)
+
+
 def _attempted(job: Job, at: int, data: dict[str, Any], outcome: Outcome, failure: Failure | None) -> Job:
-    """The job with one more attempt in its history."""
+    """The job with one more attempt in its history, and no output yet: what it had was that of the attempt before."""
     claim, started = job.claim, data.get("started_at")
     if claim is None:
         return job
     if failure is not None and len(failure.message) > KEPT_FAILURE:
         failure = replace(failure, message=failure.message[:KEPT_FAILURE])
-    attempt = Attempt(job.fence, claim.at, started, at, outcome, failure)
+    result: Result = data.get("result") or Result()
+    attempt = Attempt(job.fence, claim.at, started, at, outcome, failure, result.log, kept=result.kept)
+    job = excerpts.superseded(job)
     delay_ms = job.delay_ms if job.delay_ms is not None or started is None else started - job.scheduled_at
     return replace(job, attempts=(*job.attempts, attempt)[-KEPT_ATTEMPTS:], delay_ms=delay_ms, picked_at=claim.at, started_at=started)
 
@@ -207,9 +246,14 @@ def _failed(job: Job, at: int, data: dict[str, Any]) -> Job:
 def _crash(job: Job, at: int, data: dict[str, Any]) -> Job:
     """Alone in its batch, a job that lost its executor is charged; in company it may be innocent and is not."""
     start = started_at(job)
-    done = _attempted(job, at, {"started_at": start if start <= at else None}, Outcome.CRASHED, CRASHED)
-    charge = 1 if job.claim and job.claim.alone else 0
+    done = _attempted(job, at, {"started_at": start if start <= at else None}, Outcome.CRASHED, data.get("failure", CRASHED))
+    charge = 1 if is_alone(job) else 0
     return replace(done, due_at=at, slot=data["slot"], charged=job.charged + charge, crashes=job.crashes + charge)
+
+
+def is_alone(job: Job) -> bool:
+    """Whether a crash of the claimed job would be its own, and not that of a job beside it."""
+    return job.claim is not None and (job.claim.alone or waits(job))
 
 
 def _reason(job: Job, at: int, data: dict[str, Any]) -> Job:
@@ -230,11 +274,13 @@ def _cancel(job: Job, at: int, data: dict[str, Any]) -> Job:
 
 
 def _flag(job: Job, at: int, data: dict[str, Any]) -> Job:
-    return replace(job, reason=data.get("reason") or job.reason, cancel_requested_at=job.cancel_requested_at or at)
+    look = {"due_at": data["due_at"], "slot": data["slot"]} if waits(job) and "due_at" in data else {}
+    return replace(job, reason=data.get("reason") or job.reason, cancel_requested_at=job.cancel_requested_at or at, **look)
 
 
 def _move(job: Job, at: int, data: dict[str, Any]) -> Job:
-    return replace(job, slot=data["slot"], looks=job.looks + (1 if data.get("looked") else 0))
+    looks = job.looks + (1 if data.get("looked") else 0)
+    return replace(job, slot=data["slot"], due_at=data.get("due_at") or job.due_at, looks=looks)
 
 
 def _bury(job: Job, at: int, data: dict[str, Any]) -> Job:
@@ -244,12 +290,14 @@ def _bury(job: Job, at: int, data: dict[str, Any]) -> Job:
 def _redrive(job: Job, at: int, data: dict[str, Any]) -> Job:
     """A new life, due at once: all attempts are its own again, and neither misfire nor expiry ends it. Its history stays."""
     ends: dict[str, Any] = dict.fromkeys((*FINAL_TIMES.values(), "expires", "fingerprint", "start_by", "cancel_requested_at"))
-    ends |= dict.fromkeys(("reason", "output", "response"))
+    ends["reason"], job = None, excerpts.superseded(job)
     return replace(job, slot=data["slot"], due_at=at, charged=0, throttled=0, crashes=0, redrives=job.redrives + 1, redriven_at=at, **ends)
 
 
 _EFFECTS: dict[Event, Callable[[Job, int, dict[str, Any]], Job]] = {
     Event.CLAIM: _claim,
+    Event.ACCEPT: _accept,
+    Event.HEARTBEAT: _heartbeat,
     Event.SUCCEED: _succeed,
     Event.RETRY: _retry,
     Event.FAIL: _failed,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler import ids, lifecycle, slots
+from scheduler.excerpts import Whole
 from scheduler.fairness import Backlog
 from scheduler.lifecycle import DEAD, Event
 from scheduler.model import (
@@ -121,8 +122,10 @@ class MemoryJobs:
         if stored is None:
             return False
         holds = lifecycle.is_open(stored) == lifecycle.is_open(before) and stored.fence == before.fence and _nonce(stored) == _nonce(before)
-        if holds and after.slot not in (None, before.slot) and after.fence == before.fence:
+        if holds and lifecycle.is_move(before, after):
             holds = stored.slot == before.slot
+        if holds and change.lapsed:
+            holds = _lease(stored) == _lease(before)
         if not holds:
             return lifecycle.marks(stored) == lifecycle.marks(after)
         self._store(stored, replace(stored, **_differences(before, after)))
@@ -162,6 +165,10 @@ def _nonce(job: Job) -> str | None:
     return job.claim.nonce if job.claim else None
 
 
+def _lease(job: Job) -> int | None:
+    return job.claim.lease_until if job.claim else None
+
+
 def _differences(before: Job, after: Job) -> dict[str, Any]:
     names = Job.__dataclass_fields__
     return {name: getattr(after, name) for name in names if getattr(after, name) != getattr(before, name)}
@@ -192,6 +199,16 @@ def _page(rows: list[Job], after: str | None, limit: int, newest_first: bool) ->
 
 def _position(job: Job) -> str:
     return ids.position(job.id, job.scheduled_at)
+
+
+class MemoryKeys:
+    """Keys that sign tokens, the newest first."""
+
+    def __init__(self, *held: bytes) -> None:
+        self.held = held
+
+    def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
+        return self.held
 
 
 class MemoryLedger:
@@ -406,3 +423,16 @@ class MemoryLanes:
             return False
         self._show(queued, self.now() + seconds * 1000)
         return True
+
+
+class MemoryOutputs:
+    """What attempts put out and logged beyond what their jobs hold."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[JobKey, int], Whole] = {}
+
+    def put(self, key: JobKey, fence: int, whole: Whole) -> None:
+        self.rows[key, fence] = whole
+
+    def get(self, key: JobKey, fence: int) -> Whole | None:
+        return self.rows.get((key, fence))

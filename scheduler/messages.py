@@ -3,10 +3,13 @@
 import json
 from typing import Any
 
+from scheduler import ids
 from scheduler.errors import Invalid
 from scheduler.model import JobKey, Lane, Message
 
 VERSION = 1
+LARGEST = 2**53  # of any number: what is larger comes from nobody, and the table could not read it
+LONGEST = 512  # bytes of an owner
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _LANES = {lane.value: lane for lane in Lane}
 
@@ -34,7 +37,7 @@ def decode(text: str) -> Message:
         if version != VERSION:
             raise Invalid(f"message of version {version}, this program reads {VERSION}")
         return Message(
-            JobKey(_text(fields["owner"]), _text(fields["id"])),
+            JobKey(_owner(fields["owner"]), _id(fields["id"])),
             _whole(fields["fence"]),
             _LANES[fields["lane"]],
             _whole(fields["due_at"]),
@@ -47,12 +50,19 @@ def decode(text: str) -> Message:
 
 
 def _whole(value: Any) -> int:
-    if type(value) is not int:  # a bool is no number here
-        raise TypeError(f"{value!r} is not a whole number")
+    if type(value) is not int or not 0 <= value <= LARGEST:  # a bool is no number here
+        raise TypeError("not a whole number, or out of bounds")
     return value
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise TypeError(f"{value!r} is not a name")
+def _owner(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value.encode()) <= LONGEST:  # half characters are no text
+        raise TypeError("not an owner")
+    return value
+
+
+def _id(value: Any) -> str:
+    """An id says where its job lives: one that cannot would fail the whole batch, not its message."""
+    if not isinstance(value, str) or not ids.is_job_id(value):
+        raise TypeError("not the id of a job")
     return value

@@ -44,6 +44,13 @@ class Misfire(StrEnum):
     SKIP = "skip"  # it is skipped
 
 
+class OnFailure(StrEnum):
+    """What the failure of a job means for those behind it in the line of its ordering key."""
+
+    BLOCK = "block"  # they wait while it is retried, and go on when it has ended, whichever way
+    PARK = "park"  # if it fails or is killed, they wait until a person resumes the key, or retries it and it succeeds
+
+
 class Jitter(StrEnum):
     """Which part of a wait before another attempt is left to chance, so that jobs which failed together do not come back together."""
 
@@ -74,6 +81,21 @@ class TaskKey(NamedTuple):
 
     owner: str
     id: str
+
+
+class OrderKey(NamedTuple):
+    """What names a line of jobs: their owner and their ordering key."""
+
+    owner: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """The jobs of one ordering key of one owner start one after the other: `scheduler.ordering`."""
+
+    key: str
+    on_failure: OnFailure = OnFailure.BLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +133,45 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
+class Marker:
+    """A job's place in the line of its ordering key."""
+
+    order: OrderKey
+    job: str
+    scheduled_at: int
+    created_at: int
+    life: int = 0  # the job's redrives: what is taken away at the end of one life is not the marker of the next one
+    at: int = field(default=0, compare=False)  # when it was put: only a young one may be there before its job
+
+    @property
+    def key(self) -> JobKey:
+        return JobKey(self.order.owner, self.job)
+
+    @property
+    def position(self) -> tuple[int, int, str, int]:
+        return self.scheduled_at, self.created_at, self.job, self.life
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The item that all jobs of an ordering key agree on: which of them was the last one let through."""
+
+    order: OrderKey
+    job: str
+    at: int
+    version: int = 1  # rises with every change, and is what every change is conditional on
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The head of the line of an ordering key: whose turn it is, and the first markers."""
+
+    turn: Turn | None = None
+    markers: tuple[Marker, ...] = ()
+    more: bool = False  # there are further markers
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
     """What is kept of a request that came with an idempotency key: enough to do it again to the letter, and to tell another from it."""
 
@@ -139,6 +200,7 @@ class Claim:
     nonce: str  # unique per delivery: message id, request id and receive count
     at: int
     alone: bool  # no other job was in the batch: a crash now is this job's own
+    lease_until: int | None = None  # its target took the job over and will report by call-back: who is not heard of until then is dead
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +226,29 @@ class RetryPolicy:
 USUAL_RETRIES = RetryPolicy()
 
 
+class Kept(StrEnum):
+    """Where the rest is of an output and a log that are more than what their job's item holds of them."""
+
+    STORED = "stored"  # the whole is among the `Outputs`
+    CUT = "cut"  # nowhere: it could not be stored, or was not worth it once another attempt had begun
+
+
+@dataclass(frozen=True, slots=True)
+class CallBack:
+    """A good answer of the job's target means "accepted": its worker reports the end itself, and heartbeats until then."""
+
+    lease_ms: int = 300_000  # without a heartbeat for so long its worker is dead
+    max_ms: int = 86_400_000  # from the start of an attempt to its report, whatever the heartbeats say
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a worker says it is."""
+
+    fraction: float | None = None  # 0 to 1
+    message: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One try at a job, kept with it (the last `lifecycle.KEPT_ATTEMPTS`)."""
@@ -174,6 +259,14 @@ class Attempt:
     ended_at: int
     outcome: Outcome
     failure: Failure | None = None
+    log: str | None = None  # what was written while it ran, or its end
+    output: str | None = None  # the beginning of its output or answer; of the last one the job itself has it
+    kept: Kept | None = None  # None: nothing was left out
+
+
+def shard_key(owner: str, job_id: str, ordering: Ordering | None) -> str:
+    """See `Job.shard_key`."""
+    return job_id if ordering is None else f"{owner}#{ordering.key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +290,14 @@ class Job:
     origin: Origin | None = None  # the task it is a run of
     start_by: int | None = None  # it is not started at this instant or later: its misfire rule, else the expiry its owner set
     tags: tuple[str, ...] = ()
+    ordering: Ordering | None = None  # it waits for its turn
     fence: int = 1
     charged: int = 0
     throttled: int = 0  # attempts that charged nothing because the target wanted none now
     max_attempts: int = 3
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
+    callback: CallBack | None = None
     claim: Claim | None = None
     looks: int = 0  # rechecks that found it not started since its last hand-back
     crashes: int = 0  # charged crashes: alone in its batch
@@ -216,6 +311,8 @@ class Job:
     skipped_at: int | None = None
     cancel_requested_at: int | None = None
     delay_ms: int | None = None  # first start minus `scheduled_at`
+    heartbeat_at: int | None = None  # the last one of this attempt
+    progress: Progress | None = None  # as last told in this attempt
     reason: str | None = None
     output: str | None = None
     response: Mapping[str, Any] | None = None
@@ -228,6 +325,11 @@ class Job:
     @property
     def key(self) -> JobKey:
         return JobKey(self.owner, self.id)
+
+    @property
+    def shard_key(self) -> str:
+        """What its slot's shard is chosen by: jobs of one ordering key share it, so that one dispatcher hands them out in order."""
+        return shard_key(self.owner, self.id, self.ordering)
 
     def log_context(self) -> dict[str, Any]:
         """The fields that name this job in a log line."""
@@ -333,6 +435,8 @@ class Result:
     output: str | None = None
     response: Mapping[str, Any] | None = None
     failure: Failure | None = None
+    log: str | None = None  # what it or its executor wrote meanwhile
+    kept: Kept | None = None  # of output, answer and log; None: nothing was left out
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scheduler import ids, slots
 from scheduler.misfire import plan_start_by
-from scheduler.model import Job, JobKey, Lane, Misfire, Origin, Overlap
+from scheduler.model import Job, JobKey, Lane, Misfire, Origin, Overlap, shard_key
 from scheduler.rules import Rules
 from scheduler.schedule import Once, Run, Schedule, after
 from scheduler.slots import MINUTE
@@ -74,13 +74,15 @@ def as_asked(run: Job, rules: Rules) -> Job:
         scheduled_at=run.scheduled_at,
         due_at=run.created_at,
         created_at=run.created_at,
-        slot=slots.place(run.created_at, run.created_at, run.id, rules.shards).slot,
+        slot=slots.place(run.created_at, run.created_at, run.shard_key, rules.shards).slot,
         lane=Lane.ONE_TIME,
         origin=run.origin,
         tags=run.tags,
         max_attempts=run.max_attempts,
         retry=run.retry,
         timeout_ms=run.timeout_ms,
+        callback=run.callback,
+        ordering=run.ordering,
     )
 
 
@@ -209,11 +211,13 @@ def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: Origi
         scheduled_at=at,
         due_at=due_at,
         created_at=now,
-        slot=slots.place(due_at, now, job_id, rules.shards).slot,
+        slot=slots.place(due_at, now, shard_key(task.owner, job_id, task.ordering), rules.shards).slot,
         lane=task.lane,
         origin=origin,
         tags=task.tags,
         max_attempts=task.max_attempts,
         retry=task.retry,
         timeout_ms=task.timeout_ms,
+        callback=task.callback,
+        ordering=task.ordering,
     )

@@ -18,18 +18,23 @@ from scheduler.model import (
     Lane,
     LaneState,
     Letter,
+    Line,
     Look,
+    Marker,
     Message,
+    OrderKey,
     Page,
     Receipt,
     Result,
     TaskHead,
     TaskKey,
+    Turn,
     Unit,
     UnitKey,
 )
 
 if TYPE_CHECKING:  # hot functions never load schedules
+    from scheduler.excerpts import Whole
     from scheduler.redrive import Redrive
     from scheduler.task import Task, TaskPage
 
@@ -62,11 +67,13 @@ class Change:
     Holds only if the stored job has the fence of `before`, the same claim (by nonce, or none) and is still open, or, if
     `before` has ended (a redrive), still ended; and, if `after` is a move (another slot under the same fence), the slot of
     `before`: an executor settles or hands back its job wherever a recheck has moved it meanwhile. What the change does not
-    touch keeps its stored value.
+    touch keeps its stored value. `lapsed`: only while the job has the lease of `before` for its call-back, or none as there,
+    so that whoever got an answer to a heartbeat has the lease that it names.
     """
 
     before: Job
     after: Job
+    lapsed: bool = False
 
 
 KEPT_RECEIPTS_MS = 86_400_000
@@ -253,6 +260,25 @@ class Tasks(TaskGate, Protocol):
         """A page of the tasks whose replenish slot lies before the minute `before`: a scan of the (small) index, for repair only."""
 
 
+class Orders(Protocol):
+    """The lines of ordering keys: a marker per open job, and whose turn it is. `scheduler.ordering` says what they mean."""
+
+    def enqueue(self, markers: Sequence[Marker]) -> list[bool | None]:
+        """Put each of these different markers; in order. False: it is there already, and stays as it is. None: refused for now."""
+
+    def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, Line]:
+        """The head of each line, at most `limit` markers by their positions (strongly consistent)."""
+
+    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[bool | None]:
+        """Replace the turns of different lines, each if it still has the version of the first one (None: there is none yet); in order.
+
+        True also if an earlier, lost answer had applied it. None: refused for now.
+        """
+
+    def leave(self, markers: Sequence[Marker]) -> None:
+        """Take these markers away. Idempotent."""
+
+
 class Receipts(Protocol):
     """Requests that came with an idempotency key, kept for `KEPT_RECEIPTS_MS`."""
 
@@ -351,8 +377,31 @@ class Pool(Protocol):
     def cancel(self, job: Job) -> None:
         """Ask one job's work to stop. Its result still comes out of `wait`, unless its target does not listen."""
 
+    def kill(self, job: Job) -> None:
+        """End the work of one job that did not stop, where that can be done. Its result does not count."""
+
     def stop(self) -> None:
-        """Ask all running work to stop: its result no longer counts."""
+        """End all running work, or ask it to stop where it cannot be ended: its result no longer counts."""
+
+
+class Outputs(Protocol):
+    """What attempts put out and logged, where that is more than their job's item holds."""
+
+    def put(self, key: JobKey, fence: int, whole: "Whole") -> None:
+        """Store everything of one attempt, told by the fence it ran under. Twice is as good as once."""
+
+    def get(self, key: JobKey, fence: int) -> "Whole | None":
+        """What was stored of that attempt; None if nothing was, or it has gone."""
+
+
+class SigningKeys(Protocol):
+    """The keys that sign the tokens of call-backs."""
+
+    def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
+        """Those that count, the one to sign with first; as read some minutes ago at most. Raises Unavailable.
+
+        `newest`: read again, unless that was done just now.
+        """
 
 
 class Accounts(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scheduler import lifecycle, slots
+from scheduler import callback, lifecycle, slots
 from scheduler.model import Job, Lane, LaneState, Status, Unit
 
 RECHECK_AFTER = 120_000  # from hand-out (or the end of the minute) to the first recheck
@@ -32,24 +32,29 @@ class Move:
 
     slot: str
     hand_over: bool
+    due_at: int | None = None  # another due time: when the lease of a job ends that waits for its call-back
 
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """Its executor died: hand it back."""
+    """Its executor died, or the worker that was to report: hand it back."""
 
 
 def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, paused: bool = False) -> Leave | Stay | Move | TakeBack:
     """What follows for `job` (as stored) found in `slot`. A lane that is `behind` gets no second message, one that is `paused` none."""
     if job is None or job.slot != slot:
         return Leave()
+    if lifecycle.waits(job):
+        ends_at = callback.ends_at(job)
+        placement = slots.place(ends_at, now, job.shard_key, shards)
+        return TakeBack() if now >= ends_at else Move(placement.slot, placement.direct, ends_at)
     if lifecycle.state(job) is Status.RUNNING:
         lost_at = lifecycle.started_at(job) + job.timeout_ms + STOP_GRACE
         return TakeBack() if now >= lost_at else _move(job, lost_at, now, shards, hand_over=False)
     if paused:
         return Stay()
     if job.due_at > now:
-        placement = slots.place(job.due_at, now, job.id, shards)
+        placement = slots.place(job.due_at, now, job.shard_key, shards)
         return Move(placement.slot, hand_over=placement.direct)
     pause = BACKOFF[min(job.looks, len(BACKOFF) - 1)]
     return _move(job, now + pause, now, shards, hand_over=not behind)
@@ -76,4 +81,4 @@ def rests(unit: Unit, states: Mapping[Lane, LaneState], now: int) -> bool:
 
 
 def _move(job: Job, at: int, now: int, shards: int, *, hand_over: bool) -> Move:
-    return Move(slots.place(at, now, job.id, shards).slot, hand_over)
+    return Move(slots.place(at, now, job.shard_key, shards).slot, hand_over)

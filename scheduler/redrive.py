@@ -89,4 +89,4 @@ def is_dead(job: Job) -> bool:
 
 def again(job: Job, now: int, shards: int) -> Job:
     """The dead job scheduled again, for now, in a slot that is safe."""
-    return apply(job, Event.REDRIVE, now, slot=slots.place(now, now, job.id, shards).slot)
+    return apply(job, Event.REDRIVE, now, slot=slots.place(now, now, job.shard_key, shards).slot)

@@ -1,15 +1,19 @@
 """Records as the API shows them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from scheduler import lifecycle, schedule_form
+from scheduler import callback, lifecycle, schedule_form
 from scheduler.instants import render as instant
-from scheduler.model import Attempt, Failure, Job, LaneState, Misfire, Page, RetryPolicy
+from scheduler.model import Attempt, CallBack, Failure, Job, Kept, LaneState, Misfire, Ordering, Page, Progress, RetryPolicy
 from scheduler.ports import Session
 from scheduler.redrive import Redrive
 from scheduler.schedule import Run, Skipped
+from scheduler.services.callback import Beat
 from scheduler.services.dead_letters import Group, Overview
+from scheduler.services.keep import Text
+from scheduler.services.order_keys import LineView
 from scheduler.task import Task
 from scheduler.task import status as task_status
 
@@ -35,7 +39,11 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "max_attempts": record.max_attempts,
         "retry": _retry(record.retry),
         "timeout_seconds": record.timeout_ms // 1000,
-        "attempts": [_attempt(each) for each in record.attempts],
+        "callback": _callback(record.callback),
+        "lease_until": _instant(callback.ends_at(record)) if lifecycle.waits(record) else None,
+        "heartbeat_at": _instant(record.heartbeat_at),
+        "progress": _progress(record.progress),
+        "attempts": [_attempt(each) for each in _with_outputs(record)],
         "output": record.output,
         "response": record.response,
         "reason": record.reason,
@@ -43,6 +51,7 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "redrives": record.redrives,
         "redriven_at": _instant(record.redriven_at),
         "tags": list(record.tags),
+        **_ordering(record.ordering),
         **_origin(record),
     }
 
@@ -77,6 +86,7 @@ def _task(record: Task, now: int) -> dict[str, Any]:
         "payload": record.payload,
         "schedule": None if record.schedule is None else schedule_form.write(record.schedule),
         "tags": list(record.tags),
+        **_ordering(record.ordering),
         "overlap": str(record.overlap),
         "misfire": str(record.misfire) if record.is_recurring else None,
         "misfire_threshold_seconds": record.misfire_threshold_ms // 1000 if record.is_recurring else None,
@@ -84,6 +94,7 @@ def _task(record: Task, now: int) -> dict[str, Any]:
         "max_attempts": record.max_attempts,
         "retry": _retry(record.retry),
         "timeout_seconds": record.timeout_ms // 1000,
+        "callback": _callback(record.callback),
         "generation": record.generation,
         "created_at": instant(record.created_at),
         "updated_at": instant(record.updated_at),
@@ -123,6 +134,19 @@ def _group(record: Group) -> dict[str, Any]:
         "first_at": instant(record.first_at),
         "last_at": instant(record.last_at),
         "job_id": record.latest.key.id,
+    }
+
+
+def ordering_key(key: str, record: LineView) -> dict[str, Any]:
+    """An ordering key: whose turn it is, whether it is parked, and how many wait."""
+    parked = record.parked_by
+    return {
+        "ordering_key": key,
+        "job_id": None if record.turn is None else record.turn.id,
+        "parked_by": None if parked is None else parked.id,
+        "parked_at": None if parked is None else _instant(parked.failed_at or parked.killed_at),
+        "waiting": record.waiting,
+        "more": record.more,
     }
 
 
@@ -168,6 +192,12 @@ def _origin(record: Job) -> dict[str, Any]:
     }
 
 
+def _ordering(record: Ordering | None) -> dict[str, str | None]:
+    return (
+        {"ordering_key": None, "on_failure": None} if record is None else {"ordering_key": record.key, "on_failure": str(record.on_failure)}
+    )
+
+
 def _shard(record: Job) -> int | None:
     return None if record.slot is None else int(record.slot.partition("#")[2])
 
@@ -180,6 +210,14 @@ def _started(record: Job, now: int) -> int | None:
     return started if started <= now else None
 
 
+def _with_outputs(record: Job) -> Sequence[Attempt]:
+    """Its attempts; the last one has its output too, which is the job's."""
+    if not record.attempts:
+        return ()
+    *earlier, last = record.attempts
+    return (*earlier, last if last.output else replace(last, output=record.output))
+
+
 def _attempt(record: Attempt) -> dict[str, Any]:
     return {
         "number": record.fence,
@@ -188,7 +226,15 @@ def _attempt(record: Attempt) -> dict[str, Any]:
         "ended_at": instant(record.ended_at),
         "outcome": str(record.outcome),
         "failure": _failure(record.failure),
+        "output": record.output,
+        "log": record.log,
+        "output_kept": "excerpt" if record.kept is Kept.CUT else "whole",
     }
+
+
+def kept_text(record: Text, number: int) -> dict[str, Any]:
+    """All of an output or a log."""
+    return {"number": number, "text": record.text, "complete": record.complete}
 
 
 def _failure(record: Failure | None) -> dict[str, Any] | None:
@@ -206,6 +252,20 @@ def _retry(record: RetryPolicy) -> dict[str, Any]:
         "max_elapsed_seconds": _seconds(record.max_elapsed_ms),
         "on_timeout": record.on_timeout,
     }
+
+
+def _callback(record: CallBack | None) -> dict[str, Any] | None:
+    """As it may be posted again."""
+    return None if record is None else {"lease_seconds": record.lease_ms // 1000, "max_seconds": record.max_ms // 1000}
+
+
+def _progress(record: Progress | None) -> dict[str, Any] | None:
+    return None if record is None else {"fraction": record.fraction, "message": record.message}
+
+
+def beat(record: Beat) -> dict[str, Any]:
+    """The answer to a heartbeat."""
+    return {"lease_until": instant(record.lease_until), "cancel_requested": record.cancel_requested}
 
 
 def _seconds(ms: int | None) -> float | None:

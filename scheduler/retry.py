@@ -63,9 +63,9 @@ def _last(job: Job, failure: Failure) -> str | None:
     if failure.kind == "timeout" and not job.retry.on_timeout:
         return TIMED_OUT
     if failure.kind == "crashed":
-        alone = job.claim is not None and job.claim.alone
-        ended = alone and (job.crashes + 1 >= MAX_CRASHES or job.charged + 1 >= job.max_attempts)
-        return "its executor died each time it ran alone" if ended else None
+        ended = lifecycle.is_alone(job) and (job.crashes + 1 >= MAX_CRASHES or job.charged + 1 >= job.max_attempts)
+        each_time = "each time" if lifecycle.waits(job) else "each time it ran alone"
+        return f"{failure.message} {each_time}" if ended else None
     return f"no attempt is left of {job.max_attempts}" if job.charged + 1 >= job.max_attempts else None
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from scheduler.model import USUAL_RETRIES, Lane, Misfire, Overlap, RetryPolicy, TaskHead, TaskKey
+from scheduler.model import USUAL_RETRIES, CallBack, Lane, Misfire, Ordering, Overlap, RetryPolicy, TaskHead, TaskKey
 from scheduler.schedule import Once, Schedule
 
 STORED_WITH_IT = 10  # runs that are stored in one transaction with their task
@@ -44,6 +44,8 @@ class Task:
     max_attempts: int = 3
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
+    callback: CallBack | None = None
+    ordering: Ordering | None = None  # its runs wait for their turns
     generation: int = 1
     inactive_at: int | None = None
     inactive_reason: str | None = None

@@ -66,6 +66,7 @@ class ScriptedPool:
         self.clock, self.takes, self.result, self.stops_after = clock, takes, result or Result("done"), stops_after
         self.starts: list[tuple[Job, int]] = []
         self.cancels: list[tuple[JobKey, int]] = []
+        self.kills: list[tuple[JobKey, int]] = []
         self.stopped = False
         self._running: list[Finished] = []
 
@@ -91,6 +92,10 @@ class ScriptedPool:
                 replace(item, ended_at=ends, result=stopped) if item.job.key == job.key and item.ended_at > ends else item
                 for item in self._running
             ]
+
+    def kill(self, job: Job) -> None:
+        self.kills.append((job.key, self.clock.now()))
+        self._running = [item for item in self._running if item.job.key != job.key]
 
     def stop(self) -> None:
         self.stopped = True

@@ -15,7 +15,15 @@ TRIGGERED_BY_HTTP = "api"  # its services are submit, cancel, history; the other
 NOT_PURE = ("boto3", "botocore", "aws_lambda_powertools", "pydantic", "aws_cdk", "constructs", "scheduler.aws", "lambdas", "infra", "local")
 CLOCKS = {("time", word) for word in ("time", "time_ns", "monotonic", "monotonic_ns")}
 CLOCKS |= {("datetime", "now"), ("datetime", "utcnow"), ("date", "today")}
-READS_THE_CLOCK = ("lambdas/_clock.py", "lambdas/_pool.py", "scheduler/targets/", "local/", "bench/")
+READS_THE_CLOCK = (
+    "lambdas/_clock.py",
+    "lambdas/_pool.py",
+    "lambdas/_child.py",
+    "lambdas/_children.py",
+    "scheduler/targets/",
+    "local/",
+    "bench/",
+)
 
 
 def name(path: Path) -> str:

@@ -3,6 +3,7 @@
 A client is made when it is first needed, one per service, region and time-out: its time-out cannot be chosen per call.
 """
 
+import base64
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -44,11 +45,12 @@ class AwsCalls:
         self._lock = threading.Lock()  # a boto3 session must not make two clients at once
 
     def invoke(self, function_arn: str, event: str, *, wait: bool, left: Left) -> Invoked:
-        kind = "RequestResponse" if wait else "Event"
+        how = {"InvocationType": "RequestResponse", "LogType": "Tail"} if wait else {"InvocationType": "Event"}
 
         def call(client: Any) -> Invoked:
-            answer = client.invoke(FunctionName=function_arn, InvocationType=kind, Payload=event.encode())
-            return Invoked(answer["Payload"].read().decode(errors="replace"), error="FunctionError" in answer)
+            answer = client.invoke(FunctionName=function_arn, Payload=event.encode(), **how)
+            log = base64.b64decode(answer.get("LogResult", "")).decode(errors="replace").rstrip()
+            return Invoked(answer["Payload"].read().decode(errors="replace"), error="FunctionError" in answer, log=log or None)
 
         # No second try: where the first was cut, the function may be at work.
         return self._call("lambda", arns.region(function_arn), call, left, longest=None if wait else QUICK, again=False)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cognito_idp import CognitoIdentityProviderClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_s3 import S3Client
     from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
 
@@ -41,6 +42,15 @@ def sns(**options: Any) -> "SNSClient":
 
 def functions(**options: Any) -> "LambdaClient":
     return cast("LambdaClient", _client("lambda", options))
+
+
+def s3(**options: Any) -> "S3Client":
+    return cast("S3Client", _client("s3", options))
+
+
+def secrets(**options: Any) -> Any:
+    """Secrets Manager; its two calls are not worth a package of stubs."""
+    return _client("secretsmanager", options)
 
 
 def cognito(**options: Any) -> "CognitoIdentityProviderClient":

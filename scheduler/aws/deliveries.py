@@ -7,11 +7,31 @@ from scheduler import messages
 from scheduler.errors import Invalid
 from scheduler.model import Delivery
 
+Record = Any  # of an SQS event, as far as anybody knows
 
-def delivery(record: Mapping[str, Any]) -> Delivery | None:
-    """The delivery in one record of an SQS event; None if its body is no message of ours (poison: let it go to the DLQ)."""
+
+def deliveries(event: Mapping[str, Any]) -> tuple[list[Delivery], list[Record]]:
+    """The deliveries of an SQS event, and the records that are none: poison, which may not keep the others from being worked off."""
+    read = {_id(record): (record, delivery(record)) for record in event["Records"]}
+    good = [item for _, item in read.values() if item is not None]
+    return good, [record for record, item in read.values() if item is None]
+
+
+def ids(records: list[Record]) -> list[str]:
+    """Those under which records can be reported back; one without any can only be let go."""
+    return [found for record in records if (found := _id(record)) is not None]
+
+
+def delivery(record: Record) -> Delivery | None:
+    """The delivery in one record; None if it is no message of ours (poison: let it go to the DLQ)."""
     try:
         message = messages.decode(record["body"])
-    except Invalid:
+        message_id, receipt, count = _id(record), record["receiptHandle"], int(record["attributes"]["ApproximateReceiveCount"])
+    except (Invalid, LookupError, TypeError, ValueError, OverflowError):
         return None
-    return Delivery(message, record["messageId"], record["receiptHandle"], int(record["attributes"]["ApproximateReceiveCount"]))
+    return Delivery(message, message_id, receipt, count) if message_id is not None and isinstance(receipt, str) else None
+
+
+def _id(record: Record) -> str | None:
+    found = record.get("messageId") if isinstance(record, dict) else None
+    return found if isinstance(found, str) else None

@@ -13,18 +13,23 @@ from scheduler.aws import keys
 from scheduler.model import (
     USUAL_RETRIES,
     Attempt,
+    CallBack,
     Claim,
     DueEntry,
     Failure,
     Jitter,
     Job,
     JobKey,
+    Kept,
     Lane,
     Letter,
     Misfire,
+    OnFailure,
+    Ordering,
     Origin,
     Outcome,
     Overlap,
+    Progress,
     RetryPolicy,
 )
 
@@ -50,6 +55,7 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "skipped_at": None,
     "cancel_requested_at": None,
     "delay_ms": None,
+    "heartbeat_at": None,
     "start_by": None,
     "redrives": 0,
     "redriven_at": None,
@@ -95,6 +101,12 @@ def attributes(job: Job) -> Item:
         item["tags"] = {"S": _json(job.tags)}
     if job.retry != USUAL_RETRIES:
         item["retry"] = retry(job.retry)
+    if job.callback is not None:
+        item["callback"] = callback(job.callback)
+    if job.progress is not None:
+        item["progress"] = {"S": _json([job.progress.fraction, job.progress.message])}
+    if job.ordering is not None:
+        item["ordering"] = ordering(job.ordering)
     if job.origin is not None:
         item["task"] = {"S": keys.task(job.owner, job.origin.task)}
         item["origin"] = {"S": _json(_origin(job.origin))}
@@ -115,14 +127,23 @@ def differences(before: Job, after: Job) -> tuple[Item, list[str]]:
 
 
 def claim(claim: Claim) -> "AttributeValueTypeDef":
-    return {
-        "M": {
-            "message_id": {"S": claim.message_id},
-            "nonce": {"S": claim.nonce},
-            "at": {"N": str(claim.at)},
-            "alone": {"BOOL": claim.alone},
-        }
+    fields: dict[str, AttributeValueTypeDef] = {
+        "message_id": {"S": claim.message_id},
+        "nonce": {"S": claim.nonce},
+        "at": {"N": str(claim.at)},
+        "alone": {"BOOL": claim.alone},
     }
+    if claim.lease_until is not None:
+        fields["lease_until"] = {"N": str(claim.lease_until)}
+    return {"M": fields}
+
+
+def callback(policy: CallBack) -> "AttributeValueTypeDef":
+    return {"S": _json([policy.lease_ms, policy.max_ms])}
+
+
+def read_callback(value: Mapping[str, Any]) -> CallBack:
+    return CallBack(*json.loads(value["S"]))
 
 
 def retry(policy: RetryPolicy) -> "AttributeValueTypeDef":
@@ -133,6 +154,15 @@ def retry(policy: RetryPolicy) -> "AttributeValueTypeDef":
 def read_retry(value: Mapping[str, Any]) -> RetryPolicy:
     base_ms, cap_ms, jitter, max_elapsed_ms, on_timeout = json.loads(value["S"])
     return RetryPolicy(base_ms, cap_ms, Jitter(jitter), max_elapsed_ms, on_timeout)
+
+
+def ordering(rule: Ordering) -> "AttributeValueTypeDef":
+    return {"S": _json([rule.key] if rule.on_failure is OnFailure.BLOCK else [rule.key, rule.on_failure.value])}
+
+
+def read_ordering(value: Mapping[str, Any]) -> Ordering:
+    key, *on_failure = json.loads(value["S"])
+    return Ordering(key, *map(OnFailure, on_failure))
 
 
 def decode(item: Mapping[str, Any]) -> Job:
@@ -155,6 +185,12 @@ def decode(item: Mapping[str, Any]) -> Job:
         found["tags"] = tuple(json.loads(item["tags"]["S"]))
     if "retry" in item:
         found["retry"] = read_retry(item["retry"])
+    if "callback" in item:
+        found["callback"] = read_callback(item["callback"])
+    if "progress" in item:
+        found["progress"] = Progress(*json.loads(item["progress"]["S"]))
+    if "ordering" in item:
+        found["ordering"] = read_ordering(item["ordering"])
     if "origin" in item:
         found["origin"] = _read_origin(item["task"]["S"], json.loads(item["origin"]["S"]))
     return Job(
@@ -212,7 +248,8 @@ def _value_size(value: Mapping[str, Any]) -> int:
 
 
 def _claim(fields: Mapping[str, Any]) -> Claim:
-    return Claim(fields["message_id"]["S"], fields["nonce"]["S"], int(fields["at"]["N"]), fields["alone"]["BOOL"])
+    lease_until = int(fields["lease_until"]["N"]) if "lease_until" in fields else None
+    return Claim(fields["message_id"]["S"], fields["nonce"]["S"], int(fields["at"]["N"]), fields["alone"]["BOOL"], lease_until)
 
 
 def _origin(origin: Origin) -> list[Any]:
@@ -239,9 +276,15 @@ def _read_origin(task: str, values: list[Any]) -> Origin:
 def _attempt(attempt: Attempt) -> list[Any]:
     failure = attempt.failure
     told = failure and [failure.kind, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
-    return [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, told]
+    values = [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, told]
+    more = [attempt.log, attempt.output, attempt.kept and attempt.kept.value]
+    while more and more[-1] is None:
+        more.pop()
+    return values + more
 
 
 def _read_attempt(values: list[Any]) -> Attempt:
-    fence, picked_at, started_at, ended_at, outcome, failure = values
-    return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), Failure(*failure) if failure else None)
+    fence, picked_at, started_at, ended_at, outcome, failure, *more = values
+    log, output, kept = more + [None] * (3 - len(more))
+    told = Failure(*failure) if failure else None
+    return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), told, log, output, kept and Kept(kept))

@@ -15,8 +15,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from scheduler import ids, slots
-from scheduler.model import Holder, JobKey, Lane, Look, TaskKey, UnitKey
+from scheduler import ids, lifecycle, slots
+from scheduler.model import Holder, JobKey, Lane, Look, Marker, OrderKey, TaskKey, Turn, UnitKey
 from scheduler.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest
 
 if TYPE_CHECKING:
@@ -91,7 +91,11 @@ def unchanged(change: Change) -> list[Term]:
         terms.append(Term(("claim",), "missing"))
     else:
         terms.append(Term(("claim", "nonce"), "=", {"S": before.claim.nonce}))
-    if before.slot is not None and after.slot not in (None, before.slot) and after.fence == before.fence:
+    if change.lapsed and before.claim is not None:
+        until = before.claim.lease_until
+        value: AttributeValueTypeDef | None = None if until is None else {"N": str(until)}
+        terms.append(Term(("claim", "lease_until"), "missing" if value is None else "=", value))
+    if before.slot is not None and lifecycle.is_move(before, after):
         terms.append(Term(("slot",), "=", {"S": before.slot}))
     else:
         terms.append(Term(("slot",), "missing" if before.slot is None else "exists"))
@@ -154,9 +158,32 @@ def same_plan(generation: int, planned_until: int) -> list[Term]:
     return [Term(("generation",), "=", {"N": str(generation)}), Term(("planned_until",), "=", {"N": str(planned_until)})]
 
 
-def same_version(holder: Holder) -> list[Term]:
-    """Nobody has changed the holder since it was read."""
-    return [Term(("version",), "=", {"N": str(holder.version)})]
+def same_version(stored: Holder | Turn) -> list[Term]:
+    """Nobody has changed it since it was read."""
+    return [Term(("version",), "=", {"N": str(stored.version)})]
+
+
+def turn(order: OrderKey) -> Value:
+    """The partition of a line holds all of it. The turn sorts before the markers, so that one query reads both."""
+    return {"pk": _line(order), "sk": {"S": "holder"}}
+
+
+def marker(marker: Marker) -> Value:
+    """Sorts as the marker's position."""
+    place = f"{ids.first(marker.scheduled_at)}{ids.first(marker.created_at)}{marker.job}#{marker.life:03d}"
+    return {"pk": _line(marker.order), "sk": {"S": f"m#{place}"}}
+
+
+def marker_position(sk: str) -> tuple[int, int, str, int]:
+    """The position of a marker, read from its sort key."""
+    place, _, life = sk.removeprefix("m#").partition("#")
+    size = len(ids.first(0))
+    return ids.time(place), ids.time(place[size:]), place[2 * size :], int(life)
+
+
+def _line(order: OrderKey) -> "AttributeValueTypeDef":
+    """The key is what a client chose: its hash stands for it."""
+    return {"S": f"order#{order.owner}#{hashlib.sha256(order.key.encode()).hexdigest()[:32]}"}
 
 
 def canary(unit: UnitKey) -> Value:
@@ -264,3 +291,8 @@ def unit_key(text: str) -> UnitKey:
 
 def _unit(unit: UnitKey) -> str:
     return f"{unit.minute}#{unit.part:02d}"
+
+
+def output(key: JobKey, fence: int) -> str:
+    """The object of the outputs' bucket that holds everything of one attempt."""
+    return f"{key.owner}/{key.id}/{fence}"

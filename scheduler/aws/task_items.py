@@ -44,6 +44,10 @@ def encode(task: Task) -> Item:
             item[name] = {"S": getattr(task, name).value}
     if _told(task, "retry"):
         item["retry"] = items.retry(task.retry)
+    if task.callback is not None:
+        item["callback"] = items.callback(task.callback)
+    if task.ordering is not None:
+        item["ordering"] = items.ordering(task.ordering)
     if task.tags:
         item["tags"] = {"S": _json(task.tags)}
     if task.schedule is not None:
@@ -61,6 +65,10 @@ def decode(item: Mapping[str, Any]) -> Task:
         found["misfire"] = Misfire(item["misfire"]["S"])
     if "retry" in item:
         found["retry"] = items.read_retry(item["retry"])
+    if "callback" in item:
+        found["callback"] = items.read_callback(item["callback"])
+    if "ordering" in item:
+        found["ordering"] = items.read_ordering(item["ordering"])
     if "tags" in item:
         found["tags"] = tuple(json.loads(item["tags"]["S"]))
     schedule = schedule_form.restore(json.loads(item["schedule"]["S"])) if "schedule" in item else None

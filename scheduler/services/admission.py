@@ -31,11 +31,15 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class HandBack:
-    """It has to be given back. `blocker`: the job that must end first, and whose executor hands this one over. `at`: its new instant."""
+    """It has to be given back. `blocker`: the job that must end first, and whose executor hands this one over. `at`: its new instant.
+
+    `look_at`: when the scheduler need look at it again, if it is not handed over before; None: soon.
+    """
 
     reason: str
     blocker: JobKey | None = None
     at: int | None = None
+    look_at: int | None = None
 
 
 Verdict = Clear | Cancel | Skip | HandBack

@@ -8,8 +8,9 @@ from scheduler import settlement
 from scheduler.errors import Unavailable
 from scheduler.lifecycle import is_open
 from scheduler.model import Delivery, Job
-from scheduler.ports import Change, Clock, Jobs
+from scheduler.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
 from scheduler.rules import Rules
+from scheduler.services.wake import wake
 
 log = logging.getLogger(__name__)
 
@@ -24,9 +25,14 @@ class Burial:
     returned: list[str] = field(default_factory=list)  # message ids to leave in the queue: the table refused
 
 
-def bury(deliveries: Sequence[Delivery], *, jobs: Jobs, clock: Clock, rules: Rules) -> Burial:
-    """Fail a job only if it is running under this very message; a scheduled one keeps its slot, up to three burials."""
-    done, now = Burial(), clock.now()
+def bury(
+    deliveries: Sequence[Delivery], *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules
+) -> Burial:
+    """Fail a job only if it is running under this very message; a scheduled one keeps its slot, up to three burials.
+
+    Who waited for one that failed is handed over.
+    """
+    done, now, failed = Burial(), clock.now(), list[Job]()
     stored = jobs.get_many([item.message.key for item in deliveries])
     for item in deliveries:
         job = stored.get(item.message.key)
@@ -43,7 +49,9 @@ def bury(deliveries: Sequence[Delivery], *, jobs: Jobs, clock: Clock, rules: Rul
             done.kept += 1
         else:
             done.failed += 1
+            failed.append(after)
             log.error("buried", extra=after.log_context() | {"reason": after.reason})
+    wake(failed, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=clock.now())
     return done
 
 

@@ -4,19 +4,20 @@ from scheduler import lifecycle, settlement
 from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.lifecycle import Event
 from scheduler.model import Job, JobKey, Status
-from scheduler.ports import Change, Clock, Jobs, Lanes, TaskGate
+from scheduler.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
 from scheduler.rules import Rules
-from scheduler.services.wake import wake
+from scheduler.services.wake import send_on
 
 TRIES = 5
 POLL_MS = 100
 
 
-def cancel(key: JobKey, *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
+def cancel(key: JobKey, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
     """The job after the request: cancelled, or running with `cancel_requested_at` set. Idempotent.
 
     A job that is claimed but held to its instant is flagged; the answer waits, no longer than to just after the
-    instant, for its executor to drop it. One that runs is flagged, and runs on until its executor has stopped it.
+    instant, for its executor to drop it. One that runs is flagged, and runs on until its executor has stopped it; one
+    that waits for its call-back until its worker, told by the next heartbeat, has reported, or its grace is over.
     Raises NotFound, and Conflict if the job is finished otherwise.
     """
     for _ in range(TRIES):
@@ -25,15 +26,17 @@ def cancel(key: JobKey, *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, clock: Clo
             return _finished(job)
         if job.cancel_requested_at is not None and job.claim is not None:
             return _settled(job, jobs, clock, rules)
-        event = Event.CANCEL if job.claim is None else Event.FLAG
-        changed = lifecycle.apply(job, event, clock.now(), reason=settlement.CANCELLED, retention=rules.retention)
+        if job.claim is None:
+            changed = lifecycle.apply(job, Event.CANCEL, clock.now(), reason=settlement.CANCELLED, retention=rules.retention)
+        else:
+            changed = settlement.flag(job, settlement.CANCELLED, clock.now(), shards=rules.shards)
         (held,) = jobs.change([Change(job, changed)])
         if held is None:
             raise Unavailable
-        if held and event is Event.FLAG:
+        if held and job.claim is not None and not lifecycle.waits(job):
             return _settled(changed, jobs, clock, rules)
         if held:
-            wake([changed], jobs=jobs, tasks=tasks, lanes=lanes, now=clock.now())
+            send_on(changed, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=clock.now(), rules=rules)
             return changed
     raise Unavailable("the job keeps changing; try again")
 
@@ -53,6 +56,8 @@ def _finished(job: Job) -> Job:
 
 def _settled(job: Job, jobs: Jobs, clock: Clock, rules: Rules) -> Job:
     """The flagged job once its executor has dropped it or its instant has passed, whichever comes first."""
+    if lifecycle.waits(job):
+        return job
     give_up = min(job.due_at, clock.now() + rules.hold_ms) + POLL_MS
     while clock.now() < give_up:
         clock.sleep_until(clock.now() + POLL_MS)

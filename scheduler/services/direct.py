@@ -53,7 +53,7 @@ class DirectPath:
         over = {job.key for (owner, lane), jobs in groups.items() for job in jobs[self._allowed(owner, lane, len(jobs), now) :]}
         if not over or not self._open(now):
             return list(drafts)
-        return [replace(job, slot=slots.intake(job.id, self.rules.shards)) if job.key in over else job for job in drafts]
+        return [replace(job, slot=slots.intake(job.shard_key, self.rules.shards)) if job.key in over else job for job in drafts]
 
     def start(self) -> None:
         """Jobs were put into the intake: start its dispatcher. Never raises: the tick does so, too."""

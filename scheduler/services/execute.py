@@ -11,18 +11,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler import delivery as rule
-from scheduler import misfire, settlement
+from scheduler import misfire, settlement, slots
 from scheduler.errors import Unavailable
-from scheduler.lifecycle import Event, apply, is_open
+from scheduler.lifecycle import Event, apply, is_open, waits
 from scheduler.model import Delivery, Job, JobKey, Lane
 from scheduler.overlap import Skip
-from scheduler.ports import Change, ClaimRequest, Clock, Finished, Jobs, Lanes, Ledger, Pool, TaskGate
+from scheduler.ports import Change, ClaimRequest, Clock, Finished, Jobs, Lanes, Ledger, Orders, Pool, TaskGate
 from scheduler.rules import Rules
 from scheduler.services import admission
 from scheduler.services.admission import Admission, Cancel, Clear, HandBack, Verdict
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.lease import Lease
-from scheduler.services.pause import Watch
+from scheduler.services.order_gate import OrderGate
+from scheduler.services.pause import SEEN_MS, Watch
 from scheduler.services.run_gate import RunGate
 from scheduler.services.wake import Onward
 from scheduler.services.work import Work
@@ -72,7 +73,7 @@ class Execution:
     admission: Admission
     work: Work
     onward: Onward
-    is_paused: Callable[[Lane], bool]
+    is_paused: Callable[..., bool]  # `Watch.is_paused`
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
@@ -139,6 +140,7 @@ class Execution:
             answers = [None] * len(requests)
         now = self.clock.now()
         lost: list[Job] = []
+        later: list[Change] = []
         for item, answer in zip(deliveries, answers, strict=True):
             decision = rule.decide(item, answer, self._nonce(item), now, hold_ms=self.rules.hold_ms)
             if isinstance(decision, rule.Run):
@@ -148,6 +150,11 @@ class Execution:
             elif isinstance(decision, rule.TakeBack):
                 self._in_hand[item.message.key] = item
                 lost.append(decision.job)
+            elif isinstance(decision, rule.Later):
+                self._in_hand[item.message.key] = item
+                slot = slots.place(decision.at, now, decision.job.shard_key, self.rules.shards).slot
+                later.append(Change(decision.job, apply(decision.job, Event.MOVE, now, slot=slot, due_at=decision.at)))
+        self._write(later)
         self._take_back(lost, now)
 
     def _nonce(self, item: Delivery) -> str:
@@ -176,9 +183,10 @@ class Execution:
 
     def _take_back(self, lost: Sequence[Job], now: int) -> None:
         for job in lost:
-            log.warning("executor died", extra=job.log_context())
-        changes = [Change(job, settlement.take_back(job, now, shards=self.rules.shards, retention=self.rules.retention)) for job in lost]
-        self._write(changes)
+            log.warning("silent for its lease" if waits(job) else "executor died", extra=job.log_context())
+        rules = self.rules
+        after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
+        self._write([Change(job, back, lapsed=True) for job, back in zip(lost, after, strict=True)])
 
     # hold and start
 
@@ -202,7 +210,7 @@ class Execution:
 
     def _look_ahead(self, near: Sequence[_Held]) -> None:
         """What is decided before the instant: a paused lane's jobs go back to their slots, and gates are asked."""
-        if near and self.is_paused(self.lane):
+        if near and self.is_paused(self.lane, SEEN_MS):
             self._give_back(near)
         elif gated := [held.job for held in near if held.gated]:
             self._act(self.admission.ahead(gated))
@@ -271,7 +279,7 @@ class Execution:
         now = self.clock.now()
         if isinstance(verdict, HandBack):
             self.onward.backs[job.key] = verdict
-            return settlement.hand_back(job, verdict.reason, now, shards=self.rules.shards, at=verdict.at)
+            return settlement.hand_back(job, verdict.reason, now, shards=self.rules.shards, at=verdict.at, look_at=verdict.look_at)
         event = Event.CANCEL if isinstance(verdict, Cancel) else Event.SKIP
         return apply(job, event, now, reason=verdict.reason, retention=self.rules.retention)
 
@@ -290,7 +298,7 @@ class Execution:
             return
         done, self._done = self._done, []
         rules = self.rules
-        self._write([Change(each.job, settlement.settle(each, now, shards=rules.shards, retention=rules.retention)) for each in done])
+        self._write([Change(each.job, settlement.returned(each, now, shards=rules.shards, retention=rules.retention)) for each in done])
 
     def _write(self, changes: Sequence[Change]) -> None:
         """Apply changes under their fences, again while the table refuses; then hand over what goes to a lane at once."""
@@ -318,7 +326,9 @@ class Execution:
         for change, ok in zip(changes, held, strict=True):
             if ok is not None:
                 self._in_hand.pop(change.before.key, None)
-            if ok is False:
+            if ok is False and waits(change.after):
+                log.info("its worker was faster than this answer, or the job has moved on", extra=change.before.log_context())
+            elif ok is False:
                 log.warning("lost its fence before it settled", extra=change.before.log_context())
         self.onward.send([change.after for change in applied])
         return [change for change, ok in zip(changes, held, strict=True) if ok is None]
@@ -330,6 +340,7 @@ def execute(
     *,
     jobs: Jobs,
     tasks: TaskGate,
+    orders: Orders,
     lanes: Lanes,
     ledger: Ledger,
     pool: Pool,
@@ -354,9 +365,9 @@ def execute(
         rules=rules,
         meter=meter,
         lease=Lease(lane, lanes, clock),
-        admission=Admission([RunGate(jobs, tasks, clock, rules)]),
+        admission=Admission([OrderGate(jobs, orders, clock), RunGate(jobs, tasks, clock, rules)]),
         work=Work(pool, jobs, clock),
-        onward=Onward(jobs, tasks, lanes, clock, rules, is_paused),
+        onward=Onward(jobs, tasks, orders, lanes, clock, rules, is_paused),
         is_paused=is_paused,
     )
     left = batch.run()

@@ -66,7 +66,7 @@ class _Gate:
         return fairness.window(self.base(due_at, now), self.rate) - self.in_hand
 
     def fit(self, backlog: int) -> None:
-        """So many messages wait in the lane: more than a second's work means that it holds less than it could, none that it may hold more."""
+        """So many messages wait in the lane: over a second's work means that it holds less than it could, none that it may hold more."""
         known = sum(1 for _, jobs in self.done if jobs) >= KNOWN_LOOKS
         if backlog == 0:
             self.width = min(self.width * WIDEN, self.most)

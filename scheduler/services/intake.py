@@ -8,11 +8,12 @@ starts it, and the tick does so every minute.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from scheduler import recheck as rule
 from scheduler import slots
 from scheduler.model import DueEntry, Lane, Unit, UnitKey
-from scheduler.ports import Clock, Dispatchers, Jobs, Lanes, Ledger, Topic, Users
+from scheduler.ports import Clock, Dispatchers, Jobs, Lanes, Ledger, Orders, TaskGate, Topic, Users
 from scheduler.rules import Rules
 from scheduler.services.dispatch import LEASE_MS, Dispatch, DispatchResult
 from scheduler.services.recheck import read, recheck, remaining
@@ -30,6 +31,8 @@ Mark = tuple[str, int]  # job id, fence
 class Intake(Dispatch):
     """One dispatcher at the intake. `run` is its only entry."""
 
+    tasks: TaskGate = field(kw_only=True)  # of jobs that end here: their executor died for the last time
+    orders: Orders = field(kw_only=True)
     _there: list[DueEntry] = field(default_factory=list)  # by the last read
     _read_at: int = 0
     _seen_at: int = 0  # the last time that anything was there
@@ -97,7 +100,8 @@ class Intake(Dispatch):
         if not old:
             return
         left = remaining(old, self.jobs)
-        recheck(left, jobs=self.jobs, lanes=self.lanes, now=now, rules=self.rules, paused=self._watch.paused)
+        ports: dict[str, Any] = {"jobs": self.jobs, "tasks": self.tasks, "orders": self.orders, "lanes": self.lanes}
+        recheck(left, **ports, now=now, rules=self.rules, paused=self._watch.paused)
         again = now - rule.RECHECK_AFTER + RECHECK_AGAIN_MS
         self._sent_at |= dict.fromkeys(((entry.key.id, entry.fence) for entry in old), again)
 
@@ -122,12 +126,23 @@ def take_lease(ledger: Ledger, now: int, rules: Rules) -> Unit | None:
     return leased if ledger.change_unit(unit, leased) else None
 
 
-def intake(*, jobs: Jobs, ledger: Ledger, topic: Topic, lanes: Lanes, users: Users, clock: Clock, rules: Rules) -> DispatchResult:
+def intake(
+    *,
+    jobs: Jobs,
+    tasks: TaskGate,
+    orders: Orders,
+    ledger: Ledger,
+    topic: Topic,
+    lanes: Lanes,
+    users: Users,
+    clock: Clock,
+    rules: Rules,
+) -> DispatchResult:
     """Hand out the intake, if nobody else does. Raises Unavailable if a service refuses: the tick starts another one."""
     unit = take_lease(ledger, clock.now(), rules)
     if unit is None:
         return DispatchResult()
-    return Intake(unit, jobs, ledger, topic, lanes, users, clock, rules).run()
+    return Intake(unit, jobs, ledger, topic, lanes, users, clock, rules, tasks=tasks, orders=orders).run()
 
 
 def start_if_waiting(*, jobs: Jobs, ledger: Ledger, dispatchers: Dispatchers, now: int, rules: Rules) -> bool:

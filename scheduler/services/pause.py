@@ -14,6 +14,7 @@ from scheduler.model import Lane, LaneState
 from scheduler.ports import Clock, Ledger
 
 LOOK_MS = 1_000  # who works for longer reads the states so often
+SEEN_MS = 2_500  # an executor starts nothing by an older look; just before an instant a hundred of them have better things to do
 
 log = logging.getLogger(__name__)
 
@@ -60,14 +61,15 @@ class Watch:
     read_at: int = 0  # when `known` was asked for
     tried_at: int = 0
 
-    def is_due(self) -> bool:
-        return self.clock.now() - self.tried_at >= LOOK_MS
+    def is_due(self, age_ms: int = LOOK_MS) -> bool:
+        return self.clock.now() - self.tried_at >= age_ms
 
-    def is_paused(self, lane: Lane) -> bool:
-        """By the last look, or a new one if it is time. Raises Unavailable if it is not known at all."""
+    def is_paused(self, lane: Lane, age_ms: int = LOOK_MS) -> bool:
+        """By the last look, or a new one if that is older. Raises Unavailable if it is not known at all."""
         if self.known is None:
             self.tried_at = 0
-        self.look()
+        if self.is_due(age_ms):
+            self.look()
         if self.known is None:
             raise Unavailable("the states of the lanes cannot be read")
         return lane in self.paused

@@ -13,7 +13,7 @@ from scheduler import slots
 from scheduler.errors import Unavailable
 from scheduler.model import TaskKey
 from scheduler.planning import PLAN_SHARDS
-from scheduler.ports import Clock, Jobs, Lanes, Ledger, Tasks
+from scheduler.ports import Clock, Jobs, Lanes, Ledger, Orders, Tasks
 from scheduler.rules import Rules
 from scheduler.services.top_up import TopUp
 from scheduler.slots import MINUTE
@@ -47,6 +47,7 @@ class Plan:
 
     tasks: Tasks
     jobs: Jobs
+    orders: Orders
     lanes: Lanes
     ledger: Ledger
     clock: Clock
@@ -98,7 +99,7 @@ class Plan:
         for group in self._groups(read):
             seen += len(group)
             due = [task for key in group if (task := self._due(key, now))]
-            work = TopUp(self.tasks, self.jobs, self.lanes, self.clock, self.rules)
+            work = TopUp(self.tasks, self.jobs, self.orders, self.lanes, self.clock, self.rules)
             self.result.tasks += len(work.top_up(due, self._until))
             self.result.runs += work.runs
             self.result.failed += len(work.failed)
@@ -133,6 +134,6 @@ class Plan:
         return self.clock.now() < self._until
 
 
-def plan(*, tasks: Tasks, jobs: Jobs, lanes: Lanes, ledger: Ledger, clock: Clock, rules: Rules) -> PlanResult:
+def plan(*, tasks: Tasks, jobs: Jobs, orders: Orders, lanes: Lanes, ledger: Ledger, clock: Clock, rules: Rules) -> PlanResult:
     """Run one plan to its end. Raises Unavailable if the ledger or the index refuses: the next one starts where this one stopped."""
-    return Plan(tasks, jobs, lanes, ledger, clock, rules).run()
+    return Plan(tasks, jobs, orders, lanes, ledger, clock, rules).run()

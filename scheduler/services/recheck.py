@@ -9,9 +9,10 @@ from scheduler import recheck as rule
 from scheduler import settlement, slots
 from scheduler.lifecycle import Event, apply, is_open
 from scheduler.model import DueEntry, Job, Lane, Unit
-from scheduler.ports import Change, Jobs, Lanes
+from scheduler.ports import Change, Jobs, Lanes, Orders, TaskGate
 from scheduler.rules import Rules
 from scheduler.services.handover import hand_over
+from scheduler.services.wake import wake
 
 log = logging.getLogger(__name__)
 
@@ -51,13 +52,15 @@ def recheck(
     left: Sequence[tuple[str, Job]],
     *,
     jobs: Jobs,
+    tasks: TaskGate,
+    orders: Orders,
     lanes: Lanes,
     now: int,
     rules: Rules,
     paused: Collection[Lane] = (),
     behind: Mapping[Lane, bool] | None = None,
 ) -> Recheck:
-    """Decide on every job left in its slot, apply the decisions that still hold, then hand over.
+    """Decide on every job left in its slot, apply the decisions that still hold, then hand over, also who waited for what ended.
 
     What has not started of a `paused` lane stays. `behind`: of these lanes it is known already whether they are.
     """
@@ -68,6 +71,8 @@ def recheck(
     sends = [change.after for (change, send), ok in zip(changes, held, strict=True) if ok and send and change.after.lane not in paused]
     done.left = len([ok for ok in held if ok is None])
     done.handed_over = len(sends) - hand_over(sends, lanes=lanes, now=now)
+    ended = [change.after for (change, _), ok in zip(changes, held, strict=True) if ok and not is_open(change.after)]
+    wake(ended, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=now)
     _report(changes, held)
     return done
 
@@ -79,11 +84,13 @@ def _plan(slot: str, job: Job, done: Recheck, lanes: Lanes, now: int, rules: Rul
     decision = rule.decide(job, slot, now, shards=rules.shards, behind=behind, paused=job.lane in paused)
     if isinstance(decision, rule.Move):
         done.moved += 1
-        return Change(job, apply(job, Event.MOVE, now, slot=decision.slot, looked=decision.hand_over)), decision.hand_over
+        moved = apply(job, Event.MOVE, now, slot=decision.slot, looked=decision.hand_over, due_at=decision.due_at)
+        return Change(job, moved), decision.hand_over
     if isinstance(decision, rule.TakeBack):
         done.taken_back += 1
         after = settlement.take_back(job, now, shards=rules.shards, retention=rules.retention)
-        return Change(job, after), is_open(after)
+        send = is_open(after) and slots.place(after.due_at, now, job.shard_key, rules.shards).direct
+        return Change(job, after, lapsed=True), send
     return None, False
 
 

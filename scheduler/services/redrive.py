@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from scheduler import redrive as rule
 from scheduler.errors import Unavailable
 from scheduler.model import Job, Letter
-from scheduler.ports import Change, Clock, Jobs, Lanes, Redrives, TaskGate
+from scheduler.ports import Change, Clock, Jobs, Lanes, Orders, Redrives, TaskGate
 from scheduler.redrive import Redrive, State
 from scheduler.rules import Rules
+from scheduler.services.lines import line_up
 from scheduler.services.placing import on_their_way
 from scheduler.services.run_gate import task_of, unwanted
 
@@ -53,6 +54,7 @@ class Work:
     redrives: Redrives
     jobs: Jobs
     tasks: TaskGate
+    orders: Orders
     lanes: Lanes
     clock: Clock
     rules: Rules
@@ -143,7 +145,10 @@ class Work:
         heads = self.tasks.heads(sorted({task_of(run) for run in runs})) if runs else {}
         now = self.clock.now()
         wanted = [job for job in dead if job.origin is None or unwanted(job, heads.get(task_of(job))) is None]
-        again = self._change([Change(job, rule.again(job, now, self.rules.shards)) for job in wanted])
+        changes = [Change(job, rule.again(job, now, self.rules.shards)) for job in wanted]
+        if not all(line_up([change.after for change in changes], orders=self.orders, now=now)):
+            raise Unavailable("their markers were refused")
+        again = self._change(changes)
         on_their_way(again, now, jobs=self.jobs, lanes=self.lanes, clock=self.clock, rules=self.rules)
         return done + len(again)
 
@@ -192,6 +197,6 @@ def _context(record: Redrive) -> dict[str, object]:
     return {"redrive_id": record.id, "user_id": record.owner, "redriven": record.redriven}
 
 
-def redrive(*, redrives: Redrives, jobs: Jobs, tasks: TaskGate, lanes: Lanes, clock: Clock, rules: Rules) -> RedriveResult:
+def redrive(*, redrives: Redrives, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> RedriveResult:
     """Work for a while, or until no redrive runs. Raises Unavailable if the ledger refuses: once the leases are over, others go on."""
-    return Work(redrives, jobs, tasks, lanes, clock, rules).run()
+    return Work(redrives, jobs, tasks, orders, lanes, clock, rules).run()

@@ -7,19 +7,21 @@ while it is held to its instant: an executor that cannot read the job again just
 from collections.abc import Mapping
 from typing import Any
 
-from scheduler import instants, lifecycle, slots
+from scheduler import instants, lifecycle, ordering, slots
 from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.lifecycle import Event
 from scheduler.model import Job, JobKey
-from scheduler.ports import Change, Clock, Jobs, Lanes
+from scheduler.ports import Change, Clock, Jobs, Lanes, Orders
 from scheduler.rules import Rules
+from scheduler.services.lines import line_up, step_out
 from scheduler.services.placing import on_their_way
+from scheduler.services.wake import wake_line
 
 TRIES = 5
 TIMES = ("scheduled_at", "start_by")  # of a run of a schedule, these are its task's business
 
 
-def reschedule(key: JobKey, wanted: Mapping[str, Any], *, jobs: Jobs, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
+def reschedule(key: JobKey, wanted: Mapping[str, Any], *, jobs: Jobs, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
     """The job with the fields in `wanted` (by their names in the record, each checked already), handed over if it is due soon.
 
     Raises NotFound; Conflict if it has started, is about to, is finished or being cancelled, or if its time is its
@@ -32,11 +34,17 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], *, jobs: Jobs, lanes: Lan
             raise NotFound("there is no such job")
         _check(before, wanted, now)
         after = _changed(before, wanted, now, rules)
+        moved = before.ordering is not None and ordering.marker(before) != ordering.marker(after)
+        if moved and not all(line_up([after], orders=orders, now=now)):
+            raise Unavailable
         (held,) = jobs.change([Change(before, after)])
         if held is None:
             raise Unavailable
         if held and _is_ours(jobs.get(key), wanted):
             (job,) = on_their_way([after], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+            if moved:
+                step_out([before], orders=orders)
+                wake_line(before, jobs=jobs, orders=orders, lanes=lanes, now=clock.now())
             return job
     raise Unavailable("the job keeps changing; try again")
 
@@ -59,7 +67,7 @@ def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job
     """The changed job in a slot that is safe now."""
     start = max(wanted["scheduled_at"], now) if "scheduled_at" in wanted else job.due_at
     _check_end(job, wanted, max(start, now))
-    slot = slots.place(start, now, job.id, rules.shards).slot
+    slot = slots.place(start, now, job.shard_key, rules.shards).slot
     return lifecycle.apply(job, Event.RESCHEDULE, now, slot=slot, fields={**wanted, "due_at": start})
 
 

@@ -3,13 +3,14 @@
 from scheduler import lifecycle, redrive
 from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.model import Job, JobKey
-from scheduler.ports import Change, Clock, Jobs, Lanes, TaskGate
+from scheduler.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
 from scheduler.rules import Rules
+from scheduler.services.lines import line_up
 from scheduler.services.placing import on_their_way
 from scheduler.services.run_gate import task_of, unwanted
 
 
-def retry_job(key: JobKey, *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
+def retry_job(key: JobKey, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
     """The job, scheduled again and handed over.
 
     Raises NotFound; Conflict if it has not ended, ended otherwise or is wanted no more by its task; Unavailable.
@@ -20,6 +21,8 @@ def retry_job(key: JobKey, *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, clock: 
         raise NotFound("there is no such job")
     _check(job, tasks, now)
     after = redrive.again(job, now, rules.shards)
+    if not all(line_up([after], orders=orders, now=now)):
+        raise Unavailable
     (held,) = jobs.change([Change(job, after)])
     if held is None:
         raise Unavailable

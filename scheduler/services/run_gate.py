@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scheduler import ids, overlap
+from scheduler import ids, overlap, settlement
 from scheduler.errors import Unavailable
 from scheduler.lifecycle import Event, apply, is_open
 from scheduler.model import Holder, Job, JobKey, Origin, Overlap, TaskHead, TaskKey
@@ -129,7 +129,7 @@ class RunGate:
             if job.claim is None:
                 changes.append(Change(job, apply(job, Event.CANCEL, now, reason=overlap.REPLACED, retention=self.rules.retention)))
             elif job.cancel_requested_at is None:
-                changes.append(Change(job, apply(job, Event.FLAG, now, reason=overlap.REPLACED)))
+                changes.append(Change(job, settlement.flag(job, overlap.REPLACED, now, shards=self.rules.shards)))
         held = self.jobs.change(changes) if changes else []
         return any(not ok or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
 

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from scheduler import ids, slots
 from scheduler.errors import Conflict, Unavailable
-from scheduler.model import USUAL_RETRIES, Job, Receipt, RetryPolicy
-from scheduler.ports import Clock, Jobs, Lanes, Receipts
+from scheduler.model import USUAL_RETRIES, CallBack, Job, Ordering, Receipt, RetryPolicy, shard_key
+from scheduler.ports import Clock, Jobs, Lanes, Orders, Receipts
 from scheduler.rules import Rules
 from scheduler.services.direct import DirectPath
+from scheduler.services.lines import line_up
 from scheduler.services.placing import on_their_way
 
 
@@ -28,8 +29,10 @@ class NewJob:
     max_attempts: int = 3
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
+    callback: CallBack | None = None
     expires_at: int | None = None  # it is not started at this instant or later
     tags: tuple[str, ...] = ()
+    ordering: Ordering | None = None
 
 
 class Asked(NamedTuple):
@@ -49,7 +52,17 @@ class Accepted:
     replayed: bool = False
 
 
-def submit(request: NewJob, *, jobs: Jobs, lanes: Lanes, clock: Clock, rules: Rules, random: int, direct: DirectPath | None = None) -> Job:
+def submit(
+    request: NewJob,
+    *,
+    jobs: Jobs,
+    orders: Orders,
+    lanes: Lanes,
+    clock: Clock,
+    rules: Rules,
+    random: int,
+    direct: DirectPath | None = None,
+) -> Job:
     """Store the job and answer it; it is accepted once the put holds, even if the hand-over then fails.
 
     `random` fills the id; `direct` says who may be handed over (None: everyone). Raises Unavailable if the table refuses: then nothing
@@ -57,6 +70,8 @@ def submit(request: NewJob, *, jobs: Jobs, lanes: Lanes, clock: Clock, rules: Ru
     """
     now = clock.now()
     (draft,) = _shared([_draft(request, now, rules, random)], now, direct)
+    if line_up([draft], orders=orders, now=now) != [True]:
+        raise Unavailable
     jobs.put(draft)  # False can only be an earlier, unanswered try of this very put: 75 random bits do not collide
     (job,) = on_their_way([draft], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
     _start_intake([job], direct)
@@ -67,6 +82,7 @@ def submit_many(
     requests: Sequence[NewJob],
     *,
     jobs: Jobs,
+    orders: Orders,
     lanes: Lanes,
     clock: Clock,
     rules: Rules,
@@ -79,7 +95,7 @@ def submit_many(
     """
     now = clock.now()
     drafts = _shared([_draft(request, now, rules, random) for request, random in zip(requests, randoms, strict=True)], now, direct)
-    held = [done is not None for done in jobs.put_many(drafts)]  # False: as for a single put
+    held = _put(drafts, jobs, orders, now)
     stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
     accepted = iter(on_their_way(stored, now, jobs=jobs, lanes=lanes, clock=clock, rules=rules))
     _start_intake(stored, direct)
@@ -91,6 +107,7 @@ def submit_once(
     *,
     receipts: Receipts,
     jobs: Jobs,
+    orders: Orders,
     lanes: Lanes,
     clock: Clock,
     rules: Rules,
@@ -107,13 +124,20 @@ def submit_once(
     wanted = {answer.job.key: answer for answer in answers if isinstance(answer, Accepted)}
     found = jobs.get_many(replays) if (replays := [key for key, answer in wanted.items() if answer.replayed]) else {}
     drafts = _shared([_placed(answer.job, now, rules) for key, answer in wanted.items() if key not in found], now, direct)
-    held = [done is not None for done in jobs.put_many(drafts)] if drafts else []
+    held = _put(drafts, jobs, orders, now) if drafts else []
     stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
     stored += [job for job in found.values() if _never_started(job)]  # the try that stored it may have died before its hand-over
     on_their_way(stored, now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
     _start_intake(stored, direct)
     refused = {draft.key for draft, holds in zip(drafts, held, strict=True) if not holds}
     return [None if isinstance(answer, Accepted) and answer.job.key in refused else answer for answer in answers]
+
+
+def _put(drafts: Sequence[Job], jobs: Jobs, orders: Orders, now: int) -> list[bool]:
+    """Whether each is stored; one that is already, is by an earlier, unanswered try. Raises Unavailable if all are refused at once."""
+    may = line_up(drafts, orders=orders, now=now)
+    put = iter(jobs.put_many([draft for draft, ready in zip(drafts, may, strict=True) if ready]))
+    return [ready and next(put) is not None for ready in may]
 
 
 def _shared(drafts: list[Job], now: int, direct: DirectPath | None) -> list[Job]:
@@ -156,7 +180,7 @@ def _answer(asked: Asked, standing: Mapping[str, Receipt | None], now: int, rule
 
 def _placed(job: Job, now: int, rules: Rules) -> Job:
     """The job in a slot that is safe now, whenever it was asked for."""
-    return replace(job, slot=slots.place(job.due_at, now, job.id, rules.shards).slot)
+    return replace(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot)
 
 
 def _never_started(job: Job) -> bool:
@@ -175,10 +199,12 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
         scheduled_at=scheduled_at,
         due_at=due_at,
         created_at=now,
-        slot=slots.place(due_at, now, job_id, rules.shards).slot,
+        slot=slots.place(due_at, now, shard_key(request.owner, job_id, request.ordering), rules.shards).slot,
         max_attempts=request.max_attempts,
         retry=request.retry,
         timeout_ms=request.timeout_ms,
+        callback=request.callback,
         start_by=request.expires_at,
         tags=request.tags,
+        ordering=request.ordering,
     )

@@ -6,10 +6,11 @@ from typing import Any
 
 from scheduler import ids, planning, schedule_form
 from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
-from scheduler.model import USUAL_RETRIES, Job, JobKey, Misfire, Overlap, Receipt, RetryPolicy, TaskKey
-from scheduler.ports import Clock, Jobs, Lanes, Receipts, Tasks
+from scheduler.model import USUAL_RETRIES, CallBack, Job, JobKey, Misfire, Ordering, Overlap, Receipt, RetryPolicy, TaskKey
+from scheduler.ports import Clock, Jobs, Lanes, Orders, Receipts, Tasks
 from scheduler.rules import Rules
 from scheduler.schedule import Once, Run, Schedule
+from scheduler.services.lines import line_up
 from scheduler.services.paging import read_on, read_position
 from scheduler.services.placing import on_their_way
 from scheduler.services.top_up import TopUp
@@ -37,6 +38,8 @@ class NewTask:
     max_attempts: int = 3
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
+    callback: CallBack | None = None
+    ordering: Ordering | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class World:
 
     tasks: Tasks
     jobs: Jobs
+    orders: Orders
     lanes: Lanes
     receipts: Receipts
     clock: Clock
@@ -128,7 +132,7 @@ def delete(key: TaskKey, world: World) -> Task:
     for _ in range(TRIES):
         task = find(key, world)
         if world.tasks.delete(task):
-            withdraw_runs(task, jobs=world.jobs, clock=world.clock)
+            withdraw_runs(task, jobs=world.jobs, orders=world.orders, clock=world.clock)
             return task
     raise Unavailable("the task keeps changing; try again")
 
@@ -152,6 +156,7 @@ def run_now(key: TaskKey, world: World, *, random: int, overlap: Overlap | None 
     if task.inactive_at is not None:
         raise Conflict("the task is inactive")
     run = planning.by_hand(task, at, random, overlap, now, world.rules)
+    _line_up([run], now, world)
     world.jobs.put(run)  # False can only be an earlier, unanswered try
     return _handed_over([run], now, world)[0]
 
@@ -198,7 +203,7 @@ def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], world: Wo
         left = task.planned - len(planning.to_come(task, now))
         changed = replace(changed, generation=task.generation + 1, updated_at=now, planned=left, replenish=None)
         if plan := _store(task, changed, world, now):
-            withdraw_runs(task, jobs=world.jobs, clock=world.clock)
+            withdraw_runs(task, jobs=world.jobs, orders=world.orders, clock=world.clock)
             return _filled(plan, world)
     raise Unavailable("the task keeps changing; try again")
 
@@ -206,6 +211,7 @@ def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], world: Wo
 def _store(before: Task | None, task: Task, world: World, now: int, receipt: Receipt | None = None) -> planning.Planned | None:
     """Store the task with its first runs and hand those over that are due soon. None if it was changed, or made, meanwhile."""
     plan = planning.further(task, now, world.rules, most=STORED_WITH_IT)
+    _line_up(plan.runs, now, world)
     if not world.tasks.store(before, plan.task, plan.runs, receipt):
         return None
     _handed_over(plan.runs, now, world)
@@ -216,7 +222,13 @@ def _filled(plan: planning.Planned, world: World) -> Task:
     """The task with all runs that are wanted now; what is refused here is made good by plan."""
     if plan.complete:
         return plan.task
-    return next(iter(TopUp(world.tasks, world.jobs, world.lanes, world.clock, world.rules).top_up([plan.task])), plan.task)
+    return next(iter(TopUp(world.tasks, world.jobs, world.orders, world.lanes, world.clock, world.rules).top_up([plan.task])), plan.task)
+
+
+def _line_up(runs: list[Job], now: int, world: World) -> None:
+    """Put their markers before they are stored, if they have an ordering key. Raises Unavailable."""
+    if not all(line_up(runs, orders=world.orders, now=now)):
+        raise Unavailable
 
 
 def _handed_over(runs: list[Job], began: int, world: World) -> list[Job]:
@@ -273,6 +285,8 @@ def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Ta
         max_attempts=new.max_attempts,
         retry=new.retry,
         timeout_ms=new.timeout_ms,
+        callback=new.callback,
+        ordering=new.ordering,
         **given,
     )
 

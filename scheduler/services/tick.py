@@ -5,14 +5,14 @@ opens every minute from the ledger's cursor on, however long ago.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduler import recheck as rule
 from scheduler import slots
 from scheduler.errors import Unavailable
-from scheduler.model import Cursor, DueEntry, Lane, Look, Unit, UnitKey
-from scheduler.ports import Clock, Dispatchers, Jobs, Lanes, Ledger
+from scheduler.model import Cursor, DueEntry, Job, Lane, Look, Unit, UnitKey
+from scheduler.ports import Clock, Dispatchers, Jobs, Lanes, Ledger, Orders, TaskGate
 from scheduler.rules import Rules
 from scheduler.services.health import lag
 from scheduler.services.intake import start_if_waiting
@@ -46,6 +46,8 @@ class Tick:
     """One tick at work. `run` is its only entry."""
 
     jobs: Jobs
+    tasks: TaskGate
+    orders: Orders
     ledger: Ledger
     lanes: Lanes
     dispatchers: Dispatchers
@@ -168,7 +170,7 @@ class Tick:
         if not left or not due:
             return not left
         self.result.rechecked += len(left)
-        recheck(left, jobs=self.jobs, lanes=self.lanes, now=now, rules=self.rules, paused=paused)
+        self._act(left, now, paused=paused)
         left = remaining(read(unit, self.jobs), self.jobs)
         if left and all(job.lane in paused and job.claim is None for _, job in left):
             self.ledger.change_unit(unit, replace(unit, lease_until=self._watch.read_at + rule.REST_MS))
@@ -187,8 +189,24 @@ class Tick:
         left = remaining(first, self.jobs)
         self.result.rechecked += len(left)
         now, paused = self.clock.now(), self._watch.paused
-        recheck(left, jobs=self.jobs, lanes=self.lanes, now=now, rules=self.rules, paused=paused, behind=self._behind)
+        self._act(left, now, paused=paused, behind=self._behind)
         return read(unit, self.jobs)
+
+    def _act(
+        self, left: Sequence[tuple[str, Job]], now: int, *, paused: Collection[Lane] = (), behind: Mapping[Lane, bool] | None = None
+    ) -> None:
+        """See `recheck`."""
+        recheck(
+            left,
+            jobs=self.jobs,
+            tasks=self.tasks,
+            orders=self.orders,
+            lanes=self.lanes,
+            now=now,
+            rules=self.rules,
+            paused=paused,
+            behind=behind,
+        )
 
     def _is_behind(self, lane: Lane) -> bool:
         if lane not in self._behind:
@@ -210,7 +228,7 @@ class Tick:
                 log.warning("found in a closed minute", extra={"minute": look.unit.key.minute, "jobs": len(left)})
                 # None stays, though its lane be paused: a closed minute is not looked at for ever.
                 behind = dict.fromkeys(self._watch.paused, True)
-                recheck(left, jobs=self.jobs, lanes=self.lanes, now=now, rules=self.rules, behind=behind)
+                self._act(left, now, behind=behind)
             if look.number == 0:
                 self.jobs.drop_canary(look.unit.key)  # should the tick that closed the unit have died in between
             self.ledger.replace_look(look, following(look))
@@ -232,6 +250,16 @@ def units(minute: str, shards: int, count: int, now: int) -> list[Unit]:
     return [Unit(UnitKey(minute, part), bounds[part], bounds[part + 1] - 1, opened_at=now) for part in range(count)]
 
 
-def tick(*, jobs: Jobs, ledger: Ledger, lanes: Lanes, dispatchers: Dispatchers, clock: Clock, rules: Rules) -> TickResult:
+def tick(
+    *,
+    jobs: Jobs,
+    tasks: TaskGate,
+    orders: Orders,
+    ledger: Ledger,
+    lanes: Lanes,
+    dispatchers: Dispatchers,
+    clock: Clock,
+    rules: Rules,
+) -> TickResult:
     """Run one tick to its end. Raises Unavailable if the ledger refuses: the next tick starts where this one stopped."""
-    return Tick(jobs, ledger, lanes, dispatchers, clock, rules).run()
+    return Tick(jobs, tasks, orders, ledger, lanes, dispatchers, clock, rules).run()

@@ -14,8 +14,9 @@ from typing import TypeVar
 from scheduler.errors import Unavailable
 from scheduler.model import TaskKey
 from scheduler.planning import Planned, further
-from scheduler.ports import Clock, Jobs, Lanes, Tasks
+from scheduler.ports import Clock, Jobs, Lanes, Orders, Tasks
 from scheduler.rules import Rules
+from scheduler.services.lines import line_up, step_out
 from scheduler.services.placing import on_their_way
 from scheduler.services.withdraw import withdraw
 from scheduler.task import Task
@@ -31,6 +32,7 @@ class TopUp:
 
     tasks: Tasks
     jobs: Jobs
+    orders: Orders
     lanes: Lanes
     clock: Clock
     rules: Rules
@@ -57,6 +59,8 @@ class TopUp:
         planned = [(task, plan) for task in tasks if (plan := self._tolerate(task, partial(further, task, now, self.rules)))]
         runs = [run for _, plan in planned for run in plan.runs]
         try:
+            if not all(line_up(runs, orders=self.orders, now=now)):
+                raise Unavailable("their markers were refused")
             stored = self.jobs.put_many(runs) if runs else []
         except Unavailable as error:
             log.warning("the runs were refused for now", extra={"tasks": len(planned), "error": str(error)})
@@ -87,7 +91,8 @@ class TopUp:
             return True
         current = self.tasks.get(task.key)
         if current is None or current.generation != task.generation:
-            withdraw([run.key for run in plan.runs], self.jobs)
+            stay = set(withdraw([run.key for run in plan.runs], self.jobs))
+            step_out([run for run in plan.runs if run.key not in stay], orders=self.orders)
         return False
 
     def _tolerate(self, task: Task, step: Callable[[], T]) -> T | None:

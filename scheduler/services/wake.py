@@ -1,4 +1,5 @@
-"""Who goes on after a write: above all who waited for a run that has ended, by the overlap rule or in a row of late runs.
+"""Who goes on after a write: above all who waited for a run that has ended, by the overlap rule, in a row of late runs, or
+in the line of an ordering key.
 
 A wake may be lost (its sender dies, the lane refuses): the slot of who waits is the net.
 """
@@ -11,10 +12,11 @@ from scheduler import ids, overlap, slots
 from scheduler.errors import Unavailable
 from scheduler.lifecycle import is_open
 from scheduler.model import Job, JobKey, Lane, TaskKey
-from scheduler.ports import Clock, Jobs, Lanes, TaskGate
+from scheduler.ports import Clock, Jobs, Lanes, Orders, TaskGate
 from scheduler.rules import Rules
 from scheduler.services.admission import REFUSED, HandBack
 from scheduler.services.handover import hand_over
+from scheduler.services.lines import next_in_line, step_out
 
 ASK_LATER_MS = 10_000  # when a run comes again whose task could not be asked
 
@@ -27,6 +29,7 @@ class Onward:
 
     jobs: Jobs
     tasks: TaskGate
+    orders: Orders
     lanes: Lanes
     clock: Clock
     rules: Rules
@@ -37,9 +40,12 @@ class Onward:
         """What follows from jobs as they were just written: retries that are due soon go, and who waited for one that has ended."""
         now, backs = self.clock.now(), [(job, self.backs[job.key]) for job in written if job.key in self.backs]
         again = [job for job in written if is_open(job) and (job.key not in self.backs or self.backs[job.key].at is not None)]
-        go = [job for job in again if slots.place(job.due_at, now, job.id, self.rules.shards).direct]
-        go += released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.jobs)
-        go += successors([job for job in written if not is_open(job)], jobs=self.jobs, tasks=self.tasks, now=now)
+        go = [job for job in again if slots.place(job.due_at, now, job.shard_key, self.rules.shards).direct]
+        free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.jobs)
+        go += [job for job in free if job.ordering is None]
+        ended = [job for job in written if not is_open(job)]
+        go += successors(ended, jobs=self.jobs, tasks=self.tasks, now=now)
+        go += in_line(ended, free, jobs=self.jobs, orders=self.orders, now=now)
         self._hand_over(go)
         self._hand_over([job for job, back in backs if back.reason == REFUSED], after=now + ASK_LATER_MS)
 
@@ -48,9 +54,24 @@ class Onward:
         _hand_over(sent, self.lanes, self.clock.now(), after)
 
 
-def wake(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, lanes: Lanes, now: int) -> None:
+def wake(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, now: int) -> None:
     """Hand over whoever waited for one of the ended jobs. Never raises: nothing depends on it but time."""
-    _hand_over(successors(ended, jobs=jobs, tasks=tasks, now=now), lanes, now)
+    go = successors(ended, jobs=jobs, tasks=tasks, now=now) + in_line(ended, (), jobs=jobs, orders=orders, now=now)
+    _hand_over(list({job.key: job for job in go}.values()), lanes, now)
+
+
+def wake_line(of: Job, *, jobs: Jobs, orders: Orders, lanes: Lanes, now: int) -> None:
+    """Hand over whose turn it is in the line that this job stands or stood in. Never raises."""
+    _hand_over(in_line((), [of], jobs=jobs, orders=orders, now=now), lanes, now)
+
+
+def send_on(written: Job, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, now: int, rules: Rules) -> None:
+    """What follows from a job just written: it goes itself if it is due soon, and if it has ended, who waited for it. Never raises."""
+    if is_open(written):
+        direct = slots.place(written.due_at, now, written.shard_key, rules.shards).direct
+        _hand_over([written] if direct else [], lanes, now)
+    else:
+        wake([written], jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=now)
 
 
 def _hand_over(jobs: Sequence[Job], lanes: Lanes, now: int, after: int = 0) -> None:
@@ -76,13 +97,30 @@ def successors(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, now: int) -
     return [job for job in found.values() if _waits(job, now)]
 
 
+def in_line(ended: Sequence[Job], free: Sequence[Job], *, jobs: Jobs, orders: Orders, now: int) -> list[Job]:
+    """Whose turn it is, now that some jobs have ended, and others (`free`) were given back though nobody is before them any more.
+
+    Of a line it is one that goes on, however many were given back: the others would only come to wait again.
+    """
+    step_out(ended, orders=orders)
+    return [job for job in next_in_line([*ended, *free], jobs=jobs, orders=orders) if _waits(job, now)]
+
+
 def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
-    """Those of the jobs just given back whose blocker (the job each waits for) ended in between: nobody else wakes them."""
+    """Those of the jobs just given back whose blocker (the job each waits for) ended in between: nobody else wakes them.
+
+    So it is in a line whose first one was put to sleep while the key was parked, and who missed its wake: the line must be looked at.
+    """
     try:
         found = jobs.get_many(sorted({blocker for _, blocker in waiting})) if waiting else {}
     except Unavailable:
         return []
-    return [job for job, blocker in waiting if blocker not in found or not is_open(found[blocker])]
+    return [job for job, blocker in waiting if (holds := found.get(blocker)) is None or not is_open(holds) or _sleeps(holds, job)]
+
+
+def _sleeps(first: Job, behind: Job) -> bool:
+    """Whether the first one of a line will be looked at later than who waits behind it."""
+    return behind.ordering is not None and first.claim is None and slots.minute(first.slot or "") > slots.minute(behind.slot or "")
 
 
 def _queued(runs: Sequence[Job], tasks: TaskGate) -> list[JobKey]:

@@ -4,19 +4,20 @@ import logging
 from collections.abc import Sequence
 
 from scheduler.errors import Unavailable
-from scheduler.model import JobKey
+from scheduler.model import JobKey, OrderKey
 from scheduler.planning import to_withdraw
-from scheduler.ports import Clock, Jobs
+from scheduler.ports import Clock, Jobs, Orders
 from scheduler.services.execute import READ_WINDOW_MS
 from scheduler.task import Task
 
 TRIES = 3
+MARKERS = 2_000  # of a line, read to find those of the runs; what is left is taken away by who comes to it
 STARTED_MS = 100  # from the decision to start a run to its first effect
 
 log = logging.getLogger(__name__)
 
 
-def withdraw_runs(old: Task, *, jobs: Jobs, clock: Clock) -> None:
+def withdraw_runs(old: Task, *, jobs: Jobs, orders: Orders, clock: Clock) -> None:
     """Take away the future runs of the generation of `old`; the task has a newer one already, or is gone.
 
     Their ids are derived, so no lagging index can hide one. What an executor has claimed cannot be taken away: it reads the
@@ -26,7 +27,10 @@ def withdraw_runs(old: Task, *, jobs: Jobs, clock: Clock) -> None:
     if old.inactive_at is not None:
         return
     now = clock.now()
-    withdraw(to_withdraw(old, now), jobs)
+    runs = to_withdraw(old, now)
+    stay = withdraw(runs, jobs)
+    if old.ordering is not None:
+        _step_out(OrderKey(old.owner, old.ordering.key), set(runs) - set(stay), orders)
     clock.sleep_until(now + READ_WINDOW_MS + STARTED_MS)
 
 
@@ -43,3 +47,12 @@ def withdraw(keys: Sequence[JobKey], jobs: Jobs) -> list[JobKey]:
     if left:
         log.warning("runs of an older generation stay for now", extra={"runs": len(left), "first": left[0]})
     return stay + left
+
+
+def _step_out(order: OrderKey, gone: set[JobKey], orders: Orders) -> None:
+    """Take away the markers of runs that are gone: their places are known to the line alone, by when each was planned."""
+    try:
+        line = orders.lines([order], limit=MARKERS)[order]
+        orders.leave([marker for marker in line.markers if marker.key in gone])
+    except Unavailable:
+        log.info("markers stay for now; who comes to them takes them away", extra={"runs": len(gone)})

@@ -57,6 +57,7 @@ class Work:
         over = [each for each in self._started.values() if each.stop_by is not None and each.stop_by <= now]
         for each in over:
             del self._started[each.job.key]
+            self.pool.kill(each.job)
         failure = Failure("cancelled", f"it did not stop within {GRACE_MS // 1000} s")
         return [Finished(each.job, each.at, now, Result(failure=failure)) for each in over]
 

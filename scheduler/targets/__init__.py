@@ -35,6 +35,15 @@ class NotAllowed(ValueError):
         self.field = field
 
 
+@dataclass(frozen=True, slots=True)
+class CallBackAddress:
+    """Where the worker of an attempt reports to: /heartbeat, /complete and /fail below the URL, with the token."""
+
+    url: str
+    token: str
+    fence: int
+
+
 def no_calls() -> Calls:
     raise RuntimeError("nothing here calls AWS")
 
@@ -50,11 +59,17 @@ class Context:
     allow_private: bool = False  # may call private and loopback addresses
     reach: Reach = field(default_factory=Reach)
     calls: Callable[[], Calls] = no_calls  # what it takes to call AWS, made when it is first asked for
+    callback: CallBackAddress | None = None  # of a job that reports by call-back
 
     @property
     def idempotency_key(self) -> str:
         """The same for every attempt at one job."""
         return self.job_id
+
+    @property
+    def unique(self) -> str:
+        """What receivers drop copies by: that of the job, or, where each attempt has a worker of its own, of the attempt."""
+        return self.job_id if self.callback is None else f"{self.job_id}-{self.callback.fence}"
 
     def left(self) -> float:
         """Seconds until it must end; none once it is asked to stop."""
@@ -65,7 +80,10 @@ class Target(Protocol):
     """What a module in this package offers."""
 
     Payload: type[Any]
-    # A type that reaches AWS also has `RESOURCE`, the field of its payload with the ARN, or `SENDS_MAIL`.
+    # A type that reaches AWS also has `RESOURCE`, the field of its payload with the ARN, or `SENDS_MAIL`. One that may work in
+    # the executor itself has `is_work`: whether a payload does. Its `run` is called in a child process then, which is killed at
+    # the deadline, and needs neither `reach` nor `calls`.
+    # One that tells its worker where to report has `CALLS_BACK`, the most attributes that leave room for that; 0: it takes none.
 
     def run(self, payload: Mapping[str, Any], context: Context) -> Result:
         """One attempt. Returns (or raises) by the deadline, and soon after `stop` is set."""
@@ -95,6 +113,12 @@ def load(name: str) -> Target:
     return cast(Target, importlib.import_module(f"{__name__}.{_modules()[name]}"))
 
 
+def is_work(name: str, payload: Mapping[str, Any]) -> bool:
+    """Whether such a job is work of the executor itself, to be done in a process that can be killed. Raises UnknownType."""
+    asked = getattr(load(name), "is_work", None)
+    return asked is not None and bool(asked(payload))
+
+
 def check_reach(name: str, payload: Mapping[str, Any], reach: Reach) -> None:
     """Raises NotAllowed if a payload, which is one of the type, asks for what may not be reached, and UnknownType."""
     target = load(name)
@@ -103,6 +127,15 @@ def check_reach(name: str, payload: Mapping[str, Any], reach: Reach) -> None:
         _check_arn(resource, payload[resource], reach)
     elif getattr(target, "SENDS_MAIL", False) and not reach.sender:
         raise NotAllowed("", "no e-mail can be sent: this stage has no sender (deploy it with -c email_sender=...)")
+
+
+def check_callback(name: str, payload: Mapping[str, Any]) -> None:
+    """Raises NotAllowed if a job of the type and payload cannot report by call-back, and UnknownType."""
+    most = getattr(load(name), "CALLS_BACK", None)
+    if most is None:
+        raise NotAllowed("", f"a job of type {name} has no worker that could report")
+    if most and len(payload.get("attributes") or ()) > most:
+        raise NotAllowed("attributes", f"goes with at most {most} attributes in the payload: two more tell where to report")
 
 
 def _check_arn(field: str, value: str, reach: Reach) -> None:

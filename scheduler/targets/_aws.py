@@ -15,10 +15,10 @@ from scheduler.calls import Calls, Refused
 from scheduler.model import Failure, Result
 from scheduler.targets import Context, NotAllowed, check_reach
 
-KEPT = 4_096  # characters of an answer kept as output
 POLL = 0.2  # seconds until a set `stop` is noticed
 FIELD = "punctual"
 IDS = ("Idempotency-Key", "Punctual-Job-Id")  # as on `http`'s requests
+CALL_BACK = ("Punctual-Callback-Url", "Punctual-Callback-Token")
 STOPPED = "stopped before the answer came"
 
 _PLACE = r"arn:aws[a-z-]*:{}:[a-z0-9-]+:\d{{12}}:{}"
@@ -57,12 +57,15 @@ def _aside(call: Callable[[Calls], Result], context: Context, answers: "queue.Si
 
 def ids(context: Context) -> dict[str, str]:
     """As attributes of a message or headers of an e-mail."""
-    return dict(zip(IDS, (context.idempotency_key, context.job_id), strict=True))
+    ours = dict(zip(IDS, (context.idempotency_key, context.job_id), strict=True))
+    return ours if context.callback is None else ours | dict(zip(CALL_BACK, (context.callback.url, context.callback.token), strict=True))
 
 
 def with_ids(given: Mapping[str, Any], context: Context) -> str:
-    """A JSON object as text, with the ids in its field `punctual`. The same for every attempt."""
-    ours = {"job_id": context.job_id, "idempotency_key": context.idempotency_key}
+    """A JSON object as text, with the ids in its field `punctual`. The same for every attempt, but for where to report to."""
+    ours: dict[str, Any] = {"job_id": context.job_id, "idempotency_key": context.idempotency_key}
+    if context.callback is not None:
+        ours["callback"] = {"url": context.callback.url, "token": context.callback.token}
     return json.dumps({**given, FIELD: ours}, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -91,6 +94,6 @@ def is_open(given: Mapping[str, Any]) -> bool:
 def is_attribute(name: str) -> bool:
     if not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", name) or name.lower().startswith(("aws.", "amazon.")):
         raise ValueError("must be letters, digits, - and _, with single dots between them, and not begin with AWS. or Amazon.")
-    if name.lower() in {each.lower() for each in IDS}:
+    if name.lower() in {each.lower() for each in (*IDS, *CALL_BACK)}:
         raise ValueError("is set by the scheduler and cannot be given")
     return True

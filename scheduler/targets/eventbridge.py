@@ -11,6 +11,7 @@ from scheduler.model import Result
 from scheduler.targets import Context, _aws
 
 RESOURCE = "bus"
+CALLS_BACK = 0
 _is_bus = _aws.is_arn("events", r"event-bus/[A-Za-z0-9._/-]{1,256}", "the ARN of an EventBridge event bus")
 
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -25,11 +25,12 @@ from urllib3.util import parse_url
 from scheduler.model import Failure, Result
 from scheduler.targets import Context
 
-READ_LIMIT = 1_048_576  # bytes of an answer that are read
-KEPT_BODY = 4_096  # bytes of it that are kept
+READ_LIMIT = 1_048_576  # bytes of an answer that are read, and kept
 KEPT_HEADERS = 4_096  # characters of header names and values that are kept
 USER_AGENT = "Punctual/1"
-OURS = ("host", "content-length", "transfer-encoding", "connection", "idempotency-key", "punctual-job-id")
+_IDS = ("idempotency-key", "punctual-job-id", "punctual-callback-url", "punctual-callback-token")
+OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS)
+CALLS_BACK = 0
 RETRYABLE = (408, 425)  # and every 5xx
 TOO_MANY, UNAVAILABLE = 429, 503  # the answers of a target that wants no calls now; the second one only if it says until when
 POLL = 0.2  # seconds until a set `stop` is noticed
@@ -96,8 +97,13 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
 
     Of these 429, and 503 with a Retry-After, are throttled. An answer that cannot be read to its end is a network error.
     """
-    request = Payload(**payload)
-    line = _Line(min(time.monotonic() + request.timeout_seconds, context.deadline), context.stop, context.allow_private)
+    request, began = Payload(**payload), time.monotonic()
+    result = _call(request, context, began)
+    return replace(result, log=_told(request, result, time.monotonic() - began))
+
+
+def _call(request: Payload, context: Context, began: float) -> Result:
+    line = _Line(min(began + request.timeout_seconds, context.deadline), context.stop, context.allow_private)
     try:
         with line.watched():
             return _judged(*_exchange(request, context, line))
@@ -106,6 +112,14 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
         # ValueError: what urllib3 and http.client raise on a connection cut under their hands
         return Result(failure=_broken(error, request, context, line))
+
+
+def _told(request: Payload, result: Result, seconds: float) -> str:
+    """The request and its end in two lines. Neither query nor headers: tokens travel there."""
+    url, response = parse_url(request.url)._replace(query=None, fragment=None), result.response
+    size = "" if response is None else f", {len(response['body'].encode())} bytes"
+    ended = f"HTTP {response['status']}" if response is not None else result.failure.message if result.failure else ""
+    return f"{request.method} {url}\n{ended} after {round(seconds * 1000)} ms{size}"
 
 
 def _broken(error: Exception, request: Payload, context: Context, line: "_Line") -> Failure:
@@ -149,7 +163,7 @@ def _date_ms(text: str) -> int | None:
 
 
 def _exchange(request: Payload, context: Context, line: "_Line") -> tuple[dict[str, Any], int | None]:
-    """Send the request and read the answer: status, headers and an excerpt of the body; and how long to leave its server alone."""
+    """Send the request and read the answer: status, headers and body; and how long to leave its server alone."""
     url, body = parse_url(request.url), _body(request.body)
     connection = line.connection(url.scheme == "https", url.host or "", url.port)
     try:
@@ -177,7 +191,13 @@ def _headers(request: Payload, context: Context) -> dict[str, str]:
         {name: value for name, value in ours.items() if name.lower() not in given}
         | request.headers
         | {"Idempotency-Key": context.idempotency_key, "Punctual-Job-Id": context.job_id}
+        | _callback(context)
     )
+
+
+def _callback(context: Context) -> dict[str, str]:
+    address = context.callback
+    return {} if address is None else {"Punctual-Callback-Url": address.url, "Punctual-Callback-Token": address.token}
 
 
 def _kept_headers(response: HTTPResponse) -> dict[str, str]:
@@ -192,13 +212,13 @@ def _kept_headers(response: HTTPResponse) -> dict[str, str]:
 
 
 def _kept_body(response: HTTPResponse) -> str:
-    """The excerpt of the body. The rest is read up to the limit, so that a server in the middle of its answer can finish."""
-    kept, read = b"", 0
+    """The body up to the limit."""
+    chunks, read = [], 0
     while read < READ_LIMIT and (chunk := response.read(min(65_536, READ_LIMIT - read))):
         read += len(chunk)
-        kept += chunk[: KEPT_BODY - len(kept)]
-    text = kept.decode("latin-1" if "8859-1" in response.headers.get("Content-Type", "") else "utf-8", "replace")
-    return text.rstrip("\ufffd") if read > KEPT_BODY else text  # a character cut in two
+        chunks.append(chunk)
+    text = b"".join(chunks).decode("latin-1" if "8859-1" in response.headers.get("Content-Type", "") else "utf-8", "replace")
+    return text.rstrip("\ufffd") if read >= READ_LIMIT else text  # a character cut in two
 
 
 class _Line:

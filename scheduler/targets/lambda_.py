@@ -11,6 +11,7 @@ from scheduler.model import Failure, Result
 from scheduler.targets import Context, _aws
 
 RESOURCE = "function"
+CALLS_BACK = 0
 _is_function = _aws.is_arn("lambda", r"function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_$-]{1,128})?", "the ARN of a Lambda function")
 
 
@@ -40,6 +41,6 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
 
 
 def _judged(answer: Invoked) -> Result:
-    output = answer.payload[: _aws.KEPT] or None
+    output = answer.payload or None
     failure = Failure("retryable", f"the function failed: {answer.payload}"[:500]) if answer.error else None
-    return Result(output=output, failure=failure)
+    return Result(output=output, failure=failure, log=answer.log)

@@ -12,6 +12,7 @@ from scheduler.model import Result
 from scheduler.targets import Context, _aws
 
 RESOURCE = "topic"
+CALLS_BACK = 6
 _is_topic = _aws.is_arn("sns", r"[A-Za-z0-9_-]{1,256}(\.fifo)?", "the ARN of an SNS topic")
 
 AttributeName = Annotated[str, MinLen(1), MaxLen(256), Predicate(_aws.is_attribute)]
@@ -56,7 +57,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
         attributes=wanted.attributes | _aws.ids(context),
         subject=wanted.subject,
         group=wanted.group,
-        unique=context.idempotency_key if wanted.topic.endswith(".fifo") else None,
+        unique=context.unique if wanted.topic.endswith(".fifo") else None,
     )
 
     def call(calls: Calls) -> Result:

@@ -13,6 +13,7 @@ from scheduler.model import Result
 from scheduler.targets import Context, _aws
 
 RESOURCE = "queue"
+CALLS_BACK = 6
 _is_queue = _aws.is_arn("sqs", r"[A-Za-z0-9_-]{1,80}(\.fifo)?", "the ARN of an SQS queue, or its URL at amazonaws.com")
 
 AttributeName = Annotated[str, MinLen(1), MaxLen(256), Predicate(_aws.is_attribute)]
@@ -49,7 +50,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
         body=wanted.body if isinstance(wanted.body, str) else json.dumps(wanted.body, ensure_ascii=False),
         attributes=wanted.attributes | _aws.ids(context),
         group=wanted.group,
-        unique=context.idempotency_key if arn.endswith(".fifo") else None,
+        unique=context.unique if arn.endswith(".fifo") else None,
     )
 
     def call(calls: Calls) -> Result:

@@ -11,6 +11,7 @@ from scheduler.model import Failure, Result
 from scheduler.targets import Context, _aws
 
 RESOURCE = "state_machine"
+CALLS_BACK = 0
 _is_machine = _aws.is_arn("states", r"stateMachine:[A-Za-z0-9_-]{1,80}", "the ARN of a state machine, without version or alias")
 
 PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between two looks; the last one again and again
@@ -32,7 +33,8 @@ class Payload:
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One execution, named after the job: another attempt starts no second one, it finds the first.
+    """One execution, named after the job: another attempt starts no second one, it finds the first. If it reports by call-back it is
+    named after the attempt, for it is asked for because the one before has failed.
 
     The output is its ARN or, after waiting, its output. One that has ended badly is not worth another try for that reason.
     """
@@ -40,7 +42,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     given = _aws.with_ids(wanted.input, context)
 
     def call(calls: Calls) -> Result:
-        arn = calls.start(wanted.state_machine, context.idempotency_key, given, left=context.left)
+        arn = calls.start(wanted.state_machine, context.unique, given, left=context.left)
         return _watched(calls, arn, context) if wanted.wait else Result(output=arn)
 
     return _aws.attempt("stepfunctions", payload, context, call)
@@ -67,6 +69,6 @@ def _watched(calls: Calls, arn: str, context: Context) -> Result:
 
 def _judged(found: Execution) -> Result:
     if found.status == "SUCCEEDED":
-        return Result(output=(found.output or "")[: _aws.KEPT] or None)
+        return Result(output=found.output or None)
     why = ": ".join(part for part in (found.error, found.cause) if part)
     return Result(failure=Failure("permanent", f"the execution ended as {found.status}{f': {why}' if why else ''}"[:500]))

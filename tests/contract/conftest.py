@@ -20,14 +20,16 @@ from scheduler.aws import clients
 from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
+from scheduler.aws.orders import DynamoOrders
 from scheduler.aws.receipts import DynamoReceipts
 from scheduler.aws.redrives import DynamoRedrives
 from scheduler.aws.tasks import DynamoTasks
 from scheduler.aws.users import DynamoUsers
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
+from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Lane
-from scheduler.ports import Jobs, Lanes, Ledger, Receipts, Redrives, Tasks, Users
+from scheduler.ports import Jobs, Lanes, Ledger, Orders, Receipts, Redrives, Tasks, Users
 from tests.contract import tables
 
 
@@ -112,6 +114,18 @@ def tasks(stores: Stores) -> Tasks:
 @pytest.fixture
 def receipts(stores: Stores) -> Receipts:
     return stores.receipts
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def orders(request: pytest.FixtureRequest) -> Iterator[Orders]:
+    if request.param == "memory":
+        yield MemoryOrders()
+        return
+    client = clients.dynamodb(endpoint_url=request.getfixturevalue("local_aws"))
+    name = f"tasks-{uuid.uuid4().hex}"
+    client.create_table(TableName=name, **tables.TASKS)
+    yield DynamoOrders(client, name)
+    client.delete_table(TableName=name)
 
 
 @pytest.fixture(params=["memory", "dynamodb"])

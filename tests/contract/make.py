@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler import ids, lifecycle, slots
 from scheduler.lifecycle import Event
-from scheduler.model import Claim, Failure, Holder, Job, JobKey, Lane, Message, Origin, Receipt, Result, TaskKey
+from scheduler.model import Claim, Failure, Holder, Job, JobKey, Lane, Message, Origin, Progress, Receipt, Result, TaskKey
 from scheduler.ports import ClaimRequest
 from scheduler.schedule import Rate, Schedule
 from scheduler.task import Task
@@ -94,6 +94,18 @@ def redriven(job: Job, slot: str = "2026-11-20T10:09#03", at: int = NOW + 60_000
 
 def moved(job: Job, slot: str) -> Job:
     return lifecycle.apply(job, Event.MOVE, NOW, slot=slot, looked=True)
+
+
+def accepted(job: Job, slot: str = "2026-11-20T10:05#03", until: int = NOW + 300_000) -> Job:
+    return lifecycle.apply(job, Event.ACCEPT, NOW + 20, started_at=NOW, result=Result("queued"), lease_until=until, slot=slot)
+
+
+def beaten(job: Job, until: int = NOW + 900_000) -> Job:
+    return lifecycle.apply(job, Event.HEARTBEAT, NOW + 90, lease_until=until, progress=Progress(0.25, "a quarter"))
+
+
+def taken_back(job: Job, slot: str = "2026-11-20T10:09#03") -> Job:
+    return lifecycle.apply(job, Event.TAKE_BACK, NOW + 300_000, slot=slot)
 
 
 def flagged(job: Job) -> Job:

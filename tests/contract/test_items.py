@@ -9,7 +9,24 @@ from hypothesis import strategies as st
 from scheduler import ids, lifecycle
 from scheduler.aws import items, keys
 from scheduler.lifecycle import Event
-from scheduler.model import Attempt, Claim, Failure, Jitter, Job, Lane, Letter, Misfire, Origin, Outcome, Overlap, Result, RetryPolicy
+from scheduler.model import (
+    Attempt,
+    CallBack,
+    Claim,
+    Failure,
+    Jitter,
+    Job,
+    Kept,
+    Lane,
+    Letter,
+    Misfire,
+    Origin,
+    Outcome,
+    Overlap,
+    Progress,
+    Result,
+    RetryPolicy,
+)
 from tests.contract import make, tables
 from tests.contract.make import NOW
 
@@ -30,6 +47,9 @@ attempts = st.builds(
     ended_at=instants,
     outcome=st.sampled_from(Outcome),
     failure=st.none() | st.builds(Failure, st.text(), st.text(), maybe_instants),
+    log=st.none() | st.text(),
+    output=st.none() | st.text(),
+    kept=st.none() | st.sampled_from(Kept),
 )
 retries = st.builds(RetryPolicy, instants, instants, st.sampled_from(Jitter), maybe_instants, st.booleans())
 origins = st.builds(
@@ -49,6 +69,7 @@ TIMES = (
     "started_at",
     "cancel_requested_at",
     "delay_ms",
+    "heartbeat_at",
     "start_by",
     "redriven_at",
     "expires",
@@ -73,7 +94,9 @@ all_jobs = st.builds(
     max_attempts=counts,
     retry=retries,
     timeout_ms=instants,
-    claim=st.none() | st.builds(Claim, st.text(), st.text(), instants, st.booleans()),
+    callback=st.none() | st.builds(CallBack, instants, instants),
+    claim=st.none() | st.builds(Claim, st.text(), st.text(), instants, st.booleans(), maybe_instants),
+    progress=st.none() | st.builds(Progress, st.none() | st.floats(0, 1), st.none() | st.text()),
     looks=counts,
     crashes=counts,
     buried=counts,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.model import DueEntry, Job, JobKey, Lane, Misfire, Origin, Overlap, UnitKey
+from scheduler.model import CallBack, DueEntry, Job, JobKey, Lane, Misfire, Origin, Overlap, Progress, UnitKey
 from scheduler.ports import Change, ClaimRequest, ClaimResult, Jobs
 from tests.contract import make
 from tests.contract.make import NOW
@@ -213,6 +213,57 @@ def test_a_hand_back_holds_whatever_slot_the_job_was_moved_to(jobs: Jobs, apply:
     current = jobs.get(job.key)
     assert current is not None and (current.slot, current.fence, current.claim) == ("2026-11-20T10:05#03", 2, None)
     assert jobs.due("2026-11-20T11:00#01")[0] == []
+
+
+def test_an_accepted_job_is_read_back_whole_and_stands_where_its_lease_ends(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs, make.job(callback=CallBack(60_000, 120_000)))
+    assert apply(job, make.moved(job, "2026-11-20T11:00#01"))  # by a recheck, which its executor has not seen
+    accepted = make.accepted(job)
+    assert apply(job, accepted)
+    assert jobs.get(job.key) == replace(accepted, looks=1)
+    assert [entry.due_at for entry in jobs.due("2026-11-20T10:05#03")[0]] == [NOW + 300_000]
+    assert jobs.due("2026-11-20T11:00#01")[0] == []
+
+
+def test_a_heartbeat_changes_nothing_that_the_due_index_shows(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs)
+    accepted = make.accepted(job)
+    assert apply(job, accepted)
+    beaten = make.beaten(accepted)
+    assert apply(accepted, beaten)
+    assert jobs.get(job.key) == beaten and beaten.progress == Progress(0.25, "a quarter")
+    assert [entry.due_at for entry in jobs.due("2026-11-20T10:05#03")[0]] == [NOW + 300_000]
+
+
+def test_a_report_holds_whatever_heartbeats_came_before_it(jobs: Jobs, apply: Apply) -> None:
+    job = running(jobs)
+    accepted = make.accepted(job)
+    assert apply(job, accepted) and apply(accepted, make.beaten(accepted))
+    assert apply(accepted, make.succeeded(accepted))
+
+
+@pytest.mark.parametrize("looked", ["before it was accepted", "before a heartbeat"])
+def test_a_take_back_by_an_old_look_fails(jobs: Jobs, looked: str) -> None:
+    job = running(jobs)
+    accepted = make.accepted(job)
+    steps = [(job, accepted), (accepted, make.beaten(accepted))]
+    seen = job if looked == "before it was accepted" else accepted
+    for before, after in steps:
+        assert jobs.change([Change(before, after)]) == [True]
+        stale = Change(seen, make.taken_back(seen), lapsed=True)
+        company = running(jobs)
+        if after is not seen:
+            assert jobs.change([stale]) == [False]
+            assert jobs.change([stale, Change(company, make.taken_back(company), lapsed=True)]) == [False, True]
+
+
+def test_a_take_back_of_who_was_not_heard_of_holds(jobs: Jobs) -> None:
+    job, plain = running(jobs), running(jobs)
+    accepted = make.accepted(job)
+    assert jobs.change([Change(job, accepted)]) == [True]
+    back = [Change(each, make.taken_back(each), lapsed=True) for each in (accepted, plain)]
+    assert jobs.change(back) == [True, True]
+    assert jobs.get(job.key) == make.taken_back(accepted)
 
 
 def test_a_change_of_a_final_job_fails(jobs: Jobs, apply: Apply) -> None:

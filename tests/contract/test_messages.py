@@ -7,16 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import messages
+from scheduler import ids, messages
 from scheduler.errors import Invalid
 from scheduler.model import JobKey, Lane, Message
 from tests.contract import make
 
-names = st.text(min_size=1)
+owners = st.text(min_size=1, max_size=100)
+job_ids = st.builds(ids.new, st.integers(0, 2**45), st.integers(0, 2**70))
 instants = st.integers(min_value=0, max_value=2**45)
 all_messages = st.builds(
     Message,
-    key=st.builds(JobKey, names, names),
+    key=st.builds(JobKey, owners, job_ids),
     fence=st.integers(1, 10**6),
     lane=st.sampled_from(Lane),
     due_at=instants,
@@ -47,7 +48,13 @@ def test_nonsense_is_invalid(text: str) -> None:
         {"v": True},
         {"owner": ""},
         {"owner": 3},
+        {"owner": "\ud800"},
+        {"owner": "é" * 257},
         {"id": None},
+        {"id": "01"},
+        {"id": "0" * 10 + "z" + "0" * 15},
+        {"fence": -1},
+        {"fence": 10**40},
         {"fence": "1"},
         {"fence": True},
         {"fence": 1.5},

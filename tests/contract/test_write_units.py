@@ -15,6 +15,7 @@ from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.receipts import DynamoReceipts
 from scheduler.aws.tasks import DynamoTasks
 from scheduler.memory import MemoryLanes
+from scheduler.memory_orders import MemoryOrders
 from scheduler.model import Job, Lane, Misfire, Origin, Overlap, Receipt
 from scheduler.ports import Change
 from scheduler.rules import Rules
@@ -73,7 +74,14 @@ def test_a_job_of_a_batch_costs_what_a_single_one_does(counted: tuple[DynamoJobs
 def test_a_key_costs_one_unit_more_and_the_same_call_again_makes_nothing(jobs: DynamoJobs, recorder: Recorder) -> None:
     receipts, clock = DynamoReceipts(recorder.client, made(recorder, "ledger")), FixedClock(NOW)
     asked = [Asked(REQUEST, number, Receipt(REQUEST.owner, f"key-{number}", "a" * 64, NOW, number)) for number in range(25)]
-    ports: dict[str, Any] = {"receipts": receipts, "jobs": jobs, "lanes": MemoryLanes(), "clock": clock, "rules": Rules()}
+    ports: dict[str, Any] = {
+        "receipts": receipts,
+        "jobs": jobs,
+        "orders": MemoryOrders(),
+        "lanes": MemoryLanes(),
+        "clock": clock,
+        "rules": Rules(),
+    }
     first = submit_once(asked, **ports)
     assert recorder.by_operation() == {"BatchExecuteStatement": drills.KEYED_UNITS * 25}
     recorder.writes.clear()

@@ -7,16 +7,17 @@ OPEN = {
     "GET /api/v1/openapi.json",
     "GET /api/v1/docs",
 }
+REPORTS = {f"POST /api/v1/jobs/{{job_id}}/{verb}" for verb in ("heartbeat", "complete", "fail")}  # with a token of their own
 
 
-def test_only_health_sign_in_and_docs_are_open(any_stage: Synthesized) -> None:
+def test_only_health_sign_in_docs_and_reports_are_open(any_stage: Synthesized) -> None:
     routes = any_stage.all("ApiGatewayV2::Route").values()
-    assert {route["RouteKey"] for route in routes if route.get("AuthorizationType", "NONE") == "NONE"} == OPEN
+    assert {route["RouteKey"] for route in routes if route.get("AuthorizationType", "NONE") == "NONE"} == OPEN | REPORTS
 
 
 def test_everything_else_needs_a_token_also_what_does_not_exist(any_stage: Synthesized) -> None:
     routes = any_stage.all("ApiGatewayV2::Route").values()
-    (behind,) = [route for route in routes if route["RouteKey"] not in OPEN]
+    (behind,) = [route for route in routes if route["RouteKey"] not in OPEN | REPORTS]
     assert behind["RouteKey"] == "ANY /api/v1/{proxy+}"
     assert behind["AuthorizationType"] == "JWT"
     assert behind["AuthorizerId"]["Ref"] == any_stage.id("ApiGatewayV2::Authorizer", "ApiHttpSignedIn")
@@ -29,7 +30,7 @@ def test_a_token_counts_if_our_pool_made_it_for_our_client(any_stage: Synthesize
     assert {"Ref": any_stage.id("Cognito::UserPool", "AccountsUsers")} in authorizer["JwtConfiguration"]["Issuer"]["Fn::Join"][1]
 
 
-def test_all_requests_are_throttled_and_logins_more(any_stage: Synthesized) -> None:
+def test_all_requests_are_throttled_logins_and_reports_more(any_stage: Synthesized) -> None:
     (stage,) = any_stage.all("ApiGatewayV2::Stage").values()
     settings = any_stage.settings
     assert stage["StageName"] == "$default"
@@ -37,14 +38,19 @@ def test_all_requests_are_throttled_and_logins_more(any_stage: Synthesized) -> N
     assert stage["DefaultRouteSettings"]["ThrottlingRateLimit"] == settings.api_rate
     assert stage["DefaultRouteSettings"]["ThrottlingBurstLimit"] == settings.api_burst
     limits = {"ThrottlingRateLimit": settings.login_rate, "ThrottlingBurstLimit": settings.login_burst}
-    assert stage["RouteSettings"] == {"POST /api/v1/auth/login": limits, "POST /api/v1/auth/refresh": limits}
-    assert settings.login_rate < settings.api_rate
+    reports = {"ThrottlingRateLimit": settings.report_rate, "ThrottlingBurstLimit": settings.report_burst}
+    assert stage["RouteSettings"] == {"POST /api/v1/auth/login": limits, "POST /api/v1/auth/refresh": limits} | dict.fromkeys(
+        REPORTS, reports
+    )
+    assert settings.login_rate < settings.report_rate < settings.api_rate
 
 
 def test_the_stage_comes_after_the_routes_that_it_throttles(any_stage: Synthesized) -> None:
     (stage,) = [resource for resource in any_stage.template["Resources"].values() if resource["Type"] == "AWS::ApiGatewayV2::Stage"]
-    throttled = {id for id, route in any_stage.all("ApiGatewayV2::Route").items() if "/auth/" in route["RouteKey"]}
-    assert len(throttled) == 2
+    throttled = {
+        id for id, route in any_stage.all("ApiGatewayV2::Route").items() if "/auth/" in route["RouteKey"] or route["RouteKey"] in REPORTS
+    }
+    assert len(throttled) == 5
     assert throttled <= set(stage["DependsOn"])
 
 

@@ -18,6 +18,13 @@ def who_may(stack: Synthesized, action: str, resource: str) -> set[str]:
     return {name for name in stack.functions() if (action, resource) in stack.grants(name)}
 
 
+def of_tasks(stack: Synthesized, name: str) -> set[str]:
+    """What a function may do with the tasks table, and with nothing else of it."""
+    granted = {grant for grant in stack.grants(name) if grant[1].startswith("StorageTasks")}
+    assert {resource for _, resource in granted} == {"StorageTasks"}
+    return {action.removeprefix("dynamodb:") for action, _ in granted}
+
+
 EXECUTORS = {"ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry"}
 
 
@@ -29,7 +36,8 @@ def test_no_role_allows_a_wildcard_but_for_the_explained_ones(any_stage: Synthes
             for action, resource in allowed(policy["PolicyDocument"]):
                 assert "*" not in action, (id, action)
                 over_executions = action == "states:DescribeExecution" and resource.count("*") == 1 and resource.endswith(":*")
-                assert "*" not in resource or action in explained or over_executions, (id, action, resource)
+                over_objects = action in ("s3:PutObject", "s3:GetObject") and resource == "StorageOutputs/*"
+                assert "*" not in resource or action in explained or over_executions or over_objects, (id, action, resource)
 
 
 def test_no_policy_is_added_to_a_role_behind_its_grants(any_stage: Synthesized) -> None:
@@ -74,11 +82,29 @@ def test_a_task_is_edited_by_api_alone_and_planned_by_plan_too(prod: Synthesized
     assert who_may(prod, "dynamodb:UpdateItem", "StorageTasks") == {"Api", "Plan"}
 
 
-def test_an_executor_reads_heads_and_writes_holders_by_statements(prod: Synthesized) -> None:
-    """Which items, IAM cannot tell: both are in the tasks table."""
-    actions = ("dynamodb:BatchGetItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate")
+def test_an_executor_reads_heads_and_lines_and_writes_holders_turns_and_markers_by_statements(prod: Synthesized) -> None:
+    """Which items, IAM cannot tell: all of them are in the tasks table."""
+    actions = {"BatchGetItem", "GetItem", "Query", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete"}
     for name in EXECUTORS:
-        assert {grant for grant in prod.grants(name) if grant[1].startswith("StorageTasks")} == {(each, "StorageTasks") for each in actions}
+        assert of_tasks(prod, name) == actions
+
+
+def test_who_ends_jobs_sees_and_leaves_their_lines_and_who_makes_them_lines_up(prod: Synthesized) -> None:
+    enders = {"Api", "Dispatch", "Tick", "Bury"} | EXECUTORS
+    assert who_may(prod, "dynamodb:Query", "StorageTasks") == enders
+    assert who_may(prod, "dynamodb:PartiQLDelete", "StorageTasks") == enders | {"Plan"}
+    assert who_may(prod, "dynamodb:PartiQLInsert", "StorageTasks") == {"Api", "Plan", "Redrive"} | EXECUTORS
+    assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageTasks") == EXECUTORS
+    for name in ("Dispatch", "Tick", "Bury"):  # dispatch those that it rechecks in the intake
+        assert of_tasks(prod, name) == {"BatchGetItem", "Query", "PartiQLDelete"}
+    for lane in ("LanesOneTime", "LanesRecurring", "LanesRetry"):
+        assert "Bury" in who_may(prod, "sqs:SendMessage", lane), "who waited for what is buried is handed over"
+
+
+def test_executors_write_outputs_that_the_api_alone_reads(prod: Synthesized) -> None:
+    assert who_may(prod, "s3:PutObject", "StorageOutputs/*") == EXECUTORS
+    assert who_may(prod, "s3:GetObject", "StorageOutputs/*") == {"Api"}
+    assert who_may(prod, "s3:ListBucket", "StorageOutputs") == {"Api"}
 
 
 def test_only_tick_and_plan_scan_and_only_a_sparse_index(prod: Synthesized) -> None:
@@ -98,8 +124,12 @@ def test_only_dispatch_publishes_and_tick_and_api_start_it(prod: Synthesized) ->
     assert who_may(prod, "lambda:InvokeFunction", "DispatchFunction") == {"Api", "Tick"}
 
 
+def test_api_and_executors_alone_read_what_signs_call_backs(any_stage: Synthesized) -> None:
+    assert who_may(any_stage, "secretsmanager:GetSecretValue", "StorageCallbackKey") == {"Api"} | EXECUTORS
+
+
 def test_redrive_reads_tasks_and_failures_and_is_started_by_api(prod: Synthesized) -> None:
-    assert {grant for grant in prod.grants("Redrive") if grant[1].startswith("StorageTasks")} == {("dynamodb:BatchGetItem", "StorageTasks")}
+    assert of_tasks(prod, "Redrive") == {"BatchGetItem", "PartiQLInsert"}
     assert [resource for _, resource in prod.grants("Redrive") if "/index/" in resource] == ["StorageJobs/index/failures"]
     assert who_may(prod, "lambda:InvokeFunction", "RedriveFunction") == {"Api"}
 

@@ -33,6 +33,7 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
     differing = {item.name for item in fields(LOCAL) if getattr(LOCAL, item.name) != getattr(DEV, item.name)}
     assert differing - {"architecture"} == {  # which is that of the machine: an Arm laptop has no difference there
         "stage",
+        "api_at_endpoint",
         "shards",
         "concurrency",
         "allow_private_http",

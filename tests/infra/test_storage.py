@@ -47,9 +47,44 @@ def test_tables_are_on_demand_expire_items_and_can_be_restored_to_a_point_in_tim
 
 def test_the_data_of_prod_and_of_no_other_stage_is_kept(any_stage: Synthesized) -> None:
     in_prod = any_stage.settings.stage == "prod"
-    for kind in ("DynamoDB::GlobalTable", "Cognito::UserPool", "SQS::Queue"):
+    for kind in ("DynamoDB::GlobalTable", "Cognito::UserPool", "SQS::Queue", "S3::Bucket"):
         for id in any_stage.all(kind):
             assert any_stage.template["Resources"][id]["DeletionPolicy"] == ("Retain" if in_prod else "Delete")
     for table in any_stage.all("DynamoDB::GlobalTable").values():
         assert [replica["DeletionProtectionEnabled"] for replica in table["Replicas"]] == [in_prod]
     assert any_stage.stack.termination_protection is in_prod
+
+
+def test_outputs_are_private_encrypted_and_kept_as_long_as_the_last_of_their_items(any_stage: Synthesized) -> None:
+    bucket = any_stage.one("S3::Bucket", "StorageOutputs")
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True} and len(bucket["PublicAccessBlockConfiguration"]) == 4
+    (encryption,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert encryption["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
+    assert bucket["OwnershipControls"] == {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
+    (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+    assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", any_stage.settings.failure_retention_days)
+
+
+def test_outputs_travel_by_tls_alone(on_aws: Synthesized) -> None:
+    policy = on_aws.one("S3::BucketPolicy", "StorageOutputsPolicy")
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
+
+
+def test_what_signs_call_backs_is_made_by_aws_and_no_template_shows_it(any_stage: Synthesized) -> None:
+    secret = any_stage.one("SecretsManager::Secret", "StorageCallbackKey")
+    assert secret["GenerateSecretString"] == {"ExcludePunctuation": True, "PasswordLength": 64}
+    assert "SecretString" not in secret
+
+
+def test_executors_tell_workers_the_address_of_this_api(any_stage: Synthesized) -> None:
+    environment = any_stage.one("Lambda::Function", "ExecuteRetryFunction")["Environment"]["Variables"]
+    (url,) = [environment["PUNCTUAL_API_URL"]]
+    assert {"Ref": any_stage.id("ApiGatewayV2::Api", "ApiHttp")} in str_parts(url)
+
+
+def str_parts(value: Any) -> list[Any]:
+    """What a template joins to a text or, of an attribute, the resource that has it."""
+    if "Fn::GetAtt" in value:
+        return [{"Ref": value["Fn::GetAtt"][0]}]
+    return list(value["Fn::Join"][1])

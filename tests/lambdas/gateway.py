@@ -11,7 +11,8 @@ from lambdas import api
 from lambdas._settings import ApiSettings
 from scheduler.errors import Unauthorized
 from scheduler.instants import parse
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.ports import Session, User
 from scheduler.rules import Rules
@@ -28,6 +29,7 @@ SETTINGS = ApiSettings(
     recurring_queue_url="q2",
     retry_queue_url="q3",
     tasks_table="tasks",
+    outputs_bucket="outputs",
     user_pool_client_id="client",
     redrive_function="redrive",
     dispatch_function="dispatch",
@@ -66,11 +68,13 @@ class World:
     rules: Rules = field(default_factory=Rules)
     settings: ApiSettings = SETTINGS
     tasks: Any = None
+    orders: Any = field(default_factory=MemoryOrders)
     reach: Reach = field(default_factory=Reach)
     redrives: Any = field(default_factory=MemoryRedrives)
     redrivers: Any = field(default_factory=lambda: SimpleNamespace(start=lambda: None))
     started: list[Any] = field(default_factory=list)  # units whose dispatcher was asked for
     direct: Any = None
+    signing: Any = field(default_factory=lambda: MemoryKeys(b"key"))
 
     def __post_init__(self) -> None:
         self.tasks = self.tasks or MemoryTasks(self.jobs, self.receipts)

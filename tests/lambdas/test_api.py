@@ -198,6 +198,7 @@ def test_every_error_of_the_tree_has_a_status() -> None:
         "Unauthorized": 401,
         "Forbidden": 403,
         "NotFound": 404,
+        "Gone": 410,
         "Conflict": 409,
         "Unavailable": 503,
         "IllegalTransition": 500,
@@ -265,8 +266,15 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("post", "/api/v1/me/jobs/batch"),
         ("get", "/api/v1/me/jobs/{job_id}"),
         ("patch", "/api/v1/me/jobs/{job_id}"),
+        ("get", "/api/v1/me/jobs/{job_id}/attempts/{number}/output"),
+        ("get", "/api/v1/me/jobs/{job_id}/attempts/{number}/log"),
         ("post", "/api/v1/me/jobs/{job_id}/cancel"),
         ("post", "/api/v1/me/jobs/{job_id}/retry"),
+        ("post", "/api/v1/jobs/{job_id}/heartbeat"),
+        ("post", "/api/v1/jobs/{job_id}/complete"),
+        ("post", "/api/v1/jobs/{job_id}/fail"),
+        ("get", "/api/v1/me/ordering-keys/{ordering_key}"),
+        ("post", "/api/v1/me/ordering-keys/{ordering_key}/resume"),
         ("get", "/api/v1/dead-letters"),
         ("get", "/api/v1/dead-letters/{fingerprint}/jobs"),
         ("post", "/api/v1/dead-letters/redrive"),
@@ -302,6 +310,8 @@ def test_the_document_asks_for_a_token_but_for_the_open_routes(document: Any) ->
     assert document["security"] == [{"bearer": []}]
     operations = {path: operation for path, each in document["paths"].items() for operation in each.values()}
     assert {path for path, operation in operations.items() if operation.get("security") == []} == {"/api/v1/health", "/api/v1/auth/login"}
+    reports = {path for path, operation in operations.items() if operation.get("security") == [{"callback": []}]}
+    assert reports == {f"/api/v1/jobs/{{job_id}}/{verb}" for verb in ("heartbeat", "complete", "fail")}
 
 
 def test_the_document_speaks_of_no_shape_we_do_not_answer(document: Any) -> None:

@@ -28,7 +28,15 @@ def dead(world: World, number: int = 0, message: str = "HTTP 404", owner: str = 
 
 
 def work(world: World) -> None:
-    redrive(redrives=world.redrives, jobs=world.jobs, tasks=world.tasks, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    redrive(
+        redrives=world.redrives,
+        jobs=world.jobs,
+        tasks=world.tasks,
+        orders=world.orders,
+        lanes=world.lanes,
+        clock=world.clock,
+        rules=world.rules,
+    )
 
 
 def shown(answered: Answered) -> Any:

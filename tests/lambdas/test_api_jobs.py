@@ -232,7 +232,7 @@ def test_a_finished_job_shows_its_times_attempts_output_and_response(world: Worl
     assert (shown["picked_at"], shown["started_at"], shown["completed_at"], shown["failed_at"]) == (picked, started, ended, None)
     assert (shown["start_delay_ms"], shown["response"]) == (3, {"status": 200, "headers": {"a": "b"}, "body": "x"})
     expected = {"number": 1, "picked_at": picked, "started_at": started, "ended_at": ended, "outcome": "succeeded", "failure": None}
-    assert shown["attempts"] == [expected]
+    assert shown["attempts"] == [expected | {"output": "done", "log": None, "output_kept": "whole"}]
 
 
 def test_a_claimed_job_shows_no_start_before_its_instant_and_its_start_after(world: World) -> None:

@@ -11,7 +11,7 @@ from lambdas import _form_models, _models, _task_models, api
 from scheduler import ids, lifecycle, schedule_form
 from scheduler.instants import DAY, FUTURE_LIMIT, parse, render
 from scheduler.lifecycle import Event
-from scheduler.model import Claim, Failure, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
+from scheduler.model import CallBack, Claim, Failure, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
 from scheduler.task import Task
 from tests.lambdas.gateway import NOW, Answered, World, event, send
 from tests.unit.test_docs import ROOT
@@ -76,6 +76,8 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
         payload={"url": "https://example.com"},
         schedule={"cron": "0  *  * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip", "end": "2027-01-01T00:00:00Z"},
         tags=["a", "env:prod"],
+        ordering_key="orders",
+        on_failure="park",
         overlap="queue_one",
         misfire="run_all",
         misfire_threshold_seconds=10,
@@ -83,6 +85,7 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
         max_attempts=1,
         retry={"base_seconds": 10, "on_timeout": True},
         timeout_seconds=60,
+        callback={"lease_seconds": 30},
     )
     task = answered.data
     assert (answered.status, answered.headers["Location"]) == (201, f"/api/v1/tasks/{task['id']}")
@@ -97,6 +100,8 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
         "payload": {"url": "https://example.com"},
         "schedule": {"cron": "0 * * * *", "dst_gap": "skip", "end": "2027-01-01T00:00:00.000Z", "time_zone": "Europe/Berlin"},
         "tags": ["a", "env:prod"],
+        "ordering_key": "orders",
+        "on_failure": "park",
         "overlap": "queue_one",
         "misfire": "run_all",
         "misfire_threshold_seconds": 10,
@@ -104,6 +109,7 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
         "max_attempts": 1,
         "retry": {"base_seconds": 10, "cap_seconds": 900, "jitter": "full", "max_elapsed_seconds": None, "on_timeout": True},
         "timeout_seconds": 60,
+        "callback": {"lease_seconds": 30, "max_seconds": 86_400},
         "generation": 1,
         "created_at": render(NOW),
         "updated_at": render(NOW),
@@ -112,6 +118,7 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
     }
     first = parse("2026-11-20T11:00:00Z")
     assert [run["at"] for run in runs] == [render(first + number * HOUR) for number in range(10)]
+    assert {run.callback for run in world.jobs.rows.values()} == {CallBack(30_000, 86_400_000)}
     assert runs[0] == {"nominal": render(first), "at": render(first), "local": "2026-11-20T12:00+01:00", "odd": None}
     assert got(task) == task | {"next_runs": runs}
 
@@ -232,7 +239,10 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"schedule": ONCE, "misfire": "run_all", "max_catch_up": 9}, {"misfire": MISFIRES, "max_catch_up": MISFIRES}),
     ({"max_attempts": 26}, {"max_attempts": "must be at most 25"}),
     ({"retry": {"cap_seconds": 0.5}}, {"retry.cap_seconds": "must be at least base_seconds"}),
+    ({"ordering_key": "a b"}, {"ordering_key": "must be 1 to 128 letters, digits or any of - _ . : @"}),
+    ({"on_failure": "park"}, {"on_failure": "goes with an ordering_key"}),
     ({"timeout_seconds": 841}, {"timeout_seconds": "must be at most 840"}),
+    ({"callback": {}}, {"callback": "a job of type log has no worker that could report"}),
     ({"execute_at": render(NOW)}, {"execute_at": "is not a known field"}),
     (
         {"name": "", "tags": [1], "max_attempts": 0},

@@ -9,16 +9,19 @@ from typing import Any
 import pytest
 
 from lambdas import _runtime, bury, dispatch, execute, plan, redrive, tick
+from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._settings import ExecuteSettings
 from scheduler import messages, metrics, slots
 from scheduler import redrive as rule
 from scheduler.errors import Invalid
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
+from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
+from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Job, Lane, Unit, UnitKey
 from scheduler.rules import Rules
 from scheduler.schedule import Rate, Schedule
+from scheduler.services.callback import Addresses
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
 from scheduler.targets import Reach, log
@@ -31,6 +34,7 @@ EXECUTE = ExecuteSettings(
     jobs_table="j",
     ledger_table="l",
     tasks_table="t",
+    outputs_bucket="b",
     one_time_queue_url="1",
     recurring_queue_url="2",
     retry_queue_url="3",
@@ -48,6 +52,7 @@ class World(SimpleNamespace):
             rules=Rules(shards=2),
             jobs=jobs,
             tasks=MemoryTasks(jobs, MemoryReceipts()),
+            orders=MemoryOrders(),
             lanes=lanes,
             topic=lanes,
             ledger=ledger,
@@ -59,7 +64,9 @@ class World(SimpleNamespace):
             meter=LatencyMeter(Lane.ONE_TIME, "me"),
             pauses=Watch(ledger, clock),
             threads=ThreadPoolExecutor(4),
+            children=Children(),
             reach=Reach((QUEUE,)),
+            callbacks=Addresses("https://api.example.com", MemoryKeys(b"key")),
         )
 
 

@@ -1,14 +1,34 @@
 """The pool of an executor: real threads."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._pool import ThreadPool
-from scheduler.model import JobKey
+from scheduler import targets
+from scheduler.errors import Unavailable
+from scheduler.memory import MemoryKeys, MemoryOutputs
+from scheduler.model import CallBack, JobKey, Kept, Result
 from scheduler.ports import Finished
+from scheduler.services.callback import Addresses
+from scheduler.targets import CallBackAddress, Context
 from tests.conftest import a_job
+
+
+@pytest.fixture
+def children() -> Iterator[Children]:
+    found = Children()
+    yield found
+    found.close()
+
+
+def a_pool(threads: ThreadPoolExecutor, children: Children, outputs: MemoryOutputs | None = None) -> ThreadPool:
+    return ThreadPool(threads, SystemClock(), children, lambda: outputs or MemoryOutputs())
 
 
 def back(pool: ThreadPool, clock: SystemClock) -> dict[JobKey, Finished]:
@@ -16,10 +36,10 @@ def back(pool: ThreadPool, clock: SystemClock) -> dict[JobKey, Finished]:
 
 
 @pytest.mark.real_clock
-def test_a_job_that_is_cancelled_comes_back_soon_and_its_neighbour_goes_on() -> None:
+def test_a_job_that_is_cancelled_comes_back_soon_and_its_neighbour_goes_on(children: Children) -> None:
     clock = SystemClock()
     with ThreadPoolExecutor(2) as threads:
-        pool = ThreadPool(threads, clock, allow_private=False)
+        pool = a_pool(threads, children)
         one, other = (a_job(payload={"message": "sleep", "sleep_seconds": 60}) for _ in range(2))
         pool.start(one)
         pool.start(other)
@@ -32,10 +52,10 @@ def test_a_job_that_is_cancelled_comes_back_soon_and_its_neighbour_goes_on() -> 
 
 
 @pytest.mark.real_clock
-def test_a_stop_ends_them_all_and_no_result_counts() -> None:
+def test_a_stop_ends_them_all_and_no_result_counts(children: Children) -> None:
     clock = SystemClock()
     with ThreadPoolExecutor(2) as threads:
-        pool = ThreadPool(threads, clock, allow_private=False)
+        pool = a_pool(threads, children)
         for _ in range(2):
             pool.start(a_job(payload={"message": "sleep", "sleep_seconds": 60}))
         pool.stop()
@@ -43,10 +63,84 @@ def test_a_stop_ends_them_all_and_no_result_counts() -> None:
 
 
 @pytest.mark.real_clock
-def test_work_ends_when_its_target_comes_back() -> None:
+def test_work_ends_when_its_target_comes_back(children: Children) -> None:
     clock = SystemClock()
     with ThreadPoolExecutor(1) as threads:
-        pool = ThreadPool(threads, clock, allow_private=False)
+        pool = a_pool(threads, children)
         pool.start(a_job(payload={"message": "sleep", "sleep_seconds": 0.05}))
         ((done,),) = [back(pool, clock).values()]
         assert done.ended_at - done.started_at >= 50
+
+
+@pytest.mark.real_clock
+def test_a_kill_ends_the_work_and_a_stop_does_so_at_once(children: Children) -> None:
+    """It is seen by the threads, which end with the work."""
+    clock, payload = SystemClock(), {"message": "sleep", "sleep_seconds": 60}
+    one, other = (a_job(payload=payload) for _ in range(2))
+    with ThreadPoolExecutor(2) as threads:
+        pool = a_pool(threads, children)
+        pool.start(one)
+        pool.start(other)
+        pool.kill(one)
+        assert list(back(pool, clock)) == [one.key]
+        pool.stop()
+
+
+@pytest.mark.real_clock
+def test_a_plain_log_job_needs_no_child(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "run", None)
+    with ThreadPoolExecutor(1) as threads:
+        pool, job = a_pool(threads, children), a_job(payload={"message": "hello", "sleep_seconds": 0})
+        pool.start(job)
+        assert back(pool, SystemClock())[job.key].result.output == "hello"
+
+
+@pytest.mark.real_clock
+def test_a_long_output_is_stored_before_it_is_settled(children: Children) -> None:
+    outputs, job = MemoryOutputs(), a_job(payload={"message": "m" * 10_000})
+    with ThreadPoolExecutor(1) as threads:
+        pool = a_pool(threads, children, outputs)
+        pool.start(job)
+        result = back(pool, SystemClock())[job.key].result
+    assert (result.output, result.kept) == ("m" * 4_096, Kept.STORED)
+    assert outputs.rows[job.key, 1].output == "m" * 10_000
+
+
+@pytest.mark.real_clock
+def test_a_store_that_breaks_does_not_hang_the_batch(children: Children) -> None:
+    def broken() -> MemoryOutputs:
+        raise RuntimeError("no client")
+
+    with ThreadPoolExecutor(1) as threads:
+        pool, job = ThreadPool(threads, SystemClock(), children, broken), a_job(payload={"message": "m" * 10_000})
+        pool.start(job)
+        failure = back(pool, SystemClock())[job.key].result.failure
+    assert failure is not None and "no client" in failure.message
+
+
+def test_a_job_that_reports_by_call_back_is_told_where_to_and_fails_for_now_while_that_cannot_be_signed(
+    monkeypatch: pytest.MonkeyPatch, children: Children
+) -> None:
+    seen: list[CallBackAddress | None] = []
+
+    def run(payload: Any, context: Context) -> Result:
+        seen.append(context.callback)
+        return Result()
+
+    class Refusing:
+        def keys(self, now: int, *, newest: bool = False) -> list[bytes]:
+            raise Unavailable
+
+    monkeypatch.setattr(targets, "load", lambda name: SimpleNamespace(run=run))
+    clock, plain, long = SystemClock(), a_job(), a_job(callback=CallBack())
+    with ThreadPoolExecutor(1) as threads:
+        pool = ThreadPool(threads, clock, children, MemoryOutputs, callbacks=Addresses("https://api.example.com", MemoryKeys(b"key")).of)
+        for job in (plain, long):
+            pool.start(job)
+            back(pool, clock)
+        refusing = ThreadPool(threads, clock, children, MemoryOutputs, callbacks=Addresses("", Refusing()).of)
+        refusing.start(long)
+        (done,) = back(refusing, clock).values()
+    none, address = seen
+    assert none is None and address is not None and address.url == f"https://api.example.com/api/v1/jobs/{long.id}"
+    assert done.result.failure is not None and done.result.failure.kind == "retryable"

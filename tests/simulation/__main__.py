@@ -20,6 +20,11 @@ KINDS += (
     "out_of_order",
     "started_too_late",
     "started_in_paused_lane",
+    "rescued_early",
+    "rescued_late",
+    "out_of_line",
+    "two_of_a_key",
+    "started_in_parked_key",
 )
 
 
@@ -29,15 +34,17 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1, help="the first seed: a failing one replays exactly (default 1)")
     parser.add_argument("--jobs", type=int, default=2_000, help="jobs per run (default 2000)")
     parser.add_argument("--tasks", type=int, default=12, help="tasks that people keep in each run (default 12)")
+    parser.add_argument("--ordered", type=int, default=300, help="jobs with ordering keys per run, besides (default 300)")
     parser.add_argument("--minutes", type=int, default=30, help="virtual minutes in which they are posted (default 30)")
     parser.add_argument("--calm", action="store_true", help="no faults")
     args = parser.parse_args()
     logging.disable(logging.CRITICAL)  # a million simulated troubles are no news
     violations: Counter[str] = Counter()
     faults: Counter[str] = Counter()
+    ordered: Counter[str] = Counter()
     jobs, runs, began = 0, 0, time.process_time()
     for seed in range(args.first, args.first + args.seeds):
-        report = World(seed, CALM if args.calm else ROUGH).run(args.jobs, args.minutes, tasks=args.tasks)
+        report = World(seed, CALM if args.calm else ROUGH).run(args.jobs, args.minutes, tasks=args.tasks, ordered=args.ordered)
         delays = sorted(report.delays)
         late = delays[len(delays) * 99 // 100] if delays else 0
         bad = sum(report.violations.values())
@@ -50,8 +57,11 @@ def main() -> int:
         faults += report.faults
         jobs += report.jobs
         runs += report.runs
+        ordered.update(started=report.ordered, waited=report.waited, parked=report.parked)
     seconds = time.process_time() - began
-    summary = {"seeds": args.seeds, "jobs": jobs, "runs_started": runs, "faults": dict(faults)} | {kind: violations[kind] for kind in KINDS}
+    summary = {"seeds": args.seeds, "jobs": jobs, "runs_started": runs, "ordered": dict(ordered), "faults": dict(faults)} | {
+        kind: violations[kind] for kind in KINDS
+    }
     summary |= {kind: count for kind, count in violations.items() if kind not in KINDS}
     print(json.dumps(summary | {"jobs_per_second": round((jobs + runs) / seconds)}))
     return 1 if violations else 0

@@ -214,6 +214,9 @@ class SimPool:
             (ends, replace(item, result=stopped)) if item.job.key == job.key and end > ends else (end, item) for end, item in self._running
         ]
 
+    def kill(self, job: Job) -> None:
+        self._running = [(end, item) for end, item in self._running if item.job.key != job.key]
+
     def stop(self) -> None:
         self._running.clear()
 

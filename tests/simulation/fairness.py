@@ -63,7 +63,7 @@ class Flood(World):
         self.seen = Seen()
         for user, weight in WEIGHTS.items():
             self.users.set_weight(user, weight)
-        self._direct = DirectPath(self.ledger, self, SimClock(self.hub, 0), self.rules)
+        self.processes = [DirectPath(self.ledger, self, SimClock(self.hub, 0), self.rules)]
         for place, (user, count) in enumerate(jobs.items()):
             # What is for at once comes while the flood is worked off: the others' half a second after it.
             at = AT + (500 if place else 0) if now else START + slots.MINUTE
@@ -84,7 +84,7 @@ class Flood(World):
     def _call(self, requests: list[NewJob]) -> None:
         randoms = [self.random.getrandbits(ids.RANDOM_BITS) for _ in requests]
         try:
-            made = submit_many(requests, **self._ports("jobs", "lanes"), randoms=randoms, direct=self._direct)
+            made = submit_many(requests, **self._ports("jobs", "orders", "lanes"), randoms=randoms, direct=self._direct())
         except Unavailable:
             raise AssertionError("nothing refuses here") from None
         for job in made:

@@ -57,7 +57,7 @@ class Operators:
         if self.random.random() < 0.8:
             wanted["scheduled_at"] = self.hub.time + self.random.choice((0, 2_000, 60_000, 300_000, 600_000))
         try:
-            reschedule(key, wanted, **self.ports("jobs", "lanes"))
+            reschedule(key, wanted, **self.ports("jobs", "orders", "lanes"))
         except (Conflict, Invalid, NotFound, Unavailable):
             return
 
@@ -71,7 +71,7 @@ class Operators:
 
     def _retry(self, key: JobKey) -> None:
         try:
-            retry_job(key, **self.ports("jobs", "tasks", "lanes"))
+            retry_job(key, **self.ports("jobs", "tasks", "orders", "lanes"))
         except (Conflict, NotFound, Unavailable):
             return
 

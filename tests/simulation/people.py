@@ -11,7 +11,7 @@ from scheduler import ids, instants, lifecycle, schedule
 from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.memory import MemoryJobs
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.model import Job, JobKey, Misfire, Overlap, TaskKey
+from scheduler.model import CallBack, Job, JobKey, Misfire, Overlap, TaskKey
 from scheduler.services import tasks as verbs
 from scheduler.services.tasks import NewTask, World
 from scheduler.task import Task
@@ -114,6 +114,7 @@ class People:
             misfire=self.random.choice(list(Misfire)),
             max_catch_up=self.random.choice((3, 100)),
             timeout_ms=120_000,
+            callback=self.random.choice((None,) * 5 + (CallBack(20_000, 300_000),)),
         )
 
     def _create(self, number: int, end: int) -> TaskKey:

@@ -26,6 +26,13 @@ def test_under_every_kind_of_fault_each_run_of_a_task_has_one_end_and_none_break
     assert report.runs > 80
 
 
+@pytest.mark.parametrize("seed", [21, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(22, 32))])
+def test_under_every_kind_of_fault_jobs_of_a_key_start_in_order_one_at_a_time_and_a_parked_key_starts_none(seed: int) -> None:
+    report = World(seed, ROUGH).run(30, 15, ordered=150)
+    assert report.violations == {}, report.examples
+    assert report.ordered > 150 and report.waited > 40 and report.parked > 0
+
+
 def test_in_calm_weather_jobs_start_on_the_instant() -> None:
     report = run(5, calm=True, rules=Rules(shards=2))
     assert report.violations == {} and report.accepted == 800

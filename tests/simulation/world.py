@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from scheduler import ids, lifecycle, slots
+from scheduler import callback, ids, lifecycle, slots
 from scheduler.errors import Conflict, NotFound, Unavailable
 from scheduler.memory import MemoryUsers
+from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts
 from scheduler.model import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
 from scheduler.redrive import is_dead
@@ -29,10 +30,14 @@ from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
 from tests.simulation.operators import Operators
 from tests.simulation.people import LaggingTasks, People
+from tests.simulation.queuers import Queuers
+from tests.simulation.workers import Workers
 
 START = slots.start_of("2026-11-20T10:00")
 POSTED = (1,) * 12 + (2, 5, 20)  # jobs posted in one call: about a third of all alone
 OWNERS = ("user",) * 4 + ("other",)
+# How long jobs work. Long ones are watched by their executors every two seconds: a few of them find what there is to find.
+TAKES = (1, 1, 1, 20, 500, 4_000, 4_000) * 10 + (45_000,) * 5 + (250_000,)
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
 
 
@@ -50,6 +55,9 @@ class Report:
     delays: list[int] = field(default_factory=list)
     starts: int = 0
     runs: int = 0  # starts of runs of tasks, among them
+    ordered: int = 0  # starts of jobs with ordering keys, among them
+    waited: int = 0  # of those, first starts of jobs that were given back before
+    parked: int = 0  # failures that parked a key
 
 
 class World:
@@ -66,12 +74,15 @@ class World:
         self.report = Report(seed)
         self.people = People(self.hub, self.faults, self.random, self._task_world, self._violation)
         self.operators = Operators(self.hub, self.faults, self.random, self.ledger, SimClock(self.hub, 0), self._ports, self._violation)
+        self.workers = Workers(self.hub, self.faults, self.random, self._ports, self._violation)
         self.receipts = MemoryReceipts()
         self.users = MemoryUsers()
         self.users.set_weight("other", 3.0)
         ledger, starts = self._faulty(self.ledger), self._faulty(self)
         self.processes = [DirectPath(ledger, starts, SimClock(self.hub, self.faults.skew()), self.rules) for _ in range(2)]
+        self.orders = MemoryOrders()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
+        self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation, self._direct)
         self._busy: Counter[Lane] = Counter()
         self._asleep = dict.fromkeys(Lane, True)
         self._concurrency = concurrency
@@ -91,8 +102,11 @@ class World:
 
     # what happens
 
-    def run(self, jobs: int, minutes: int, *, tasks: int = 0, wind_down: int = 100) -> Report:
-        """Post `jobs` and keep `tasks` over the first `minutes`, with faults; then let the system recover without any, and look at it."""
+    def run(self, jobs: int, minutes: int, *, tasks: int = 0, ordered: int = 0, wind_down: int = 100) -> Report:
+        """Over the first `minutes` post `jobs`, and `ordered` ones with ordering keys, and keep `tasks`, with faults.
+
+        Then let the system recover without any, and look at it.
+        """
         end = START + minutes * slots.MINUTE
         self._plan_outage(minutes)
         self.operators.plan_pauses(START, minutes)
@@ -100,6 +114,7 @@ class World:
         if tasks:
             self._schedule(self._plan, end + wind_down * slots.MINUTE)
             self.people.plan_lives(tasks, START, end)
+        self.queuers.plan_posts(ordered, START, end)
         while jobs:
             together = min(self.random.choice(POSTED), jobs)
             self._plan_post(self.random.randint(START, end - 1), end, together)
@@ -135,13 +150,13 @@ class World:
     def _new_job(self, at: int, end: int) -> NewJob:
         ahead = self.random.choice((None, None, 5_000, 60_000, 200_000, 250_000, 400_000, 900_000, -5_000))
         execute_at = None if ahead is None else min(at + self.random.randint(min(ahead, 0), max(ahead, 0)), end)
-        takes = self.random.choice((1, 1, 1, 20, 500, 4_000, 4_000, 45_000) * 3 + (250_000,))
+        takes = self.random.choice(TAKES)
         fails = self.random.choice((0, 0, 0, 0, 0, 1, 2, 5))
         timeout_ms = 60_000 if takes < 60_000 else 300_000
         expires_at = max(execute_at or at, at) + 90_000 if self.faults.strike("expiry", self.faults.rates.expire) else None
-        return NewJob(
-            self.random.choice(OWNERS), "log", {"takes": takes, "fails": fails}, execute_at, timeout_ms=timeout_ms, expires_at=expires_at
-        )
+        payload, reports = {"takes": takes, "fails": fails}, self.workers.policy()
+        owner = self.random.choice(OWNERS)
+        return NewJob(owner, "log", payload, execute_at, timeout_ms=timeout_ms, expires_at=expires_at, callback=reports)
 
     # invocations
 
@@ -166,11 +181,14 @@ class World:
         except Unavailable:
             return
 
+    def _direct(self) -> DirectPath:
+        return self.random.choice(self.processes)
+
     def _submitted(self, requests: list[NewJob], randoms: list[int]) -> Sequence[Job | None]:
-        direct = self.random.choice(self.processes)
+        direct = self._direct()
         if len(requests) == 1:
-            return [submit(requests[0], **self._ports("jobs", "lanes"), random=randoms[0], direct=direct)]
-        return submit_many(requests, **self._ports("jobs", "lanes"), randoms=randoms, direct=direct)
+            return [submit(requests[0], **self._ports("jobs", "orders", "lanes"), random=randoms[0], direct=direct)]
+        return submit_many(requests, **self._ports("jobs", "orders", "lanes"), randoms=randoms, direct=direct)
 
     def _accept(self, job: Job) -> None:
         self._accepted.add(job.key)
@@ -180,7 +198,7 @@ class World:
 
     def _cancel(self, key: JobKey) -> None:
         try:
-            job = cancel(key, **self._ports("jobs", "tasks", "lanes"))
+            job = cancel(key, **self._ports("jobs", "tasks", "orders", "lanes"))
         except (Conflict, NotFound, Unavailable):
             return
         if not lifecycle.is_open(job):
@@ -188,18 +206,18 @@ class World:
 
     def _tick(self) -> None:
         try:
-            tick(**self._ports("jobs", "ledger", "lanes"), dispatchers=self._faulty(self))
+            tick(**self._ports("jobs", "tasks", "orders", "ledger", "lanes"), dispatchers=self._faulty(self))
         except Unavailable:
             self.faults.counts["tick failed"] += 1
 
     def _plan(self) -> None:
         try:
-            plan(**self._ports("tasks", "jobs", "lanes", "ledger"))
+            plan(**self._ports("tasks", "jobs", "orders", "lanes", "ledger"))
         except Unavailable:
             self.faults.counts["plan failed"] += 1
 
     def _task_world(self) -> TaskWorld:
-        return TaskWorld(**self._ports("tasks", "jobs", "lanes", "receipts"))
+        return TaskWorld(**self._ports("tasks", "jobs", "orders", "lanes", "receipts"))
 
     def start(self, unit: UnitKey) -> None:
         """The Dispatchers port: an asynchronous invocation."""
@@ -214,7 +232,10 @@ class World:
             "topic": self._faulty(self.lanes),
         }
         try:
-            done = intake(**ports) if unit == INTAKE else dispatch(unit, **ports)
+            if unit == INTAKE:
+                done = intake(**ports, tasks=self._faulty(self.tasks), orders=self._faulty(self.orders))
+            else:
+                done = dispatch(unit, **ports)
             self.faults.counts["waited for their turn"] += done.waited
             self.faults.counts["through the intake"] += done.published if unit == INTAKE else 0
         except Unavailable:
@@ -243,6 +264,7 @@ class World:
                 lanes=self._faulty(self.lanes),
                 ledger=self._faulty(self.ledger),
                 tasks=self._faulty(self.tasks, freeze=5),
+                orders=self._faulty(self.orders, freeze=5),
                 pool=pool,
                 clock=clock,
                 rules=self.rules,
@@ -265,7 +287,7 @@ class World:
         dead = self.lanes.dead[lane]
         batch = [Delivery(q.message, q.message_id, q.receipt, q.receive_count) for q in list(dead.values())[:10]]
         try:
-            done = bury(batch, jobs=self._faulty(self.jobs), clock=self._clock(), rules=self.rules)
+            done = bury(batch, **self._ports("jobs", "tasks", "orders", "lanes"))
         except Unavailable:
             return
         for item in batch:
@@ -296,7 +318,9 @@ class World:
             self._violation("started_too_late", job.id)
         self.operators.started(job)
         self.people.started(job, now, self.jobs)
-        if not job.attempts and job.origin is None:
+        self.workers.started(job)
+        self.queuers.started(job)
+        if not job.attempts and job.origin is None and job.ordering is None:
             self.report.delays.append(now - max(job.scheduled_at, job.created_at))
 
     @staticmethod
@@ -307,14 +331,17 @@ class World:
     def _watch(self, before: Job | None, after: Job) -> None:
         """Every write of the table."""
         self.people.written(after, self.jobs)
+        self.queuers.written(before, after)
         self.operators.written(before, after)
         if before is None:
             return
         if not lifecycle.is_open(before) and not self._is_redrive(before, after):
             self._violation("changed_after_final", after.id)
+        self.workers.written(before, after)
         if after.fence < before.fence:
             self._violation("fence_fell", after.id)
-        if after.attempts != before.attempts and (before.claim is None or after.attempts[-1].fence != before.fence):
+        ends = [[(attempt.fence, attempt.ended_at) for attempt in job.attempts] for job in (before, after)]  # not what it keeps of outputs
+        if ends[0] != ends[1] and (before.claim is None or after.attempts[-1].fence != before.fence):
             self._violation("settled_by_other", after.id)
         if before.claim is None and after.claim is not None and after.claim.at + self.rules.hold_ms < after.due_at:
             self._violation("claimed_early", after.id)
@@ -349,7 +376,7 @@ class World:
     def _judge(self) -> Report:
         now = self.hub.time
         self.report.accepted = len(self._accepted)
-        self.report.faults = self.faults.counts
+        self.report.faults = self.faults.counts + self.workers.counts
         for key in self._accepted:
             job = self.jobs.get(key)
             if job is None:
@@ -357,7 +384,8 @@ class World:
                 continue
             status = lifecycle.status(job, now)
             self.report.statuses[status] += 1
-            if status is Status.RUNNING and now > lifecycle.started_at(job) + job.timeout_ms + STUCK_MS:
+            over_at = callback.ends_at(job) if lifecycle.waits(job) else lifecycle.started_at(job) + job.timeout_ms if job.claim else now
+            if status is Status.RUNNING and now > over_at + STUCK_MS:
                 self._violation("stuck", key.id)
             elif lifecycle.is_open(job):
                 self._violation("lost", key.id)
@@ -366,4 +394,5 @@ class World:
             self._violation("ledger_open", oldest[0].key.minute)
         self.people.judge(self.jobs)
         self.report.runs = self.people.starts
+        self.report.ordered, self.report.waited, self.report.parked = self.queuers.starts, self.queuers.waited, self.queuers.parked
         return self.report

@@ -78,7 +78,7 @@ class System:
 
 
 @pytest.fixture(scope="session")
-def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """One stack for the whole session; nothing it does touches `make run`."""
     home = Home(Path(os.path.realpath(tmp_path_factory.mktemp("aws"))))
     with Receiver() as receiver, up(home, enforce_iam=True) as stack:
@@ -86,6 +86,12 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         yield system
         denials = system.denials()
     assert not denials, "roles lack grants:\n" + "\n".join(denials)
+
+
+@pytest.fixture(scope="session")
+def system(deployed: System, outage: "Outage") -> System:
+    """That stack, in whose background the outage happens."""
+    return deployed
 
 
 @pytest.fixture(scope="session")
@@ -155,9 +161,10 @@ LAST = (  # in this order, after everything that does not need the tick
 )
 
 
-@pytest.fixture(scope="session", autouse=True)
-def outage(system: System, client: Client) -> Iterator[Outage]:
-    """Begins with the session; the tests of `LAST` look at it."""
+@pytest.fixture(scope="session")
+def outage(deployed: System) -> Iterator[Outage]:
+    """Begins with the stack; the tests of `LAST` look at it."""
+    system, client = deployed, deployed.client()
     found = Outage()
     now = time.time()
     missed, after = (slots.start_of(slots.first_safe_minute(round(now * 1000) + ahead)) for ahead in (10_000, 120_000))
@@ -190,7 +197,8 @@ def outage(system: System, client: Client) -> Iterator[Outage]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: LAST.index(item.name) + 1 if item.name in LAST else 0)
+    # The faults have a stack of their own, which is gone before that of the others comes.
+    items.sort(key=lambda item: LAST.index(item.name) + 1 if item.name in LAST else 0 if item.path.name != "test_faults.py" else -1)
     for item in items:
         if item.path.parent.name == "system":
             item.add_marker(pytest.mark.system)

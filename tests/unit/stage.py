@@ -6,6 +6,7 @@ from typing import Any
 
 from scheduler.errors import Unavailable
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
+from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Delivery, Job, JobKey, Lane, UnitKey
 from scheduler.ports import ClaimRequest
@@ -31,6 +32,7 @@ class Stage:
     lanes: Any = field(default_factory=MemoryLanes)
     receipts: Any = field(default_factory=MemoryReceipts)
     users: Any = field(default_factory=MemoryUsers)
+    orders: Any = field(default_factory=MemoryOrders)
     tasks: Any = None  # over these jobs and receipts unless told
     rules: Rules = field(default_factory=lambda: Rules(shards=2))
     started: list[UnitKey] = field(default_factory=list)  # dispatchers asked for
@@ -44,10 +46,18 @@ class Stage:
         """The port `Dispatchers`."""
         self.started.append(unit)
 
+    def makers(self) -> dict[str, Any]:
+        """The ports of whatever makes a job."""
+        return {"jobs": self.jobs, "orders": self.orders, "lanes": self.lanes, "clock": self.clock, "rules": self.rules}
+
+    def enders(self) -> dict[str, Any]:
+        """The ports of whatever ends one."""
+        return self.makers() | {"tasks": self.tasks}
+
     def submit(self, execute_at: int | None = None, **fields: Any) -> Job:
         self.requests += 1
         request = NewJob("ann", "log", {"message": "hello"}, execute_at, **fields)
-        return submit(request, jobs=self.jobs, lanes=self.lanes, clock=self.clock, rules=self.rules, random=self.requests)
+        return submit(request, **self.makers(), random=self.requests)
 
     def submit_many(self, *execute_at: int | None) -> list[Job | None]:
         """One job for each instant, in one call."""
@@ -55,16 +65,16 @@ class Stage:
         self.requests += len(execute_at)
         requests = [NewJob("ann", "log", {"message": "hello"}, at) for at in execute_at]
         randoms = range(first, self.requests + 1)
-        return submit_many(requests, jobs=self.jobs, lanes=self.lanes, clock=self.clock, rules=self.rules, randoms=randoms)
+        return submit_many(requests, **self.makers(), randoms=randoms)
 
     def tick(self) -> TickResult:
-        return tick(jobs=self.jobs, ledger=self.ledger, lanes=self.lanes, dispatchers=self, clock=self.clock, rules=self.rules)
+        return tick(**self.enders(), ledger=self.ledger, dispatchers=self)
 
     def dispatch(self, unit: UnitKey) -> DispatchResult:
         """One dispatcher for a unit, or for the intake."""
         ports: dict[str, Any] = {"jobs": self.jobs, "ledger": self.ledger, "topic": self.lanes, "lanes": self.lanes, "users": self.users}
         if unit == INTAKE:
-            return intake(**ports, clock=self.clock, rules=self.rules)
+            return intake(**ports, tasks=self.tasks, orders=self.orders, clock=self.clock, rules=self.rules)
         return dispatch(unit, **ports, clock=self.clock, rules=self.rules)
 
     def direct(self) -> DirectPath:
@@ -88,6 +98,7 @@ class Stage:
             deliveries,
             jobs=ports.get("jobs", self.jobs),
             tasks=ports.get("tasks", self.tasks),
+            orders=ports.get("orders", self.orders),
             lanes=ports.get("lanes", self.lanes),
             ledger=ports.get("ledger", self.ledger),
             pool=pool or ScriptedPool(self.clock),

@@ -26,7 +26,7 @@ class TaskStage(Stage):
 
     @property
     def world(self) -> World:
-        return World(self.tasks, self.jobs, self.lanes, self.receipts, self.clock, self.rules)
+        return World(self.tasks, self.jobs, self.orders, self.lanes, self.receipts, self.clock, self.rules)
 
     def new(self, schedule: dict[str, Any] | None, **fields: Any) -> NewTask:
         chosen: dict[str, Any] = {"owner": "ann", "name": "a task", "type": "log", "payload": {"message": "hello"}, "schedule": schedule}
@@ -41,13 +41,15 @@ class TaskStage(Stage):
 
     def top_up(self, task: Task | TaskKey) -> TopUp:
         """What plan does with a task it finds."""
-        work = TopUp(self.tasks, self.jobs, self.lanes, self.clock, self.rules)
+        work = TopUp(self.tasks, self.jobs, self.orders, self.lanes, self.clock, self.rules)
         found = self.tasks.get(task.key if isinstance(task, Task) else task)
         work.top_up([found] if found else [])
         return work
 
     def plan(self) -> PlanResult:
-        return plan(tasks=self.tasks, jobs=self.jobs, lanes=self.lanes, ledger=self.ledger, clock=self.clock, rules=self.rules)
+        return plan(
+            tasks=self.tasks, jobs=self.jobs, orders=self.orders, lanes=self.lanes, ledger=self.ledger, clock=self.clock, rules=self.rules
+        )
 
     def task(self, task: Task) -> Task:
         found: Task | None = self.tasks.get(task.key)

@@ -28,8 +28,7 @@ def post(stage: Stage, direct: service.DirectPath, count: int, execute_at: int |
     first = stage.requests + 1
     stage.requests += count
     requests = [NewJob(owner, "log", {"message": "hello"}, execute_at)] * count
-    ports: dict[str, Any] = {"jobs": stage.jobs, "lanes": stage.lanes, "clock": stage.clock, "rules": stage.rules}
-    made = submit_many(requests, **ports, randoms=range(first, first + count), direct=direct)
+    made = submit_many(requests, **stage.makers(), randoms=range(first, first + count), direct=direct)
     return [job for job in made if job is not None]
 
 
@@ -116,10 +115,7 @@ def test_the_tick_leaves_an_intake_alone_that_is_empty_or_has_its_dispatcher() -
 def test_one_job_alone_is_counted_too() -> None:
     stage = a_stage()
     direct = stage.direct()
-    made = [
-        submit(NewJob("ann", "log", {}), jobs=stage.jobs, lanes=stage.lanes, clock=stage.clock, rules=stage.rules, random=n, direct=direct)
-        for n in range(BURST + 1)
-    ]
+    made = [submit(NewJob("ann", "log", {}), **stage.makers(), random=n, direct=direct) for n in range(BURST + 1)]
     assert [slots.is_intake(job.slot or "") for job in made] == [False] * BURST + [True]
 
 

@@ -467,6 +467,7 @@ def test_work_that_does_not_stop_is_ended_by_force_and_its_late_result_is_ignore
     pool = OneIsLong(stage.clock, stops_after=None)
     assert stage.execute([deaf, other], pool=pool, jobs=flag(stage, deaf, NOW + 1)) == []
     job = stage.stored(deaf.message.key)
+    assert pool.kills == [(job.key, NOW + LOOK_MS + GRACE_MS)]
     assert lifecycle.state(job) is Status.CANCELLED and job.cancelled_at == NOW + LOOK_MS + GRACE_MS and job.output is None
     assert lifecycle.state(stage.stored(other.message.key)) is Status.SUCCEEDED
 

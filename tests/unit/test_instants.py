@@ -4,7 +4,7 @@ import doctest
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scheduler import instants
@@ -16,9 +16,17 @@ def test_its_examples_hold() -> None:
     assert doctest.testmod(instants).failed == 0
 
 
-@given(st.integers(0, 250_000_000_000_000))
+@given(st.integers(0, 250_000_000_000_000) | st.integers(instants.FIRST, instants.LAST))
+@example(instants.FIRST)
+@example(instants.LAST)
 def test_what_was_written_is_read_back(at: int) -> None:
     assert instants.parse(instants.render(at)) == at
+
+
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59-00:01", "9999-12-31T23:59:59.9999Z", "0001-01-01T00:00:00+00:01"])
+def test_what_could_not_be_written_again_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="four digits"):
+        instants.parse(text)
 
 
 @given(st.datetimes(datetime(1970, 1, 3), datetime(2200, 1, 1)), offsets)

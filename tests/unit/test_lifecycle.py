@@ -20,6 +20,7 @@ DATA: dict[str, Any] = {
     "due_at": NOW + 5_000,
     "slot": "2026-11-20T10:05#00",
     "looked": True,
+    "lease_until": NOW + 300_000,
     "reason": "because",
     "fields": {"due_at": NOW + 7_000, "scheduled_at": NOW + 7_000, "payload": {"message": "changed"}},
 }

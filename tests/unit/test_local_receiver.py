@@ -1,11 +1,13 @@
 """The receiver that sample jobs call."""
 
+import socket
 import time
 import urllib.error
 import urllib.request
 
 import pytest
 
+from local import process
 from local.receiver import Receiver, answer
 
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -56,3 +58,20 @@ def test_it_frees_its_port_when_it_ends() -> None:
         url = receiver.url("/ok/a")
     with pytest.raises(urllib.error.URLError):
         DIRECT.open(url)
+
+
+def test_it_tells_of_each_call_before_it_answers_and_by_which_connection_it_came() -> None:
+    told = []
+    with Receiver() as receiver, socket.create_connection(("127.0.0.1", int(receiver.url("").rpartition(":")[2]))) as caller:
+        receiver.watch = lambda call: told.append((call.path, call.port, len(receiver.open_calls())))
+        caller.sendall(b"GET /ok/a HTTP/1.1\r\nHost: h\r\n\r\n")
+        assert caller.recv(100).startswith(b"HTTP/1.1 200")
+        assert told == [("/ok/a", caller.getsockname()[1], 1)]
+        assert process.connected([process.this()], caller.getsockname()[1]) == process.this()
+        assert process.connected([], caller.getsockname()[1]) is None
+
+
+def test_it_answers_a_slow_call_when_it_is_time() -> None:
+    began = time.monotonic()
+    with Receiver() as receiver, DIRECT.open(receiver.url("/slow/0.1/a")) as response:
+        assert response.status == 200 and time.monotonic() - began >= 0.1

@@ -501,7 +501,9 @@ def test_from_pause_to_resume_through_all_minutes_each_job_goes_out_once() -> No
         stage.dispatch(UnitKey(slots.minute_of(stage.clock.at), 0))
         for job in [job for job in jobs if job.id in stage.sent()]:
             stage.jobs.withdraw([job.key])  # an executor has run it
-        Tick(stage.jobs, stage.ledger, stage.lanes, stage, stage.clock, stage.rules)._pass()  # not staying for the minutes ahead
+        Tick(
+            stage.jobs, stage.tasks, stage.orders, stage.ledger, stage.lanes, stage, stage.clock, stage.rules
+        )._pass()  # not staying for the minutes ahead
     order = stage.sent()
     assert sorted(order) == sorted(job.id for job in jobs)
     late = [job.id for job in jobs[10:40]]

@@ -98,7 +98,13 @@ def look(stage: Stage, *left: Job) -> Recheck:
     for job in left:
         stage.jobs.put(job)
     return run_recheck(
-        [(job.slot or "", job) for job in left], jobs=stage.jobs, lanes=stage.lanes, now=stage.clock.now(), rules=stage.rules
+        [(job.slot or "", job) for job in left],
+        jobs=stage.jobs,
+        tasks=stage.tasks,
+        orders=stage.orders,
+        lanes=stage.lanes,
+        now=stage.clock.now(),
+        rules=stage.rules,
     )
 
 

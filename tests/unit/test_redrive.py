@@ -43,7 +43,15 @@ class RedriveStage(TaskStage):
         )
 
     def work(self) -> RedriveResult:
-        return redrive(redrives=self.redrives, jobs=self.jobs, tasks=self.tasks, lanes=self.lanes, clock=self.clock, rules=self.rules)
+        return redrive(
+            redrives=self.redrives,
+            jobs=self.jobs,
+            tasks=self.tasks,
+            orders=self.orders,
+            lanes=self.lanes,
+            clock=self.clock,
+            rules=self.rules,
+        )
 
     def found(self, record: Redrive) -> Redrive:
         return verbs.find(record.owner, record.id, redrives=self.redrives)

@@ -19,7 +19,7 @@ NO = Result(failure=Failure("permanent", "HTTP 404"))
 
 
 def retry(stage: Stage, key: JobKey) -> Job:
-    return retry_job(key, jobs=stage.jobs, tasks=stage.tasks, lanes=stage.lanes, clock=stage.clock, rules=stage.rules)
+    return retry_job(key, **stage.enders())
 
 
 def die(stage: Stage, **fields: object) -> Job:

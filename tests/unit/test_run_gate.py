@@ -441,7 +441,7 @@ def test_the_row_goes_on_when_one_of_it_is_skipped_or_cancelled() -> None:
         if how == "skip":
             assert run(stage, first).starts == []
         else:
-            cancel(first.key, jobs=stage.jobs, tasks=stage.tasks, lanes=stage.lanes, clock=stage.clock, rules=stage.rules)
+            cancel(first.key, **stage.enders())
         assert stage.waiting(Lane.RECURRING) == [second.id]
 
 
@@ -556,7 +556,7 @@ def cancel_running(stage: Stage, claimed: Job) -> None:
     """It goes back for a retry that is not due yet, and a person cancels it there: that ends it, too."""
     after = lifecycle.apply(claimed, Event.RETRY, NOW, started_at=NOW, result=FAILING, due_at=NOW + 20 * MINUTE, slot="2026-11-20T10:20#00")
     assert stage.jobs.change([Change(claimed, after)]) == [True]
-    cancel(claimed.key, jobs=stage.jobs, tasks=stage.tasks, lanes=stage.lanes, clock=stage.clock, rules=stage.rules)
+    cancel(claimed.key, **stage.enders())
 
 
 def test_the_executor_that_ends_a_run_wakes_who_waits() -> None:

@@ -243,7 +243,7 @@ class Keys:
 
     def post(self, *asked: Asked) -> list[Any]:
         stage = self.stage
-        return list(submit_once(asked, receipts=self.receipts, jobs=stage.jobs, lanes=stage.lanes, clock=stage.clock, rules=stage.rules))
+        return list(submit_once(asked, receipts=self.receipts, **stage.makers()))
 
     def one(self, key: str | None, execute_at: int | None = None, **fields: Any) -> Any:
         (answer,) = self.post(self.asked(key, execute_at, **fields))

@@ -4,6 +4,7 @@ import datetime
 import email.utils
 import ipaddress
 import json
+import re
 import socket
 import ssl
 import threading
@@ -190,16 +191,28 @@ def test_it_keeps_status_headers_and_body(port: int) -> None:
     assert (response["status"], response["body"], response["headers"]["content-type"]) == (200, '{"ok": true}', "application/json")
 
 
-def test_of_an_answer_of_ten_megabytes_it_keeps_an_excerpt(port: int) -> None:
+def test_of_an_answer_of_ten_megabytes_it_keeps_the_first_one(port: int) -> None:
     response = call(f"http://127.0.0.1:{port}/big").response
     assert response is not None
-    assert response["body"] == "é" * 2_048
+    assert response["body"] == "é" * 524_288
     assert sum(len(name) + len(value) for name, value in response["headers"].items()) <= 4_096
 
 
 def test_an_endless_answer_is_left_after_a_megabyte(port: int) -> None:
     result = call(f"http://127.0.0.1:{port}/endless", seconds=3)
-    assert result.failure is None and (result.response or {})["body"] == "." * 4_096
+    assert result.failure is None and (result.response or {})["body"] == "." * 1_048_576
+
+
+def test_its_log_has_the_request_and_its_end_and_no_query(port: int) -> None:
+    first, second = (call(f"http://127.0.0.1:{port}/echo?token=secret#part").log or "").splitlines()
+    assert first == f"GET http://127.0.0.1:{port}/echo"
+    assert re.fullmatch(r"HTTP 200 after \d+ ms, 12 bytes", second)
+
+
+def test_its_log_tells_of_a_call_that_was_not_answered() -> None:
+    first, second = (call("http://127.0.0.1:1/nobody").log or "").splitlines()
+    assert first == "GET http://127.0.0.1:1/nobody"
+    assert re.fullmatch(r"NewConnectionError.* after \d+ ms|Connection.* after \d+ ms", second)
 
 
 def test_latin_text_is_read_as_its_charset_says(port: int) -> None:

@@ -17,10 +17,10 @@ def test_the_event_is_given_with_the_ids_added() -> None:
     assert json.loads(event) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
 
 
-def test_the_answer_of_the_function_is_the_output_and_stays_small() -> None:
+def test_the_answer_of_the_function_is_the_output_and_what_it_wrote_the_log() -> None:
     assert lambda_.run({"function": FUNCTION}, context()).output == '{"done": 1}'
-    long = FakeCalls(invoke=lambda: Invoked("x" * 10_000))
-    assert len(lambda_.run({"function": FUNCTION}, context(long)).output or "") == 4_096
+    long = FakeCalls(invoke=lambda: Invoked("x" * 10_000, log="START\nEND"))
+    assert lambda_.run({"function": FUNCTION}, context(long)) == targets.Result("x" * 10_000, log="START\nEND")
 
 
 def test_a_function_that_failed_is_worth_another_try_and_tells_how() -> None:

@@ -21,8 +21,10 @@ def test_it_writes_the_message_with_the_job_id_and_returns_it(caplog: pytest.Log
     assert [(record.getMessage(), record.job_id) for record in caplog.records] == [("50 % of 3", "job")]  # type: ignore[attr-defined]
 
 
-def test_its_output_stays_small() -> None:
-    assert len(targets.load("log").run({"message": "x" * 10_000}, context()).output or "") == 4_096
+def test_waiting_is_work_and_writing_a_line_is_none() -> None:
+    assert targets.is_work("log", {"message": "m", "sleep_seconds": 0.1})
+    assert not targets.is_work("log", {"message": "m", "sleep_seconds": 0}) and not targets.is_work("log", {"message": "m"})
+    assert not targets.is_work("http", {"url": "http://example.com"})
 
 
 def test_it_takes_as_long_as_asked() -> None:

@@ -80,7 +80,7 @@ def test_while_a_table_refuses_nobody_is_woken(ports: dict[str, str]) -> None:
 
 def test_a_lane_that_refuses_fails_nobody() -> None:
     stage = a_stage(waiting())
-    wake([ENDED], jobs=stage.jobs, tasks=stage.tasks, lanes=Wrapped(stage.lanes, send=refuse), now=NOW)
+    wake([ENDED], jobs=stage.jobs, tasks=stage.tasks, orders=stage.orders, lanes=Wrapped(stage.lanes, send=refuse), now=NOW)
     assert stage.waiting(Lane.RECURRING) == []
 
 

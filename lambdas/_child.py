@@ -1,0 +1,118 @@
+"""The child's side of `_children`: a process that does one job at a time, told and answering in frames over its pipes.
+
+A frame is four bytes of length and that much JSON. In come a job, or that it had better stop; out go that it begins, what its
+target logs, as it logs it, and how it ended. It has no credentials and loads no AWS library. It ends when its pipe closes, and on Linux
+with its parent, whatever it is doing.
+"""
+
+import ctypes
+import json
+import logging
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from typing import Any, BinaryIO
+
+from scheduler import targets
+from scheduler.targets import Context
+
+HEAD = 4  # bytes of a frame's length
+BEYOND_S = 60.0  # how much longer than its time it may take: its parent ends it in time, this one ends if nobody does
+_PR_SET_PDEATHSIG = 1
+_USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+
+
+def frame(content: Any) -> bytes:
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "surrogatepass")
+    return len(text).to_bytes(HEAD) + text
+
+
+def main() -> None:
+    """Do jobs until the pipe closes. Standard output is the protocol's alone: what a target prints goes to standard error."""
+    parent = os.getppid()
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    logging.basicConfig(level=logging.INFO, handlers=[_Told(answers)])
+    jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    stop = threading.Event()
+    threading.Thread(target=_read, args=(jobs, stop), daemon=True).start()
+    _end_with(parent)
+    while True:
+        asked = jobs.get()
+        _send(answers, {"begun": True})
+        ended = _ended(asked, stop)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _send(answers, {"ended": ended})
+
+
+def _ended(asked: dict[str, Any], stop: threading.Event) -> list[Any]:
+    deadline = time.monotonic() + asked["seconds"] + BEYOND_S
+    context = Context(job_id=asked["job_id"], attempt=asked["attempt"], deadline=deadline, stop=stop)
+    try:
+        result = targets.load(asked["type"]).run(asked["payload"], context)
+    except Exception as error:
+        traceback.print_exc()
+        return [None, None, ["retryable", f"{type(error).__name__}: {error}", None]]
+    failure = result.failure
+    return [result.output, result.log, failure and [failure.kind, failure.message, failure.retry_after_ms]]
+
+
+def _read(jobs: "queue.SimpleQueue[dict[str, Any]]", stop: threading.Event) -> None:
+    while head := _exactly(HEAD):
+        content = json.loads(_exactly(int.from_bytes(head)) or "{}")
+        if content.get("stop"):
+            stop.set()
+        else:
+            stop.clear()
+            jobs.put(content)
+    os._exit(0)  # whatever the other thread is doing: nobody waits for it any more
+
+
+def _exactly(size: int) -> bytes:
+    """So many bytes of standard input; none once it is closed. Not by its buffer, whose lock would stay with a thread that waits."""
+    read = b""
+    while len(read) < size:
+        more = os.read(0, size - len(read))
+        if not more:
+            return b""
+        read += more
+    return read
+
+
+def _end_with(parent: int) -> None:
+    """The closed pipe is seen by a thread, which a target that holds the interpreter keeps from running; the kernel waits for nobody.
+
+    It means the thread that started us, not only its process: an executor's threads live as long as it does.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(0)
+
+
+def _send(pipe: BinaryIO, content: Any) -> None:
+    left = memoryview(frame(content))
+    while left:
+        left = left[pipe.write(left) :]
+
+
+class _Told(logging.Handler):
+    """Every log record as a frame: the parent writes it to its own log."""
+
+    def __init__(self, pipe: BinaryIO) -> None:
+        super().__init__()
+        self._pipe = pipe
+
+    def emit(self, record: logging.LogRecord) -> None:
+        more = {name: value for name, value in vars(record).items() if name not in _USUAL}
+        text = record.getMessage() + (f"\n{logging.Formatter().formatException(record.exc_info)}" if record.exc_info else "")
+        _send(self._pipe, {"log": [record.name, record.levelno, text, more]})  # one at a time: a handler has a lock
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""Processes for the work that an executor does itself: such a job is ended for good by ending its process.
+
+A thread cannot be killed, and a process forked from one with threads may inherit a lock that nobody holds; so a child is an
+interpreter of its own (`_child`), started when its first job comes, kept warm, and replaced when it was killed.
+"""
+
+import json
+import logging
+import math
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+
+from lambdas._child import HEAD, frame
+from scheduler.model import Failure, Job, Result
+from scheduler.targets import Context
+
+IDLE = 10  # children kept warm at most: as many as a batch may need
+POLL_S = 0.1  # until a stop is noticed
+SAID = 262_144  # characters of what a child writes that are kept
+TIMED_OUT = "its time-out passed; process {pid} was killed"
+FORCED = "it did not stop when asked to; process {pid} was killed"
+DIED = "its process ended by {how} before it had answered"
+COMMAND = (sys.executable, "-S", "-P", "-m", "lambdas._child")  # without site: a third of the start, and the path is given
+
+
+class Died(Exception):
+    """The child was gone before it had begun its job."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Child:
+    """One process; does one job at a time."""
+
+    def __init__(self) -> None:
+        # Nothing of our environment: no credentials, no settings.
+        environment = {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)), "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
+        self._process = subprocess.Popen(
+            COMMAND, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+        )
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        self._in, self._out, self._err = (pipe.fileno() for pipe in (self._process.stdin, self._process.stdout, self._process.stderr))
+        os.set_blocking(self._in, False)  # a child that does not read must not keep us past the deadline
+        os.set_blocking(self._err, False)
+        self._received = b""
+        self._begun = False
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> int:
+        """End it now, if it lives; returns how it ended, once it is gone."""
+        self._process.kill()
+        return self._process.wait()
+
+    def close(self) -> None:
+        """Kill it and close its pipes: nobody may use it after this."""
+        self.kill()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def run(self, job: Job, context: Context, force: threading.Event) -> Result:
+        """One job, until its end, its deadline or `force`; asked to stop when the context says so. The log says where it ran.
+
+        Raises Died if it was dead before it began. After any other end but an answer it is dead, too.
+        """
+        said = deque([f"process {self.pid}"])
+        self._read_errors(deque())  # what came after the answer of the job before is not this one's
+        left = context.deadline - time.monotonic()
+        asked = {"type": job.type, "payload": job.payload, "job_id": context.job_id, "attempt": context.attempt, "seconds": left}
+        failure = self._work(frame(asked), context, force, said)
+        self._read_errors(said)
+        result = failure if isinstance(failure, Result) else Result(failure=failure)
+        return Result(result.output, failure=result.failure, log="\n".join(filter(None, [*said, result.log]))[-SAID:])
+
+    def _work(self, sending: bytes, context: Context, force: threading.Event, said: deque[str]) -> Result | Failure:
+        poll = select.poll()
+        poll.register(self._out, select.POLLIN)
+        poll.register(self._err, select.POLLIN)
+        poll.register(self._in, select.POLLOUT)
+        told = self._begun = False
+        while True:
+            left = context.deadline - time.monotonic()
+            if left <= 0 or force.is_set():
+                self.kill()
+                return Failure("timeout", (TIMED_OUT if left <= 0 else FORCED).format(pid=self.pid))
+            if context.stop.is_set() and not told:
+                told = True
+                sending += frame({"stop": True})
+                poll.register(self._in, select.POLLOUT)
+            for pipe, _ in poll.poll(math.ceil(min(left, POLL_S) * 1000)):
+                if pipe == self._in:
+                    try:
+                        sending = sending[os.write(self._in, sending) :]
+                    except BlockingIOError:
+                        pass
+                    except BrokenPipeError:
+                        sending = b""  # the other pipe tells the rest
+                    if not sending:
+                        poll.unregister(self._in)
+                elif pipe == self._err:
+                    if not self._read_errors(said):
+                        poll.unregister(self._err)
+                elif (ended := self._read(said)) is not None:
+                    return ended
+
+    def _read(self, said: deque[str]) -> Result | Failure | None:
+        """What has come of the protocol; the end of the job, if it is among it."""
+        received = os.read(self._out, 65_536)
+        if not received:
+            died = _died(self.kill())
+            if not self._begun:
+                raise Died(died)
+            return died
+        self._received += received
+        while len(self._received) >= HEAD and len(self._received) >= (end := HEAD + int.from_bytes(self._received[:HEAD])):
+            content = json.loads(self._received[HEAD:end].decode("utf-8", "surrogatepass"))
+            self._received = self._received[end:]
+            if "ended" in content:
+                output, log, failure = content["ended"]
+                return Result(output, failure=failure and Failure(*failure), log=log)
+            self._begun = True
+            if "log" in content:
+                name, level, text, more = content["log"]
+                said.append(text)
+                logging.getLogger(name).log(level, "%s", text, extra=more)  # a log record of the child's is one of ours
+        return None
+
+    def _read_errors(self, said: deque[str]) -> bool:
+        """What has come from standard error, a line each. False once it is closed."""
+        while True:
+            try:
+                more = os.read(self._err, 65_536)
+            except BlockingIOError:
+                return True
+            if not more:
+                return False
+            said.append(more.decode(errors="replace").rstrip("\n"))
+            while sum(map(len, said)) > SAID and len(said) > 2:
+                del said[1]
+
+
+def _died(code: int) -> Failure:
+    """Its executor lives, and so do its neighbours: an attempt that failed as others do, charged and followed by another."""
+    return Failure("retryable", DIED.format(how=signal.Signals(-code).name if code < 0 else f"exit code {code}"))
+
+
+class Children:
+    """All children of an executor; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._idle: list[Child] = []
+        self._lock = threading.Lock()
+
+    def run(self, job: Job, context: Context, force: threading.Event) -> Result:
+        """One job in a child of its own. A child that was killed is replaced at once, ahead of the next job."""
+        try:
+            return self._run(self._take(), job, context, force)
+        except Died:  # while it was idle
+            pass
+        try:
+            return self._run(Child(), job, context, force)
+        except Died as died:
+            return Result(failure=died.failure)
+
+    def _run(self, child: Child, job: Job, context: Context, force: threading.Event) -> Result:
+        try:
+            return child.run(job, context, force)
+        finally:
+            if child.is_alive:
+                self._keep(child)
+            else:
+                child.close()
+                with suppress(OSError):  # the next job tries again
+                    self._keep(Child())
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for child in idle:
+            child.close()
+
+    def _take(self) -> Child:
+        while True:
+            with self._lock:
+                child = self._idle.pop() if self._idle else None
+            if child is None:
+                return Child()
+            if child.is_alive:
+                return child
+            child.close()
+
+    def _keep(self, child: Child) -> None:
+        with self._lock:
+            if len(self._idle) < IDLE:
+                self._idle.append(child)
+                return
+        child.close()

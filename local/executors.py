@@ -1,0 +1,245 @@
+"""Drills of executors: work that is killed, executors that are killed. The workers of the local AWS stand for Lambda's."""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from local import process
+from local.client import Client, Json
+from local.drills import FINAL, Outcome, ended
+from local.process import Process
+from local.receiver import Call, Receiver
+
+CHILD = "lambdas._child"  # in the command line of the processes that executors start for their own work
+TIMEOUT = 2  # seconds a job may take that would take a minute
+KILLED_WITHIN = 1.0  # seconds after its deadline
+STOPPED_WITHIN = 30.0  # seconds after a cancel was asked
+LEASE = 30.0
+PATIENCE = 420.0  # seconds: a slot is looked at within six minutes
+GROWN = 4.0  # seconds after which a worker has started, however busy the machine is
+EACH = 3.0  # seconds that a call of the crash drill takes
+
+
+def kill(client: Client, count: int = 5) -> Outcome:
+    """Work past its time-out is killed in time and its processes are gone; cancelled work stops within its grace."""
+    seen, work = Outcome(), {"message": "long work", "sleep_seconds": 60}
+    with _Watched() as children:
+        overdue = [client.post_job("log", work, timeout_seconds=TIMEOUT) for _ in range(count)]
+        killed = _all(client, overdue)
+        running = [client.post_job("log", work) for _ in range(count)]
+        _until(lambda: all(client.job(job["id"])["status"] == "running" for job in running))
+        for job in running:
+            client.cancel(job["id"])
+        stopped = _all(client, running)
+    overshoot = [_seconds(job["started_at"], job["killed_at"] or job["started_at"]) - TIMEOUT for job in killed]
+    seen.expect({job["status"] for job in killed} == {"killed"}, f"past their time-out: {_statuses(killed)}")
+    seen.expect(
+        0 <= min(overshoot) and max(overshoot) <= KILLED_WITHIN, f"killed {min(overshoot):.3f} to {max(overshoot):.3f} s after the deadline"
+    )
+    pids = [_pid(job) for job in killed]
+    unseen = [pid for pid in pids if pid not in {each.pid for each in children.seen}]
+    alive = [each.pid for each in children.seen if each.pid in pids and each.alive]
+    seen.expect(not unseen and len(set(pids)) == count, f"no process of its own was seen for {unseen or pids}")
+    seen.expect(not alive, f"the processes {alive} of killed jobs live on")
+    waits = [_seconds(job["cancel_requested_at"], job["cancelled_at"] or job["cancel_requested_at"]) for job in stopped]
+    seen.expect({job["status"] for job in stopped} == {"cancelled"}, f"cancelled while running: {_statuses(stopped)}")
+    seen.expect(max(waits) <= STOPPED_WITHIN, f"a cancelled job stopped after {max(waits):.1f} s")
+    seen.figures |= {"killed": len(killed), "s after the deadline, most": round(max(overshoot), 3), "processes of them alive": len(alive)}
+    seen.figures |= {"cancelled while running": len(stopped), "s until stopped, most": round(max(waits), 1)}
+    return seen
+
+
+@dataclass
+class Hunter:
+    """Kills executors: who calls with `/slow/0/poison`, and now and then anyone. `cut`: the calls that were open then, by their kill."""
+
+    workers: Callable[[], Sequence[Process]]
+    receiver: Receiver
+    kills: list[float] = field(default_factory=list)
+    most: int = 0  # workers at once
+    cut: list[Call] = field(default_factory=list)
+    poisoned: Counter[str] = field(default_factory=Counter)
+    _since: dict[Process, float] = field(default_factory=dict)  # when each worker was seen first
+
+    def watch(self, call: Call) -> None:
+        """A call that kills who made it, told by its connection."""
+        if "/poison" in call.path and (worker := process.connected(self.workers(), call.port)):
+            self.poisoned[call.path] += 1
+            process.kill(worker)
+
+    def shoot(self) -> None:
+        """Kill one of the workers that are there, until there were two kills for each of them. Those that just start are spared.
+
+        One that dies before it has set the visibility of what it received leaves that to the queue's own, 15 minutes: then the
+        slot finds its jobs, in five minutes or so, and no lease does.
+        """
+        workers = list(self.workers())
+        self.most = max(self.most, len(workers))
+        for worker in workers:
+            self._since.setdefault(worker, time.monotonic())
+        grown = [worker for worker in workers if time.monotonic() - self._since[worker] > GROWN]
+        if not grown or len(self.kills) >= 2 * self.most:
+            return
+        victim = random.choice(grown)
+        calls = [call for call in self.receiver.open_calls() if process.connected([victim], call.port)]
+        process.kill(victim)
+        self.kills.append(time.time())
+        left = self.receiver.open_calls()  # the others were answered just before it died
+        self.cut += [call for call in calls if call in left]
+
+
+def crash(
+    client: Client, receiver: Receiver, workers: Callable[[], Sequence[Process]], *, count: int = 300, seconds: float = 60
+) -> Outcome:
+    """Executors are killed at random while jobs run, about twice each; then one job kills each that runs it."""
+    seen, hunter, name = Outcome(), Hunter(workers, receiver), f"/slow/{EACH:g}/crash-{time.time_ns()}"
+    paths = [f"{name}-{number}" for number in range(count)]
+    posted: list[Json] = []
+    began = time.monotonic()
+    while (so_far := time.monotonic() - began) < seconds * 3 and (len(posted) < count or len(hunter.kills) < 2 * hunter.most):
+        new = paths[len(posted) : min(count, int(so_far / seconds * count) + 1)]
+        if new:
+            calls = [{"type": "http", "payload": {"method": "POST", "url": receiver.url(path)}} for path in new]
+            posted += [each["job"] for each in client.post_jobs(calls)["results"]]
+        hunter.shoot()
+        time.sleep(1)
+    last = hunter.kills[-1] if hunter.kills else time.time()
+    time.sleep(max(0.0, last + 2 * LEASE + EACH - time.time()))
+    after = [client.job(job["id"]) for job in posted]
+    stuck = [job for job in after if job["status"] == "running" and _ms(job["picked_at"]) < last * 1000]
+    seen.expect(not stuck, f"{len(stuck)} are running two lease times after the last kill")
+    # An executor that dies between noting that another one has died and handing its jobs over leaves them to their slots.
+    seen.figures |= {"left to their slots": sum(job["status"] in ("scheduled", "queued") for job in after)}
+    jobs = _all(client, posted, PATIENCE)
+    left = [job["id"] for job in jobs if job["status"] not in FINAL]
+    seen.expect(not left, f"{len(left)} have not ended: {left[:3]}")
+    seen.figures |= {"all ended after the last kill, s": round((max(map(_end, jobs)) / 1000) - last, 1)}
+    _judge_crashed(seen, jobs, hunter, receiver, dict(zip((job["id"] for job in posted), paths, strict=True)))
+    _judge_poison(seen, client, receiver, hunter)
+    return seen
+
+
+def _judge_crashed(seen: Outcome, jobs: Sequence[Json], hunter: Hunter, receiver: Receiver, paths: dict[str, str]) -> None:
+    crashes = sum(_outcomes(job).count("crashed") for job in jobs)
+    by_path = {paths[job["id"]]: job for job in jobs}
+    untold = [call.path for call in hunter.cut if call.path in by_path and not _crashed(by_path[call.path], call)]
+    seen.expect(not untold, f"{len(untold)} crashes are in no history: {untold[:3]}")
+    counts = receiver.counts()
+    starts = sum(counts[path] for path in by_path)
+    fences = sum(max((each["number"] for each in job["attempts"]), default=0) for job in jobs)
+    excess = [path for path, job in by_path.items() if counts[path] > max((each["number"] for each in job["attempts"]), default=0)]
+    seen.expect(not excess, f"more starts than fences: {excess[:3]}")
+    twice = [job["id"] for job in jobs if _outcomes(job).count("succeeded") > 1 or "succeeded" in _outcomes(job)[:-1]]
+    seen.expect(not twice, f"finished twice: {twice[:3]}")
+    unequal = [job["id"] for job in jobs if len({each["number"] for each in job["attempts"]}) < len(job["attempts"])]
+    seen.expect(not unequal, f"two starts under one fence: {unequal[:3]}")
+    odd = [job["id"] for job in jobs if job["status"] == "failed" and _outcomes(job).count("crashed") < 2]
+    seen.expect(not odd, f"failed without two crashes: {odd[:3]}")
+    seen.expect(bool(hunter.cut) and crashes > 0, "no executor was killed at work: nothing was shown")
+    seen.figures |= {"jobs": len(jobs), **{f"ended {status}": number for status, number in Counter(job["status"] for job in jobs).items()}}
+    seen.figures |= {
+        "workers at once, most": hunter.most,
+        "kills": len(hunter.kills),
+        "calls cut by them": len(hunter.cut),
+        "crashes in histories": crashes,
+    }
+    seen.figures |= {"starts": starts, "fences": fences}
+
+
+def _judge_poison(seen: Outcome, client: Client, receiver: Receiver, hunter: Hunter) -> None:
+    """One job kills every executor that runs it; those that were with it in a batch are none the worse."""
+    name = f"/slow/1/neighbour-{time.time_ns()}"
+    urls = [receiver.url(f"{name}-{number}") for number in range(9)] + [receiver.url(f"/slow/5/poison-{time.time_ns()}")]
+    receiver.watch = hunter.watch
+    try:
+        jobs = [{"type": "http", "payload": {"method": "POST", "url": url}} for url in urls]
+        *innocent, guilty = _all(client, [each["job"] for each in client.post_jobs(jobs)["results"]], PATIENCE)
+    finally:
+        receiver.watch = lambda call: None
+    seen.expect(guilty["status"] == "failed", f"the job that kills its executor ended {guilty['status']}")
+    seen.expect({job["status"] for job in innocent} == {"succeeded"}, f"its neighbours: {_statuses(innocent)}")
+    harmed = [job for job in innocent if "crashed" in _outcomes(job)]
+    seen.figures |= {"executors killed by one job": hunter.poisoned.total(), "its neighbours": _statuses(innocent)}
+    seen.figures |= {
+        "neighbours that ran again": len(harmed),
+        "the job itself": f"{guilty['status']} after {len(guilty['attempts'])} attempts",
+    }
+
+
+class _Watched:
+    """Looks all the time for the processes in which executors work."""
+
+    def __init__(self) -> None:
+        self.seen: set[Process] = set()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> "_Watched":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.2):
+            self.seen |= set(process.of_command(CHILD))
+
+
+def _all(client: Client, posted: Sequence[Json], seconds: float = 90) -> list[Json]:
+    """The jobs in the order in which they were posted, once all have ended, or as they stand."""
+    left, found = {job["id"] for job in posted}, dict[str, Json]()
+
+    def look() -> Iterator[Json]:
+        for job_id in list(left):
+            found[job_id] = client.job(job_id)
+            if found[job_id]["status"] in FINAL:
+                left.discard(job_id)
+        return iter(found.values())
+
+    ended(client, look, seconds=seconds, count=len(posted))
+    return [found[job["id"]] for job in posted]
+
+
+def _until(look: Callable[[], bool], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not look() and time.monotonic() < end:
+        time.sleep(0.2)
+
+
+def _pid(job: Json) -> int | None:
+    """Of the process that the last attempt ran in, as its log says."""
+    log = (job["attempts"][-1]["log"] or "") if job["attempts"] else ""
+    words = log.split()
+    return int(words[1]) if words[:1] == ["process"] else None
+
+
+def _outcomes(job: Json) -> list[str]:
+    return [each["outcome"] for each in job["attempts"]]
+
+
+def _crashed(job: Json, call: Call) -> bool:
+    """Whether the attempt that made the call ended by a crash."""
+    crashed = [each for each in job["attempts"] if each["outcome"] == "crashed"]
+    return any(_ms(each["picked_at"]) <= call.at <= _ms(each["ended_at"]) for each in crashed)
+
+
+def _end(job: Json) -> int:
+    return max((_ms(each["ended_at"]) for each in job["attempts"]), default=0)
+
+
+def _statuses(jobs: Sequence[Json]) -> str:
+    return ", ".join(f"{number} {status}" for status, number in Counter(job["status"] for job in jobs).items())
+
+
+def _seconds(start: str, end: str) -> float:
+    return (_ms(end) - _ms(start)) / 1000
+
+
+def _ms(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)

@@ -1,0 +1,310 @@
+"""The table of faults: what goes wrong on a running stack, how many jobs were accepted meanwhile, and what became of them.
+
+Each fault has jobs of its own, due while it lasts, which call a receiver; so it is known how often the work of each was really done.
+"""
+
+import itertools
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from local import process
+from local.client import ApiError, Client, Json
+from local.drills import FINAL, Outcome
+from local.faulty import Fault, Faulty
+from local.receiver import Receiver
+from local.samples import rfc3339
+from local.stack import Stack, again
+from scheduler import slots
+
+RATE = 5  # jobs a second
+AHEAD = 2.0  # seconds from a post to its instant
+SETTLED = 5.0  # seconds between two faults
+PATIENCE = 600.0  # seconds for all to be final: a job whose message is lost waits for its net
+_batches = itertools.count(1)
+
+
+@dataclass
+class Row:
+    """A fault, and the jobs that were accepted for it."""
+
+    name: str
+    act: Callable[["Table", "Row"], None]
+    minute: int | None = None  # its jobs are due in that minute after the first safe one, and so go the way over dispatch
+    seconds: Sequence[float] = ()  # of the minute, at which they are
+    label: str = ""
+    asked: int = 0
+    jobs: list[Json] = field(default_factory=list)
+
+
+@dataclass
+class Table:
+    """What the rows act on."""
+
+    stack: Stack
+    proxy: Faulty
+    receiver: Receiver
+    client: Client
+    first: int = 0  # beginning of the first safe minute, UTC milliseconds
+    run: int = field(default_factory=time.time_ns)
+
+    def post(self, row: Row, instants: Sequence[float]) -> None:
+        """Post a job for each instant (seconds since the epoch), again and again under the same keys until all are accepted."""
+        batch = f"faults-{self.run}-{next(_batches)}"
+        items = []
+        for at in instants:
+            row.asked += 1
+            call = {"method": "POST", "url": self.receiver.url(f"/ok/{row.label}-{self.run}-{row.asked}")}
+            due = rfc3339(datetime.fromtimestamp(at, UTC))
+            items.append({"type": "http", "payload": call, "execute_at": due, "idempotency_key": f"{batch}-{row.asked}"})
+        end = time.monotonic() + 60
+        while items and time.monotonic() < end:
+            try:
+                results = self._say(lambda: self.client.post_jobs(items))["results"]  # noqa: B023
+            except ApiError as error:
+                if 0 < error.status < 500:
+                    raise
+                time.sleep(0.5)
+                continue
+            row.jobs += [result["job"] for result in results if "job" in result]
+            items = [items[result["index"]] for result in results if "job" not in result]
+
+    def stream(self, row: Row, seconds: float) -> None:
+        """Post jobs for the near future, a second's at a time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            began = time.monotonic()
+            now = time.time()
+            self.post(row, [now + AHEAD + n / RATE for n in range(RATE)])
+            time.sleep(max(0.0, 1 - (time.monotonic() - began)))
+
+    def kill(self, output: str) -> int:
+        """Kill the processes that run a function."""
+        found = process.naming(self.stack.home.scratch, self.stack.outputs[output])
+        for each in found:
+            each.signal(signal.SIGKILL)
+        return len(found)
+
+    def start_of(self, row: Row) -> float:
+        return self.first / 1000 + 60 * (row.minute or 0)
+
+    def find(self, job: Json) -> Json:
+        found: Json = self._say(lambda: self.client.job(job["id"]))
+        return found
+
+    def _say(self, call: Callable[[], Any]) -> Any:
+        return again(self.client, self.stack, call)
+
+
+def _dynamodb_throttles(table: Table, row: Row) -> None:
+    with table.proxy.misbehaving(Fault("throttle", "dynamodb", share=0.3)):
+        table.stream(row, 20)
+
+
+def _dynamodb_fails(table: Table, row: Row) -> None:
+    """Nothing can be accepted meanwhile: the jobs are posted just before."""
+    now = time.time()
+    table.post(row, [now + 1.5 + n / RATE for n in range(10 * RATE)])
+    with table.proxy.misbehaving(Fault("error", "dynamodb")):
+        time.sleep(10)
+
+
+def _sqs_refuses(table: Table, row: Row) -> None:
+    with table.proxy.misbehaving(Fault("error", "sqs")):
+        table.stream(row, 15)
+
+
+def _connections_break(table: Table, row: Row) -> None:
+    """Before the call has arrived, or after it has been carried out."""
+    with table.proxy.misbehaving(Fault("lose_call", share=0.1), Fault("lose_answer", share=0.1)):
+        table.stream(row, 20)
+
+
+def _answers_are_late(table: Table, row: Row) -> None:
+    """Some of them later than anybody waits."""
+    with table.proxy.misbehaving(Fault("delay", share=0.05, seconds=8), Fault("delay", share=0.3, seconds=0.5)):
+        table.stream(row, 15)
+
+
+def _messages_vanish(table: Table, row: Row) -> None:
+    """Messages that nobody has received are deleted."""
+    functions, sqs = table.stack.aws.client("lambda"), table.stack.aws.client("sqs")
+    name, queue = table.stack.outputs["ExecuteOneTimeFunction"], table.stack.outputs["OneTimeQueueUrl"]
+    mapping = functions.list_event_source_mappings(FunctionName=name)["EventSourceMappings"][0]["UUID"]
+    functions.update_event_source_mapping(UUID=mapping, Enabled=False)
+    try:
+        time.sleep(1.5)
+        table.post(row, [time.time()] * RATE)
+        deleted, end = 0, time.monotonic() + 10
+        while deleted < RATE and time.monotonic() < end:
+            for message in sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=1).get("Messages", []):
+                sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+                deleted += 1
+    finally:
+        functions.update_event_source_mapping(UUID=mapping, Enabled=True)
+    table.proxy.dealt["deleted message"] += deleted
+
+
+def _executors_are_killed(table: Table, row: Row) -> None:
+    for _ in range(3):
+        table.stream(row, 4)
+        table.proxy.dealt["killed executor"] += table.kill("ExecuteOneTimeFunction")
+
+
+def _sns_refuses(table: Table, row: Row) -> None:
+    _until(table.start_of(row) + 3)
+    with table.proxy.misbehaving(Fault("throttle", "sns")):
+        time.sleep(20)
+
+
+def _dispatchers_are_killed(table: Table, row: Row) -> None:
+    _until(table.start_of(row) - 2)
+    end = table.start_of(row) + 35
+    while time.time() < end:
+        table.proxy.dealt["killed dispatcher"] += table.kill("DispatchFunction")
+        time.sleep(4)
+
+
+def _all_is_doubled(table: Table, row: Row) -> None:
+    """Ticks and dispatchers of the minute, beside those at work."""
+    _until(table.start_of(row) - 8)
+    minute = slots.minute_of(round(table.start_of(row) * 1000))
+    functions = table.stack.aws.client("lambda", read_timeout=120, retries={"max_attempts": 0})
+    calls = [("TickFunction", {}), ("DispatchFunction", {"minute": minute, "part": 0})] * 2
+    with ThreadPoolExecutor(len(calls)) as pool:
+        for name, event in calls:
+            pool.submit(functions.invoke, FunctionName=table.stack.outputs[name], Payload=json.dumps(event))
+
+
+def _no_tick(table: Table, row: Row) -> None:
+    """From before its minute is opened until it is over."""
+    _until(table.start_of(row) - 210)
+    table.stack.set_tick("DISABLED")
+    _until(table.start_of(row) + 40)
+    table.stack.set_tick("ENABLED")
+
+
+def _aws_restarts(table: Table, row: Row) -> None:
+    """All of it, its functions with it; what it had stored is kept."""
+    _until(table.start_of(row) + 4)
+    now = time.time()
+    table.post(row, [now + 1 + n / RATE for n in range(15 * RATE)])
+    time.sleep(3)
+    table.stack.restart(enforce_iam=True)
+
+
+def rows() -> dict[str, Row]:
+    """All faults by their names, in the order in which they are dealt. Their jobs at a minute begin with its fifth second."""
+    spread = [5 + n / 2 for n in range(50)]
+    return {
+        "throttle": Row("DynamoDB throttles 30 % of its calls, 20 s", _dynamodb_throttles),
+        "database": Row("DynamoDB answers 500 only, 10 s", _dynamodb_fails),
+        "queues": Row("SQS answers 500 only, 15 s", _sqs_refuses),
+        "connections": Row("Every fifth connection breaks, 20 s", _connections_break),
+        "late": Row("A third of all answers 0.5 to 8 s late, 15 s", _answers_are_late),
+        "messages": Row("Messages are deleted", _messages_vanish),
+        "executors": Row("All executors killed, three times", _executors_are_killed),
+        "topic": Row("SNS throttles all, 20 s", _sns_refuses, 0, spread),
+        "dispatchers": Row("All dispatchers killed every 4 s, 35 s", _dispatchers_are_killed, 1, spread),
+        "doubled": Row("Ticks and dispatchers three at a time", _all_is_doubled, 2, spread),
+        "tick": Row("No tick for four minutes", _no_tick, 6, spread),
+        "restart": Row("The whole local AWS restarted", _aws_restarts, 8, spread),
+    }
+
+
+SHORT = ("throttle", "queues", "connections", "messages", "executors", "topic", "dispatchers")
+
+
+def deal(stack: Stack, proxy: Faulty, receiver: Receiver, names: Sequence[str] | None = None) -> tuple[Outcome, list[Json]]:
+    """Deal the faults of these names, or all; what was seen, and the table.
+
+    The functions of the stack speak through the proxy from now on.
+    """
+    proxy.behind = stack.aws.port
+    stack.through = proxy.endpoint
+    stack.restart(enforce_iam=True)
+    table = Table(stack, proxy, receiver, stack.client())
+    known = rows()
+    chosen = [known[name] for name in known if names is None or name in names]
+    table.first = slots.start_of(slots.first_safe_minute(round(time.time() * 1000) + 10_000))
+    for number, row in enumerate(chosen):
+        row.label = f"fault-{number}"
+        if row.minute is not None:
+            table.post(row, [table.start_of(row) + second for second in row.seconds])
+    for row in chosen:
+        row.act(table, row)
+        time.sleep(SETTLED)
+    return judge(table, chosen)
+
+
+def judge(table: Table, dealt: Sequence[Row]) -> tuple[Outcome, list[Json]]:
+    """Wait until all jobs are final, and tell of each fault what became of them."""
+    end = time.monotonic() + PATIENCE
+    found = {row.name: list(_ended(table, row, end)) for row in dealt}
+    calls = table.receiver.counts()
+    seen, lines = Outcome(), []
+    for row in dealt:
+        jobs = found[row.name]
+        line = {"fault": row.name, "asked": row.asked, **figures(jobs, calls), "accepted": len(row.jobs)}
+        line["lost"] = len(row.jobs) - line["final"]
+        lines.append(line)
+        seen.expect(line["accepted"] == row.asked, f"{row.name}: {line['accepted']} of {row.asked} jobs were accepted")
+        seen.expect(not line["lost"], f"{row.name}: {line['lost']} jobs are not final")
+        seen.expect(line["succeeded"] == line["final"], f"{row.name}: {line['final'] - line['succeeded']} jobs did not succeed")
+        seen.expect(not line["finished twice"], f"{row.name}: {line['finished twice']} jobs finished twice")
+        seen.expect(not line["early"], f"{row.name}: {line['early']} jobs started early")
+    seen.figures |= {"faults dealt": dict(table.proxy.dealt)}
+    return seen, lines
+
+
+def figures(jobs: Sequence[Json], calls: Counter[str]) -> Json:
+    """What a row tells of its jobs. `calls`: how often the receiver was called, by path."""
+    done = [job for job in jobs if job["status"] in FINAL]
+    paths = ["/" + job["payload"]["url"].split("/", 3)[3] for job in jobs]
+    succeeded = [sum(attempt["outcome"] == "succeeded" for attempt in job["attempts"]) for job in done]
+    delays = [job["start_delay_ms"] for job in jobs if job["start_delay_ms"] is not None]
+    return {
+        "final": len(done),
+        "succeeded": sum(job["status"] == "succeeded" for job in done),
+        "lost": 0,
+        "finished twice": sum(times > 1 for times in succeeded),
+        "early": sum(delay < 0 for delay in delays),
+        "work done again": sum(max(0, calls[path] - 1) for path in paths),
+        "worst delay ms": max(delays, default=0),
+    }
+
+
+COLUMNS = ("fault", "accepted", "final", "lost", "finished twice", "early", "work done again", "worst delay ms")
+
+
+def as_text(lines: Sequence[Json]) -> Iterator[str]:
+    """The table in plain lines."""
+    yield " | ".join(COLUMNS)
+    for line in lines:
+        yield " | ".join(str(line[column]) for column in COLUMNS)
+
+
+def _ended(table: Table, row: Row, end: float) -> Iterator[Json]:
+    """The jobs of a row, each once it is final, or as it stands at the end of patience."""
+    for job in row.jobs:
+        while True:
+            try:
+                found = table.find(job)
+            except ApiError as error:
+                if error.status == 404:
+                    break  # lost
+                found = {"status": ""}
+            if found["status"] in FINAL or (time.monotonic() > end and found["status"]):
+                yield found
+                break
+            time.sleep(0.5)
+
+
+def _until(at: float) -> None:
+    time.sleep(max(0.0, at - time.time()))

@@ -1,0 +1,46 @@
+"""The port `Outputs`."""
+
+from collections.abc import Iterator
+
+import pytest
+from moto import mock_aws
+
+from scheduler.aws import clients
+from scheduler.aws.outputs import S3Outputs
+from scheduler.errors import SchedulerError
+from scheduler.excerpts import Whole
+from scheduler.memory import MemoryOutputs
+from scheduler.model import JobKey
+from scheduler.ports import Outputs
+
+KEY = JobKey("ann", "01J0000000000000000000000A")
+
+
+@pytest.fixture(params=["memory", "s3"])
+def outputs(request: pytest.FixtureRequest) -> Iterator[Outputs]:
+    if request.param == "memory":
+        yield MemoryOutputs()
+        return
+    with mock_aws():
+        client = clients.s3()
+        client.create_bucket(Bucket="outputs")
+        yield S3Outputs(client, "outputs")
+
+
+@pytest.mark.parametrize("whole", [Whole("o" * 100_000, None), Whole(None, "l\n€"), Whole("", "\ud800")])
+def test_what_was_stored_is_found(outputs: Outputs, whole: Whole) -> None:
+    outputs.put(KEY, 3, whole)
+    assert outputs.get(KEY, 3) == whole
+
+
+def test_each_attempt_has_its_own(outputs: Outputs) -> None:
+    outputs.put(KEY, 1, Whole("one", None))
+    outputs.put(KEY, 2, Whole("two", None))
+    outputs.put(KEY, 2, Whole("two again", None))
+    assert [outputs.get(KEY, fence) for fence in (1, 2, 3)] == [Whole("one", None), Whole("two again", None), None]
+    assert outputs.get(JobKey("bob", KEY.id), 1) is None
+
+
+def test_a_bucket_that_is_not_there_is_told_in_our_words() -> None:
+    with mock_aws(), pytest.raises(SchedulerError):
+        S3Outputs(clients.s3(), "none").put(KEY, 1, Whole("one", None))

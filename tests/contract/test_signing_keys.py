@@ -1,0 +1,61 @@
+"""The keys that sign call-backs, in Secrets Manager."""
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from scheduler.aws import clients
+from scheduler.aws.signing_keys import AGAIN_MS, KEPT_MS, SecretKeys
+from scheduler.errors import SchedulerError, Unavailable
+from tests.contract.make import NOW
+from tests.unit.stage import Wrapped, refuse
+
+
+@pytest.fixture
+def manager(moto: None) -> Iterator[Any]:
+    client = clients.secrets()
+    client.create_secret(Name="key", SecretString="one", ClientRequestToken=secrets.token_hex(16))
+    yield client
+
+
+def rotate(manager: Any, value: str) -> None:
+    manager.put_secret_value(SecretId="key", SecretString=value, ClientRequestToken=secrets.token_hex(16))
+
+
+def test_before_the_first_rotation_there_is_one_key(manager: Any) -> None:
+    assert list(SecretKeys(manager, "key").keys(NOW)) == [b"one"]
+
+
+def test_after_a_rotation_the_new_one_signs_and_the_old_one_counts(manager: Any) -> None:
+    rotate(manager, "two")
+    assert list(SecretKeys(manager, "key").keys(NOW)) == [b"two", b"one"]
+    rotate(manager, "three")
+    assert list(SecretKeys(manager, "key").keys(NOW)) == [b"three", b"two"]
+
+
+def test_they_are_read_again_after_some_minutes_or_when_asked_but_not_for_every_bad_token(manager: Any) -> None:
+    keys = SecretKeys(manager, "key")
+    keys.keys(NOW)
+    rotate(manager, "two")
+    assert list(keys.keys(NOW + KEPT_MS - 1)) == [b"one"]
+    assert list(keys.keys(NOW + AGAIN_MS - 1, newest=True)) == [b"one"]
+    assert list(keys.keys(NOW + AGAIN_MS, newest=True)) == [b"two", b"one"]
+    rotate(manager, "three")
+    assert list(keys.keys(NOW + AGAIN_MS + KEPT_MS)) == [b"three", b"two"]
+
+
+def test_while_they_cannot_be_read_the_known_ones_count(manager: Any) -> None:
+    refusing = Wrapped(manager)
+    keys = SecretKeys(refusing, "key")
+    keys.keys(NOW)
+    refusing._verbs["get_secret_value"] = refuse
+    assert list(keys.keys(NOW + KEPT_MS)) == [b"one"]
+    with pytest.raises(Unavailable):
+        SecretKeys(refusing, "key").keys(NOW)
+
+
+def test_a_secret_that_is_not_there_is_a_fault_of_the_deployment(manager: Any) -> None:
+    with pytest.raises(SchedulerError):
+        SecretKeys(manager, "other").keys(NOW)

@@ -1,0 +1,244 @@
+"""What workers report, with the token of their attempt and no other."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler import lifecycle
+from scheduler.errors import Unavailable
+from scheduler.instants import render
+from scheduler.lifecycle import Event
+from scheduler.memory import MemoryKeys
+from scheduler.model import CallBack, Claim, Job, JobKey, Result, Status
+from scheduler.services.callback import Addresses
+from scheduler.targets import Reach
+from tests.conftest import a_job
+from tests.lambdas.gateway import NOW, Answered, World, send
+from tests.unit.fake_calls import QUEUE
+
+LEASE = 60_000
+VERBS = ("heartbeat", "complete", "fail")
+BODIES: dict[str, Any] = {"heartbeat": {}, "complete": {"output": "42 rows"}, "fail": {"message": "no"}}
+
+
+def accepted(world: World, **fields: Any) -> Job:
+    claim = Claim("m1", "n1", NOW - 500, True)
+    job = a_job(owner="sub-ann", due_at=NOW - 500, callback=CallBack(LEASE, 600_000), claim=claim, **fields)
+    answer = Result("queued", {"status": 202, "headers": {}, "body": ""})
+    until = NOW + LEASE
+    job = lifecycle.apply(job, Event.ACCEPT, NOW, started_at=NOW - 500, result=answer, lease_until=until, slot="2026-11-20T10:05#00")
+    world.jobs.put(job)
+    return job
+
+
+def token(job: Job, *, key: bytes = b"key", at: int = NOW) -> str:
+    return Addresses("", MemoryKeys(key)).of(job, at).token
+
+
+def report(job: Job, verb: str, body: Any = None, *, bearer: str | None = None, job_id: str | None = None) -> Answered:
+    """As a worker does: nobody has signed in."""
+    headers = {"Authorization": f"Bearer {token(job) if bearer is None else bearer}"}
+    chosen = BODIES[verb] if body is None else body
+    return send("POST", f"/jobs/{job_id or job.id}/{verb}", json_body=chosen, user=None, headers=headers)
+
+
+def shown(job: Job) -> Any:
+    return send("GET", f"/me/jobs/{job.id}").data
+
+
+def test_a_heartbeat_extends_the_lease_and_its_progress_is_shown(world: World) -> None:
+    job = accepted(world)
+    assert (shown(job)["lease_until"], shown(job)["progress"], shown(job)["heartbeat_at"]) == (render(NOW + LEASE), None, None)
+    world.clock.advance(20_000)
+    answered = report(job, "heartbeat", {"progress": 0.4, "message": "page 4 of 10"})
+    assert (answered.status, answered.data) == (200, {"lease_until": render(NOW + 20_000 + LEASE), "cancel_requested": False})
+    told = shown(job)
+    assert (told["status"], told["progress"]) == ("running", {"fraction": 0.4, "message": "page 4 of 10"})
+    assert (told["heartbeat_at"], told["lease_until"]) == (render(NOW + 20_000), render(NOW + 20_000 + LEASE))
+    assert told["callback"] == {"lease_seconds": 60, "max_seconds": 600}
+    assert (told["started_at"], told["start_delay_ms"]) == (render(NOW - 500), 0)
+
+
+def test_a_heartbeat_needs_no_body(world: World) -> None:
+    job = accepted(world)
+    headers = {"authorization": f"bearer {token(job)}"}
+    assert send("POST", f"/jobs/{job.id}/heartbeat", user=None, headers=headers).status == 200
+
+
+def test_a_heartbeat_tells_of_a_cancel(world: World) -> None:
+    job = accepted(world)
+    assert send("POST", f"/me/jobs/{job.id}/cancel").data["cancel_requested_at"] == render(NOW)
+    assert report(job, "heartbeat").data == {"lease_until": render(NOW + 30_000), "cancel_requested": True}
+
+
+def test_a_completed_job_has_succeeded_and_the_same_again_is_answered_alike(world: World) -> None:
+    job = accepted(world)
+    first = report(job, "complete", {"output": {"rows": 42}})
+    assert (first.status, first.data) == (200, {"id": job.id, "status": "succeeded"})
+    world.clock.advance(5_000)
+    assert report(job, "complete", {"output": {"rows": 42}}).data == first.data
+    told = shown(job)
+    assert (told["status"], told["output"], told["response"]["status"]) == ("succeeded", '{"rows": 42}', 202)
+    assert told["completed_at"] == render(NOW) and len(told["attempts"]) == 1 and told["lease_until"] is None
+
+
+def test_a_response_of_the_worker_takes_the_place_of_the_targets_and_a_long_output_is_cut(world: World) -> None:
+    job = accepted(world)
+    report(job, "complete", {"output": "x" * 5_000, "response": {"status": 200, "headers": {"a": "b"}, "body": "done"}})
+    told = shown(job)
+    assert (len(told["output"]), told["response"]) == (4_096, {"status": 200, "headers": {"a": "b"}, "body": "done"})
+
+
+def test_a_failure_is_tried_again_by_the_rules_of_the_job(world: World) -> None:
+    job = accepted(world)
+    answered = report(job, "fail", {"message": "disk full", "retry_after_seconds": 600})
+    assert (answered.status, answered.data["status"]) == (200, "scheduled")
+    told = shown(job)
+    assert (told["due_at"], told["lane"]) == (render(NOW + 600_000), "retry")
+    assert told["attempts"][0]["failure"] == {"kind": "retryable", "message": "disk full", "retry_after_seconds": 600}
+    assert report(job, "fail", {"message": "disk full", "retry_after_seconds": 600}).status == 200
+
+
+def test_a_permanent_failure_is_the_end(world: World) -> None:
+    assert report(accepted(world), "fail", {"message": "no", "kind": "permanent"}).data["status"] == "failed"
+
+
+# who may
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda job: "",
+        lambda job: "nonsense",
+        lambda job: token(job)[:-2],
+        lambda job: token(job, key=b"another"),
+        lambda job: token(job, at=NOW - 3_600_000),
+        lambda job: token(a_job(owner="sub-ann", callback=CallBack())),
+    ],
+    ids=["none", "nonsense", "cut", "of a foreign key", "expired", "of another job"],
+)
+def test_without_a_token_that_counts_nothing_is_done(world: World, verb: str, wrong: Callable[[Job], str]) -> None:
+    job = accepted(world)
+    answered = report(job, verb, bearer=wrong(job))
+    assert (answered.status, answered.error["code"]) == (401, "unauthorized")
+    assert world.jobs.get(job.key) == job
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_token_of_somebody_elses_job_of_that_id_reaches_that_one_alone(world: World, verb: str) -> None:
+    job = accepted(world)
+    answered = report(replace(job, owner="sub-bob"), verb)
+    assert (answered.status, answered.error["code"]) == (404, "not_found") and world.jobs.get(job.key) == job
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_token_of_an_attempt_that_is_over_is_refused(world: World, verb: str) -> None:
+    job = accepted(world)
+    after = lifecycle.apply(job, Event.TAKE_BACK, NOW, slot="2026-11-20T10:05#00")
+    world.jobs.rows[job.key] = after
+    answered = report(job, verb)
+    assert answered.status == 409 and "another attempt" in answered.error["message"]
+    assert world.jobs.get(job.key) == after
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_job_that_has_ended_otherwise_is_told_so(world: World, verb: str) -> None:
+    job = accepted(world)
+    ended = lifecycle.apply(job, Event.CANCEL, NOW, reason="asked for", started_at=NOW)
+    world.jobs.rows[job.key] = ended
+    answered = report(job, verb)
+    assert answered.status == 409 and answered.error["message"] == "the job is finished: cancelled"
+    assert world.jobs.get(job.key) == ended
+
+
+def test_a_user_who_is_signed_in_reports_nothing_by_that(world: World) -> None:
+    job = accepted(world)
+    assert send("POST", f"/jobs/{job.id}/complete", json_body={}).status == 401
+    assert lifecycle.state(world.jobs.rows[job.key]) is Status.RUNNING
+
+
+def test_while_the_keys_cannot_be_read_workers_are_asked_to_come_again(world: World) -> None:
+    job = accepted(world)
+
+    class Refusing:
+        def keys(self, now: int, *, newest: bool = False) -> list[bytes]:
+            raise Unavailable
+
+    world.signing = Refusing()
+    assert report(job, "complete").status == 503
+
+
+# what
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "fields"),
+    [
+        ("heartbeat", {"progress": 1.1}, {"progress": "must be at most 1"}),
+        ("heartbeat", {"progress": -0.1}, {"progress": "must be at least 0"}),
+        ("heartbeat", {"progress": "half"}, {"progress": "must be a number"}),
+        ("heartbeat", {"message": "x" * 201}, {"message": "must have at most 200 characters"}),
+        ("heartbeat", {"message": ""}, {"message": "must not be empty"}),
+        ("heartbeat", {"state": 1}, {"state": "is not a known field"}),
+        ("complete", {"result": 1}, {"result": "is not a known field"}),
+        ("complete", {"response": {"status": 99}}, {"response.status": "must be at least 100"}),
+        ("complete", {"response": {}}, {"response.status": "is required"}),
+        ("complete", {"response": {"status": 200, "headers": {"a": 1}}}, {"response.headers.a": "must be a string"}),
+        ("complete", {"response": {"status": 200, "body": "x" * 4_097}}, {"response.body": "must have at most 4096 characters"}),
+        ("fail", {}, {"message": "is required"}),
+        ("fail", {"message": ""}, {"message": "must not be empty"}),
+        ("fail", {"message": "x" * 1_001}, {"message": "must have at most 1000 characters"}),
+        ("fail", {"message": "no", "kind": "throttled"}, {"kind": "must be one of 'retryable' or 'permanent'"}),
+        ("fail", {"message": "no", "retry_after_seconds": 3_601}, {"retry_after_seconds": "must be at most 3600"}),
+    ],
+)
+def test_bad_reports_are_refused_field_by_field(world: World, verb: str, body: Any, fields: dict[str, str]) -> None:
+    job = accepted(world)
+    answered = report(job, verb, body)
+    assert (answered.status, answered.fields) == (400, fields)
+    assert world.jobs.get(job.key) == job
+
+
+# asking for it
+
+HTTP = {"type": "http", "payload": {"url": "https://example.com"}}
+
+
+def test_a_job_is_posted_with_its_policy_and_without_one_has_none(world: World) -> None:
+    assert send("POST", "/me/jobs", json_body=HTTP).data["callback"] is None
+    made = send("POST", "/me/jobs", json_body=HTTP | {"callback": {}}).data
+    assert made["callback"] == {"lease_seconds": 300, "max_seconds": 86_400}
+    assert world.jobs.rows[JobKey("sub-ann", made["id"])].callback == CallBack()
+    chosen = {"lease_seconds": 10, "max_seconds": 30 * 86_400}
+    (done,) = send("POST", "/me/jobs/batch", json_body={"jobs": [HTTP | {"callback": chosen}]}).data["results"]
+    assert send("GET", f"/me/jobs/{done['job']['id']}").data["callback"] == chosen
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (HTTP | {"callback": True}, {"callback": "must be an object"}),
+        (HTTP | {"callback": {"lease_seconds": 9}}, {"callback.lease_seconds": "must be at least 10"}),
+        (HTTP | {"callback": {"lease_seconds": 86_401}}, {"callback.lease_seconds": "must be at most 86400"}),
+        (HTTP | {"callback": {"max_seconds": 30 * 86_400 + 1}}, {"callback.max_seconds": "must be at most 2592000"}),
+        (HTTP | {"callback": {"max_seconds": 299}}, {"callback.max_seconds": "must be at least lease_seconds; it is 300"}),
+        (HTTP | {"callback": {"every": 5}}, {"callback.every": "is not a known field"}),
+        ({"message": "m", "callback": {}}, {"callback": "a job of type log has no worker that could report"}),
+        (
+            {"type": "sqs", "payload": {"queue": QUEUE, "body": "b", "attributes": {f"a{n}": "x" for n in range(7)}}, "callback": {}},
+            {"callback": "goes with at most 6 attributes in the payload: two more tell where to report"},
+        ),
+        (
+            {"type": "http", "payload": {"url": "https://example.com", "headers": {"punctual-callback-token": "x"}}},
+            {"payload.headers.punctual-callback-token": "is set by the scheduler and cannot be given"},
+        ),
+    ],
+)
+def test_what_cannot_report_or_waits_for_too_long_is_refused(world: World, body: Any, fields: dict[str, str]) -> None:
+    world.reach = Reach((QUEUE,))
+    answered = send("POST", "/me/jobs", json_body=body)
+    assert (answered.status, answered.fields) == (400, fields) and not world.jobs.rows

@@ -1,0 +1,123 @@
+"""Ordering keys over HTTP: jobs that carry one, how a line stands, and resume."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lambdas import _models
+from scheduler import ordering
+from scheduler.model import JobKey, OnFailure, Ordering, OrderKey
+from tests.lambdas.gateway import NOW, Answered, World, send
+
+KEY = OrderKey("sub-ann", "customer:17")
+PATH = "/me/ordering-keys/customer:17"
+
+
+def posted(**fields: Any) -> Any:
+    return send("POST", "/me/jobs", json_body={"message": "m", "ordering_key": KEY.key} | fields).data
+
+
+def shown(answered: Answered) -> Any:
+    """The line of an answer of the documented shape."""
+    _models.Answer[_models.OrderingKeyShape].model_validate(answered.body)
+    return answered.data
+
+
+def fail(world: World, job_id: str) -> None:
+    """The job has failed."""
+    job = world.jobs.rows[JobKey("sub-ann", job_id)]
+    world.jobs.rows[job.key] = replace(job, slot=None, failed_at=NOW, charged=3)
+
+
+def test_a_job_shows_its_ordering_key_and_stands_in_its_line(world: World) -> None:
+    job = posted(on_failure="park")
+    assert (job["ordering_key"], job["on_failure"]) == (KEY.key, "park")
+    stored = world.jobs.rows[JobKey("sub-ann", job["id"])]
+    assert stored.ordering == Ordering(KEY.key, OnFailure.PARK)
+    assert world.orders.lines([KEY], limit=9)[KEY].markers == (ordering.marker(stored),)
+    assert posted()["on_failure"] == "block"
+    plain = send("POST", "/me/jobs", json_body={"message": "m"}).data
+    assert (plain["ordering_key"], plain["on_failure"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "rule"),
+    [
+        ({"ordering_key": ""}, "ordering_key", "must be 1 to 128 letters, digits or any of - _ . : @"),
+        ({"ordering_key": "a/b"}, "ordering_key", "must be 1 to 128 letters, digits or any of - _ . : @"),
+        ({"ordering_key": "a" * 129}, "ordering_key", "must be 1 to 128 letters, digits or any of - _ . : @"),
+        ({"ordering_key": 7}, "ordering_key", "must be a string"),
+        ({"on_failure": "stop"}, "on_failure", "block"),
+        ({"ordering_key": None, "on_failure": "park"}, "on_failure", "goes with an ordering_key"),
+    ],
+)
+def test_a_bad_ordering_key_is_refused_and_nothing_is_stored(world: World, fields: dict[str, Any], field: str, rule: str) -> None:
+    answered = send("POST", "/me/jobs", json_body={"message": "m", "ordering_key": "k"} | fields)
+    assert answered.status == 400 and rule in answered.fields[field]
+    assert not world.jobs.rows and not any(world.orders.markers.values())
+
+
+def test_jobs_of_one_call_stand_in_the_order_of_the_call(world: World) -> None:
+    items = [{"message": str(number), "ordering_key": KEY.key} for number in range(60)]
+    for keyed in ({}, {"Idempotency-Key": "k1"}):
+        made = send("POST", "/me/jobs/batch", json_body={"jobs": items}, headers=keyed).data
+        standing = [marker.job for marker in world.orders.lines([KEY], limit=200)[KEY].markers]
+        mine = [result["job"]["id"] for result in made["results"]]
+        assert [job for job in standing if job in mine] == mine and len(set(mine)) == 60
+
+
+def test_the_key_of_a_job_does_not_change_and_its_time_moves_its_marker(world: World) -> None:
+    job = posted(execute_at="2026-11-20T11:00:00Z")
+    refused = send("PATCH", f"/me/jobs/{job['id']}", json_body={"ordering_key": "other"})
+    assert refused.fields == {"ordering_key": "is not a known field"}
+    assert send("PATCH", f"/me/jobs/{job['id']}", json_body={"execute_at": "2026-11-20T12:00:00Z"}).status == 200
+    (marker,) = world.orders.lines([KEY], limit=9)[KEY].markers
+    assert marker == ordering.marker(world.jobs.rows[JobKey("sub-ann", job["id"])])
+
+
+def test_a_line_tells_who_waits_and_what_parks_it_and_is_resumed_once(world: World) -> None:
+    assert shown(send("GET", PATH)) == {
+        "ordering_key": KEY.key,
+        "job_id": None,
+        "parked_by": None,
+        "parked_at": None,
+        "waiting": 0,
+        "more": False,
+    }
+    first, second = posted(on_failure="park")["id"], posted()["id"]
+    first, second = sorted([first, second], key=lambda each: ordering.marker(world.jobs.rows[JobKey("sub-ann", each)]).position)
+    line = shown(send("GET", PATH))
+    assert (line["waiting"], line["parked_by"]) == (2, None)
+    for job in list(world.jobs.rows.values()):
+        world.jobs.rows[job.key] = replace(job, ordering=Ordering(KEY.key, OnFailure.PARK))
+    assert send("POST", f"{PATH}/resume").status == 409
+    fail(world, first)
+    parked = shown(send("GET", PATH))
+    assert (parked["waiting"], parked["parked_by"], parked["parked_at"]) == (1, first, "2026-11-20T10:00:00.500Z")
+    resumed = shown(send("POST", f"{PATH}/resume"))
+    assert (resumed["waiting"], resumed["parked_by"]) == (1, None)
+    assert send("POST", f"{PATH}/resume").error["code"] == "conflict" and second in str(world.jobs.rows)
+
+
+def test_lines_are_their_owners_own_and_a_malformed_key_is_refused(world: World) -> None:
+    posted()
+    assert shown(send("GET", PATH, user="sub-eve"))["waiting"] == 0
+    for method, path in (("GET", ""), ("POST", "/resume")):
+        refused = send(method, f"/me/ordering-keys/{'a' * 129}{path}")
+        assert (refused.status, list(refused.fields)) == (400, ["ordering_key"])
+
+
+def test_a_task_passes_its_ordering_key_on_to_its_runs(world: World) -> None:
+    body = {"name": "t", "message": "m", "schedule": {"rate": "rate(5 minutes)"}, "ordering_key": KEY.key, "on_failure": "park"}
+    task = send("POST", "/tasks", json_body=body).data
+    assert (task["ordering_key"], task["on_failure"]) == (KEY.key, "park")
+    runs = list(world.jobs.rows.values())
+    assert runs and all(run.ordering == Ordering(KEY.key, OnFailure.PARK) for run in runs)
+    markers = world.orders.lines([KEY], limit=100)[KEY].markers
+    assert [marker.job for marker in markers] == sorted(run.id for run in runs)
+    by_hand = send("POST", f"/tasks/{task['id']}/run", json_body={}).data
+    assert by_hand["ordering_key"] == KEY.key and by_hand["id"] in str(world.orders.markers)
+    assert send("PUT", f"/tasks/{task['id']}/inactive", json_body={}).status == 200
+    left = [marker.job for marker in world.orders.lines([KEY], limit=100)[KEY].markers]
+    assert left == [job.id for job in sorted(world.jobs.rows.values(), key=lambda job: job.id)], "the withdrawn runs left their line"

@@ -1,0 +1,80 @@
+"""What attempts put out and logged, over the api."""
+
+import pytest
+
+from lambdas import _runtime
+from scheduler import settlement
+from scheduler.lifecycle import Event, Retention, apply
+from scheduler.memory import MemoryOutputs
+from scheduler.model import Claim, Failure, Job, Result
+from scheduler.ports import Finished
+from scheduler.services.keep import keep
+from tests.conftest import a_job
+from tests.lambdas.gateway import NOW, World, send
+
+LONG = "o" * 10_000
+AGAIN = Failure("retryable", "once more")
+
+
+@pytest.fixture
+def outputs(monkeypatch: pytest.MonkeyPatch) -> MemoryOutputs:
+    made = MemoryOutputs()
+    monkeypatch.setattr(_runtime, "outputs", lambda: made)
+    return made
+
+
+def ran(world: World, outputs: MemoryOutputs, *results: Result, owner: str = "sub-ann") -> Job:
+    job = a_job(owner=owner)
+    for number, result in enumerate(results):
+        job = apply(job, Event.CLAIM, NOW, claim=Claim("m", f"n{number}", NOW, alone=False))
+        kept = keep(job, result, lambda: outputs)
+        job = settlement.settle(Finished(job, NOW, NOW, kept), NOW, shards=1, retention=Retention())
+    world.jobs.put(job)
+    return job
+
+
+def test_a_job_tells_of_each_attempt_what_it_put_out_and_logged(world: World, outputs: MemoryOutputs) -> None:
+    job = ran(world, outputs, Result("o" * 300, failure=AGAIN, log="log 1"), Result(LONG, log="log 2"))
+    first, second = send("GET", f"/me/jobs/{job.id}").data["attempts"]
+    assert (first["output"], first["log"], first["output_kept"]) == ("o" * 256, "log 1", "excerpt")
+    assert (second["output"], second["log"], second["output_kept"]) == (job.output, "log 2", "whole")
+
+
+def test_the_whole_is_at_a_path_of_its_own(world: World, outputs: MemoryOutputs) -> None:
+    job = ran(world, outputs, Result("first", failure=AGAIN, log="log 1"), Result(LONG, log="log 2"))
+    assert send("GET", f"/me/jobs/{job.id}/attempts/1/output").data == {"number": 1, "text": "first", "complete": True}
+    assert send("GET", f"/me/jobs/{job.id}/attempts/2/output").data == {"number": 2, "text": LONG, "complete": True}
+    assert send("GET", f"/me/jobs/{job.id}/attempts/2/log").data == {"number": 2, "text": "log 2", "complete": True}
+
+
+def test_a_body_is_kept_in_the_response_and_whole_apart(world: World, outputs: MemoryOutputs) -> None:
+    job = ran(world, outputs, Result(response={"status": 200, "headers": {}, "body": LONG}, log="GET"))
+    shown = send("GET", f"/me/jobs/{job.id}").data
+    assert shown["response"]["body"] == LONG[: 4_096 - 3] and shown["attempts"][0]["output"] is None
+    assert send("GET", f"/me/jobs/{job.id}/attempts/1/output").data["text"] == LONG
+
+
+def test_what_has_expired_is_gone(world: World, outputs: MemoryOutputs) -> None:
+    job = ran(world, outputs, Result(LONG))
+    outputs.rows.clear()
+    answer = send("GET", f"/me/jobs/{job.id}/attempts/1/output")
+    assert (answer.status, answer.error["code"]) == (410, "gone")
+    assert "no longer kept" in answer.error["message"]
+
+
+@pytest.mark.parametrize("path", ["attempts/2/output", "attempts/1/log", "attempts/9/log"])
+def test_what_is_not_there_is_not_found(world: World, outputs: MemoryOutputs, path: str) -> None:
+    job = ran(world, outputs, Result("done"))
+    assert send("GET", f"/me/jobs/{job.id}/{path}").status == 404
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "one", "1.5"])
+def test_a_number_that_is_none_is_refused_by_name(world: World, outputs: MemoryOutputs, number: str) -> None:
+    job = ran(world, outputs, Result("done"))
+    answer = send("GET", f"/me/jobs/{job.id}/attempts/{number}/output")
+    assert answer.status == 400 and list(answer.fields) == ["number"]
+
+
+def test_what_another_one_s_job_put_out_is_nobody_s_business(world: World, outputs: MemoryOutputs) -> None:
+    job = ran(world, outputs, Result(LONG), owner="sub-bob")
+    assert send("GET", f"/me/jobs/{job.id}/attempts/1/output").status == 404

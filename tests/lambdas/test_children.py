@@ -1,0 +1,221 @@
+"""Children of an executor: real processes, ended by force when they have to be."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lambdas._children import Child, Children
+from local import process
+from scheduler.model import Job, Result
+from scheduler.targets import Context
+from tests.conftest import a_job
+
+ROOT = Path(__file__).resolve().parents[2]
+STUBBORN = '''"""`stubborn`: does what no target should."""
+import os, signal, sys, time
+def is_work(payload): return True
+def run(payload, context):
+    from scheduler.model import Result
+    print("printed", flush=True)
+    if "exit" in payload: os._exit(payload["exit"])
+    if "signal" in payload: os.kill(os.getpid(), payload["signal"])
+    if "raise" in payload: raise ValueError(payload["raise"])
+    if "say" in payload: sys.stderr.write(payload["say"])
+    end = time.monotonic() + payload.get("busy", 0)
+    while time.monotonic() < end: pass
+    return Result("x" * payload.get("size", 2))
+'''
+
+
+@pytest.fixture
+def children() -> Iterator[Children]:
+    found = Children()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def stubborn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A type that does not listen, known to children only."""
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    (tmp_path / "sitecustomize.py").write_text("")
+    from lambdas import _children
+
+    start = f"import scheduler.targets as t; t.__path__.append({str(tmp_path)!r}); from lambdas._child import main; main()"
+    monkeypatch.setattr(_children, "COMMAND", (sys.executable, "-S", "-P", "-c", start))
+
+
+def context(seconds: float = 60.0, *, stop: threading.Event | None = None) -> Context:
+    return Context(job_id="job", attempt=1, deadline=time.monotonic() + seconds, stop=stop or threading.Event())
+
+
+def slow(seconds: float = 60) -> Job:
+    return a_job(payload={"message": "slow", "sleep_seconds": seconds})
+
+
+def wild(**payload: object) -> Job:
+    return a_job(type="stubborn", payload=payload)
+
+
+def run(children: Children, job: Job, asked: Context | None = None) -> Result:
+    return children.run(job, asked or context(), threading.Event())
+
+
+def pid(result: Result) -> int:
+    first = (result.log or "").partition("\n")[0]
+    assert first.startswith("process ")
+    return int(first.removeprefix("process "))
+
+
+def test_a_job_runs_in_a_process_of_its_own_which_is_kept(children: Children, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        first, second = (run(children, slow(0.01)) for _ in range(2))
+    assert (first.output, first.failure) == ("slow", None)
+    assert pid(first) == pid(second) != os.getpid()
+    assert (first.log or "").splitlines()[1:] == ["slow"]
+    assert [(record.getMessage(), record.job_id) for record in caplog.records] == [("slow", "job")] * 2  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("job", [slow(), wild(busy=60)])
+def test_at_its_deadline_it_is_killed_and_its_process_is_gone(children: Children, stubborn: None, job: Job) -> None:
+    began = time.monotonic()
+    result = run(children, job, context(0.5))
+    assert 0.5 <= time.monotonic() - began < 1.5
+    assert result.failure is not None and result.failure.kind == "timeout"
+    assert f"process {pid(result)} was killed" in result.failure.message
+    assert process.started(pid(result)) is None
+
+
+def test_one_that_was_killed_is_replaced(children: Children) -> None:
+    killed = run(children, slow(), context(0.3))
+    assert pid(run(children, slow(0.01))) != pid(killed)
+
+
+def test_it_is_asked_to_stop_first(children: Children) -> None:
+    stop = threading.Event()
+    threading.Timer(0.2, stop.set).start()
+    result = run(children, slow(), context(stop=stop))
+    assert result.failure is not None and result.failure.message == "stopped while it waited"
+    assert pid(run(children, slow(0.01))) == pid(result), "it lives, and does the next job, which nobody asked to stop"
+
+
+def test_one_that_does_not_stop_is_killed_by_force(children: Children, stubborn: None) -> None:
+    stop, force = threading.Event(), threading.Event()
+    stop.set()
+    threading.Timer(0.3, force.set).start()
+    result = children.run(wild(busy=60), context(stop=stop), force)
+    assert result.failure is not None and "did not stop when asked to" in result.failure.message
+    assert process.started(pid(result)) is None
+
+
+@pytest.mark.parametrize(
+    ("payload", "how"),
+    [({"exit": 3}, "exit code 3"), ({"signal": 9}, "SIGKILL"), ({"signal": 11}, "SIGSEGV"), ({"exit": 0}, "exit code 0")],
+)
+def test_one_that_dies_is_a_failed_attempt_and_the_next_job_has_another(
+    children: Children, stubborn: None, payload: dict[str, int], how: str
+) -> None:
+    result = run(children, wild(**payload))
+    assert result.failure is not None
+    assert (result.failure.kind, result.failure.message) == ("retryable", f"its process ended by {how} before it had answered")
+    assert "printed" in (result.log or "")
+    assert run(children, wild()).output == "xx"
+
+
+def test_one_that_raises_lives_on_and_tells_where(children: Children, stubborn: None) -> None:
+    result = run(children, wild(**{"raise": "wrong"}))
+    assert result.failure is not None and result.failure.message == "ValueError: wrong"
+    assert "Traceback" in (result.log or "") and "printed" in (result.log or "")
+    assert pid(run(children, wild())) == pid(result)
+
+
+def test_one_that_died_while_idle_costs_nobody_anything(children: Children) -> None:
+    first = run(children, slow(0.01))
+    os.kill(pid(first), signal.SIGKILL)
+    second = run(children, slow(0.01))
+    assert second.output == "slow" and pid(second) != pid(first)
+
+
+def test_what_one_job_writes_is_not_in_the_log_of_the_next(children: Children, stubborn: None) -> None:
+    first = run(children, wild(say="mine\n"))
+    second = run(children, wild())
+    assert pid(first) == pid(second)
+    assert "mine" in (first.log or "") and "mine" not in (second.log or "")
+
+
+def test_large_payloads_outputs_and_logs_pass(children: Children, stubborn: None) -> None:
+    result = run(children, wild(say="s" * 300_000, size=900_000, more="p" * 250_000))
+    assert len(result.output or "") == 900_000
+    assert 200_000 < len(result.log or "") <= 262_144
+
+
+def test_jobs_run_side_by_side_each_in_its_own(children: Children) -> None:
+    results: list[Result] = []
+    threads = [threading.Thread(target=lambda: results.append(run(children, slow(0.3)))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({pid(each) for each in results}) == 3
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_child_ends_with_its_parent(busy: bool, tmp_path: Path) -> None:
+    """Killed, so that it cannot tell anybody: the closed pipe does."""
+    code = (
+        "import sys, threading, time\n"
+        "from lambdas._children import Child, frame\n"
+        "child = Child(); print(child.pid, flush=True)\n"
+        "import os\n"
+        f"os.write(child._in, frame({{'type': 'log', 'payload': {{'message': 'm', 'sleep_seconds': 60 if {busy} else 0}}, "
+        "'job_id': 'j', 'attempt': 1, 'seconds': 60}))\n"
+        "print(len(os.read(child._out, 10)), flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.stdout.readline()  # it is at work
+        lived = process.started(child)
+        parent.kill()
+    assert lived
+    end = time.monotonic() + 5
+    while process.started(child) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert process.started(child) is None
+
+
+def test_a_child_knows_nothing_of_our_environment_and_loads_no_aws_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    child = Child()
+    try:
+        environment = Path(f"/proc/{child.pid}/environ")
+        if environment.exists():
+            assert b"secret" not in environment.read_bytes()
+    finally:
+        child.close()
+    code = "import lambdas._child, scheduler.targets.log, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    assert not {"boto3", "botocore", "pydantic", "urllib3", "aws_lambda_powertools"} & set(loaded)
+
+
+def test_one_that_cannot_even_begin_is_a_failed_attempt_that_says_why(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lambdas import _children
+
+    monkeypatch.setattr(_children, "COMMAND", (sys.executable, "-c", "raise SystemExit(7)"))
+    result = run(children, slow())
+    assert result.failure is not None and "exit code 7" in result.failure.message
+
+
+def test_children_are_kept_up_to_a_batch_and_end_when_they_are_closed() -> None:
+    children = Children()
+    first = run(children, slow(0.01))
+    children.close()
+    assert process.started(pid(first)) is None

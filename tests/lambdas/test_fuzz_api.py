@@ -1,0 +1,264 @@
+"""The api by its own OpenAPI document: whatever comes, no 5xx, no inside talk, answers as documented, and nobody sees or changes what
+is somebody else's."""
+
+import itertools
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from werkzeug.test import Client
+
+from lambdas import _runtime
+from scheduler import lifecycle, ordering, redrive
+from scheduler.lifecycle import Event
+from scheduler.model import Claim, Failure, Job, Ordering, Receipt, Result
+from scheduler.schedule import Rate, Schedule
+from scheduler.task import Task
+from tests.conftest import a_job
+from tests.contract import make
+from tests.lambdas.front import application
+from tests.lambdas.gateway import NOW, World
+
+INSIDE = (
+    "Traceback",
+    'File "',
+    "scheduler.",
+    "lambdas.",
+    "botocore",
+    "boto3",
+    "pydantic",
+    "powertools",
+    "object at 0x",
+    "Error(",
+    "dynamodb",
+)
+FEW, MANY = 2, 60  # examples of each operation and mode
+HOUR = 3_600_000
+NOBODYS = ("/api/v1/task-types", "/api/v1/schedules/preview")  # what they tell is the same for all: that is left to the gateway
+NAMES_OF_ANYBODY = {"fingerprint", "ordering_key"}  # whoever says them means their own; that nothing of bob's is told is judged
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Belongings:
+    """What a user has before each case, in all states."""
+
+    owner: str
+    jobs: list[Job] = field(default_factory=list)
+    tasks: list[Task] = field(default_factory=list)
+    redrives: list[redrive.Redrive] = field(default_factory=list)
+    receipts: list[Receipt] = field(default_factory=list)
+
+    @property
+    def secret(self) -> str:
+        return f"only {self.owner} knows"
+
+    def __post_init__(self) -> None:
+        def job(**fields: Any) -> Job:
+            return a_job(owner=self.owner, payload={"message": self.secret}, created_at=NOW - HOUR, **fields)
+
+        claim = Claim("m", "n", NOW - 5_000, True)
+        running = job(due_at=NOW - 5_000, claim=claim)
+        failure = Result(failure=Failure("permanent", self.secret))
+        failed, killed = (lifecycle.apply(running, event, NOW, started_at=NOW - 4, result=failure) for event in (Event.FAIL, Event.KILL))
+        done = lifecycle.apply(running, Event.SUCCEED, NOW, started_at=NOW - 4, result=Result(self.secret))
+        task = make.task(
+            owner=self.owner,
+            name=self.secret,
+            schedule=Schedule(Rate(300_000, NOW)),
+            created_at=NOW,
+            updated_at=NOW,
+            planned_until=NOW + HOUR,
+        )
+        self.tasks = [task, replace(task, id=make.task().id, inactive_at=NOW, inactive_reason=self.secret, replenish=None)]
+        others = [replace(each, id=a_job().id) for each in (failed, killed, done)]
+        lined = job(due_at=NOW + HOUR, ordering=Ordering(f"{self.owner}:line"))
+        self.jobs = [job(due_at=NOW + HOUR), job(due_at=NOW + 3_000), running, lined, *others, *_runs(task, self.secret)]
+        self.redrives = [redrive.new(self.owner, NOW, next(_numbers), redrive.Filter())]
+        self.receipts = [Receipt(self.owner, "bob's key", "f", NOW - 1_000, 5)]
+
+    def into(self, world: World) -> None:
+        for job in self.jobs:
+            world.jobs.put(job)
+        world.orders.enqueue([ordering.marker(job) for job in self.jobs if job.ordering is not None])
+        for task in self.tasks:
+            world.tasks.store(None, task, [])
+        for each in self.redrives:
+            world.redrives.add(each)
+        world.receipts.keep(self.receipts, NOW)
+
+    def names(self, parameter: str) -> list[str]:
+        """What of this user a path parameter may name."""
+        found = {
+            "job_id": [job.id for job in self.jobs],
+            "task_id": [task.id for task in self.tasks],
+            "redrive_id": [each.id for each in self.redrives],
+            "ordering_key": [f"{self.owner}:line"],
+            "number": ["1"],
+            "fingerprint": [job.fingerprint for job in self.jobs if job.fingerprint is not None],
+        }
+        return found[parameter]
+
+
+def _runs(task: Task, secret: str) -> list[Job]:
+    return [replace(make.run(task.key, at=NOW + HOUR * n), payload={"message": secret}) for n in (1, 2)]
+
+
+ANN, BOB = Belongings("sub-ann"), Belongings("sub-bob")
+
+
+class Fuzz:
+    """One world a case; what every answer has to be."""
+
+    def __init__(self) -> None:
+        import schemathesis
+        from schemathesis.openapi import from_wsgi
+        from schemathesis.specs.openapi import checks
+
+        self.world = World()
+        self.document = from_wsgi("/api/v1/openapi.json", application)
+        self.modes = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
+        self.checks = [checks.status_code_conformance, checks.content_type_conformance, checks.response_schema_conformance]
+        self.statuses: Counter[int] = Counter()
+        self.followed = 0  # links that led somewhere
+
+    def operations(self) -> list[Any]:
+        return [found.ok() for found in self.document.get_all_operations()]
+
+    def fresh(self) -> None:
+        self.world = World()
+        for user in (ANN, BOB):
+            user.into(self.world)
+
+    def case(self, case: Any) -> None:
+        """A generated request as it is; then on what the caller has, as an administrator; on what is bob's; and without a token."""
+        number = len(json.dumps(case.body, default=str)) if case.body is not None else 0
+        generated = dict(case.path_parameters or {})
+        self.send(case, "token")
+        for user, token in ((ANN, "token2"), (BOB, "token"), (ANN, None)):
+            if generated or token != "token":
+                case.path_parameters = {name: _one_of(user.names(name), number) for name in generated}
+                status = self.send(case, token)
+                if user is BOB and not generated.keys() & NAMES_OF_ANYBODY:
+                    assert 400 <= status < 500, f"{case.operation.label}: it is bob's"
+
+    def send(self, case: Any, token: str | None) -> int:
+        self.fresh()
+        whose = "sub-bob" if token else None
+        before = self.state(whose)
+        response = case.call(headers={"Authorization": f"Bearer {token}"} if token else {"Authorization": "none"})
+        self.judge(case, response)
+        assert self.state(whose) == before
+        if token is None and case.operation.path not in NOBODYS and case.operation.definition.raw.get("security") != []:
+            assert 400 <= response.status_code < 500
+        return int(response.status_code)
+
+    def judge(self, case: Any, response: Any) -> None:
+        """What holds for every answer."""
+        self.statuses[response.status_code] += 1
+        text = response.content.decode()
+        assert response.status_code < 500, text
+        case.validate_response(response, checks=self.checks)
+        assert BOB.secret not in text, text
+        told = json.loads(text).get("error")
+        assert not told or not [word for word in INSIDE if word in json.dumps(told)], text
+
+    def walk(self, scenarios: int, steps: int, *, derandomize: bool) -> None:
+        """Requests that follow from answers: what was made is looked at, changed, run, cancelled, deleted; in one world, up to its end."""
+        fuzz = self
+
+        class Walk(self.document.as_state_machine()):  # type: ignore[misc]
+            def setup(self) -> None:
+                fuzz.fresh()
+                self.before = fuzz.state("sub-bob")
+
+            def get_call_kwargs(self, case: Any) -> dict[str, Any]:
+                return {"headers": {"Authorization": "Bearer token2"}}
+
+            def validate_response(self, response: Any, case: Any, **_: Any) -> None:
+                fuzz.followed += case.path_parameters is not None and response.status_code < 300
+                fuzz.judge(case, response)
+
+            def teardown(self) -> None:
+                assert fuzz.state("sub-bob") == self.before
+
+        Walk.run(settings=_settings(scenarios, derandomize, stateful_step_count=steps))
+
+    def state(self, owner: str | None) -> Any:
+        """All that is stored of a user, or of all."""
+        world = self.world
+        rows = [world.jobs.rows.values(), world.tasks.rows.values(), world.redrives.rows.values(), world.receipts.rows.values()]
+        return [{each for each in map(_frozen, kind) if owner in (None, each[0])} for kind in rows]
+
+
+def _frozen(record: Any) -> tuple[str, str]:
+    return record.owner, repr(record)
+
+
+def _one_of(names: list[str], number: int) -> str:
+    return names[number % len(names)]
+
+
+@pytest.fixture(scope="module")
+def module_fuzz() -> Iterator[Fuzz]:
+    with pytest.MonkeyPatch.context() as patch:
+        holder: list[Fuzz] = []
+        patch.setattr(_runtime, "api", lambda: holder[0].world)
+        holder.append(Fuzz())
+        yield holder[0]
+
+
+def _settings(examples: int, derandomize: bool, **more: Any) -> settings:
+    phases = [Phase.generate, Phase.shrink]
+    quiet = list(HealthCheck)
+    return settings(
+        max_examples=examples, derandomize=derandomize, database=None, deadline=None, suppress_health_check=quiet, phases=phases, **more
+    )
+
+
+def explore(fuzz: Fuzz, examples: int, *, derandomize: bool) -> None:
+    """So many examples of what each operation allows, and of what it forbids."""
+    options = _settings(examples, derandomize)
+    for operation in fuzz.operations():
+        for mode in fuzz.modes:
+            if mode.is_negative and not (operation.body or operation.query or operation.path_parameters or operation.headers):
+                continue  # there is nothing to be wrong
+
+            @options
+            @given(case=operation.as_strategy(mode))
+            def cases(case: Any) -> None:
+                fuzz.case(case)
+
+            cases()
+
+
+def test_what_the_document_allows_and_what_it_forbids_is_answered_as_it_says(module_fuzz: Fuzz) -> None:
+    explore(module_fuzz, FEW, derandomize=True)
+    assert len(module_fuzz.operations()) >= 30 and module_fuzz.statuses.total() > 100
+
+
+def test_what_follows_from_answers_is_answered_as_the_document_says(module_fuzz: Fuzz) -> None:
+    module_fuzz.walk(5, 20, derandomize=True)
+    assert module_fuzz.followed >= 5
+
+
+@pytest.mark.parametrize("path", ["/me/jobs", f"/tasks/{ANN.names('task_id')[0]}/jobs", "/dead-letters"])
+@pytest.mark.parametrize("name", ["from", "to"])
+def test_an_instant_given_twice_is_refused(module_fuzz: Fuzz, path: str, name: str) -> None:
+    module_fuzz.fresh()
+    answer = Client(application).get(f"/api/v1{path}?{name}=a&{name}=b", headers={"Authorization": "Bearer token"})
+    assert (answer.status_code, [detail["field"] for detail in answer.json["error"]["details"]]) == (400, [name])
+
+
+@pytest.mark.long
+def test_thousands_of_requests_are_answered_as_the_document_says(module_fuzz: Fuzz, capsys: pytest.CaptureFixture[str]) -> None:
+    explore(module_fuzz, MANY, derandomize=False)
+    module_fuzz.walk(100, 30, derandomize=False)
+    with capsys.disabled():
+        sys.stdout.write(f"\nfuzz: {module_fuzz.statuses.total()} requests, by status {dict(sorted(module_fuzz.statuses.items()))}\n")
+    assert module_fuzz.statuses.total() > 5_000 and module_fuzz.followed > 300

@@ -1,0 +1,195 @@
+"""Handlers and whatever their triggers may bring: a poison record never blocks its batch, and nothing but what is said leaves a handler."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from lambdas import _runtime, bury, dispatch, execute, plan, redrive, tick
+from lambdas._clock import SystemClock
+from scheduler import messages
+from scheduler.aws import keys
+from scheduler.errors import Invalid
+from scheduler.memory import MemoryJobs, MemoryLanes
+from scheduler.model import Job, JobKey, Lane
+from tests.conftest import FixedClock, a_job, a_message
+from tests.lambdas.test_handlers import CONTEXT, World, due_now, record
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from([-1, 2**63, 10**40]) | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+texts = st.text(max_size=40) | st.sampled_from(["", "null", "{}", "[" * 5_000, "1" * 5_000, "x" * 262_144, "\ud800"])
+FIELDS = ["v", "owner", "id", "fence", "lane", "due_at", "sent_at", "not_before"]
+mutations = st.dictionaries(st.sampled_from(FIELDS), values, min_size=1, max_size=3)
+removals = st.sets(st.sampled_from(FIELDS[:6]), max_size=2)
+WRONG: list[dict[str, Any]] = [
+    {"id": "01"},
+    {"id": "z" * 26},
+    {"owner": "\ud800"},
+    {"owner": "x" * 3_000},
+    {"fence": 10**40},
+    {"fence": -(10**40)},
+]
+PARTS = ["messageId", "receiptHandle", "body", "attributes"]
+
+
+@st.composite
+def poison_bodies(draw: st.DrawFn) -> Any:
+    """Any text, any JSON, or a message in which something is wrong: much, or one field only."""
+    kind = draw(st.integers(0, 3))
+    if kind == 3:
+        return json.dumps(json.loads(messages.encode(a_message())) | draw(st.sampled_from(WRONG)))
+    if kind == 0:
+        return draw(texts)
+    if kind == 1:
+        return json.dumps(draw(values))
+    body = json.loads(messages.encode(a_message())) | draw(mutations)
+    for name in draw(removals):
+        body.pop(name, None)
+    return json.dumps(body)
+
+
+@st.composite
+def poison_records(draw: st.DrawFn, number: int) -> Any:
+    """A record with a poison body, or one in which parts are missing or of another kind."""
+    if draw(st.integers(0, 9)) == 0:
+        return draw(values)
+    made: dict[str, Any] = {
+        "messageId": f"p{number}",
+        "receiptHandle": f"p{number}/1",
+        "body": draw(poison_bodies()),
+        "attributes": {"ApproximateReceiveCount": "1"},
+    }
+    for part in draw(st.sets(st.sampled_from(PARTS), max_size=1)):
+        made[part] = draw(values | st.just({"ApproximateReceiveCount": draw(values)}))
+    for part in draw(st.sets(st.sampled_from(PARTS), max_size=1)):
+        made.pop(part)
+    return made
+
+
+batches = st.lists(st.integers(1, 99).flatmap(poison_records), min_size=1, max_size=8)
+
+
+class StrictJobs(MemoryJobs):
+    """Refuses as DynamoDB does what it cannot read: the whole call, not the one item."""
+
+    def claim(self, requests: Any) -> Any:
+        for request in requests:
+            _check(request.key, request.fence)
+        return super().claim(requests)
+
+    def get_many(self, wanted: Any) -> Any:
+        for key in wanted:
+            _check(key)
+        return super().get_many(wanted)
+
+
+def _check(key: JobKey, *numbers: int) -> None:
+    json.dumps(keys.job(key), ensure_ascii=False).encode()
+    assert all(abs(number) < 10**38 for number in numbers)
+    assert len(keys.job(key)["pk"]["S"].encode()) <= 2_048
+
+
+def a_world(clock: Any, monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World(clock)
+    made.jobs = StrictJobs()
+    for verb in ("tick", "plan", "dispatch", "execute", "bury", "redrive"):
+        monkeypatch.setattr(_runtime, verb, lambda: made)
+    return made
+
+
+def among(good: list[Any], poison: list[Any]) -> list[Any]:
+    return [*poison[::2], *good, *poison[1::2]]
+
+
+def one_field_wrong() -> list[Any]:
+    bodies = [json.dumps(json.loads(messages.encode(a_message())) | wrong) for wrong in WRONG]
+    return [record(a_job(), 50 + number, body) for number, body in enumerate(bodies)]
+
+
+def receive(world: World, jobs: list[Job]) -> list[dict[str, Any]]:
+    world.lanes = lanes = MemoryLanes()
+    lanes.extend = lambda lane, receipts, seconds: set(receipts)  # type: ignore[method-assign]  # poison has been received like the others
+    for job in jobs:
+        world.jobs.put(job)
+        world.lanes.add(a_message(job), world.clock.now())
+    taken = {item.message.key: item for item in world.lanes.receive(Lane.ONE_TIME, 10, world.clock.now())}
+    return [record(job) | {"messageId": taken[job.key].message_id, "receiptHandle": taken[job.key].receipt} for job in jobs]
+
+
+lenient = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.real_clock
+@settings(lenient, max_examples=60)
+@given(poison=batches)
+@example(poison=one_field_wrong())
+def test_execute_works_off_the_others_and_leaves_poison_to_its_queue(poison: list[Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        world = a_world(SystemClock(), patch)
+        jobs = [due_now(world), due_now(world)]
+        answer = execute.handler({"Records": among(receive(world, jobs), poison)}, CONTEXT)
+        world.threads.shutdown()
+    assert all(world.jobs.rows[job.key].completed_at is not None for job in jobs)
+    failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+    named = [each for each in poison if isinstance(each, dict) and isinstance(each.get("messageId"), str)]
+    assert failed <= {each["messageId"] for each in named}, "reported what was worked off"
+    last = {each["messageId"]: each for each in named}  # of a message that is in it twice
+    assert failed >= {message_id for message_id, each in last.items() if not _is_ours(each.get("body"))}
+
+
+@settings(lenient, max_examples=150)
+@given(poison=batches)
+@example(poison=one_field_wrong())
+def test_bury_settles_the_others_and_drops_poison(poison: list[Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        world = a_world(FixedClock(), patch)
+        jobs = [due_now(world, buried=2), due_now(world, buried=2)]
+        answer = bury.handler({"Records": among(receive(world, jobs), poison)}, CONTEXT)
+    assert answer == {"batchItemFailures": []}
+    assert all(world.jobs.rows[job.key].failed_at is not None for job in jobs)
+
+
+@settings(lenient, max_examples=200)
+@given(event=values | st.dictionaries(st.sampled_from(["minute", "part"]), values))
+def test_dispatch_refuses_any_other_event_and_changes_nothing(event: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        world = a_world(FixedClock(), patch)
+        job = due_now(world)
+        world.jobs.put(job)
+        try:
+            answer = dispatch.handler(event, CONTEXT)
+        except Invalid:
+            answer = {"published": 0}
+    assert answer["published"] == 0 and world.jobs.rows == {job.key: job} and not any(world.lanes.queues.values())
+
+
+@settings(lenient, max_examples=40)
+@given(event=values)
+@pytest.mark.parametrize("handler", [tick.handler, plan.handler, redrive.handler], ids=["tick", "plan", "redrive"])
+def test_the_event_of_a_timer_says_nothing(handler: Any, event: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        a_world(FixedClock(), patch)
+        told = handler(event, CONTEXT)
+        a_world(FixedClock(), patch)
+        assert told == handler({}, CONTEXT)
+
+
+def _is_ours(body: Any) -> bool:
+    try:
+        messages.decode(body)
+    except (Invalid, TypeError):
+        return False
+    return True
+
+
+def test_the_strict_table_refuses_what_a_poison_message_could_name() -> None:
+    """Else the tests above could not fail."""
+    job = due_now(World(FixedClock()))
+    for key, fence in ((JobKey("ann", "01"), 1), (JobKey("\ud800", job.id), 1), (job.key, 10**40)):
+        with pytest.raises((AssertionError, UnicodeError, LookupError, ValueError)):
+            _check(key, fence)

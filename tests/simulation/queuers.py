@@ -1,0 +1,124 @@
+"""People who post jobs with ordering keys in a simulated world, and resume the keys that failures park; and the oracles of order."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from scheduler import ids, ordering
+from scheduler.errors import Conflict, Unavailable
+from scheduler.lifecycle import is_open
+from scheduler.memory import MemoryJobs
+from scheduler.model import Job, JobKey, OnFailure, Ordering, OrderKey
+from scheduler.services import order_keys
+from scheduler.services.direct import DirectPath
+from scheduler.services.submit import NewJob, submit, submit_many
+from tests.simulation.faults import Faults
+from tests.simulation.hub import Hub
+
+OWNER = "queuer"
+TAKES = (1, 1, 20, 500, 4_000, 20_000)
+SETTLED_MS = 30_000  # a job stored so long before another one starts was there when that was let through: calls are slow at times
+
+
+@dataclass
+class Queuers:
+    """Post jobs of a few keys, and know what they were promised."""
+
+    hub: Hub
+    faults: Faults
+    random: Random
+    ports: Callable[..., dict[str, Any]]
+    jobs: MemoryJobs
+    accept: Callable[[Job], None]
+    violation: Callable[[str, str], None]
+    direct: Callable[[], DirectPath]  # of some process
+    starts: int = 0
+    waited: int = 0  # starts of jobs that had to wait for others
+    parked: int = 0  # failures that parked a key
+    _placed: dict[JobKey, int] = field(default_factory=dict)  # since when a job stands where it does in its line
+    _of: dict[OrderKey, set[JobKey]] = field(default_factory=lambda: defaultdict(set))
+    _at_work: dict[OrderKey, set[JobKey]] = field(default_factory=lambda: defaultdict(set))
+    _died: dict[JobKey, int] = field(default_factory=dict)
+    _resumed: dict[OrderKey, int] = field(default_factory=dict)
+
+    # what they do
+
+    def plan_posts(self, count: int, start: int, end: int) -> None:
+        """`count` jobs between `start` and `end`, some alone, many together; and looks at the keys until long after."""
+        keys = [Ordering(f"key-{number}", OnFailure.PARK if number % 2 == 0 else OnFailure.BLOCK) for number in range(max(2, count // 25))]
+        while count > 0:
+            together = min(self.random.choice((1, 2, 10)), count)
+            rule, at = self.random.choice(keys), self.random.randint(start, end - 1)
+            self.hub.spawn(lambda rule=rule, together=together: self._post(rule, together, end), at)  # type: ignore[misc]
+            count -= together
+        for rule in keys:
+            for at in range(start, end + 4_800_000, 120_000):
+                self.hub.spawn(lambda rule=rule: self._maybe_resume(OrderKey(OWNER, rule.key)), at)  # type: ignore[misc]
+
+    def _post(self, rule: Ordering, together: int, end: int) -> None:
+        asked, now = [], self.hub.time
+        at = self.random.choice((None, None, now - 5_000, now + 3_000, now + 100_000, now + 400_000))
+        for _ in range(together):
+            fails = self.random.choice((0, 0, 0, 0, 1, 1, 5))
+            payload = {"takes": self.random.choice(TAKES), "fails": fails}
+            asked.append(NewJob(OWNER, "log", payload, at and min(at, end), timeout_ms=60_000, ordering=rule))
+        randoms = sorted(self.random.getrandbits(ids.RANDOM_BITS) for _ in asked)
+        ports = self.ports("jobs", "orders", "lanes") | {"direct": self.direct()}
+        try:
+            if together == 1:
+                self.accept(submit(asked[0], **ports, random=randoms[0]))
+                return
+            for job in submit_many(asked, **ports, randoms=randoms):
+                if job is not None:
+                    self.accept(job)
+        except Unavailable:
+            return
+
+    def _maybe_resume(self, order: OrderKey) -> None:
+        """A parked key stays so for a while; in the end, somebody sees it."""
+        if self.faults.on and self.random.random() < 0.7:
+            return
+        try:
+            self._resumed[order] = self.hub.time
+            order_keys.resume(order, **{name: port for name, port in self.ports("jobs", "orders", "lanes").items() if name != "rules"})
+        except (Conflict, Unavailable):
+            return
+
+    # what must hold
+
+    def started(self, job: Job) -> None:
+        """A target starts."""
+        if job.ordering is None:
+            return
+        self.starts += 1
+        self.waited += job.fence > 1 and not ordering.has_begun(job)
+        order, mine = ordering.order_of(job), ordering.marker(job)
+        for key in self._of[order] - {job.key}:
+            other = self.jobs.get(key)
+            if other is None:
+                continue
+            if other.claim is not None and other.key in self._at_work[order]:
+                self.violation("two_of_a_key", f"{job.id} beside {other.id}")
+            if self._placed[key] < self.hub.time - SETTLED_MS and ordering.marker(other).position < mine.position:
+                if is_open(other) and not ordering.has_begun(job):
+                    self.violation("out_of_line", f"{job.id} before {other.id}")
+                if ordering.parks(other) and self._died[key] > self._resumed.get(order, 0) and not ordering.has_begun(job):
+                    self.violation("started_in_parked_key", f"{job.id} behind {other.id}")
+        self._at_work[order].add(job.key)
+
+    def written(self, before: Job | None, after: Job) -> None:
+        """A write of the jobs table."""
+        if after.ordering is None:
+            return
+        order = ordering.order_of(after)
+        self._of[order].add(after.key)
+        is_new = before is None or not is_open(before) or ordering.marker(before) != ordering.marker(after)
+        if is_open(after) and is_new:
+            self._placed[after.key] = self.hub.time
+        if after.claim is None:
+            self._at_work[order].discard(after.key)
+        if ordering.parks(after):
+            self.parked += 1
+            self._died[after.key] = self.hub.time

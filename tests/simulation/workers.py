@@ -1,0 +1,96 @@
+"""Workers of jobs that report by call-back: they beat, are slow, fall silent, report twice; and the oracles of leases."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from scheduler import callback, lifecycle
+from scheduler.errors import Conflict, NotFound, Unavailable
+from scheduler.model import CallBack, Failure, Job, Outcome, Progress, Result
+from scheduler.services.callback import heartbeat, report
+from scheduler.tokens import Ticket
+from tests.simulation.faults import Faults
+from tests.simulation.hub import Hub
+
+POLICIES = (CallBack(10_000, 300_000), CallBack(60_000, 600_000), CallBack(60_000, 120_000), CallBack(600_000, 1_200_000))
+TAKES = (500, 3_000, 30_000, 150_000, 400_000)
+SLACK_MS = 1_000  # clocks differ by up to half a second
+RESCUED_MS = 360_000  # without faults, who falls silent is found so long after the lease at the latest
+
+
+@dataclass
+class Workers:
+    """Whoever the targets of such jobs hand them over to."""
+
+    hub: Hub
+    faults: Faults
+    random: Random
+    ports: Callable[..., dict[str, Any]]  # as one invocation sees them
+    violation: Callable[[str, str], None]
+    counts: Counter[str] = field(default_factory=Counter)
+    _calm_since: int | None = None
+    _promised: dict[tuple[str, int], int] = field(default_factory=dict)  # by attempt: the lease that an answer named
+
+    def policy(self) -> CallBack | None:
+        """Of a new job."""
+        return self.random.choice(POLICIES) if self.random.random() < 0.1 else None
+
+    def started(self, job: Job) -> None:
+        """The target of a job starts, and hands it over at some time before or after it answers."""
+        if job.callback is not None:
+            ahead = self.random.choice((1, 50, 5_000))
+            self.hub.spawn(lambda: self._work(job, job.callback or CallBack()), self.hub.time + ahead)
+
+    def _work(self, job: Job, policy: CallBack) -> None:
+        ticket, number = Ticket(job.key, job.fence), self.random.random()
+        until = self.hub.time + self.random.choice(TAKES)
+        silent_at = self.hub.time + self.random.randint(0, 200_000) if number < 0.25 else None
+        obeys = self.random.random() < 0.8
+        while self.hub.time < until:
+            pause = policy.lease_ms * self.random.choice((1, 3, 5, 5, 9)) // 10
+            self.hub.sleep_until(min(self.hub.time + pause, until))
+            if silent_at is not None and self.hub.time >= silent_at:
+                self.counts["worker silent"] += 1
+                return
+            try:
+                beat = heartbeat(ticket, Progress(0.5), **self._ports("jobs"))
+            except Unavailable:
+                continue
+            except (Conflict, NotFound):
+                self.counts["worker told that it is over"] += 1
+                return
+            self._promised[(job.id, job.fence)] = beat.lease_until
+            if beat.cancel_requested and obeys:
+                self.counts["worker told of a cancel"] += 1
+                break
+        result = Result("reported") if number < 0.75 else Result(failure=Failure(self.random.choice(("retryable", "permanent")), "no"))
+        for _ in range(self.random.choice((1, 1, 2)) + 3):  # some report again what they have been answered
+            try:
+                report(ticket, result, **self._ports("jobs", "tasks", "orders", "lanes"), rules=self.ports()["rules"])
+                self.counts["worker reported"] += 1
+            except Unavailable:
+                self.hub.sleep_until(self.hub.time + 1_000)
+            except (Conflict, NotFound):
+                return
+
+    def _ports(self, *names: str) -> dict[str, Any]:
+        ports = self.ports(*names)
+        ports.pop("rules")
+        return ports
+
+    def written(self, before: Job, after: Job) -> None:
+        """A write of the jobs table: nobody loses a lease that was promised, nor keeps one for long that has ended."""
+        if self._calm_since is None and not self.faults.on:
+            self._calm_since = self.hub.time
+        if lifecycle.waits(after) and not lifecycle.waits(before):
+            self.counts["call-back accepted"] += 1
+        if not lifecycle.waits(before) or after.claim is not None or after.attempts[-1].outcome is not Outcome.CRASHED:
+            return
+        self.counts["call-back rescued"] += 1
+        ended = callback.ends_at(before)
+        if self.hub.time + SLACK_MS < max(ended, self._promised.get((before.id, before.fence), 0)):
+            self.violation("rescued_early", after.id)
+        if self._calm_since is not None and ended > self._calm_since and self.hub.time > ended + RESCUED_MS:
+            self.violation("rescued_late", after.id)

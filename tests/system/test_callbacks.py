@@ -1,0 +1,96 @@
+"""Jobs whose workers report by call-back: on the deployed stack, IAM enforced; the worker knows what came with the request, and no more."""
+
+import json
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+from local.client import Client
+from local.receiver import Call
+from scheduler.instants import parse
+from tests.system.conftest import System, ended, until
+
+
+@dataclass
+class Worker:
+    """Whoever got the request of a job."""
+
+    call: Call
+
+    def report(self, verb: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        request = urllib.request.Request(
+            f"{self.call.headers['Punctual-Callback-Url']}/{verb}",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json", "Authorization": f"Bearer {self.call.headers['Punctual-Callback-Token']}"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as refused:
+            return refused.code, json.load(refused)
+
+
+def posted(system: System, client: Client, path: str, **policy: int) -> dict[str, Any]:
+    job: dict[str, Any] = client.post_job("http", {"method": "POST", "url": system.receiver.url(path)}, callback=policy)
+    return job
+
+
+def worker(system: System, path: str, number: int = 1) -> Worker:
+    """The worker of the `number`-th attempt."""
+    return Worker(until(60, lambda: system.receiver.calls(path)[number - 1 : number] or None)[0])
+
+
+def test_a_worker_completes_after_some_heartbeats_and_its_progress_is_seen(system: System, client: Client) -> None:
+    job = posted(system, client, "/ok/reporting", lease_seconds=10)
+    working = worker(system, "/ok/reporting")
+    until(20, lambda: client.job(job["id"])["lease_until"])
+    for beat, fraction in enumerate((0.2, 0.4, 0.6, 0.8)):
+        status, answered = working.report("heartbeat", {"progress": fraction, "message": f"part {beat + 1} of 5"})
+        assert (status, answered["data"]["cancel_requested"]) == (200, False)
+        found = client.job(job["id"])
+        assert found["status"] == "running" and found["progress"] == {"fraction": fraction, "message": f"part {beat + 1} of 5"}
+        assert found["lease_until"] == answered["data"]["lease_until"]
+        until(20, lambda: parse(client.job(job["id"])["lease_until"]) - time.time() * 1000 < 6_000)  # all in all longer than a lease
+    assert working.report("complete", {"output": {"rows": 42}})[0] == 200
+    assert working.report("complete", {"output": {"rows": 42}})[0] == 200
+    assert working.report("heartbeat", {})[0] == 409
+    (done,) = ended(client, [job], 5)
+    assert (done["status"], done["output"], done["response"]["status"]) == ("succeeded", '{"rows": 42}', 200)
+    assert [attempt["outcome"] for attempt in done["attempts"]] == ["succeeded"]
+    assert len(system.receiver.calls("/ok/reporting")) == 1
+
+
+def test_a_worker_that_falls_silent_is_taken_back_tried_again_and_fails_at_the_second_time(system: System, client: Client) -> None:
+    job = posted(system, client, "/ok/silent", lease_seconds=10)
+    first = worker(system, "/ok/silent")
+    second = worker(system, "/ok/silent", 2)
+    assert first.report("complete", {})[0] == 409
+    assert second.call.headers["Idempotency-Key"] == first.call.headers["Idempotency-Key"] == job["id"]
+    (done,) = ended(client, [job], 60)
+    assert (done["status"], done["reason"]) == ("failed", "no heartbeat within 10 s each time")
+    for attempt in done["attempts"]:
+        assert (attempt["outcome"], attempt["failure"]["message"]) == ("crashed", "no heartbeat within 10 s")
+        assert 10 <= (parse(attempt["ended_at"]) - parse(attempt["started_at"])) / 1000 < 10 + 6
+    assert len(system.receiver.calls("/ok/silent")) == 2
+
+
+def test_a_cancel_is_told_by_the_next_heartbeat(system: System, client: Client) -> None:
+    job = posted(system, client, "/ok/stopping", lease_seconds=600)
+    working = worker(system, "/ok/stopping")
+    until(20, lambda: client.job(job["id"])["lease_until"])
+    client.cancel(job["id"])
+    assert working.report("heartbeat", {})[1]["data"]["cancel_requested"] is True
+    assert working.report("fail", {"message": "stopped"})[0] == 200
+    assert client.job(job["id"])["status"] == "cancelled"
+
+
+def test_without_its_token_nobody_reports(system: System, client: Client) -> None:
+    job = posted(system, client, "/ok/foreign", lease_seconds=60)
+    working = worker(system, "/ok/foreign")
+    token = working.call.headers["Punctual-Callback-Token"]
+    forged = Worker(Call(**{**working.call.__dict__, "headers": {**working.call.headers, "Punctual-Callback-Token": token[:-4] + "AAAA"}}))
+    assert forged.report("complete", {})[0] == 401
+    assert client.job(job["id"])["status"] == "running"
+    assert working.report("complete", {})[0] == 200

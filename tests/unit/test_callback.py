@@ -1,0 +1,492 @@
+"""Jobs that report by call-back: accepted, heard of or not, rescued, reported on."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler import callback, delivery, lifecycle, recheck, settlement, slots
+from scheduler.delivery import Drop, Later, PutBack, TakeBack
+from scheduler.errors import Conflict, NotFound, Unavailable
+from scheduler.lifecycle import Event
+from scheduler.memory import MemoryKeys
+from scheduler.model import CallBack, Claim, Delivery, Failure, Job, JobKey, Lane, Outcome, Progress, Result, RetryPolicy, Status
+from scheduler.ports import Change, ClaimResult
+from scheduler.services import callback as service
+from scheduler.services.bury import bury
+from scheduler.services.callback import Beat
+from scheduler.services.cancel import cancel
+from scheduler.services.recheck import recheck as run_recheck
+from scheduler.tokens import Ticket
+from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
+
+LEASE = 60_000
+POLICY = CallBack(LEASE, 600_000)
+STARTED = NOW + 10  # the target of `ScriptedPool` answers 10 ms after the start
+
+
+def long_job(**fields: Any) -> Job:
+    return a_job(**({"callback": POLICY} | fields))
+
+
+def accepted(stage: Stage, job: Job | None = None, *, result: Result | None = None) -> Job:
+    """A job whose target took it over."""
+    job = job or long_job()
+    stage.execute(stage.hand(job), pool=ScriptedPool(stage.clock, result=result), lane=job.lane)
+    return stage.stored(job)
+
+
+def ticket(job: Job) -> Ticket:
+    return Ticket(job.key, job.fence)
+
+
+def beat(stage: Stage, job: Job, progress: Progress | None = None) -> Beat:
+    return service.heartbeat(ticket(job), progress, jobs=stage.jobs, clock=stage.clock)
+
+
+def report(stage: Stage, job: Job, result: Result) -> Job:
+    return service.report(
+        ticket(job),
+        result,
+        jobs=stage.jobs,
+        tasks=stage.tasks,
+        orders=stage.orders,
+        lanes=stage.lanes,
+        clock=stage.clock,
+        rules=stage.rules,
+    )
+
+
+def rescue(stage: Stage, lane: Lane = Lane.ONE_TIME) -> None:
+    """Whatever the lane has is run."""
+    stage.execute(stage.receive(lane), lane=lane)
+
+
+# accepted
+
+
+def test_a_job_whose_target_took_it_over_runs_on_without_an_executor() -> None:
+    stage = Stage()
+    job = accepted(stage, result=Result("queued", {"status": 202, "headers": {}, "body": ""}))
+    assert lifecycle.status(job, stage.clock.now()) is Status.RUNNING and lifecycle.waits(job)
+    assert (job.fence, job.attempts, job.charged) == (1, (), 0)
+    assert (job.output, job.response) == ("queued", {"status": 202, "headers": {}, "body": ""})
+
+
+def test_that_it_was_accepted_changes_neither_its_start_nor_its_delay() -> None:
+    stage = Stage()
+    job = accepted(stage, long_job(scheduled_at=NOW - 40, due_at=NOW))
+    assert (lifecycle.started_at(job), lifecycle.delay(job, NOW + 99_000)) == (NOW, 40)
+
+
+def test_without_the_policy_a_good_answer_is_the_end_whatever_its_code() -> None:
+    stage = Stage()
+    job = accepted(stage, a_job(), result=Result(response={"status": 202, "headers": {}, "body": ""}))
+    assert lifecycle.state(job) is Status.SUCCEEDED
+
+
+def test_a_bad_answer_of_its_target_is_a_failure_as_of_any_job() -> None:
+    stage = Stage()
+    job = accepted(stage, result=Result(failure=Failure("retryable", "HTTP 503")))
+    assert lifecycle.state(job) is Status.SCHEDULED and job.fence == 2
+
+
+def test_at_the_end_of_its_lease_somebody_looks_and_its_slot_is_the_net() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    assert job.due_at == STARTED + LEASE
+    (queued,) = stage.lanes.queues[Lane.ONE_TIME].values()
+    assert (queued.message.fence, queued.message.due_at) == (1, job.due_at)
+    assert job.due_at - 3_000 < queued.visible_at <= job.due_at
+    assert slots.start_of(slots.minute(job.slot or "")) >= NOW + slots.HORIZON
+
+
+def test_a_lease_beyond_the_horizon_is_left_to_dispatch() -> None:
+    stage = Stage()
+    job = accepted(stage, long_job(callback=CallBack(3_600_000, 86_400_000)))
+    assert stage.waiting(Lane.ONE_TIME) == []
+    assert slots.minute(job.slot or "") == slots.minute_of(job.due_at) == slots.minute_of(STARTED + 3_600_000)
+
+
+def test_a_recheck_that_moved_it_meanwhile_does_not_keep_it_from_being_accepted() -> None:
+    stage = Stage()
+    before = long_job(claim=Claim("m1", "n1", NOW, True))
+    stage.jobs.put(replace(before, slot="2026-11-20T10:09#01"))
+    after = lifecycle.apply(before, Event.ACCEPT, NOW, started_at=NOW, result=Result(), lease_until=NOW + LEASE, slot="2026-11-20T10:05#00")
+    assert stage.jobs.change([Change(before, after)]) == [True]
+    assert stage.stored(before).slot == "2026-11-20T10:05#00"
+
+
+# heartbeats
+
+
+def test_a_heartbeat_extends_the_lease_and_tells_until_when() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    stage.clock.advance(50_000)
+    now = stage.clock.now()
+    assert beat(stage, job, Progress(0.4, "page 4 of 10")) == Beat(now + LEASE, False)
+    stored = stage.stored(job)
+    assert (stored.heartbeat_at, stored.progress, callback.ends_at(stored)) == (now, Progress(0.4, "page 4 of 10"), now + LEASE)
+    assert (stored.slot, stored.due_at, stored.fence) == (job.slot, job.due_at, job.fence)  # nothing that the due index shows
+
+
+def test_a_heartbeat_without_progress_keeps_what_was_told() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    beat(stage, job, Progress(0.4))
+    beat(stage, job)
+    assert stage.stored(job).progress == Progress(0.4)
+
+
+def test_a_heartbeat_may_be_faster_than_the_answer_of_the_target() -> None:
+    stage = Stage()
+    (item,) = stage.hand(long_job())
+    job = stage.claim(item)
+    assert beat(stage, job, Progress(0.1)) == Beat(NOW + LEASE, False)
+    assert not lifecycle.waits(stage.stored(job)) and stage.stored(job).progress == Progress(0.1)
+
+
+def test_no_heartbeat_extends_a_lease_beyond_the_longest_time() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    stage.clock.advance(570_000 - 10)
+    assert beat(stage, job).lease_until == NOW + POLICY.max_ms
+    stage.clock.advance(30_000)
+    with pytest.raises(Conflict, match="did not report within 600 s"):
+        beat(stage, job)
+
+
+def test_the_heartbeat_of_another_attempt_is_refused() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    stage.clock.at = job.due_at
+    rescue(stage)
+    assert stage.stored(job).fence == 2
+    with pytest.raises(Conflict, match="another attempt"):
+        beat(stage, job)
+
+
+def test_reports_on_what_is_not_there_are_refused() -> None:
+    with pytest.raises(NotFound):
+        beat(Stage(), long_job())
+
+
+def test_a_heartbeat_that_the_table_refuses_says_so() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [None])
+    with pytest.raises(Unavailable):
+        beat(stage, job)
+
+
+# rescue
+
+
+def waiting(lease_until: int, **fields: Any) -> Job:
+    return long_job(**({"claim": Claim("m1", "n1", NOW, False, lease_until), "started_at": NOW, "due_at": lease_until} | fields))
+
+
+def decide(job: Job, now: int, *, message_id: str = "m2") -> object:
+    item: Delivery = a_delivery(job, message_id=message_id)
+    return delivery.decide(item, ClaimResult(False, job), "mine", now, hold_ms=5_000)
+
+
+@pytest.mark.parametrize("message_id", ["m1", "m2"])
+def test_any_message_takes_back_a_job_whose_lease_has_passed_a3(message_id: str) -> None:
+    job = waiting(NOW + LEASE)
+    assert decide(job, NOW + LEASE, message_id=message_id) == TakeBack(job)
+
+
+@pytest.mark.parametrize("message_id", ["m1", "m2"])
+def test_a_message_well_before_the_due_time_is_a_copy(message_id: str) -> None:
+    assert decide(waiting(NOW + LEASE), NOW + 20_000, message_id=message_id) == Drop()
+
+
+@pytest.mark.parametrize(("left", "seconds"), [(1, 1), (1_000, 1), (2_400, 3), (5_000, 5)])
+def test_a_message_that_comes_ahead_of_the_end_is_put_back_until_then(left: int, seconds: int) -> None:
+    assert decide(waiting(NOW + LEASE), NOW + LEASE - left) == PutBack(seconds)
+
+
+def test_after_a_heartbeat_the_message_goes_on_to_the_end_of_the_longer_lease() -> None:
+    job = waiting(NOW + 100_000, due_at=NOW + LEASE)
+    assert decide(job, NOW + LEASE - 2_000) == Later(job, NOW + 100_000)
+
+
+def test_one_message_goes_on_for_each_lease_however_often_it_comes() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    stage.clock.advance(50_000)
+    beat(stage, job)
+    stage.clock.at = job.due_at
+    (first,) = stage.receive()
+    stage.execute([first])
+    moved = stage.stored(job)
+    assert moved.due_at == callback.ends_at(moved) == STARTED + 50_000 + LEASE
+    assert stage.waiting(Lane.ONE_TIME) == [job.id]
+    stage.execute([replace(first, message_id="copy")])
+    assert stage.stored(job) == moved and stage.waiting(Lane.ONE_TIME) == [job.id]
+
+
+def test_a_worker_that_goes_silent_is_taken_back_charged_and_tried_again() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    stage.clock.at = job.due_at
+    rescue(stage)
+    after = stage.stored(job)
+    assert (after.fence, after.lane, after.charged, after.crashes, after.claim) == (2, Lane.RETRY, 1, 1, None)
+    assert after.attempts[-1].failure == Failure("crashed", "no heartbeat within 60 s")
+    assert after.attempts[-1].outcome is Outcome.CRASHED and after.attempts[-1].started_at == NOW
+    assert (after.heartbeat_at, after.progress, after.started_at) == (None, None, None)
+    assert stage.waiting(Lane.RETRY) == [job.id]
+
+
+def test_one_that_goes_silent_twice_has_failed() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    stage.clock.at = job.due_at
+    rescue(stage)
+    rescue(stage, Lane.RETRY)
+    second = stage.stored(job)
+    assert lifecycle.waits(second) and second.fence == 2
+    stage.clock.at = second.due_at
+    rescue(stage, Lane.RETRY)
+    after = stage.stored(job)
+    assert lifecycle.state(after) is Status.FAILED and after.reason == "no heartbeat within 60 s each time"
+    assert [attempt.outcome for attempt in after.attempts] == [Outcome.CRASHED] * 2
+
+
+@pytest.mark.parametrize(("on_timeout", "state"), [(False, Status.KILLED), (True, Status.SCHEDULED)])
+def test_beyond_the_longest_time_it_is_killed_whatever_the_heartbeats_say(on_timeout: bool, state: Status) -> None:
+    stage = Stage()
+    job = accepted(stage, long_job(retry=RetryPolicy(on_timeout=on_timeout)), result=Result("queued"))
+    for _ in range(11):
+        stage.clock.advance(54_000)
+        beat(stage, job)
+    stage.clock.at = NOW + POLICY.max_ms
+    rescue(stage)
+    after = stage.stored(job)
+    assert lifecycle.state(after) is state
+    assert after.attempts[-1].failure == Failure("timeout", "it did not report within 600 s")
+    assert after.output == "queued"
+
+
+def test_a_heartbeat_that_comes_between_look_and_take_back_saves_the_job() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    stage.clock.at = job.due_at
+
+    def beaten(verb: Any, changes: Any) -> Any:
+        beats.append(beat(Stage(clock=stage.clock, jobs=real), job))
+        return verb(changes)
+
+    real, beats = stage.jobs, list[Beat]()
+    stage.execute(stage.receive(), jobs=Wrapped(real, change=beaten))
+    assert lifecycle.waits(stage.stored(job)) and callback.ends_at(stage.stored(job)) == beats[0].lease_until
+
+
+# recheck and bury: the nets
+
+
+def test_a_recheck_moves_it_to_the_end_of_its_lease_with_its_due_time() -> None:
+    job = waiting(NOW + 700_000, due_at=NOW)
+    assert recheck.decide(job, job.slot or "", NOW + 180_000, shards=1, behind=False) == recheck.Move(
+        f"{slots.minute_of(NOW + 700_000)}#00", hand_over=False, due_at=NOW + 700_000
+    )
+
+
+def test_a_recheck_hands_over_what_ends_soon_and_takes_back_what_has_ended_a3() -> None:
+    stage = Stage()
+    stage.clock.advance(200_000)
+    soon, over = waiting(NOW + 230_000, due_at=NOW), waiting(NOW + 200_000, due_at=NOW)
+    for job in (soon, over):
+        stage.jobs.put(job)
+    run_recheck(
+        [(job.slot or "", job) for job in (soon, over)],
+        jobs=stage.jobs,
+        tasks=stage.tasks,
+        orders=stage.orders,
+        lanes=stage.lanes,
+        now=NOW + 200_000,
+        rules=stage.rules,
+    )
+    assert stage.waiting(Lane.ONE_TIME) == [soon.id] and stage.stored(soon).due_at == NOW + 230_000
+    assert stage.waiting(Lane.RETRY) == [over.id] and stage.stored(over).fence == 2
+
+
+def test_a_recheck_by_an_old_look_does_not_take_back_what_was_accepted_meanwhile() -> None:
+    stage = Stage()
+    stage.clock.advance(400_000)
+    running = long_job(claim=Claim("m1", "n1", NOW, True))
+    stage.jobs.put(replace(running, claim=Claim("m1", "n1", NOW, True, NOW + 900_000), started_at=NOW))
+    run_recheck(
+        [(running.slot or "", running)],
+        jobs=stage.jobs,
+        tasks=stage.tasks,
+        orders=stage.orders,
+        lanes=stage.lanes,
+        now=stage.clock.now(),
+        rules=stage.rules,
+    )
+    assert stage.stored(running).fence == 1
+
+
+def test_no_dead_letter_of_its_first_message_ends_it() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    assert job.claim is not None
+    dead = a_delivery(job, message_id=job.claim.message_id)
+    assert (
+        bury(
+            [dead], jobs=stage.jobs, tasks=stage.tasks, orders=stage.orders, lanes=stage.lanes, clock=stage.clock, rules=stage.rules
+        ).dropped
+        == 1
+    )
+    assert stage.stored(job) == job
+
+
+# reports
+
+
+def test_a_worker_completes_its_job() -> None:
+    stage = Stage()
+    job = accepted(stage, result=Result("queued", {"status": 202, "headers": {}, "body": ""}))
+    stage.clock.advance(40_000)
+    done = report(stage, job, Result("42 rows"))
+    assert lifecycle.state(done) is Status.SUCCEEDED and done.completed_at == stage.clock.now()
+    assert (done.output, done.charged, done.attempts[-1].started_at) == ("42 rows", 1, NOW)
+    assert done.response == {"status": 202, "headers": {}, "body": ""}  # what the target answered, unless the worker says more
+    assert stage.stored(job) == done
+
+
+def test_the_same_report_again_is_answered_as_the_first_one() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    done = report(stage, job, Result("42 rows"))
+    stage.clock.advance(1_000)
+    assert report(stage, job, Result("42 rows")) == done
+    with pytest.raises(Conflict, match="finished: succeeded"):
+        report(stage, job, Result(failure=Failure("permanent", "no")))
+
+
+def test_a_report_whose_answer_was_lost_counts_once() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    real, stage.jobs = stage.jobs, Wrapped(stage.jobs, change=times(1, lost_answer))
+    with pytest.raises(Unavailable):
+        report(stage, job, Result("42 rows"))
+    assert report(stage, job, Result("42 rows")) == real.get(job.key)
+    assert len(stage.stored(job).attempts) == 1
+
+
+def test_a_failure_is_followed_by_another_attempt_as_after_any_other() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    failure = Failure("retryable", "disk full", 20_000)
+    after = report(stage, job, Result(failure=failure))
+    assert (after.fence, after.lane, after.due_at) == (2, Lane.RETRY, stage.clock.now() + 20_000)
+    assert after.attempts[-1].failure == failure
+    assert stage.waiting(Lane.RETRY) == [job.id]
+    assert report(stage, job, Result(failure=failure)) == after  # its answer was lost
+    with pytest.raises(Conflict, match="another attempt"):
+        report(stage, job, Result("done"))
+
+
+def test_a_permanent_failure_ends_it() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    after = report(stage, job, Result(failure=Failure("permanent", "no such customer")))
+    assert lifecycle.state(after) is Status.FAILED and after.reason == "the error is permanent"
+
+
+def test_a_worker_may_be_faster_than_the_answer_that_accepts_its_job() -> None:
+    stage = Stage()
+    job = long_job()
+    done: list[Job] = []
+
+    def fast(verb: Any, changes: Any) -> Any:
+        if not done:
+            claimed = stage.stored(job)
+            done.append(report(Stage(clock=stage.clock, jobs=real, tasks=stage.tasks, lanes=stage.lanes), claimed, Result("42 rows")))
+        return verb(changes)
+
+    real, items = stage.jobs, stage.hand(job)
+    left = stage.execute(items, jobs=Wrapped(real, change=fast))
+    assert left == [] and stage.stored(job) == done[0]
+    assert lifecycle.state(stage.stored(job)) is Status.SUCCEEDED and stage.stored(job).output == "42 rows"
+
+
+def test_a_report_after_the_lease_counts_while_nobody_has_taken_the_job_back() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    stage.clock.at = job.due_at + 500
+    assert lifecycle.state(report(stage, job, Result("late"))) is Status.SUCCEEDED
+    rescue(stage)
+    assert stage.stored(job).output == "late"
+
+
+def test_a_refused_hand_over_of_the_next_attempt_is_no_error_of_the_worker() -> None:
+    stage = Stage()
+    job = accepted(stage)
+    stage.lanes = Wrapped(stage.lanes, send=refuse)
+    assert report(stage, job, Result(failure=Failure("retryable", "no", 1_000))).fence == 2
+
+
+# cancel
+
+
+def ask(stage: Stage, key: JobKey) -> Job:
+    return cancel(key, jobs=stage.jobs, tasks=stage.tasks, orders=stage.orders, lanes=stage.lanes, clock=stage.clock, rules=stage.rules)
+
+
+def test_a_cancel_is_answered_at_once_told_by_the_next_heartbeat_and_cuts_the_lease() -> None:
+    stage = Stage()
+    job = accepted(stage, long_job(callback=CallBack(3_600_000, 86_400_000)))
+    now = stage.clock.now()
+    flagged = ask(stage, job.key)
+    assert stage.clock.now() == now and flagged.cancel_requested_at == now
+    assert beat(stage, job) == Beat(now + callback.GRACE_MS, True)
+    assert ask(stage, job.key) == stage.stored(job)
+    stage.clock.advance(callback.GRACE_MS)
+    rescue(stage)
+    after = stage.stored(job)
+    assert lifecycle.state(after) is Status.CANCELLED and after.attempts[-1].outcome is Outcome.CANCELLED
+
+
+def test_who_completes_in_spite_of_a_cancel_has_succeeded_and_who_gives_up_is_cancelled() -> None:
+    stage = Stage()
+    faster, obedient = accepted(stage), accepted(stage)
+    for job in (faster, obedient):
+        ask(stage, job.key)
+    assert lifecycle.state(report(stage, faster, Result("done"))) is Status.SUCCEEDED
+    assert lifecycle.state(report(stage, obedient, Result(failure=Failure("retryable", "stopped")))) is Status.CANCELLED
+
+
+def test_a_cancel_asked_before_it_was_accepted_cuts_its_first_lease() -> None:
+    asked = long_job(claim=Claim("m1", "n1", NOW, True), cancel_requested_at=NOW + 5_000)
+    done = settlement.Finished(asked, NOW, NOW + 6_000, Result())
+    after = settlement.returned(done, NOW + 6_000, shards=2, retention=lifecycle.Retention())
+    assert after.due_at == NOW + 5_000 + callback.GRACE_MS
+
+
+# tokens of attempts
+
+
+def test_the_address_of_an_attempt_admits_to_it_alone() -> None:
+    keys = MemoryKeys(b"new", b"old")
+    job = long_job(fence=3)
+    address = service.Addresses("https://api.example.com", keys).of(job, NOW)
+    assert address.url == f"https://api.example.com/api/v1/jobs/{job.id}"
+    assert service.admit(address.token, job.id, keys, NOW) == Ticket(job.key, 3)
+
+
+def test_a_token_signed_by_a_key_not_known_yet_makes_the_keys_be_read_again() -> None:
+    job = long_job()
+    token = service.Addresses("", MemoryKeys(b"newest")).of(job, NOW).token
+
+    class Rotated:
+        def keys(self, now: int, *, newest: bool = False) -> list[bytes]:
+            return [b"newest", b"old"] if newest else [b"old"]
+
+    assert service.admit(token, job.id, Rotated(), NOW) == Ticket(job.key, 1)

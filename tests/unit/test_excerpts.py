@@ -1,0 +1,121 @@
+"""How much of outputs and logs a job's item holds."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler import excerpts, settlement
+from scheduler.excerpts import FORMER, ROOM, WHOLE, Whole
+from scheduler.lifecycle import Event, Retention, apply
+from scheduler.model import Claim, Failure, Job, Kept, Result
+from scheduler.ports import Finished
+from tests.conftest import NOW, a_job
+
+SHORT = Result("done", log="one line")
+AGAIN = Failure("retryable", "once more")
+
+
+def claimed(job: Job, number: int = 0) -> Job:
+    return apply(job, Event.CLAIM, NOW, claim=Claim("m", f"n{number}", NOW, alone=False))
+
+
+def ended(job: Job, result: Result) -> Job:
+    fits, _ = excerpts.split(job, result)
+    return settlement.settle(Finished(job, NOW, NOW, fits), NOW, shards=1, retention=Retention())
+
+
+def attempted(*results: Result) -> Job:
+    job = a_job(max_attempts=25)
+    for number, result in enumerate(results):
+        job = ended(claimed(job, number), result)
+    return job
+
+
+def held(job: Job) -> int:
+    texts = [excerpts.output_of(job.output, job.response), *(text for each in job.attempts for text in (each.output, each.log))]
+    return sum(len(text.encode()) for text in texts if text)
+
+
+def test_what_fits_is_kept_as_it_is() -> None:
+    assert excerpts.split(claimed(a_job()), SHORT) == (SHORT, None)
+
+
+def test_what_does_not_fit_is_whole_apart_its_beginning_and_the_end_of_its_log_in_the_item() -> None:
+    output, log = "o" * 5_000 + "end", "begin" + "l" * 5_000
+    fits, whole = excerpts.split(claimed(a_job()), Result(output, log=log))
+    assert whole == Whole(output, log)
+    assert fits == Result("o" * (ROOM - 1_024), log="l" * 1_024, kept=Kept.STORED)
+
+
+def test_of_an_answer_the_body_is_what_was_put_out() -> None:
+    answer = {"status": 200, "headers": {"a": "b"}, "body": "x" * 10_000}
+    fits, whole = excerpts.split(claimed(a_job()), Result(response=answer))
+    assert whole == Whole("x" * 10_000, None)
+    assert fits.response == {"status": 200, "headers": {"a": "b"}, "body": "x" * ROOM}
+
+
+def test_a_log_is_not_crowded_out_by_an_output() -> None:
+    fits, _ = excerpts.split(claimed(a_job()), Result("o" * 10_000, log="l" * 900))
+    assert (len(fits.output or ""), fits.log) == (ROOM - 900, "l" * 900)
+
+
+def test_no_character_is_cut_in_two() -> None:
+    fits, _ = excerpts.split(claimed(a_job()), Result("€" * 2_000))
+    assert fits.output == "€" * (ROOM // 3)
+
+
+def test_an_endless_output_is_stored_up_to_a_megabyte() -> None:
+    _, whole = excerpts.split(claimed(a_job()), Result("o" * (WHOLE + 1), log="l" * (WHOLE + 1)))
+    assert whole == Whole("o" * WHOLE, "l" * WHOLE)
+
+
+def test_what_an_attempt_put_out_stays_with_it_when_another_follows() -> None:
+    job = attempted(Result("first", failure=AGAIN, log="log 1"), Result("second", log="log 2"))
+    assert [(each.output, each.log, each.kept) for each in job.attempts] == [("first", "log 1", None), (None, "log 2", None)]
+    assert job.output == "second"
+
+
+def test_of_earlier_attempts_less_is_kept_and_they_say_so() -> None:
+    job = attempted(Result("o" * 600, failure=AGAIN), Result("p" * 5_000, failure=AGAIN), SHORT)
+    assert [(len(each.output or ""), each.kept) for each in job.attempts] == [(FORMER, Kept.CUT), (FORMER, Kept.STORED), (0, None)]
+
+
+def test_another_life_begins_without_output() -> None:
+    job = attempted(Result("why", failure=Failure("permanent", "no"), log="log"))
+    redriven = apply(job, Event.REDRIVE, NOW, slot="2026-11-20T10:09#00")
+    assert (redriven.output, redriven.attempts[0].output, redriven.attempts[0].log) == (None, "why", "log")
+
+
+def test_a_crash_leaves_its_attempt_without_the_output_of_the_one_before() -> None:
+    job = claimed(attempted(Result("first", failure=AGAIN)), 1)
+    crashed = apply(job, Event.TAKE_BACK, NOW, slot="2026-11-20T10:09#00")
+    assert (crashed.output, [each.output for each in crashed.attempts]) == (None, ["first", None])
+
+
+def test_work_that_was_cancelled_keeps_its_log() -> None:
+    job = replace(claimed(a_job()), cancel_requested_at=NOW)
+    assert [each.log for each in ended(job, Result(failure=AGAIN, log="so far")).attempts] == ["so far"]
+
+
+texts = st.one_of(st.none(), st.text(max_size=50), st.integers(0, 6_000).map(lambda size: "ä" * size))
+results = st.builds(
+    lambda output, log, as_body: Result(
+        None if as_body else output, {"status": 500, "headers": {}, "body": output or ""} if as_body else None, AGAIN, log
+    ),
+    texts,
+    texts,
+    st.booleans(),
+)
+
+
+@given(st.lists(results, min_size=1, max_size=8))
+def test_whatever_was_tried_how_often_all_excerpts_of_a_job_have_room(found: list[Result]) -> None:
+    assert held(attempted(*found)) <= ROOM
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_surrogates_do_no_harm(size: int) -> None:
+    fits, whole = excerpts.split(claimed(a_job()), Result("\ud800" * size * 2_000))
+    assert (whole is None) == (size * 2_000 <= ROOM) and len(fits.output or "") <= ROOM

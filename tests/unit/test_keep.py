@@ -1,0 +1,76 @@
+"""What remains of outputs and logs, and how the whole of them is read again."""
+
+from collections.abc import Callable
+
+import pytest
+
+from scheduler import settlement
+from scheduler.errors import Gone, NotFound
+from scheduler.excerpts import Whole
+from scheduler.lifecycle import Event, Retention, apply
+from scheduler.memory import MemoryOutputs
+from scheduler.model import Claim, Failure, Job, Kept, Result
+from scheduler.ports import Finished, Outputs
+from scheduler.services.keep import Text, keep, logged, output
+from tests.conftest import NOW, a_job
+from tests.unit.stage import Wrapped, refuse
+
+LONG = "o" * 10_000
+AGAIN = Failure("retryable", "once more")
+
+
+def run(outputs: Outputs, *results: Result) -> Job:
+    job = a_job()
+    for number, result in enumerate(results):
+        job = apply(job, Event.CLAIM, NOW, claim=Claim("m", f"n{number}", NOW, alone=False))
+        kept = keep(job, result, lambda: outputs)
+        job = settlement.settle(Finished(job, NOW, NOW, kept), NOW, shards=1, retention=Retention())
+    return job
+
+
+def never() -> Outputs:
+    raise AssertionError("nothing needs to be stored")
+
+
+def test_what_fits_asks_nothing_of_the_store() -> None:
+    job = apply(a_job(), Event.CLAIM, NOW, claim=Claim("m", "n", NOW, alone=False))
+    assert keep(job, Result("done", log="fine"), never) == Result("done", log="fine")
+
+
+def test_the_whole_is_read_from_where_it_is() -> None:
+    outputs = MemoryOutputs()
+    job = run(outputs, Result("short", failure=AGAIN, log="log 1"), Result(LONG, log="log 2"))
+    assert outputs.rows == {(job.key, 2): Whole(LONG, "log 2")}
+    assert (output(job, 1, outputs), logged(job, 1, outputs)) == (Text("short", True), Text("log 1", True))
+    assert (output(job, 2, outputs), logged(job, 2, outputs)) == (Text(LONG, True), Text("log 2", True))
+
+
+def test_the_body_of_an_answer_is_what_was_put_out() -> None:
+    outputs = MemoryOutputs()
+    job = run(outputs, Result(response={"status": 200, "headers": {}, "body": "short"}))
+    assert output(job, 1, outputs) == Text("short", True)
+
+
+def test_a_store_that_refuses_costs_the_rest_and_not_the_job() -> None:
+    outputs = Wrapped(MemoryOutputs(), put=refuse)
+    job = run(outputs, Result(LONG))
+    assert job.completed_at is not None and job.attempts[0].kept is Kept.CUT
+    assert output(job, 1, outputs) == Text("o" * 4_096, False)
+
+
+def test_what_has_expired_is_gone_and_its_excerpt_is_not() -> None:
+    outputs = MemoryOutputs()
+    job = run(outputs, Result(LONG))
+    outputs.rows.clear()
+    with pytest.raises(Gone, match="output of attempt 1 is no longer kept"):
+        output(job, 1, outputs)
+    assert job.output == "o" * 4_096
+
+
+@pytest.mark.parametrize("read", [output, logged])
+def test_an_attempt_that_is_not_there_or_said_nothing_is_not_found(read: Callable[[Job, int, Outputs], Text]) -> None:
+    job = run(MemoryOutputs(), Result())
+    with pytest.raises(NotFound, match="there is no attempt 2"):
+        read(job, 2, MemoryOutputs())
+    with pytest.raises(NotFound, match="attempt 1 has no"):
+        read(job, 1, MemoryOutputs())

@@ -1,0 +1,379 @@
+"""From a job with an ordering key that arrives to the one behind it that goes on: the gate, the turn, and who is woken."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler import ids, lifecycle, ordering, slots
+from scheduler.errors import Conflict, Unavailable
+from scheduler.lifecycle import Event
+from scheduler.model import Attempt, Failure, Job, Lane, Message, OnFailure, Ordering, OrderKey, Outcome, Result, Status
+from scheduler.ports import Change
+from scheduler.services import admission, order_keys
+from scheduler.services.bury import bury
+from scheduler.services.cancel import cancel
+from scheduler.services.handover import message
+from scheduler.services.recheck import recheck
+from scheduler.services.reschedule import reschedule
+from scheduler.services.retry_job import retry_job
+from scheduler.services.wake import ASK_LATER_MS
+from tests.conftest import NOW, ScriptedPool, a_job
+from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
+
+KEY = OrderKey("ann", "order-17")
+MINUTE = 60_000
+FAILING, DEAD = Result(failure=Failure("retryable", "503")), Result(failure=Failure("permanent", "404"))
+
+
+def in_line(stage: Stage, *places: int, park: bool = False, key: str = KEY.key, **fields: Any) -> list[Job]:
+    """Jobs stored with their markers, at these places of a line (earlier ones first), their messages in their lanes."""
+    jobs = []
+    for place in places:
+        at, rule = NOW - 1_000 + place, Ordering(key, OnFailure.PARK if park else OnFailure.BLOCK)
+        jobs.append(a_job(**({"id": ids.new(at, place), "scheduled_at": at, "due_at": at, "ordering": rule} | fields)))
+        assert stage.orders.enqueue([ordering.marker(jobs[-1], NOW - 600_000)]) == [True]
+    return jobs
+
+
+def run(stage: Stage, *jobs: Job, lane: Lane = Lane.ONE_TIME, pool: ScriptedPool | None = None, **ports: Any) -> list[str]:
+    """Deliver these jobs (None: what is in the lane) in one batch; the ids of those that started."""
+    pool = pool or ScriptedPool(stage.clock)
+    stage.execute(stage.hand(*jobs) if jobs else stage.receive(lane), pool=pool, lane=lane, **ports)
+    return [job.id for job, _ in pool.starts]
+
+
+def work_off(stage: Stage, result: Result | None = None, **ports: Any) -> list[str]:
+    """Run what is in the lanes until nothing is; the ids in the order of their starts."""
+    started: list[str] = []
+    for _ in range(60):
+        for lane in Lane:
+            started += run(stage, lane=lane, pool=ScriptedPool(stage.clock, result=result), **ports)
+        stage.clock.advance(100)
+    return started
+
+
+def state(stage: Stage, job: Job) -> Status:
+    return lifecycle.state(stage.stored(job))
+
+
+def markers(stage: Stage) -> list[str]:
+    return [marker.job for marker in stage.orders.lines([KEY], limit=100)[KEY].markers]
+
+
+def end(stage: Stage, job: Job, event: Event = Event.SUCCEED) -> Job:
+    """The job ended by another executor, which died before it woke anybody."""
+    before = stage.stored(job)
+    after = lifecycle.apply(before, event, NOW, started_at=NOW, result=Result("x"), reason="because", due_at=NOW, slot=before.slot)
+    assert stage.jobs.change([Change(before, after)]) == [True]
+    return after
+
+
+# order
+
+
+def test_jobs_of_a_line_start_one_after_the_other_in_its_order_however_they_arrive() -> None:
+    stage = Stage()
+    jobs = in_line(stage, 1, 2, 3, 4, 5)
+    assert run(stage, *reversed(jobs)) == [jobs[0].id]
+    assert [state(stage, job) for job in jobs] == [Status.SUCCEEDED] + [Status.SCHEDULED] * 4
+    assert stage.stored(jobs[2]).reason == f"order: it runs after job {jobs[0].id}"
+    assert work_off(stage) == [job.id for job in jobs[1:]]
+    assert markers(stage) == []
+
+
+def test_a_chain_goes_on_at_once_and_each_end_wakes_one() -> None:
+    stage = Stage()
+    jobs = in_line(stage, 1, 2, 3)
+    run(stage, *jobs)
+    assert stage.waiting(Lane.ONE_TIME) == [jobs[1].id]
+
+
+def test_lines_of_other_keys_and_owners_and_jobs_without_one_do_not_wait() -> None:
+    stage = Stage()
+    (first,) = in_line(stage, 1)
+    (behind,) = in_line(stage, 2)
+    (other,) = in_line(stage, 3, key="order-18")
+    (eve,) = in_line(Stage(), 4, owner="eve")
+    plain = a_job()
+    assert sorted(run(stage, first, behind, other, eve, plain)) == sorted([first.id, other.id, eve.id, plain.id])
+
+
+def test_who_comes_while_another_executor_runs_the_first_is_given_back_and_woken_at_its_end() -> None:
+    stage = Stage()
+    first, second = in_line(stage, 1, 2)
+    (item,) = stage.hand(first)
+    pool = ScriptedPool(stage.clock)
+
+    def beside(verb: Any, *args: Any) -> Any:
+        """The second comes while the first is at work."""
+        if not pool.starts:
+            return verb(*args)
+        assert run(stage, second) == [] and state(stage, second) is Status.SCHEDULED
+        return verb(*args)
+
+    stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, change=beside))
+    assert stage.waiting(Lane.ONE_TIME) == [second.id] and work_off(stage) == [second.id]
+
+
+def test_who_was_given_back_behind_a_job_that_ended_meanwhile_lets_the_next_one_go_on() -> None:
+    stage = Stage()
+    first, second, third = in_line(stage, 1, 2, 3)
+    stage.claim(stage.hand(first)[0])
+
+    def change(verb: Any, changes: Any) -> Any:
+        done = verb(changes)
+        end(stage, first)
+        return done
+
+    assert run(stage, second, third, jobs=Wrapped(stage.jobs, change=times(1, change))) == []
+    assert stage.waiting(Lane.ONE_TIME) == [first.id, second.id], "not the third: it would only come to wait again"
+
+
+def test_two_executors_that_both_see_a_free_line_let_one_through() -> None:
+    stage = Stage()
+    (second,) = in_line(stage, 2)
+
+    def take(verb: Any, changes: Any) -> Any:
+        """An earlier one comes, and is let through between our look and our write."""
+        (earlier,) = in_line(stage, 0)
+        stage.jobs.put(earlier)
+        stage.lanes.add(a_letter(earlier), stage.clock.now())
+        assert run(stage) == [earlier.id]
+        return verb(changes)
+
+    assert run(stage, second, orders=Wrapped(stage.orders, take_turns=times(1, take))) == [second.id]
+    turn = stage.orders.lines([KEY], limit=1)[KEY].turn
+    assert turn is not None and (turn.job, turn.version) == (second.id, 2)
+
+
+def a_letter(job: Job) -> Message:
+    return message(job, NOW)
+
+
+def test_a_lost_answer_about_the_turn_does_not_stop_the_job() -> None:
+    stage = Stage()
+    (job,) = in_line(stage, 1)
+    assert run(stage, job, orders=Wrapped(stage.orders, take_turns=times(1, lost_answer))) == [job.id]
+
+
+# failures
+
+
+def test_a_retry_keeps_its_turn_and_the_others_wait_till_it_has_ended() -> None:
+    stage = Stage()
+    first, second = in_line(stage, 1, 2)
+    pool = ScriptedPool(stage.clock, result=FAILING)
+    assert run(stage, first, second, pool=pool) == [first.id]
+    assert state(stage, first) is Status.SCHEDULED and markers(stage) == [first.id, second.id]
+    assert stage.waiting(Lane.ONE_TIME) == [], "a retry wakes nobody"
+    stage.clock.advance(2 * MINUTE)
+    assert run(stage, replace(stage.stored(second), lane=Lane.ONE_TIME)) == []
+    assert run(stage, lane=Lane.RETRY) == [first.id] and work_off(stage) == [second.id]
+
+
+def test_after_the_last_failure_a_blocked_line_goes_on() -> None:
+    stage = Stage()
+    first, second = in_line(stage, 1, 2)
+    run(stage, first, second, pool=ScriptedPool(stage.clock, result=DEAD))
+    assert state(stage, first) is Status.FAILED and markers(stage) == [second.id] and work_off(stage) == [second.id]
+
+
+def parked(stage: Stage) -> tuple[Job, Job, Job]:
+    first, second, third = in_line(stage, 1, 2, 3, park=True)
+    run(stage, first, second, third, pool=ScriptedPool(stage.clock, result=DEAD))
+    assert state(stage, first) is Status.FAILED and work_off(stage) == []
+    for job in (second, third):
+        assert run(stage, *[]) == [] and state(stage, job) is Status.SCHEDULED
+    return first, second, third
+
+
+def test_a_parked_line_starts_nothing_and_is_looked_at_every_hour() -> None:
+    stage = Stage()
+    first, second, _ = parked(stage)
+    stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
+    assert run(stage) == []
+    back = stage.stored(second)
+    assert back.reason == f"order: its key {KEY.key} is parked, for job {first.id} failed"
+    assert slots.start_of(slots.minute(back.slot or "")) >= stage.clock.now() + 3_500_000 and back.due_at == second.due_at
+    assert work_off(stage) == []
+
+
+def test_a_resume_lets_the_next_go_on_and_the_failed_one_stays_failed() -> None:
+    stage = Stage()
+    first, second, third = parked(stage)
+    ports = {name: port for name, port in stage.makers().items() if name != "rules"}
+    view = order_keys.look(KEY, jobs=stage.jobs, orders=stage.orders)
+    assert (view.turn, view.parked_by, view.waiting) == (None, stage.stored(first), 2)
+    assert order_keys.resume(KEY, **ports).parked_by is None
+    assert work_off(stage) == [second.id, third.id] and state(stage, first) is Status.FAILED
+    with pytest.raises(Conflict, match="not parked"):
+        order_keys.resume(KEY, **ports)
+
+
+def test_a_retry_of_the_failed_one_runs_first_and_unparks_by_succeeding() -> None:
+    stage = Stage()
+    first, second, third = parked(stage)
+    retry_job(first.key, **stage.enders())
+    assert work_off(stage) == [first.id, second.id, third.id] and markers(stage) == []
+
+
+def test_the_late_end_of_one_life_does_not_take_away_the_marker_of_the_next() -> None:
+    stage = Stage()
+    (first,) = in_line(stage, 1)
+    run(stage, first, pool=ScriptedPool(stage.clock, result=DEAD))
+    dead = stage.stored(first)
+    retry_job(first.key, **stage.enders())
+    stage.orders.leave([ordering.marker(dead)])
+    assert markers(stage) == [first.id]
+
+
+def test_who_waits_behind_one_that_sleeps_though_nothing_parks_the_key_wakes_it() -> None:
+    stage = Stage()
+    first, second, third = parked(stage)
+    stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
+    run(stage)  # asleep for an hour
+    stage.orders.leave([ordering.marker(stage.stored(first))])  # resumed by one who died before the wake
+    stage.lanes.add(a_letter(stage.stored(third)), stage.clock.now())
+    assert run(stage) == [] and work_off(stage) == [second.id, third.id]
+
+
+# who ends jobs
+
+
+def waiting_behind(stage: Stage) -> tuple[Job, Job]:
+    """The first is claimed by somebody, the second was given back behind it."""
+    first, second = in_line(stage, 1, 2)
+    stage.claim(stage.hand(first)[0])
+    assert run(stage, second) == []
+    return stage.stored(first), second
+
+
+def test_a_cancelled_job_leaves_its_line_and_the_next_goes_on() -> None:
+    stage = Stage()
+    first, second, third = in_line(stage, 1, 2, 3)
+    run(stage, first, second, third)
+    cancel(second.key, **stage.enders())
+    assert markers(stage) == [third.id] and work_off(stage) == [third.id]
+
+
+def test_what_a_recheck_ends_is_left_by_its_line() -> None:
+    stage = Stage()
+    first, second = waiting_behind(stage)
+    stage.clock.advance(first.timeout_ms + 2 * MINUTE)
+    flagged = replace(first, cancel_requested_at=NOW)
+    stage.jobs.rows[first.key] = flagged
+    ports = {name: port for name, port in stage.enders().items() if name != "clock"}
+    recheck([(first.slot or "", flagged)], **ports, now=stage.clock.now())
+    assert state(stage, first) is Status.CANCELLED and second.id in stage.waiting(Lane.ONE_TIME) and markers(stage) == [second.id]
+
+
+def test_what_is_buried_is_left_by_its_line() -> None:
+    stage = Stage()
+    first, second = in_line(stage, 1, 2)
+    (item,) = stage.hand(first)
+    stage.claim(item)
+    assert run(stage, second) == []
+    assert bury([item], **stage.enders()).failed == 1
+    assert stage.waiting(Lane.ONE_TIME)[-1] == second.id and markers(stage) == [second.id]
+
+
+def test_a_job_moved_to_another_time_stands_there_in_its_line_and_lets_the_next_go_on() -> None:
+    stage = Stage()
+    first, second, third = in_line(stage, 1, 2, 3)
+    stage.claim(stage.hand(first)[0])
+    assert run(stage, second, third) == []
+    end(stage, first)
+    stage.orders.leave([ordering.marker(first)])
+    reschedule(second.key, {"scheduled_at": NOW + 10 * MINUTE}, **stage.makers())
+    assert markers(stage) == [third.id, second.id] and third.id in stage.waiting(Lane.ONE_TIME)
+    assert work_off(stage) == [third.id]
+
+
+# what goes wrong
+
+
+def test_a_job_whose_marker_is_missing_puts_it_and_starts() -> None:
+    stage = Stage()
+    (job,) = in_line(stage, 1)
+    stage.orders.leave([ordering.marker(job)])
+    assert run(stage, job) == [job.id] and markers(stage) == []
+
+
+def test_stale_markers_are_passed_and_taken_away_however_many_there_are() -> None:
+    stage = Stage()
+    ghosts = in_line(stage, *range(1, 26))
+    (job,) = in_line(stage, 30)
+    assert run(stage, job) == [job.id] and len(ghosts) == 25 and markers(stage) == []
+
+
+def test_a_job_behind_one_that_is_being_stored_waits_for_it() -> None:
+    stage = Stage()
+    (ghost,) = in_line(Stage(), 1)
+    assert stage.orders.enqueue([ordering.marker(ghost, NOW)]) == [True]
+    (job,) = in_line(stage, 2)
+    assert run(stage, job) == [] and stage.stored(job).reason == admission.REFUSED
+    stage.jobs.put(ghost)
+    stage.clock.advance(ASK_LATER_MS)
+    assert run(stage) == [] and stage.stored(job).reason == f"order: it runs after job {ghost.id}"
+
+
+@pytest.mark.parametrize("verb", ["lines", "take_turns"])
+def test_while_the_table_refuses_it_is_asked_again(verb: str) -> None:
+    stage = Stage()
+    (job,) = in_line(stage, 1)
+    assert run(stage, job, orders=Wrapped(stage.orders, **{verb: times(3)})) == [job.id]
+
+
+def test_a_job_whose_line_cannot_be_read_is_given_back_and_comes_again() -> None:
+    stage = Stage()
+    (job,) = in_line(stage, 1)
+    assert run(stage, job, orders=Wrapped(stage.orders, lines=refuse)) == []
+    assert (stage.stored(job).fence, stage.stored(job).reason) == (2, admission.REFUSED)
+    stage.clock.advance(ASK_LATER_MS)
+    assert run(stage) == [job.id]
+
+
+def test_a_marker_that_cannot_be_taken_away_stops_nobody() -> None:
+    stage = Stage()
+    first, second = in_line(stage, 1, 2)
+    run(stage, first, second, orders=Wrapped(stage.orders, leave=refuse))
+    assert markers(stage) == [first.id, second.id] and work_off(stage) == [second.id]
+
+
+def test_a_job_without_an_ordering_key_asks_nothing_of_lines() -> None:
+    stage = Stage()
+    orders = Wrapped(stage.orders, lines=refuse, enqueue=refuse, leave=refuse, take_turns=refuse)
+    assert len(run(stage, a_job(), orders=orders)) == 1
+
+
+# making jobs
+
+
+def submitted(stage: Stage, *execute_at: int | None) -> list[Job | None]:
+    return [stage.submit(at, ordering=Ordering(KEY.key)) for at in execute_at]
+
+
+def test_the_marker_is_there_before_the_job_and_without_it_the_job_is_refused() -> None:
+    stage = Stage()
+    seen: list[Any] = []
+    stage.jobs = Wrapped(stage.jobs, put=lambda verb, job: (seen.append(markers(stage)), verb(job))[1])
+    (job,) = submitted(stage, NOW + MINUTE)
+    assert job is not None and seen == [[job.id]]
+    stage.orders = Wrapped(stage.orders, enqueue=refuse)
+    with pytest.raises(Unavailable):
+        submitted(stage, NOW + MINUTE)
+    assert len(seen) == 1
+
+
+def test_jobs_of_one_key_share_their_shard() -> None:
+    stage = Stage()
+    made = [job for job in submitted(stage, *range(NOW + 10 * MINUTE, NOW + 10 * MINUTE + 20)) if job is not None]
+    assert len({job.slot for job in made}) == 1 and made[0].shard_key == "ann#order-17"
+
+
+def test_an_attempt_of_an_earlier_life_does_not_hold_the_turn() -> None:
+    old = Attempt(1, NOW - 900, NOW - 900, NOW - 800, Outcome.FAILED, Failure("permanent", "404"))
+    stage = Stage()
+    first, second = in_line(stage, 1, 2, attempts=(old,), redriven_at=NOW - 500, fence=2)
+    assert run(stage, second, first) == [first.id]

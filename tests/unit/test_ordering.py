@@ -1,0 +1,165 @@
+"""Who of a line may start: the decision alone."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler import ids
+from scheduler.lifecycle import is_open
+from scheduler.model import Attempt, Claim, Failure, Job, JobKey, Line, Marker, OnFailure, Ordering, OrderKey, Outcome, Turn
+from scheduler.ordering import YOUNG_MS, Decision, LookAgain, LookLater, Start, Wait, decide, has_begun, marker, next_up, parked_by, parks
+from tests.conftest import NOW, a_job
+
+KEY = OrderKey("ann", "order-17")
+CLAIM = Claim("m1", "n1", NOW, True)
+BEGUN = {"charged": 1, "attempts": (Attempt(1, NOW - 500, NOW - 500, NOW - 400, Outcome.FAILED, Failure("retryable", "503")),)}
+DEAD: dict[str, Any] = {"slot": None, "failed_at": NOW - 1, "charged": 3}
+
+
+def in_line(place: int, **fields: Any) -> Job:
+    """The job at a place of the line, the earlier ones before it."""
+    at = NOW - 10_000 + place
+    rule = Ordering(KEY.key, fields.pop("on_failure", OnFailure.BLOCK))
+    return a_job(**({"scheduled_at": at, "due_at": at, "id": ids.new(at, place), "ordering": rule} | fields))
+
+
+def a_line(*jobs: Job | Marker, turn: Job | None = None, more: bool = False) -> Line:
+    markers = [each if isinstance(each, Marker) else marker(each, NOW - 600_000) for each in jobs]
+    holds = None if turn is None else Turn(KEY, turn.id, NOW - 700, 7)
+    return Line(holds, tuple(sorted(markers, key=lambda each: each.position)), more)
+
+
+def known(*jobs: Job) -> dict[JobKey, Job]:
+    return {job.key: job for job in jobs}
+
+
+def asked(job: Job, line: Line, *others: Job, asking: tuple[Job, ...] = ()) -> Decision:
+    mine = replace(job, claim=job.claim or CLAIM)
+    return decide(mine, line, known(*others, mine), NOW, asking={mine.key, *(each.key for each in asking)})
+
+
+def test_the_first_of_its_line_starts_with_a_turn_of_its_own() -> None:
+    first, second = in_line(1), in_line(2)
+    assert asked(first, a_line(first, second), second) == Start(Turn(KEY, first.id, NOW, 1))
+
+
+def test_who_is_not_first_waits_for_the_open_job_before_it() -> None:
+    first, second = in_line(1), in_line(2)
+    decision = asked(second, a_line(first, second), first)
+    assert decision == Wait(f"order: it runs after job {first.id}", first.key)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"scheduled_at": NOW - 2}, {"scheduled_at": NOW - 1}),
+        ({"scheduled_at": NOW, "created_at": NOW - 9}, {"scheduled_at": NOW, "created_at": NOW - 8}),
+        ({"scheduled_at": NOW, "id": ids.new(NOW, 7)}, {"scheduled_at": NOW, "id": ids.new(NOW, 8)}),
+    ],
+    ids=["by scheduled time", "then by creation", "then by id"],
+)
+def test_a_line_is_in_the_order_of_its_positions(one: dict[str, Any], other: dict[str, Any]) -> None:
+    first, second = in_line(1, **one), in_line(2, **other)
+    line = a_line(first, second)
+    assert isinstance(asked(first, line, second), Start) and isinstance(asked(second, line, first), Wait)
+
+
+@pytest.mark.parametrize("fields", [{"claim": CLAIM}, BEGUN], ids=["claimed", "between two attempts"])
+def test_who_has_the_turn_and_runs_or_has_run_keeps_it_whoever_came_before_it(fields: dict[str, Any]) -> None:
+    first, second = in_line(1), in_line(2, **fields)
+    assert asked(first, a_line(first, second, turn=second), second) == Wait(f"order: it runs after job {second.id}", second.key)
+
+
+def test_a_retry_goes_on_with_the_turn_it_has() -> None:
+    first, second = in_line(1), in_line(2, **BEGUN)
+    assert asked(second, a_line(first, second, turn=second), first) == Start(None)
+
+
+@pytest.mark.parametrize("fields", [{}, BEGUN | {"redriven_at": NOW - 100, "charged": 0}], ids=["given back", "redriven"])
+def test_who_had_the_turn_and_has_not_begun_stands_in_line_again(fields: dict[str, Any]) -> None:
+    first, second = in_line(1), in_line(2, **fields)
+    line = a_line(first, second, turn=second)
+    assert asked(first, line, second) == Start(Turn(KEY, first.id, NOW, 8))
+    assert asked(second, line, first) == Wait(f"order: it runs after job {first.id}", first.key)
+    assert asked(second, a_line(second, turn=second)) == Start(Turn(KEY, second.id, NOW, 8)), "a new version: others may have read the old"
+
+
+def test_of_jobs_that_ask_together_a_claim_says_nothing() -> None:
+    first, second = in_line(1), in_line(2, claim=CLAIM)
+    assert isinstance(asked(first, a_line(first, second, turn=second), second, asking=(second,)), Start)
+
+
+def test_the_turn_of_a_job_that_is_gone_or_has_ended_holds_nobody() -> None:
+    done, mine = in_line(1, slot=None, completed_at=NOW - 1), in_line(2)
+    for others in ([], [done]):
+        assert asked(mine, a_line(mine, turn=done), *others) == Start(Turn(KEY, mine.id, NOW, 8))
+
+
+@pytest.mark.parametrize("end", ["completed_at", "cancelled_at", "skipped_at", "failed_at", "killed_at"])
+def test_the_marker_of_a_job_that_has_ended_is_passed_and_taken_away(end: str) -> None:
+    over, mine = in_line(1, slot=None, **{end: NOW}), in_line(2)
+    decision = asked(mine, a_line(over, mine), over)
+    assert isinstance(decision, Start) and decision.stale == (marker(over),)
+
+
+@pytest.mark.parametrize("times", [{"failed_at": NOW}, {"killed_at": NOW}])
+def test_a_dead_job_that_parks_its_key_stops_those_behind_it(times: dict[str, int]) -> None:
+    dead, mine = in_line(1, slot=None, on_failure=OnFailure.PARK, **times), in_line(2)
+    decision = asked(mine, a_line(dead, mine), dead)
+    assert isinstance(decision, Wait) and decision.parked and dead.id in decision.reason
+    assert isinstance(asked(in_line(0), a_line(in_line(0), dead), dead), Start), "not who stands before it"
+
+
+@pytest.mark.parametrize("times", [{"completed_at": NOW}, {"cancelled_at": NOW}, {"skipped_at": NOW}])
+def test_only_a_failure_parks(times: dict[str, int]) -> None:
+    assert not parks(in_line(1, slot=None, on_failure=OnFailure.PARK, **times))
+    assert not parks(in_line(1, on_failure=OnFailure.PARK)) and not parks(a_job(**DEAD))
+
+
+def test_a_young_marker_without_a_job_may_be_one_that_is_being_stored() -> None:
+    mine, ghost = in_line(2), in_line(1)
+    assert asked(mine, a_line(marker(ghost, NOW - YOUNG_MS + 1), mine)) == LookLater()
+    decision = asked(mine, a_line(marker(ghost, NOW - YOUNG_MS), mine))
+    assert isinstance(decision, Start) and decision.stale == (marker(ghost),)
+
+
+@pytest.mark.parametrize(("age", "stale"), [(YOUNG_MS - 1, 0), (YOUNG_MS, 1)])
+def test_a_marker_whose_job_stands_elsewhere_stops_nobody(age: int, stale: int) -> None:
+    mine, moved = in_line(2), in_line(1)
+    later = replace(moved, scheduled_at=NOW + 9)
+    decision = asked(mine, a_line(marker(moved, NOW - age), mine, later), later)
+    assert isinstance(decision, Start) and len(decision.stale) == stale
+
+
+def test_a_job_that_misses_its_own_marker_puts_it_and_looks_again() -> None:
+    mine, later = in_line(2), in_line(3)
+    for line in (a_line(), a_line(later)):
+        decision = asked(mine, line, later)
+        assert decision == LookAgain((), marker(mine)) and decision.missing is not None and decision.missing.at == NOW
+
+
+def test_behind_more_markers_than_were_read_it_looks_again_and_misses_nothing() -> None:
+    over, mine = in_line(1, slot=None, completed_at=NOW), in_line(2)
+    assert asked(mine, a_line(over, more=True), over) == LookAgain((marker(over),), None)
+
+
+def test_next_is_the_first_open_job_unless_one_has_the_turn_or_the_key_is_parked() -> None:
+    over, first, second = in_line(1, slot=None, completed_at=NOW), in_line(2), in_line(3)
+    line = a_line(over, in_line(0), first, second, turn=over)
+    assert next_up(line, known(over, first, second)) == first
+    running = replace(first, claim=CLAIM)
+    assert next_up(replace(line, turn=Turn(KEY, first.id, NOW)), known(running, second)) is None
+    dead = in_line(0, **DEAD, on_failure=OnFailure.PARK)
+    assert next_up(line, known(over, dead, first, second)) is None and not is_open(dead)
+    assert parked_by(line, known(over, dead, first)) == [marker(dead)]
+    assert next_up(a_line(), {}) is None
+
+
+def test_a_job_has_begun_once_an_attempt_of_this_life_has_started() -> None:
+    crashed_early = Attempt(1, NOW - 500, None, NOW - 400, Outcome.CRASHED)
+    assert not has_begun(a_job()) and not has_begun(a_job(attempts=(crashed_early,)))
+    crashed = replace(crashed_early, started_at=NOW - 450)
+    assert has_begun(a_job(attempts=(crashed,))) and has_begun(a_job(throttled=1))
+    assert not has_begun(a_job(attempts=(crashed,), redriven_at=NOW - 300))
+    assert has_begun(a_job(attempts=(crashed, replace(crashed, picked_at=NOW - 200)), redriven_at=NOW - 300))

@@ -1,0 +1,76 @@
+"""Where a worker reports to reaches it beside the ids, whatever the type; without the policy nothing of it is sent."""
+
+import json
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler import targets
+from scheduler.targets import CallBackAddress, Context, NotAllowed
+from scheduler.targets.http import Payload, _headers
+from tests.unit.fake_calls import BUS, FUNCTION, MACHINE, QUEUE, TOPIC, FakeCalls, context
+
+ADDRESS = CallBackAddress("https://api.example.com/api/v1/jobs/01JOB", "v1.a.b", 2)
+REPORTING = ("eventbridge", "http", "lambda", "sns", "sqs", "stepfunctions")
+TOLD = {"Punctual-Callback-Url": ADDRESS.url, "Punctual-Callback-Token": ADDRESS.token}
+
+
+def asked(name: str, payload: dict[str, Any]) -> tuple[Any, ...]:
+    """What the target asks of AWS for an attempt that reports by call-back."""
+    calls = FakeCalls()
+    assert targets.load(name).run(payload, replace(context(calls), callback=ADDRESS)).failure is None
+    found: tuple[Any, ...] = calls.asked[0]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "payload"),
+    [
+        ("lambda", {"function": FUNCTION, "event": {"order": 7}}),
+        ("eventbridge", {"bus": BUS, "source": "shop", "detail_type": "Paid", "detail": {"order": 7}}),
+        ("stepfunctions", {"state_machine": MACHINE, "input": {"order": 7}}),
+    ],
+)
+def test_json_has_it_in_the_field_of_the_ids(name: str, payload: dict[str, Any]) -> None:
+    (text,) = [each for each in asked(name, payload) if isinstance(each, str) and each.startswith("{")]
+    ids = {"job_id": "01JOB", "idempotency_key": "01JOB"}
+    assert json.loads(text) == {"order": 7, "punctual": ids | {"callback": {"url": ADDRESS.url, "token": ADDRESS.token}}}
+
+
+@pytest.mark.parametrize(("name", "payload"), [("sqs", {"queue": QUEUE, "body": "b"}), ("sns", {"topic": TOPIC, "message": "m"})])
+def test_messages_have_it_as_attributes(name: str, payload: dict[str, Any]) -> None:
+    message = asked(name, payload)[2]
+    assert message.attributes == {"Idempotency-Key": "01JOB", "Punctual-Job-Id": "01JOB"} | TOLD
+
+
+def test_requests_have_it_as_headers() -> None:
+    plain = Context("01JOB", 1, time.monotonic() + 9, threading.Event())
+    request = Payload("https://example.com")
+    assert _headers(request, replace(plain, callback=ADDRESS)) == _headers(request, plain) | TOLD
+
+
+def test_each_attempt_has_an_execution_and_a_fifo_message_of_its_own() -> None:
+    """Where the worker before has fallen silent, the name or the message of the job would be taken for a copy."""
+    assert asked("stepfunctions", {"state_machine": MACHINE})[2] == "01JOB-2"
+    message = asked("sqs", {"queue": QUEUE + ".fifo", "body": "b", "group": "g"})[2]
+    assert (message.unique, message.attributes["Idempotency-Key"]) == ("01JOB-2", "01JOB")
+
+
+def test_types_without_a_worker_take_none() -> None:
+    refused = []
+    for name in targets.names():
+        try:
+            targets.check_callback(name, {})
+        except NotAllowed:
+            refused.append(name)
+    assert sorted({*targets.names()} - {*refused}) == sorted(REPORTING)
+
+
+@pytest.mark.parametrize("name", ["sqs", "sns"])
+def test_ten_attributes_are_all_that_a_queue_takes(name: str) -> None:
+    targets.check_callback(name, {"attributes": dict.fromkeys("abcdef", "x")})
+    with pytest.raises(NotAllowed):
+        targets.check_callback(name, {"attributes": dict.fromkeys("abcdefg", "x")})

@@ -1,0 +1,73 @@
+"""The tokens of call-backs: what they stand for, and what is none."""
+
+import base64
+import json
+
+import pytest
+
+from scheduler import tokens
+from scheduler.errors import Unauthorized
+from scheduler.model import JobKey
+from scheduler.tokens import NotSigned, Ticket
+from tests.conftest import NOW
+
+TICKET = Ticket(JobKey("anna-märz", "01JOB"), 3)
+TOKEN = tokens.sign(TICKET, NOW + 60_000, b"key")
+
+
+def test_a_token_says_which_attempt_it_is_for() -> None:
+    assert tokens.read(TOKEN, [b"key"], NOW) == TICKET
+
+
+def test_it_fits_into_a_header_and_a_url() -> None:
+    assert TOKEN.startswith("v1.") and set(TOKEN) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
+
+
+def test_the_key_before_a_rotation_still_counts_and_a_foreign_one_never() -> None:
+    assert tokens.read(TOKEN, [b"newer", b"key"], NOW) == TICKET
+    with pytest.raises(NotSigned):
+        tokens.read(TOKEN, [b"newer", b"newest"], NOW)
+
+
+def test_it_expires() -> None:
+    assert tokens.read(TOKEN, [b"key"], NOW + 60_000) == TICKET
+    with pytest.raises(Unauthorized, match="expired"):
+        tokens.read(TOKEN, [b"key"], NOW + 61_000)
+
+
+def forged(**changes: object) -> str:
+    version, content, mac = TOKEN.split(".")
+    fields = json.loads(base64.urlsafe_b64decode(content + "=="))
+    other = json.dumps([changes.get("owner", fields[0]), fields[1], changes.get("fence", fields[2]), fields[3]], separators=(",", ":"))
+    return f"{changes.get('version', version)}.{base64.urlsafe_b64encode(other.encode()).decode().rstrip('=')}.{mac}"
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "",
+        ".",
+        "..",
+        "v1..",
+        "nonsense",
+        TOKEN[:-1],
+        TOKEN + "A",
+        TOKEN.replace("v1.", "v2."),
+        TOKEN.rpartition(".")[0] + ".",
+        "ü" + TOKEN,
+        "A" * 5_000,
+        forged(fence=4),
+        forged(owner="bob"),
+        forged(version="v0"),
+    ],
+)
+def test_whatever_was_changed_is_no_token(token: str) -> None:
+    with pytest.raises(NotSigned):
+        tokens.read(token, [b"key"], NOW)
+
+
+def test_a_signed_token_of_another_version_is_none() -> None:
+    """Keys may outlive a format."""
+    signed = "v2.W10"
+    with pytest.raises(NotSigned):
+        tokens.read(f"{signed}.{tokens._text(tokens._mac(signed, b'key'))}", [b"key"], NOW)
