@@ -8,13 +8,13 @@ import argparse
 import logging
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from scheduler import ids, slots
 from scheduler.errors import Unavailable
-from scheduler.model import Job, Lane
+from scheduler.model import Job, Lane, Message
 from scheduler.rules import Rules
 from scheduler.services.direct import DirectPath
 from scheduler.services.submit import NewJob, submit_many
@@ -31,24 +31,36 @@ CALL = 1_000  # jobs of one call
 
 @dataclass
 class Seen:
-    """The starts of a run, in order: whose, and how long after its due time."""
+    """What became of the jobs of a run, in order: whose job was released and when, whose started, and how long after its due time."""
 
-    starts: list[tuple[str, int]] = field(default_factory=list)
+    released: list[tuple[str, int]] = field(default_factory=list)
+    starts: list[tuple[str, int, int]] = field(default_factory=list)
     violations: Counter[str] = field(default_factory=Counter)
 
     def waits(self, user: str) -> list[int]:
-        return [wait for who, wait in self.starts if who == user]
+        return [wait for who, _, wait in self.starts if who == user]
 
-    def while_all_wait(self) -> Counter[str]:
-        """The starts of each from the first one of whoever came last up to the last one of whoever is through first."""
-        first = max(min(place for place, (who, _) in enumerate(self.starts) if who == user) for user in {who for who, _ in self.starts})
-        last = {user: max(place for place, (who, _) in enumerate(self.starts) if who == user) for user in {who for who, _ in self.starts}}
-        return Counter(who for who, _ in self.starts[min(first, min(last.values())) : min(last.values()) + 1])
+    def released_while_all_wait(self) -> Counter[str]:
+        """The jobs of each from the first one of whoever came last to the last one of whoever has none waiting any more."""
+        first, last = _places([who for who, _ in self.released])
+        if last.keys() != {who for who, _, _ in self.starts}:
+            return Counter()  # somebody's were all handed over directly
+        return Counter(who for who, _ in self.released[max(first.values()) : min(last.values()) + 1])
+
+    def started_while_all_wait(self) -> Counter[str]:
+        """The starts meanwhile. What is released then and starts later is in the lane, about a second's work, in any order."""
+        _, last = _places([who for who, _ in self.released])
+        until = self.released[min(last.values())][1]
+        return Counter(who for who, at, _ in self.starts if at <= until)
+
+    def started_until_one_is_through(self) -> Counter[str]:
+        _, last = _places([who for who, _, _ in self.starts])
+        return Counter(who for who, _, _ in self.starts[: min(last.values()) + 1])
 
     @property
     def rate(self) -> float:
         """Starts a second, over all."""
-        return len(self.starts) * 1000 / (max(wait for _, wait in self.starts) + TAKES_MS)
+        return len(self.starts) * 1000 / (max(wait for _, _, wait in self.starts) + TAKES_MS)
 
 
 class Flood(World):
@@ -61,6 +73,7 @@ class Flood(World):
             1, Rates(lag_ms=300), rules=Rules(shards=4, units=units, windows=windows, direct_burst=burst), concurrency=EXECUTORS
         )
         self.seen = Seen()
+        self._note_releases()
         for user, weight in WEIGHTS.items():
             self.users.set_weight(user, weight)
         self.processes = [DirectPath(self.ledger, self, SimClock(self.hub, 0), self.rules)]
@@ -93,7 +106,24 @@ class Flood(World):
 
     def _started(self, job: Job, now: int) -> None:
         super()._started(job, now)
-        self.seen.starts.append((job.owner, now - job.due_at))
+        self.seen.starts.append((job.owner, now, now - job.due_at))
+
+    def _note_releases(self) -> None:
+        publish = self.lanes.publish
+
+        def noted(messages: Sequence[Message]) -> list[Message]:
+            self.seen.released += [(message.key.owner, self.hub.time) for message in messages]
+            return publish(messages)
+
+        self.lanes.publish = noted  # type: ignore[method-assign]
+
+
+def _places(users: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """Where each comes first, and where last."""
+    first: dict[str, int] = {}
+    for place, user in enumerate(users):
+        first.setdefault(user, place)
+    return first, {user: place for place, user in enumerate(users)}
 
 
 def bound(user: str, count: int) -> int:
@@ -119,7 +149,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.fairness", description=(__doc__ or "").partition(":")[2].strip())
     parser.parse_args()
     logging.disable(logging.CRITICAL)
-    print(f"{'':16s} {'order':10s} {'while all wait':>24s} {'longest wait, s: A':>20s} {'B':>6s} {'C':>6s} {'starts/s':>9s}")
+    heads = f"{'released while all wait':>24s} {'started until one is through':>29s} {'longest wait, s: A':>20s} {'B':>6s} {'C':>6s}"
+    print(f"{'':16s} {'order':8s} {heads} {'starts/s':>9s}")
     for name, (jobs, options) in SCENES.items():
         for fair in (False, True):
             _print(name, fair, Flood(jobs, fair=fair, **options).flood())
@@ -127,13 +158,16 @@ def main() -> int:
 
 
 def _print(name: str, fair: bool, seen: Seen) -> None:
-    shares = seen.while_all_wait()
-    longest = {user: f"{max(seen.waits(user), default=0) / 1000:.1f}" if seen.waits(user) else "" for user in WEIGHTS}
-    told = " : ".join(str(shares[user]) for user in WEIGHTS)
-    order = "fair" if fair else "arrival"
-    print(f"{name:16s} {order:10s} {told:>24s} {longest['anton']:>20s} {longest['berta']:>6s} {longest['carla']:>6s} {seen.rate:9.1f}")
+    released, started = (_told(shares) for shares in (seen.released_while_all_wait(), seen.started_until_one_is_through()))
+    waits = {user: f"{max(seen.waits(user), default=0) / 1000:.1f}" if seen.waits(user) else "" for user in WEIGHTS}
+    longest = f"{waits['anton']:>20s} {waits['berta']:>6s} {waits['carla']:>6s}"
+    print(f"{name:16s} {'fair' if fair else 'arrival':8s} {released:>24s} {started:>29s} {longest} {seen.rate:9.1f}")
     if seen.violations:
         print("    violations", dict(seen.violations))
+
+
+def _told(shares: Counter[str]) -> str:
+    return " : ".join(str(shares[user]) for user in WEIGHTS) if shares else "none waits"
 
 
 if __name__ == "__main__":

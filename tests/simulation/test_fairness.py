@@ -1,5 +1,6 @@
 """A flood of one user beside the jobs of two others, in virtual time: shares, waits, and the lane's whole capacity for who is alone."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -14,13 +15,16 @@ def through(seen: Seen, jobs: dict[str, int]) -> None:
     assert {user: len(seen.waits(user)) for user in jobs} == jobs
 
 
+def follow_the_weights(shares: Counter[str]) -> bool:
+    return all(shares[user] / shares.total() == pytest.approx(weight / TOTAL, rel=0.05) for user, weight in WEIGHTS.items())
+
+
 @pytest.mark.parametrize("options", [{}, {"units": 2}], ids=["one dispatcher", "two dispatchers"])
 def test_while_all_wait_starts_follow_the_weights(options: dict[str, Any]) -> None:
     seen = Flood(LONG, fair=True, **options).flood()
     through(seen, LONG)
-    shares = seen.while_all_wait()
-    for user, weight in WEIGHTS.items():
-        assert shares[user] / shares.total() == pytest.approx(weight / TOTAL, rel=0.05)
+    assert follow_the_weights(seen.released_while_all_wait())
+    assert follow_the_weights(seen.started_while_all_wait()) and seen.started_while_all_wait().total() > 2_000
 
 
 @pytest.mark.parametrize("options", [{}, {"units": 2}, {"now": True}], ids=["one dispatcher", "two dispatchers", "at once"])
