@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from rich import box
 from rich.table import Table
 
-from local import drill_order, drills, executors, faults, previous, process
+from local import drill_fair, drill_order, drills, executors, faults, previous, process
 from local.client import Client
 from local.drills import Outcome
 from local.failure import Trouble, tell
@@ -41,8 +41,8 @@ ROUNDS = (  # those of a round side by side
     ("regular", "overlap"),
     ("outage",),
     ("flood",),
-    ("fair",),
     ("faults",),
+    ("fair",),  # last: the stack keeps its few executors
 )
 NAMES = tuple(name for names in ROUNDS for name in names)
 ABOUT = {
@@ -94,7 +94,7 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
         "ordering": lambda: drill_order.ordering(client(), receiver, drill_order.doubler(stack, _owner(stack))),
         "outage": lambda: outage(stack, client()),
-        "flood": lambda: drills.flood(stack.user("anton"), stack.user("berta")),
+        "flood": lambda: drill_fair.flood(stack.user("anton"), stack.user("berta")),
         "fair": lambda: fair(stack),
         "faults": lambda: deal_faults(stack, receiver),
     }
@@ -132,9 +132,9 @@ def outage(stack: Stack, client: Client) -> Outcome:
 
 
 def fair(stack: Stack) -> Outcome:
-    """Last of all: the stack keeps its few executors."""
-    stack.narrow(drills.FEW_EXECUTORS)
-    return drills.fair({name: stack.user(name, weight) for name, weight in drills.WEIGHTS.items()})
+    """On few executors, which the stack then keeps."""
+    stack.narrow(drill_fair.EXECUTORS)
+    return drill_fair.fair({name: stack.user(name, weight) for name, weight in drill_fair.WEIGHTS.items()})
 
 
 def until(instant: datetime) -> None:

@@ -5,13 +5,11 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from local.client import Client, Json
-from local.failure import Trouble
 from local.receiver import Receiver
 from local.samples import rfc3339
 
@@ -336,74 +334,3 @@ def instant_of(text: str) -> datetime:
 
 def _text(form: Mapping[str, Any]) -> str:
     return str(form.get("cron") or form["rate"])
-
-
-WEIGHTS = {"anton": 1.0, "berta": 1.0, "carla": 3.0}
-POSTED = {"anton": 3_000, "berta": 300, "carla": 900}  # as many as ten executors do in less than a minute
-FEW_EXECUTORS = 10
-SLOT_AHEAD = timedelta(minutes=6)  # so far ahead a job has the slot of its own minute
-CALL = 1_000  # jobs of one call
-
-
-def fair(clients: Mapping[str, Client]) -> Outcome:
-    """Many jobs of a second for one instant, of three users: starts follow the weights, and who has few jobs waits for few."""
-    seen, at = Outcome(), (datetime.now(UTC) + SLOT_AHEAD).replace(microsecond=0)
-    for name, client in clients.items():
-        _post_many(client, POSTED[name], execute_at=rfc3339(at), payload={"message": name, "sleep_seconds": 1})
-    time.sleep(max(0.0, (at - datetime.now(UTC)).total_seconds()) + sum(POSTED.values()) / 100)
-    window = {"from": rfc3339(at), "to": rfc3339(at + timedelta(milliseconds=1)), "limit": 100}
-    found = {name: ended(client, lambda client=client: client.jobs(**window), seconds=90) for name, client in clients.items()}  # type: ignore[misc]
-    seen.expect(
-        {name: len(jobs) for name, jobs in found.items()} == POSTED, f"there are { ({name: len(jobs) for name, jobs in found.items()}) }"
-    )
-    seen.expect(all(_statuses(jobs) == {"succeeded"} for jobs in found.values()), "not all succeeded")
-    waits = sorted((job["start_delay_ms"], name) for name, jobs in found.items() for job in jobs if job["start_delay_ms"] is not None)
-    over = min(max(delay for delay, who in waits if who == name) for name in clients)
-    shares = Counter(name for delay, name in waits if delay <= over)
-    rate = len(waits) * 1000 / (waits[-1][0] + 1000)
-    seen.figures |= {"starts a second": round(rate, 1), "starts while all wait": " : ".join(str(shares[name]) for name in clients)}
-    for name, weight in WEIGHTS.items():
-        share, due = shares[name] / shares.total(), weight / sum(WEIGHTS.values())
-        seen.expect(abs(share / due - 1) <= 0.1, f"{name} had {share:.3f} of the starts instead of {due:.3f}")
-        longest = max(delay for delay, who in waits if who == name) / 1000
-        seen.figures[f"longest wait of {name}, s"] = round(longest, 1)
-        bound = (POSTED[name] * sum(WEIGHTS.values()) / weight + 2) / rate + 3
-        seen.expect(name == "anton" or longest <= bound, f"{name} waited {longest:.1f} s, computed were {bound:.1f}")
-    return seen
-
-
-def flood(one: Client, other: Client, *, count: int = 5_000, seconds: int = 30) -> Outcome:
-    """A user posts thousands of jobs for at once; another user's jobs, scheduled ones and such for at once, hardly notice."""
-    seen, since = Outcome(), datetime.now(UTC) - timedelta(seconds=1)
-    start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=5)
-    for second in range(seconds):
-        other.post_job("log", {"message": "scheduled"}, execute_at=rfc3339(start + timedelta(seconds=second)))
-    began = time.monotonic()
-    with ThreadPoolExecutor(1) as pool:
-        posting = pool.submit(_post_many, one, count, payload={"message": "flood"})
-        for second in range(seconds):
-            time.sleep(max(0.0, began + second - time.monotonic()))
-            other.post_job("log", {"message": "at once"})
-        seen.figures["flood posted in s"] = round(posting.result(), 1)
-    window = {"from": rfc3339(since), "limit": 100}
-    theirs = ended(other, lambda: other.jobs(**window), seconds=120, count=2 * seconds)
-    flooded = ended(one, lambda: one.jobs(**window), seconds=180, count=count)
-    seen.expect(len(flooded) == count and _statuses(flooded) == {"succeeded"}, f"of the flood {Counter(job['status'] for job in flooded)}")
-    seen.expect(len(theirs) == 2 * seconds and _statuses(theirs) == {"succeeded"}, "not all jobs of the other user succeeded")
-    seen.figures["flood, last start after s"] = round(max(job["start_delay_ms"] or 0 for job in flooded) / 1000, 1)
-    for message in ("scheduled", "at once"):
-        delays = [job["start_delay_ms"] for job in theirs if job["payload"]["message"] == message]
-        seen.figures |= {f"{message}: delay ms p50": share(delays, 50), f"{message}: max": max(delays)}
-        seen.expect(max(delays) <= 2_000, f"a job of the other user ({message}) started {max(delays)} ms late")
-    return seen
-
-
-def _post_many(client: Client, count: int, *, payload: Json, execute_at: str | None = None) -> float:
-    """The seconds it took."""
-    began = time.monotonic()
-    job = {"type": "log", "payload": payload} | ({"execute_at": execute_at} if execute_at else {})
-    for first in range(0, count, CALL):
-        done = client.post_jobs([job] * min(CALL, count - first))
-        if done["refused"]:
-            raise Trouble(f"{done['refused']} jobs were refused: {done['results'][:1]}")
-    return time.monotonic() - began
