@@ -7,7 +7,7 @@ import pytest
 
 from scheduler import recheck, slots
 from scheduler.fairness import Backlog, Demand
-from scheduler.model import Job, Lane, UnitKey
+from scheduler.model import Claim, Job, Lane, Ordering, UnitKey, shard_key
 from scheduler.rules import Rules
 from scheduler.services import direct as service
 from scheduler.services import intake
@@ -112,6 +112,14 @@ def test_the_tick_leaves_an_intake_alone_that_is_empty_or_has_its_dispatcher() -
     assert not intake.start_if_waiting(**ports, now=NOW + 1)
 
 
+def test_jobs_of_one_ordering_key_share_a_slot_of_the_intake_too() -> None:
+    stage = Stage(rules=Rules(shards=16, direct_burst=0, direct_rate=0))
+    requests = [NewJob("ann", "log", {}, ordering=Ordering(key)) for key in ("a", "b", "a", "b", "a")]
+    made = submit_many(requests, **stage.makers(), randoms=range(5), direct=stage.direct())
+    slots_of_a, slots_of_b = ({job.slot for job in made[place::2] if job is not None} for place in (0, 1))
+    assert slots_of_a == {slots.intake(shard_key("ann", "", Ordering("a")), 16)} and len(slots_of_b) == 1 and slots_of_a != slots_of_b
+
+
 def test_one_job_alone_is_counted_too() -> None:
     stage = a_stage()
     direct = stage.direct()
@@ -196,6 +204,19 @@ def test_what_was_sent_long_ago_and_is_still_there_is_rechecked_and_moves_to_a_m
     assert not slots.is_intake(moved.slot or "") and moved.looks == 1
     assert recheck.RECHECK_AFTER <= stage.clock.at - NOW <= recheck.RECHECK_AFTER + 10_000
     assert stage.waiting(Lane.ONE_TIME) == [lost.id]
+
+
+def test_who_waited_for_a_job_that_died_in_the_intake_goes_on(stage: Working) -> None:
+    requests = [NewJob("ann", "log", {}, timeout_ms=1_000, ordering=Ordering("line"))] * 2
+    first, second = submit_many(requests, **stage.makers(), randoms=range(2), direct=stage.direct())
+    assert first is not None and second is not None
+    stage.stuck.add(first.id)
+    claim = Claim("m", "nonce", NOW, alone=True)
+    stage.jobs._store(first, replace(stage.stored(first), claim=claim, cancel_requested_at=NOW))
+    stage.jobs._store(second, replace(stage.stored(second), fence=2, slot=slots.place(NOW, NOW, second.shard_key, 2).slot))  # it waits
+    stage.dispatch(INTAKE)
+    assert stage.stored(first).cancelled_at is not None
+    assert stage.waiting(Lane.ONE_TIME) == [second.id]
 
 
 def test_the_oldest_job_that_waits_in_the_intake_counts_as_lag() -> None:
