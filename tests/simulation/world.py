@@ -128,6 +128,7 @@ class World:
         if self.faults.strike("tick outage", self.faults.rates.outage):
             begin = START + self.random.randint(0, minutes) * slots.MINUTE
             self._tick_off = (begin, begin + self.random.randint(10, 60) * slots.MINUTE)
+            self.workers.tick_off_until = self._tick_off[1]
 
     def _schedule(self, heartbeat: Callable[[], None], end: int) -> None:
         for due in range(START + self.random.randint(0, 59_999), end, slots.MINUTE):
