@@ -57,6 +57,8 @@ class Answered:
             return SENT[content.count(b"MessageBody")]
         if operation == "BatchExecuteStatement":
             return self.claims.popleft() if b"RETURNING" in content else _applied(content.count(b'"Statement"'))
+        if operation == "Query" and b'"COUNT"' in content:
+            return b'{"Count":0}'  # whatever was released is done
         if operation == "Query":
             slot = SLOT.search(content)
             return self.slots.get(slot.group(), b'{"Items":[]}') if slot else b'{"Items":[]}'

@@ -46,6 +46,7 @@ HELD_MS = 400  # of a batch that arrives ahead of its instant: long enough to be
 EVERY_MS = 600
 QUEUES = {"one_time_queue_url": QUEUE, "recurring_queue_url": QUEUE, "retry_queue_url": QUEUE}
 COMMON: Any = {"stage": "bench", "jobs_table": TABLE, "ledger_table": "punctual-bench-ledger", "shards": SHARDS, **QUEUES}
+FUNCTIONS: Any = {"redrive_function": "punctual-bench-redrive", "dispatch_function": "punctual-bench-dispatch"}
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "bench",
     "AWS_SECRET_ACCESS_KEY": "bench",
@@ -54,9 +55,14 @@ ENVIRONMENT = {
     "POWERTOOLS_TRACE_DISABLED": "true",
     "POWERTOOLS_SERVICE_NAME": "bench",
     **ApiSettings(
-        **COMMON, tasks_table=TASKS, outputs_bucket="bench-outputs", user_pool_client_id="bench", redrive_function="punctual-bench-redrive"
+        **COMMON,
+        tasks_table=TASKS,
+        outputs_bucket="bench-outputs",
+        user_pool_client_id="bench",
+        redrive_function="punctual-bench-redrive",
+        dispatch_function="punctual-bench-dispatch",
     ).render(),
-    **DispatchSettings(**COMMON, topic_arn=TOPIC).render(),
+    **DispatchSettings(**COMMON, tasks_table=TASKS, topic_arn=TOPIC, users_table="punctual-bench-users").render(),
     **ExecuteSettings(**COMMON, tasks_table=TASKS, outputs_bucket="bench-outputs", lane="one-time").render(),
     **TickSettings(**COMMON, tasks_table=TASKS, dispatch_function="punctual-bench-dispatch").render(),
 }
@@ -106,7 +112,8 @@ def dispatch(per_second: int) -> Prepare:
 
         def work() -> None:
             clock = VirtualClock(START - 60_000)
-            done = service(UnitKey(MINUTE, 0), jobs=at.jobs, ledger=at.ledger, topic=at.topic, lanes=at.lanes, clock=clock, rules=at.rules)
+            ports: dict[str, Any] = {"jobs": at.jobs, "ledger": at.ledger, "topic": at.topic, "lanes": at.lanes, "users": at.users}
+            done = service(UnitKey(MINUTE, 0), **ports, clock=clock, rules=at.rules)
             _must((done.published, done.refused, done.handed_out) == (jobs, 0, True), done)
 
         return work

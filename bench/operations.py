@@ -25,7 +25,7 @@ from scheduler.aws.keys import Term
 from scheduler.aws.receipts import DynamoReceipts
 from scheduler.aws.tasks import DynamoTasks
 from scheduler.aws.updates import Update, as_call
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
 from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Failure, Job, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
@@ -251,7 +251,8 @@ class Bench:
         unit = UnitKey(minute, 0)
         self.ledger.open_unit(Unit(unit, 0, self.rules.shards - 1))
         self.sleep_until(slots.start_of(minute) - slots.MINUTE)
-        dispatch(unit, jobs=self.jobs, ledger=self.ledger, topic=self.lanes, lanes=self.lanes, clock=self, rules=self.rules)
+        ports: dict[str, Any] = {"jobs": self.jobs, "ledger": self.ledger, "topic": self.lanes, "lanes": self.lanes, "users": MemoryUsers()}
+        dispatch(unit, **ports, clock=self, rules=self.rules)
 
     def execute(self, lane: Lane, result: Result, batch: int = 1) -> None:
         """Run one batch of the lane; every job ends as `result` says."""

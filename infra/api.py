@@ -40,7 +40,9 @@ ACCESS_LOG_FIELDS = {
 class Api(Construct):
     """The function behind all routes, the HTTP API before it."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, accounts: Accounts, redrive: lambda_.Function) -> None:
+    def __init__(
+        self, scope: Construct, id: str, foundation: Foundation, accounts: Accounts, redrive: lambda_.Function, dispatch: lambda_.Function
+    ) -> None:
         super().__init__(scope, id)
         storage, lanes = foundation.storage, foundation.lanes
         self.function = Function(
@@ -56,6 +58,9 @@ class Api(Construct):
                 user_pool_client_id=accounts.client.user_pool_client_id,
                 redrive_function=redrive.function_name,
                 raw_http=foundation.settings.raw_http,
+                dispatch_function=dispatch.function_name,
+                direct_burst=foundation.settings.direct_burst,
+                direct_rate=foundation.settings.direct_rate,
             ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),
@@ -74,13 +79,14 @@ class Api(Construct):
                 ),
                 *step_out(foundation),  # a cancelled job may have another one waiting
                 step_in(foundation),
-                allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # the lag, for health; receipts; lanes
+                allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query"),  # the lag, for health; receipts; lanes; backlogs
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # lanes paused and resumed, and the receipt of a task
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # a redrive that is aborted moves to those that have ended
                 allow(storage.outputs.arn_for_objects("*"), "s3:GetObject"),
                 allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 says "denied" of what has expired
                 allow(redrive.function_arn, "lambda:InvokeFunction"),
+                allow(dispatch.function_arn, "lambda:InvokeFunction"),  # for the intake
                 allow(lanes.arns, "sqs:SendMessage"),
                 read_callback_secret(foundation),
                 # None for Cognito: login, refresh and "who am I" are its public calls.

@@ -1,10 +1,13 @@
-"""dispatch: hands out one unit of a minute, each batch just ahead of its instant. Called by tick alone."""
+"""dispatch: hands out one unit of a minute, each batch just ahead of its instant, or the intake. Called by tick and api."""
 
 from aws_cdk import Duration
 from constructs import Construct
 
-from infra.function import Foundation, Function, allow
+from infra.execute import BATCH
+from infra.function import Foundation, Function, allow, change_jobs, step_out
+from infra.settings import Settings
 from lambdas._settings import DispatchSettings
+from scheduler.model import Lane
 
 
 class Dispatch(Construct):
@@ -17,13 +20,31 @@ class Dispatch(Construct):
             self,
             "dispatch",
             foundation,
-            DispatchSettings(**foundation.hand_over, topic_arn=lanes.topic.topic_arn, lead_ms=foundation.settings.lead_ms),
+            DispatchSettings(
+                **foundation.hand_over,
+                **foundation.tasks,
+                topic_arn=lanes.topic.topic_arn,
+                users_table=storage.users.table_name,
+                lead_ms=foundation.settings.lead_ms,
+                one_time_window=_window(foundation.settings, Lane.ONE_TIME),
+                recurring_window=_window(foundation.settings, Lane.RECURRING),
+            ),
             grants=[
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # its lease and progress
-                allow(storage.ledger.table_arn, "dynamodb:Query"),  # the measured latency of the lanes, and which are paused
+                allow(storage.ledger.table_arn, "dynamodb:Query"),  # the latency and the backlogs of the lanes, and which are paused
+                allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # its own backlog, once nothing waits
                 allow(storage.due_index_arn, "dynamodb:Query"),
+                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # rechecks of the intake read whole jobs
+                change_jobs(foundation),  # and move them
+                *step_out(foundation),  # of jobs whose executor died for the last time
+                allow(storage.users.table_arn, "dynamodb:BatchGetItem"),  # weights
                 allow(lanes.topic.topic_arn, "sns:Publish"),
-                allow(lanes.arns, "sqs:GetQueueAttributes"),  # is a lane behind?
+                allow(lanes.arns, "sqs:SendMessage", "sqs:GetQueueAttributes"),  # rechecks hand over again, unless a lane is behind
             ],
             timeout=Duration.minutes(10),
         )
+
+
+def _window(settings: Settings, lane: Lane) -> int:
+    """How many jobs the lane holds when all its executors are busy."""
+    return settings.concurrency[lane] * BATCH[lane]

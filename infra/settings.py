@@ -37,6 +37,8 @@ class Settings:
     concurrency: Mapping[Lane, int] = field(  # executors of a lane at once (MaximumConcurrency)
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
+    direct_burst: int = 200  # jobs of a user that one api process hands over directly at once; what is beyond goes to the intake ...
+    direct_rate: int = 100  # ... and a second after that
     memory_mb: Mapping[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
         default_factory=lambda: {"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 512, "execute": 512, "bury": 256}
     )

@@ -38,8 +38,8 @@ class PunctualStack(cdk.Stack):
         foundation = Foundation(settings, bundle.code(settings.host_packages), self.storage, self.lanes, operators)
 
         self.redrive = Redrive(self, "Redrive", foundation)
-        self.api = Api(self, "Api", foundation, self.accounts, self.redrive.function)
         self.dispatch = Dispatch(self, "Dispatch", foundation)
+        self.api = Api(self, "Api", foundation, self.accounts, self.redrive.function, self.dispatch.function)
         self.tick = Tick(self, "Tick", foundation, self.dispatch.function)
         self.plan = Plan(self, "Plan", foundation)
         self.execute = {lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings)) for lane in Lane}
@@ -56,6 +56,7 @@ class PunctualStack(cdk.Stack):
             "UserPoolClientId": self.accounts.client.user_pool_client_id,
             "JobsTable": self.storage.jobs.table_name,
             "TasksTable": self.storage.tasks.table_name,
+            "UsersTable": self.storage.users.table_name,
             "LedgerTable": self.storage.ledger.table_name,
             "TopicArn": self.lanes.topic.topic_arn,
             "TickScheduleName": self.tick.schedule.schedule_name,

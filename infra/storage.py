@@ -1,4 +1,4 @@
-"""The tables: `jobs` and `tasks` with their sparse indexes, and the `ledger` of minutes; a bucket for outputs and logs; and the
+"""The tables: `jobs` and `tasks` with their sparse indexes, the `ledger` of minutes, and `users`; a bucket for outputs and logs; and the
 secret that signs call-backs."""
 
 from typing import cast
@@ -41,7 +41,7 @@ class Storage(Construct):
                     partition_key=_text("slot"),
                     sort_key=_number("due_at"),
                     projection_type=dynamodb.ProjectionType.INCLUDE,
-                    non_key_attributes=["lane", "fence", "weight"],  # all that dispatch needs, and nothing that a claim changes
+                    non_key_attributes=["lane", "fence"],  # all that dispatch needs, and nothing that a claim changes
                 ),
                 dynamodb.GlobalSecondaryIndexPropsV2(  # failed and killed jobs of one owner, whatever the number of good ones
                     index_name=FAILURES_INDEX,
@@ -77,6 +77,7 @@ class Storage(Construct):
             ],
         )
         self.ledger = self._table("Ledger", settings)
+        self.users = self._table("Users", settings)
         self.outputs = self._outputs(settings)
         self.callback_secret_arn = self._callback_secret(settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"

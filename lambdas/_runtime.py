@@ -51,6 +51,7 @@ from scheduler.ports import (
     TaskGate,
     Tasks,
     Topic,
+    Users,
 )
 from scheduler.rules import Rules
 from scheduler.services.breaker_gate import Circuits
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from lambdas._pool import ThreadPool
     from scheduler.calls import Calls
     from scheduler.services.callback import Addresses
+    from scheduler.services.direct import DirectPath
     from scheduler.targets import Reach
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
@@ -88,6 +90,7 @@ class Api:
     redrives: Redrives
     redrivers: Redrivers
     reach: "Reach"
+    direct: "DirectPath"
     signing: SigningKeys
     targets: Targets
     named: Known
@@ -134,7 +137,10 @@ class Dispatch:
     jobs: Jobs
     lanes: Lanes
     ledger: Ledger
+    tasks: TaskGate
+    orders: Orders
     topic: Topic
+    users: Users
 
 
 @dataclass(frozen=True)
@@ -171,20 +177,25 @@ class Bury:
 @cache
 def api() -> Api:
     from scheduler.aws.accounts import CognitoAccounts
+    from scheduler.aws.dispatchers import LambdaDispatchers
     from scheduler.aws.receipts import DynamoReceipts
     from scheduler.aws.redrives import DynamoRedrives, LambdaRedrivers
     from scheduler.aws.targets import DynamoTargets
+    from scheduler.services.direct import DirectPath
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
     receipts = DynamoReceipts(_dynamodb(), settings.ledger_table)
     redrives = DynamoRedrives(_dynamodb(), settings.ledger_table)
     redrivers = LambdaRedrivers(clients.functions(), settings.redrive_function)
-    stores = (*_stores(settings), _ledger(settings))
-    clock, tasks, reach, signing = SystemClock(), _tasks(settings), _reach(settings), _signing(settings)
-    targets, lines = DynamoTargets(_dynamodb(), settings.tasks_table), _orders(settings)
-    rules, known = _rules(settings), Known(targets, clock)
-    return Api(settings, rules, clock, *stores, accounts, receipts, tasks, lines, redrives, redrivers, reach, signing, targets, known)
+    clock, ledger, tasks, reach, signing = SystemClock(), _ledger(settings), _tasks(settings), _reach(settings), _signing(settings)
+    rules = _rules(settings, direct_burst=settings.direct_burst, direct_rate=settings.direct_rate)
+    direct = DirectPath(ledger, LambdaDispatchers(clients.functions(), settings.dispatch_function), clock, rules)
+    stores, lines, targets = (*_stores(settings), ledger), _orders(settings), DynamoTargets(_dynamodb(), settings.tasks_table)
+    known = Known(targets, clock)
+    return Api(
+        settings, rules, clock, *stores, accounts, receipts, tasks, lines, redrives, redrivers, reach, direct, signing, targets, known
+    )
 
 
 @cache
@@ -215,11 +226,13 @@ def redrive() -> Redrive:
 @cache
 def dispatch() -> Dispatch:
     from scheduler.aws.topic import SnsTopic
+    from scheduler.aws.users import DynamoUsers
 
     settings = DispatchSettings.parse(os.environ)
-    rules = _rules(settings, lead_ms=settings.lead_ms)
-    topic = SnsTopic(clients.sns(), settings.topic_arn)
-    return Dispatch(rules, SystemClock(), *_stores(settings), _ledger(settings), topic)
+    windows = {Lane.ONE_TIME: settings.one_time_window, Lane.RECURRING: settings.recurring_window}
+    rules = _rules(settings, lead_ms=settings.lead_ms, windows=windows)
+    topic, users = SnsTopic(clients.sns(), settings.topic_arn), DynamoUsers(_dynamodb(), settings.users_table)
+    return Dispatch(rules, SystemClock(), *_stores(settings), _ledger(settings), _gate(settings), _orders(settings), topic, users)
 
 
 @cache

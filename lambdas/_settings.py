@@ -103,6 +103,9 @@ class ApiSettings(CallBacks):
     outputs_bucket: str
     user_pool_client_id: str
     redrive_function: str
+    dispatch_function: str  # for the intake
+    direct_burst: int = 200  # jobs of a user that one process hands over directly at once ...
+    direct_rate: int = 100  # ... and a second after that
     raw_http: bool = True  # `http` jobs without a named target
 
 
@@ -124,9 +127,12 @@ class RedriveSettings(KnowsTasks):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DispatchSettings(HandOver):
+class DispatchSettings(KnowsTasks):
     topic_arn: str
+    users_table: str
     lead_ms: int = 500  # how far ahead of its instant a job leaves while nothing was measured yet
+    one_time_window: int = 500  # how many jobs the lane holds when all its executors are busy: concurrency x batch
+    recurring_window: int = 500
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -143,7 +143,7 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     new = _receipts.judged(lambda at: body.asked(app.owner, at), receipt, now, world.receipts)
     random = secrets.randbits(ids.RANDOM_BITS)
     if receipt is None:
-        job = submit(new, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules, random=random)
+        job = submit(new, **_makers(), random=random)
         return _created(job, world.clock.now())
     (done,) = _submit([Asked(new, random, receipt)])
     if not isinstance(done, Accepted):
@@ -151,17 +151,14 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     return _created(done.job, done.at, _receipts.REPLAYED if done.replayed else None)
 
 
-def _submit(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
+def _makers() -> dict[str, Any]:
     world = _runtime.api()
-    return submit_once(
-        asked,
-        receipts=world.receipts,
-        jobs=world.jobs,
-        orders=world.orders,
-        lanes=world.lanes,
-        clock=world.clock,
-        rules=world.rules,
-    )
+    ports: dict[str, Any] = {"jobs": world.jobs, "orders": world.orders, "lanes": world.lanes, "direct": world.direct}
+    return ports | {"clock": world.clock, "rules": world.rules}
+
+
+def _submit(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
+    return submit_once(asked, receipts=_runtime.api().receipts, **_makers())
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:

@@ -1,4 +1,4 @@
-"""An asynchronous invocation by tick → services.dispatch."""
+"""An asynchronous invocation, by tick → services.dispatch; by tick or api, for the intake → services.intake."""
 
 from dataclasses import asdict
 from typing import Any
@@ -6,12 +6,17 @@ from typing import Any
 from lambdas import _runtime
 from scheduler.aws.dispatchers import unit
 from scheduler.services.dispatch import dispatch
+from scheduler.services.intake import INTAKE, intake
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Hand out one unit: `{"minute": "2026-11-20T10:01", "part": 0}`."""
+    """Hand out one unit: `{"minute": "2026-11-20T10:01", "part": 0}`, or `{"minute": "intake", "part": 0}`."""
     at = _runtime.dispatch()
     key = unit(event)
-    result = dispatch(key, jobs=at.jobs, ledger=at.ledger, topic=at.topic, lanes=at.lanes, clock=at.clock, rules=at.rules)
+    ports: dict[str, Any] = {"jobs": at.jobs, "ledger": at.ledger, "topic": at.topic, "lanes": at.lanes, "users": at.users}
+    if key == INTAKE:
+        result = intake(**ports, tasks=at.tasks, orders=at.orders, clock=at.clock, rules=at.rules)
+    else:
+        result = dispatch(key, **ports, clock=at.clock, rules=at.rules)
     _runtime.logger.info("dispatch", extra={"minute": key.minute, "part": key.part} | asdict(result))
     return asdict(result)

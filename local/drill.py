@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from rich import box
 from rich.table import Table
 
-from local import drill_order, drills, executors, faults, previous, process, target_drills
+from local import drill_fair, drill_order, drills, executors, faults, previous, process, target_drills
 from local.client import Client
 from local.drills import Outcome
 from local.failure import Trouble, tell
@@ -42,7 +42,9 @@ ROUNDS = (  # those of a round side by side
     ("redrive",),
     ("regular", "overlap"),
     ("outage",),
+    ("flood",),
     ("faults",),
+    ("fair",),  # last: the stack keeps its few executors
 )
 NAMES = tuple(name for names in ROUNDS for name in names)
 ABOUT = {
@@ -56,6 +58,8 @@ ABOUT = {
     "ordering": "A thousand jobs of fifty ordering keys, with failures and doubled messages",
     "regular": "Two tasks for five minutes",
     "overlap": "four tasks whose jobs take longer than their interval, for seven",
+    "flood": "Five thousand jobs at once beside another user's",
+    "fair": "Three users who want more than ten executors do",
     "outage": "Ten minutes without a tick (nineteen in all)",
     "faults": "Twelve faults, one after the other (a quarter of an hour)",
 }
@@ -96,6 +100,8 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "limits": lambda: target_drills.limits(client(), receiver),
         "failures": lambda: target_drills.failures(client(), receiver),
         "outage": lambda: outage(stack, client()),
+        "flood": lambda: drill_fair.flood(stack.user("anton"), stack.user("berta")),
+        "fair": lambda: fair(stack),
         "faults": lambda: deal_faults(stack, receiver),
     }
 
@@ -129,6 +135,12 @@ def outage(stack: Stack, client: Client) -> Outcome:
     until(start + drills.MINUTE * (MISSED - 1) + timedelta(seconds=65))
     stack.set_tick("ENABLED")
     return drills.judge_missed(client, missed, seconds=180)
+
+
+def fair(stack: Stack) -> Outcome:
+    """On few executors, which the stack then keeps."""
+    stack.narrow(drill_fair.EXECUTORS)
+    return drill_fair.fair({name: stack.user(name, weight) for name, weight in drill_fair.WEIGHTS.items()})
 
 
 def until(instant: datetime) -> None:

@@ -42,6 +42,26 @@ class Stack:
         client.login(self.username, self.password)
         return client
 
+    def user(self, username: str, weight: float = 1.0) -> Client:
+        """The API as another user sees it, made here with this fair-share weight."""
+        secret = user.password()
+        cognito = self.aws.client("cognito-idp")
+        user.ensure(cognito, self.outputs["UserPoolId"], username, secret, administrator=False)
+        user.weigh(cognito, self.aws.client("dynamodb"), self.outputs, username, weight)
+        client = Client(self.address)
+        client.login(username, secret)
+        return client
+
+    def narrow(self, executors: int) -> None:
+        """So many executors of one-time jobs at once, and the window of dispatch as a deployment with as many would have it."""
+        functions = self.aws.client("lambda")
+        name = self.outputs["ExecuteOneTimeFunction"]
+        (mapping,) = functions.list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
+        functions.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": executors})
+        known = functions.get_function_configuration(FunctionName=self.outputs["DispatchFunction"])["Environment"]["Variables"]
+        variables = known | {"PUNCTUAL_ONE_TIME_WINDOW": str(executors * mapping["BatchSize"])}
+        functions.update_function_configuration(FunctionName=self.outputs["DispatchFunction"], Environment={"Variables": variables})
+
     def set_tick(self, state: str) -> None:
         """ENABLED or DISABLED: the schedule that wakes the scheduler every minute."""
         scheduler = self.aws.client("scheduler")
@@ -82,7 +102,9 @@ def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Ite
 def _first_user(stack: Stack) -> None:
     """The user and a password that stays the same over restarts."""
     secret = stack.home.settled.read().get("password") or user.password()
-    user.ensure(stack.aws.client("cognito-idp"), stack.outputs["UserPoolId"], stack.username, secret)
+    cognito = stack.aws.client("cognito-idp")
+    user.ensure(cognito, stack.outputs["UserPoolId"], stack.username, secret)
+    user.weigh(cognito, stack.aws.client("dynamodb"), stack.outputs, stack.username)
     stack.home.settled.update(username=stack.username, password=secret)
     stack.password = secret
 

@@ -4,6 +4,7 @@ import argparse
 import getpass
 import secrets
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import boto3
@@ -11,7 +12,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local.aws import stack_outputs
 from local.failure import Trouble, tell
+from scheduler.aws.users import DynamoUsers
 
+WEIGHT = "custom:job_weight"  # what sign-in tells of it; what counts is the users table
 ADMINISTRATORS = "administrators"  # the group of that name in infra/accounts.py
 
 
@@ -27,6 +30,16 @@ def ensure(cognito: Any, pool: str, username: str, secret: str, *, administrator
     if administrator:
         cognito.admin_add_user_to_group(UserPoolId=pool, Username=username, GroupName=ADMINISTRATORS)
     return new
+
+
+def weigh(cognito: Any, dynamodb: Any, outputs: Mapping[str, str], username: str, weight: float = 1.0) -> str:
+    """Give the user this fair-share weight; the id of the user. Idempotent."""
+    pool = outputs["UserPoolId"]
+    cognito.admin_update_user_attributes(UserPoolId=pool, Username=username, UserAttributes=[{"Name": WEIGHT, "Value": str(weight)}])
+    found = cognito.admin_get_user(UserPoolId=pool, Username=username)["UserAttributes"]
+    id = next(str(each["Value"]) for each in found if each["Name"] == "sub")
+    DynamoUsers(dynamodb, outputs["UsersTable"]).set_weight(id, weight)
+    return id
 
 
 def _create(cognito: Any, pool: str, username: str) -> bool:
@@ -48,7 +61,10 @@ def main() -> int:
         outputs = stack_outputs(session.client("cloudformation"), f"punctual-{options.stage}")
         if not outputs:
             raise Trouble(f"There is no deployed stack punctual-{options.stage} here. Deploy it: make deploy STAGE={options.stage}")
-        new = ensure(session.client("cognito-idp"), outputs["UserPoolId"], options.username, secret)
+        cognito = session.client("cognito-idp")
+        new = ensure(cognito, outputs["UserPoolId"], options.username, secret)
+        if new:
+            weigh(cognito, session.client("dynamodb"), outputs, options.username)
     except (BotoCoreError, ClientError) as error:
         raise Trouble(f"AWS refused: {error}") from error
     print(f"{'Created' if new else 'Updated'} the administrator {options.username} of punctual-{options.stage}.")

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scheduler import ids, lifecycle
+from scheduler import ids, lifecycle, slots
 from scheduler.breaker import Breaker
 from scheduler.excerpts import Whole
+from scheduler.fairness import Backlog
 from scheduler.lifecycle import DEAD, Event
 from scheduler.model import (
     Claim,
@@ -73,6 +74,9 @@ class MemoryJobs:
     def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
         return sorted(self._index[slot].values(), key=lambda entry: (entry.due_at, entry.key)), None
 
+    def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
+        return sum(1 for entry in self._index[slot].values() if entry.lane is lane and since <= entry.due_at <= until)
+
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         self._canaries[unit] = slot
 
@@ -83,7 +87,8 @@ class MemoryJobs:
         self._canaries.pop(unit, None)
 
     def oldest_slot(self) -> str | None:
-        return min((slot for slot, entries in self._index.items() if entries), default=None)
+        minutes = (slot for slot, entries in self._index.items() if entries and not slots.is_intake(slot))
+        return min(minutes, default=None)
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
         rows = [self.rows[JobKey(o, i)] for i, o in self._order if o == owner]
@@ -173,7 +178,7 @@ def _differences(before: Job, after: Job) -> dict[str, Any]:
 def _entry(job: Job) -> DueEntry | None:
     if job.slot is None:
         return None
-    return DueEntry(job.key, job.slot, job.due_at, job.lane, job.fence, job.weight)
+    return DueEntry(job.key, job.slot, job.due_at, job.lane, job.fence)
 
 
 def _letter(job: Job) -> Letter:
@@ -219,6 +224,7 @@ class MemoryLedger:
         self._lane_states: dict[Lane, LaneState] = {}
         self._breakers: dict[str, Breaker] = {}
         self._plan_cursor: str | None = None
+        self._backlogs: dict[tuple[UnitKey, Lane], Backlog] = {}
 
     def cursor(self) -> Cursor | None:
         return self._cursor
@@ -236,7 +242,7 @@ class MemoryLedger:
         return True
 
     def open_units(self) -> list[Unit]:
-        return sorted(self._open.values(), key=lambda unit: unit.key)
+        return sorted((unit for unit in self._open.values() if unit.key.minute != slots.INTAKE), key=lambda unit: unit.key)
 
     def unit(self, key: UnitKey) -> Unit | None:
         return self._open.get(key)
@@ -301,6 +307,28 @@ class MemoryLedger:
 
     def latency(self, lane: Lane, since: int) -> int | None:
         return max((p99 for (of, _), (p99, at) in self._latency.items() if of is lane and at >= since), default=None)
+
+    def report_backlog(self, backlog: Backlog) -> None:
+        self._backlogs[(backlog.unit, backlog.lane)] = backlog
+
+    def drop_backlog(self, unit: UnitKey, lane: Lane) -> None:
+        self._backlogs.pop((unit, lane), None)
+
+    def backlogs(self, lane: Lane, since: int) -> list[Backlog]:
+        return [backlog for backlog in self._backlogs.values() if backlog.lane is lane and backlog.at >= since]
+
+
+class MemoryUsers:
+    """The users table."""
+
+    def __init__(self) -> None:
+        self._weights: dict[str, float] = {}
+
+    def weights(self, ids: Sequence[str]) -> dict[str, float]:
+        return {id: self._weights[id] for id in ids if id in self._weights}
+
+    def set_weight(self, id: str, weight: float) -> None:
+        self._weights[id] = weight
 
 
 class MemoryRedrives:

@@ -297,7 +297,6 @@ class Job:
     max_attempts: int = 3
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
-    weight: float = 1.0
     callback: CallBack | None = None
     claim: Claim | None = None
     looks: int = 0  # rechecks that found it not started since its last hand-back
@@ -371,7 +370,6 @@ class DueEntry:
     due_at: int
     lane: Lane
     fence: int
-    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,6 @@ def as_asked(run: Job, rules: Rules) -> Job:
         retry=run.retry,
         timeout_ms=run.timeout_ms,
         callback=run.callback,
-        weight=run.weight,
         ordering=run.ordering,
         target=run.target,
     )
@@ -221,7 +220,6 @@ def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: Origi
         retry=task.retry,
         timeout_ms=task.timeout_ms,
         callback=task.callback,
-        weight=task.weight,
         ordering=task.ordering,
         target=task.target,
     )

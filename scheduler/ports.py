@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from scheduler.breaker import Breaker
+from scheduler.fairness import Backlog
 from scheduler.limits import Usage
 from scheduler.model import (
     Cursor,
@@ -111,6 +112,9 @@ class Jobs(Protocol):
     def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
         """A page of one slot of the due index by due time, and the next page's cursor. Eventually consistent; no canaries."""
 
+    def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
+        """How many jobs of the lane the due index shows in the slot with `since <= due_at <= until`. Eventually consistent."""
+
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         """Put the canary of a unit into `slot`. Idempotent."""
 
@@ -196,6 +200,25 @@ class Ledger(Protocol):
 
     def latency(self, lane: Lane, since: int) -> int | None:
         """The largest p99 reported for the lane since the instant; None if there is none."""
+
+    def report_backlog(self, backlog: Backlog) -> None:
+        """What waits in one dispatcher for a lane; replaces what was reported of that unit and lane before."""
+
+    def drop_backlog(self, unit: UnitKey, lane: Lane) -> None:
+        """Nothing waits there any more. Idempotent."""
+
+    def backlogs(self, lane: Lane, since: int) -> list[Backlog]:
+        """What was reported of the lane since the instant (strongly consistent)."""
+
+
+class Users(Protocol):
+    """What the scheduler itself keeps of users."""
+
+    def weights(self, ids: Sequence[str]) -> dict[str, float]:
+        """The fair-share weights of these users; without those who have none and weigh `fairness.USUAL_WEIGHT`."""
+
+    def set_weight(self, id: str, weight: float) -> None:
+        """Counts for the jobs stored already as well, within a minute."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ MINUTE = 60_000
 HORIZON = 240_000  # a slot is never nearer than this, in ms
 OPEN_AHEAD = 135_000  # ticks open minutes up to here: two missed ticks in a row cost nothing (measured in simulation: 75 s is late)
 SLOW_PUT = 10_000  # a writer whose put took longer looks at the clock again
+INTAKE = "intake"  # the slots that are always open: for jobs due too soon for any minute whose owner is above their share
 DIRECT_LEAD = 1_500  # a directly handed job reaches its lane this long, plus at most a second, before its instant
 
 
@@ -46,11 +47,24 @@ def first_safe_minute(now: int) -> str:
 
 def is_safe(slot: str, now: int) -> bool:
     """Whether dispatch of the slot's minute cannot have begun yet, with half the horizon's slack to spare."""
-    return start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
+    return is_intake(slot) or start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
 
 
 def slot(minute: str, shard_key: str, shards: int) -> str:
     return f"{minute}#{zlib.crc32(shard_key.encode()) % shards:02d}"
+
+
+def intake(shard_key: str, shards: int) -> str:
+    return slot(INTAKE, shard_key, shards)
+
+
+def is_intake(slot: str) -> bool:
+    return minute(slot) == INTAKE
+
+
+def is_net(slot: str | None, due_at: int) -> bool:
+    """Whether the slot of a job just placed is only its net, since it was due too soon for its own minute: its writer hands it over."""
+    return slot is not None and not is_intake(slot) and minute(slot) != minute_of(due_at)
 
 
 def place(due_at: int, now: int, shard_key: str, shards: int) -> Placement:

@@ -45,7 +45,6 @@ class Task:
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
     callback: CallBack | None = None
-    weight: float = 1.0
     ordering: Ordering | None = None  # its runs wait for their turns
     target: str | None = None  # a named target; `type` is its kind
     generation: int = 1

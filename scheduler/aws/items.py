@@ -84,8 +84,6 @@ def attributes(job: Job) -> Item:
     }
     if job.lane is not Lane.ONE_TIME:
         item["lane"] = {"S": job.lane.value}
-    if job.weight != 1.0:
-        item["weight"] = {"N": repr(job.weight)}
     for name, default in _NUMBERS.items():
         number = getattr(job, name)
         if number != default:
@@ -178,8 +176,6 @@ def decode(item: Mapping[str, Any]) -> Job:
         found["slot"] = None
     if "lane" in item:
         found["lane"] = Lane(item["lane"]["S"])
-    if "weight" in item:
-        found["weight"] = float(item["weight"]["N"])
     if "claim" in item:
         found["claim"] = _claim(item["claim"]["M"])
     if "response" in item:
@@ -219,7 +215,6 @@ def due_entry(item: Mapping[str, Any]) -> DueEntry:
         int(item["due_at"]["N"]),
         Lane(item["lane"]["S"]) if "lane" in item else Lane.ONE_TIME,
         int(item["fence"]["N"]),
-        float(item["weight"]["N"]) if "weight" in item else 1.0,
     )
 
 

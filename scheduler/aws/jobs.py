@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from scheduler import lifecycle
+from scheduler import lifecycle, slots
 from scheduler.aws import items, keys
 from scheduler.aws.lists import JobLists, Span
 from scheduler.aws.table import Answer, Statement, Table
 from scheduler.aws.updates import Update, as_delete
-from scheduler.model import Claim, DueEntry, Job, JobKey, Letter, Page, TaskKey, UnitKey
+from scheduler.model import Claim, DueEntry, Job, JobKey, Lane, Letter, Page, TaskKey, UnitKey
 from scheduler.ports import Change, ClaimRequest, ClaimResult
 
 if TYPE_CHECKING:
@@ -61,6 +61,16 @@ class DynamoJobs:
         entries = [items.due_entry(item) for item in page["Items"] if not keys.is_canary(item["pk"]["S"])]
         return entries, json.dumps(page["LastEvaluatedKey"]) if "LastEvaluatedKey" in page else None
 
+    def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
+        values: dict[str, Any] = {":slot": {"S": slot}, ":since": {"N": str(since)}, ":until": {"N": str(until)}}
+        test = keys.OF_LANE
+        if lane is Lane.ONE_TIME:
+            test = keys.OF_USUAL_LANE  # a canary has none either, but it is due at 0
+        else:
+            values |= {":lane": {"S": lane.value}}
+        query = {"IndexName": keys.DUE, "KeyConditionExpression": keys.DUE_IN_SLOT, "ExpressionAttributeNames": {"#slot": "slot"}}
+        return self._table.count(query | {"FilterExpression": test, "ExpressionAttributeValues": values})
+
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         item = keys.canary(unit) | {"slot": {"S": slot}, "due_at": {"N": "0"}, "created_at": {"N": str(at)}}
         self._table.put(item, {})
@@ -76,13 +86,13 @@ class DynamoJobs:
 
     def oldest_slot(self) -> str | None:
         scan: dict[str, Any] = {"IndexName": keys.DUE, "ProjectionExpression": "pk, #slot", "ExpressionAttributeNames": {"#slot": "slot"}}
-        slots: list[str] = []
+        found: list[str] = []
         while True:
             page = self._table.scan(scan)
-            slots += [item["slot"]["S"] for item in page["Items"] if not keys.is_canary(item["pk"]["S"])]
-            slots = [min(slots)] if slots else []
+            found += [item["slot"]["S"] for item in page["Items"] if not keys.is_canary(item["pk"]["S"])]
+            found = sorted(slot for slot in found if not slots.is_intake(slot))[:1]
             if "LastEvaluatedKey" not in page:
-                return slots[0] if slots else None
+                return found[0] if found else None
             scan["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:

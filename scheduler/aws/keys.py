@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from scheduler import ids, lifecycle
+from scheduler import ids, lifecycle, slots
 from scheduler.limits import Usage
 from scheduler.model import Holder, JobKey, Lane, Look, Marker, OrderKey, TaskKey, Turn, UnitKey
 from scheduler.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest
@@ -37,11 +37,14 @@ REPLENISH = "replenish"  # replenish (a slot), sk: keys only, of the tasks whose
 
 # Key conditions.
 IN_SLOT = "#slot = :slot"
+DUE_IN_SLOT = "#slot = :slot AND due_at BETWEEN :since AND :until"
 CANARY_IN_SLOT = "#slot = :slot AND due_at = :zero"
 IN_PARTITION = "pk = :pk AND sk BETWEEN :low AND :high"
 FAILED = "failed_owner = :pk AND #position BETWEEN :low AND :high"  # a reserved word, as the next one's
 MOVED_BETWEEN = "moved_owner = :pk AND #position BETWEEN :low AND :high"
 OF_TASK = "task = :pk AND sk BETWEEN :low AND :high"
+OF_LANE = "lane = :lane"
+OF_USUAL_LANE = "attribute_not_exists(lane)"  # one-time, which is not stored
 ALL_OF = "pk = :pk"
 UP_TO = "pk = :pk AND sk < :bound"
 TO_REPLENISH = "replenish = :slot"
@@ -216,6 +219,9 @@ PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # plan's cursor
 LATENCY_BUCKETS = 8  # items per lane that its executors share, so that none is written hot
 
 
+INTAKE_UNITS = "intake"  # apart from the units of minutes: these never close
+
+
 def breaker(circuit: str) -> Value:
     """Beside the states of the lanes, so that one read tells of both; a circuit may be as long as an address: its hash stands for it."""
     return {"pk": {"S": LANES}, "sk": {"S": f"breaker#{hashlib.sha256(circuit.encode()).hexdigest()}"}}
@@ -226,7 +232,7 @@ def is_breaker(item: Mapping[str, Any]) -> bool:
 
 
 def open_unit(unit: UnitKey) -> Value:
-    return {"pk": {"S": OPEN}, "sk": {"S": _unit(unit)}}
+    return {"pk": {"S": INTAKE_UNITS if unit.minute == slots.INTAKE else OPEN}, "sk": {"S": _unit(unit)}}
 
 
 def closed_unit(unit: UnitKey) -> Value:
@@ -249,6 +255,18 @@ def look_bound(at: int) -> str:
 
 def latencies(lane: Lane) -> str:
     return f"lane#{lane}"
+
+
+def backlogs(lane: Lane) -> str:
+    return f"backlog#{lane}"
+
+
+def backlog(unit: UnitKey, lane: Lane) -> Value:
+    return {"pk": {"S": backlogs(lane)}, "sk": {"S": _unit(unit)}}
+
+
+def user(id: str) -> Value:
+    return {"pk": {"S": id}, "sk": {"S": "user"}}
 
 
 def receipt(owner: str, key: str) -> Value:

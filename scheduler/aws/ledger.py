@@ -1,5 +1,6 @@
 """The ledger on DynamoDB."""
 
+import json
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scheduler.aws import keys
 from scheduler.aws.table import Table
 from scheduler.breaker import Breaker
+from scheduler.fairness import Backlog, Demand
 from scheduler.model import Cursor, Lane, LaneState, Look, Unit, UnitKey
 from scheduler.ports import Watched
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 CLOSED_KEPT_S = 30 * 86_400
 LATENCY_KEPT_S = 86_400
 BREAKER_KEPT_S = 86_400  # after it might have been tried again: nobody wants anything of that target
+BACKLOG_KEPT_S = 300  # of a dispatcher that died: one that lives takes its own away
 _UNIT = ("first_shard", "last_shard", "epoch", "lease_until", "progress", "handed_out_at", "opened_at")
 _BREAKER = ("opened_at", "until", "waits_ms", "probe_until", "version")
 Item = dict[str, Any]
@@ -100,6 +103,16 @@ class DynamoLedger:
         reports = self._all(keys.ALL_OF, {":pk": {"S": keys.latencies(lane)}})
         return max((int(item["p99"]["N"]) for item in reports if int(item["at"]["N"]) >= since), default=None)
 
+    def report_backlog(self, backlog: Backlog) -> None:
+        self._table.put(_backlog(backlog), {})
+
+    def drop_backlog(self, unit: UnitKey, lane: Lane) -> None:
+        self._table.delete(keys.backlog(unit, lane))
+
+    def backlogs(self, lane: Lane, since: int) -> list[Backlog]:
+        found = (_read_backlog(item, lane) for item in self._all(keys.ALL_OF, {":pk": {"S": keys.backlogs(lane)}}))
+        return [backlog for backlog in found if backlog.at >= since]
+
     def _putting(self, item: Item) -> dict[str, Any]:
         return {"Put": {"TableName": self._table.name, "Item": item}}
 
@@ -131,6 +144,19 @@ def _look(look: Look) -> Item:
 
 def _read_look(item: Mapping[str, Any]) -> Look:
     return Look(_read_unit(item), int(item["number"]["N"]), int(item["at"]["N"]))
+
+
+def _backlog(backlog: Backlog) -> Item:
+    users = json.dumps({name: [demand.weight, demand.count] for name, demand in backlog.users.items()})
+    numbers = {"at": backlog.at, "outstanding": backlog.outstanding, "expires": backlog.at // 1000 + BACKLOG_KEPT_S}
+    item: Item = {name: {"N": str(number)} for name, number in numbers.items()} | {"users": {"S": users}}
+    return keys.backlog(backlog.unit, backlog.lane) | item | {"rate": {"N": repr(backlog.rate)}}
+
+
+def _read_backlog(item: Mapping[str, Any], lane: Lane) -> Backlog:
+    users = {name: Demand(weight, count) for name, (weight, count) in json.loads(item["users"]["S"]).items()}
+    at, outstanding, rate = int(item["at"]["N"]), int(item["outstanding"]["N"]), float(item["rate"]["N"])
+    return Backlog(keys.unit_key(item["sk"]["S"]), lane, at, outstanding, rate, users)
 
 
 def _lane_state(state: LaneState) -> Item:

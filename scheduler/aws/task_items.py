@@ -42,8 +42,6 @@ def encode(task: Task) -> Item:
     for name in ("overlap", "misfire"):
         if _told(task, name):
             item[name] = {"S": getattr(task, name).value}
-    if _told(task, "weight"):
-        item["weight"] = {"N": repr(task.weight)}
     if _told(task, "retry"):
         item["retry"] = items.retry(task.retry)
     if task.callback is not None:
@@ -65,8 +63,6 @@ def decode(item: Mapping[str, Any]) -> Task:
         found["overlap"] = Overlap(item["overlap"]["S"])
     if "misfire" in item:
         found["misfire"] = Misfire(item["misfire"]["S"])
-    if "weight" in item:
-        found["weight"] = float(item["weight"]["N"])
     if "retry" in item:
         found["retry"] = items.read_retry(item["retry"])
     if "callback" in item:

@@ -6,11 +6,14 @@ from scheduler import recheck as rule
 from scheduler import slots
 from scheduler.model import Lane
 from scheduler.ports import Ledger
+from scheduler.services.intake import INTAKE
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
     """The oldest minute that is not closed, opened or not, and for how long it has been over (ms; 0 while it is not).
+
+    The minute of the oldest job that waits in the intake counts like one.
 
     Minutes that wait only for paused lanes are not counted: `resting` is how many units of them there are, `paused` the lanes.
     """
@@ -25,7 +28,8 @@ def lag(ledger: Ledger, now: int) -> Lag:
     """The scheduler's lag. Without a tick the ledger's cursor stands still, so its age counts as well."""
     cursor, units, states = ledger.cursor(), ledger.open_units(), ledger.lane_states()
     awake = [unit.key.minute for unit in units if not rule.rests(unit, states, now)]
-    minutes = awake[:1] + ([cursor.minute] if cursor else [])
+    intake = ledger.unit(INTAKE)
+    minutes = awake[:1] + ([cursor.minute] if cursor else []) + ([slots.minute_of(intake.progress)] if intake and intake.progress else [])
     paused = tuple(lane for lane in Lane if lane in rule.paused(states))
     if not minutes:
         return Lag(None, 0, paused, len(units))

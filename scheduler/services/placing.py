@@ -26,13 +26,8 @@ def on_their_way(stored: Sequence[Job], began: int, *, jobs: Jobs, lanes: Lanes,
     if now - began > slots.SLOW_PUT:
         unsafe = {job.key for job in stored if not slots.is_safe(job.slot or "", now)}
         stored = _moved(stored, unsafe, now, jobs, rules)
-    _hand_over([job for job in stored if job.key in unsafe or _is_net(job)], lanes, clock)
+    _hand_over([job for job in stored if job.key in unsafe or slots.is_net(job.slot, job.due_at)], lanes, clock)
     return list(stored)
-
-
-def _is_net(job: Job) -> bool:
-    """Whether a job just placed has its slot in a later minute than its own: it was due too soon for that."""
-    return slots.minute(job.slot or "") != slots.minute_of(job.due_at)
 
 
 def _moved(stored: Sequence[Job], unsafe: set[JobKey], now: int, jobs: Jobs, rules: Rules) -> list[Job]:

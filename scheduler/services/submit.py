@@ -13,6 +13,7 @@ from scheduler.errors import Conflict, Unavailable
 from scheduler.model import USUAL_RETRIES, CallBack, Job, Ordering, Receipt, RetryPolicy, shard_key
 from scheduler.ports import Clock, Jobs, Lanes, Orders, Receipts
 from scheduler.rules import Rules
+from scheduler.services.direct import DirectPath
 from scheduler.services.lines import line_up
 from scheduler.services.placing import on_their_way
 
@@ -29,7 +30,6 @@ class NewJob:
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
     callback: CallBack | None = None
-    weight: float = 1.0
     expires_at: int | None = None  # it is not started at this instant or later
     tags: tuple[str, ...] = ()
     ordering: Ordering | None = None
@@ -53,37 +53,66 @@ class Accepted:
     replayed: bool = False
 
 
-def submit(request: NewJob, *, jobs: Jobs, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules, random: int) -> Job:
+def submit(
+    request: NewJob,
+    *,
+    jobs: Jobs,
+    orders: Orders,
+    lanes: Lanes,
+    clock: Clock,
+    rules: Rules,
+    random: int,
+    direct: DirectPath | None = None,
+) -> Job:
     """Store the job and answer it; it is accepted once the put holds, even if the hand-over then fails.
 
-    `random` fills the id. Raises Unavailable if the table refuses: then nothing was accepted.
+    `random` fills the id; `direct` says who may be handed over (None: everyone). Raises Unavailable if the table refuses: then nothing
+    was accepted.
     """
     now = clock.now()
-    draft = _draft(request, now, rules, random)
+    (draft,) = _shared([_draft(request, now, rules, random)], now, direct)
     if line_up([draft], orders=orders, now=now) != [True]:
         raise Unavailable
     jobs.put(draft)  # False can only be an earlier, unanswered try of this very put: 75 random bits do not collide
     (job,) = on_their_way([draft], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+    _start_intake([job], direct)
     return job
 
 
 def submit_many(
-    requests: Sequence[NewJob], *, jobs: Jobs, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules, randoms: Sequence[int]
+    requests: Sequence[NewJob],
+    *,
+    jobs: Jobs,
+    orders: Orders,
+    lanes: Lanes,
+    clock: Clock,
+    rules: Rules,
+    randoms: Sequence[int],
+    direct: DirectPath | None = None,
 ) -> list[Job | None]:
     """The same for many, each accepted or not on its own: in order, None where the table refused.
 
     `randoms` fill the ids. Raises Unavailable if the table refuses them all at once.
     """
     now = clock.now()
-    drafts = [_draft(request, now, rules, random) for request, random in zip(requests, randoms, strict=True)]
+    drafts = _shared([_draft(request, now, rules, random) for request, random in zip(requests, randoms, strict=True)], now, direct)
     held = _put(drafts, jobs, orders, now)
     stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
     accepted = iter(on_their_way(stored, now, jobs=jobs, lanes=lanes, clock=clock, rules=rules))
+    _start_intake(stored, direct)
     return [next(accepted) if holds else None for holds in held]
 
 
 def submit_once(
-    asked: Sequence[Asked], *, receipts: Receipts, jobs: Jobs, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules
+    asked: Sequence[Asked],
+    *,
+    receipts: Receipts,
+    jobs: Jobs,
+    orders: Orders,
+    lanes: Lanes,
+    clock: Clock,
+    rules: Rules,
+    direct: DirectPath | None = None,
 ) -> list[Accepted | Conflict | None]:
     """The same for jobs of one owner of which some came with an idempotency key.
 
@@ -95,11 +124,12 @@ def submit_once(
     answers = [_answer(each, standing, now, rules) for each in asked]
     wanted = {answer.job.key: answer for answer in answers if isinstance(answer, Accepted)}
     found = jobs.get_many(replays) if (replays := [key for key, answer in wanted.items() if answer.replayed]) else {}
-    drafts = [_placed(answer.job, now, rules) for key, answer in wanted.items() if key not in found]
+    drafts = _shared([_placed(answer.job, now, rules) for key, answer in wanted.items() if key not in found], now, direct)
     held = _put(drafts, jobs, orders, now) if drafts else []
     stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
     stored += [job for job in found.values() if _never_started(job)]  # the try that stored it may have died before its hand-over
     on_their_way(stored, now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+    _start_intake(stored, direct)
     refused = {draft.key for draft, holds in zip(drafts, held, strict=True) if not holds}
     return [None if isinstance(answer, Accepted) and answer.job.key in refused else answer for answer in answers]
 
@@ -109,6 +139,15 @@ def _put(drafts: Sequence[Job], jobs: Jobs, orders: Orders, now: int) -> list[bo
     may = line_up(drafts, orders=orders, now=now)
     put = iter(jobs.put_many([draft for draft, ready in zip(drafts, may, strict=True) if ready]))
     return [ready and next(put) is not None for ready in may]
+
+
+def _shared(drafts: list[Job], now: int, direct: DirectPath | None) -> list[Job]:
+    return drafts if direct is None else direct.place(drafts, now)
+
+
+def _start_intake(stored: Sequence[Job], direct: DirectPath | None) -> None:
+    if direct is not None and any(slots.is_intake(job.slot or "") for job in stored):
+        direct.start()
 
 
 def _keep(asked: Sequence[Asked], receipts: Receipts, now: int) -> dict[str, Receipt | None]:
@@ -166,7 +205,6 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
         retry=request.retry,
         timeout_ms=request.timeout_ms,
         callback=request.callback,
-        weight=request.weight,
         start_by=request.expires_at,
         tags=request.tags,
         ordering=request.ordering,

@@ -39,7 +39,6 @@ class NewTask:
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
     callback: CallBack | None = None
-    weight: float = 1.0
     ordering: Ordering | None = None
     target: str | None = None  # `type` is its kind
 
@@ -288,7 +287,6 @@ def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Ta
         retry=new.retry,
         timeout_ms=new.timeout_ms,
         callback=new.callback,
-        weight=new.weight,
         ordering=new.ordering,
         target=new.target,
         **given,

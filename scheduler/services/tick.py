@@ -15,6 +15,7 @@ from scheduler.model import Cursor, DueEntry, Job, Lane, Look, Unit, UnitKey
 from scheduler.ports import Clock, Dispatchers, Jobs, Lanes, Ledger, Orders, TaskGate
 from scheduler.rules import Rules
 from scheduler.services.health import lag
+from scheduler.services.intake import start_if_waiting
 from scheduler.services.pause import Watch
 from scheduler.services.recheck import is_due, over_at, read, recheck, remaining
 
@@ -67,6 +68,7 @@ class Tick:
         """Do everything that is due, then watch the units that still have work, until the next tick is due."""
         until = self.clock.now() + WATCH_MS
         self._open()
+        self._start_intake()
         while True:
             waiting = self._pass()
             if not waiting or self.clock.now() + PASS_MS > until:
@@ -89,6 +91,15 @@ class Tick:
             if not self.ledger.advance(cursor, after):
                 return  # another tick is opening the same minutes
             cursor = after
+
+    def _start_intake(self) -> None:
+        try:
+            now = self.clock.now()
+            self.result.started += start_if_waiting(
+                jobs=self.jobs, ledger=self.ledger, dispatchers=self.dispatchers, now=now, rules=self.rules
+            )
+        except Unavailable as error:
+            log.warning("the intake cannot be looked at for now", extra={"error": str(error)})
 
     def _seed(self) -> Cursor:
         """The first cursor, of an empty ledger: before anything the index holds, and before what it may not show yet."""

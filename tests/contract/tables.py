@@ -13,7 +13,7 @@ def _keys(partition: str, sort: str) -> list[dict[str, str]]:
     return [{"AttributeName": partition, "KeyType": "HASH"}, {"AttributeName": sort, "KeyType": "RANGE"}]
 
 
-PROJECTED = ["lane", "fence", "weight"]  # by the due index, besides keys
+PROJECTED = ["lane", "fence"]  # by the due index, besides keys
 TOLD = ["type", "task", "fingerprint", "failed_at", "killed_at"]  # by the failures index
 
 JOBS: dict[str, Any] = {
@@ -48,4 +48,5 @@ LEDGER: dict[str, Any] = {
     "AttributeDefinitions": _attributes(pk="S", sk="S"),
     "KeySchema": _keys("pk", "sk"),
 }
+USERS = LEDGER  # the same keys
 ALL = {"jobs": JOBS, "tasks": TASKS, "ledger": LEDGER}

@@ -94,7 +94,6 @@ all_jobs = st.builds(
     max_attempts=counts,
     retry=retries,
     timeout_ms=instants,
-    weight=st.floats(min_value=0.001, max_value=1000),
     callback=st.none() | st.builds(CallBack, instants, instants),
     claim=st.none() | st.builds(Claim, st.text(), st.text(), instants, st.booleans(), maybe_instants),
     progress=st.none() | st.builds(Progress, st.none() | st.floats(0, 1), st.none() | st.text()),
@@ -119,17 +118,14 @@ def test_a_job_survives_its_item(job: Job) -> None:
 @given(all_jobs)
 def test_a_projected_job_is_its_due_entry(job: Job) -> None:
     job = replace(job, slot="2026-11-20T10:01#00")
-    projected = {
-        name: value for name, value in items.encode(job).items() if name in ("pk", "sk", "slot", "due_at", "lane", "fence", "weight")
-    }
+    projected = {name: value for name, value in items.encode(job).items() if name in ("pk", "sk", "slot", "due_at", "lane", "fence")}
     entry = items.due_entry(projected)
-    assert (entry.key, entry.slot, entry.due_at, entry.lane, entry.fence, entry.weight) == (
+    assert (entry.key, entry.slot, entry.due_at, entry.lane, entry.fence) == (
         job.key,
         job.slot,
         job.due_at,
         job.lane,
         job.fence,
-        job.weight,
     )
 
 

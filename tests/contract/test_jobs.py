@@ -55,7 +55,7 @@ def running(jobs: Jobs, job: Job | None = None, **fields: object) -> Job:
 
 
 def test_a_stored_job_is_read_back_whole(jobs: Jobs) -> None:
-    job = make.job(payload={"deep": [1, 2.5, {"": None}]}, lane=Lane.RECURRING, weight=2.5, fence=3, max_attempts=7, reason="")
+    job = make.job(payload={"deep": [1, 2.5, {"": None}]}, lane=Lane.RECURRING, fence=3, max_attempts=7, reason="")
     origin = Origin("01JD4Q8XKZ38W2M5R7T9V1C4FH", 3, NOW, Overlap.SKIP, Misfire.RUN_ALL, NOW + 1, NOW + 2, NOW + 3)
     job = replace(job, origin=origin, start_by=NOW + 9, tags=("a", "b"))
     assert jobs.put(job)
@@ -70,7 +70,7 @@ def test_put_never_overwrites(jobs: Jobs) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 26, 230])
 def test_many_jobs_are_stored_whole(jobs: Jobs, count: int) -> None:
-    made = [make.job(payload={"number": number, "deep": [{"": None}]}, lane=Lane.RECURRING, weight=2.5) for number in range(count)]
+    made = [make.job(payload={"number": number, "deep": [{"": None}]}, lane=Lane.RECURRING) for number in range(count)]
     assert jobs.put_many(made) == [True] * count
     assert jobs.get_many([job.key for job in made]) == {job.key: job for job in made}
     assert sorted(entry.key for entry in _due(jobs, made)) == sorted(job.key for job in made)
@@ -371,11 +371,31 @@ def test_withdrawing_what_is_not_there_holds_however_often(jobs: Jobs) -> None:
 
 def test_a_slot_lists_its_jobs_by_due_time(jobs: Jobs) -> None:
     slot = "2026-11-20T10:01#07"
-    made = [make.job(slot=slot, due_at=NOW + offset, lane=Lane.RETRY, weight=2.5, fence=4) for offset in (300, 100, 200)]
+    made = [make.job(slot=slot, due_at=NOW + offset, lane=Lane.RETRY, fence=4) for offset in (300, 100, 200)]
     stored(jobs, *made, make.job(slot="2026-11-20T10:01#08"))
     entries, cursor = jobs.due(slot)
-    assert entries == [DueEntry(job.key, slot, job.due_at, Lane.RETRY, 4, 2.5) for job in sorted(made, key=lambda job: job.due_at)]
+    assert entries == [DueEntry(job.key, slot, job.due_at, Lane.RETRY, 4) for job in sorted(made, key=lambda job: job.due_at)]
     assert cursor is None
+
+
+@pytest.mark.parametrize("lane", [Lane.ONE_TIME, Lane.RECURRING])
+def test_a_slot_counts_what_of_a_lane_is_due_in_a_span(jobs: Jobs, lane: Lane) -> None:
+    slot, unit = "2026-11-20T10:01#07", UnitKey("2026-11-20T10:01", 0)
+    other = Lane.RETRY if lane is Lane.ONE_TIME else Lane.ONE_TIME
+    stored(
+        jobs, *(make.job(slot=slot, due_at=NOW + offset, lane=lane) for offset in (0, 1, 2, 3)), make.job(slot=slot, due_at=NOW, lane=other)
+    )
+    jobs.put_canary(unit, slot, NOW)
+    assert jobs.count(slot, lane, since=NOW + 1, until=NOW + 2) == 2
+    assert jobs.count(slot, lane, since=NOW, until=NOW + 9) == 4
+    assert jobs.count("2026-11-20T10:01#08", lane, since=NOW, until=NOW + 9) == 0
+
+
+def test_the_oldest_slot_is_one_of_a_minute(jobs: Jobs) -> None:
+    stored(jobs, make.job(slot="intake#00"))
+    assert jobs.oldest_slot() is None
+    stored(jobs, make.job(slot="2026-11-20T10:01#07"), make.job(slot="intake#01"))
+    assert jobs.oldest_slot() == "2026-11-20T10:01#07"
 
 
 def test_a_claimed_job_keeps_its_place_in_the_slot_and_a_settled_one_leaves_it(jobs: Jobs) -> None:

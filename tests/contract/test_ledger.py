@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from scheduler import slots
+from scheduler.fairness import Backlog, Demand
 from scheduler.model import Cursor, Lane, LaneState, Look, Unit, UnitKey
 from scheduler.ports import Ledger
 
@@ -143,3 +145,33 @@ def test_a_reporters_new_latency_replaces_its_old_one(ledger: Ledger) -> None:
     ledger.report_latency(Lane.ONE_TIME, "a", 500, AT)
     ledger.report_latency(Lane.ONE_TIME, "a", 50, AT + 1)
     assert ledger.latency(Lane.ONE_TIME, AT) == 50
+
+
+def backlog(minute: str = "2026-11-20T10:01", lane: Lane = Lane.ONE_TIME, at: int = AT, **users: int) -> Backlog:
+    return Backlog(UnitKey(minute, 3), lane, at, 7, 12.5, {name: Demand(2.5, count) for name, count in users.items()})
+
+
+def test_dispatchers_see_each_others_backlogs_lane_by_lane_as_long_as_they_are_fresh(ledger: Ledger) -> None:
+    mine, other, old = backlog(ann=3, ben=4), backlog("intake", cyd=5), backlog("2026-11-20T10:00", at=AT - 1)
+    for one in (backlog(ann=9), mine, other, old, backlog(lane=Lane.RECURRING)):
+        ledger.report_backlog(one)
+    assert sorted(ledger.backlogs(Lane.ONE_TIME, AT), key=lambda found: found.unit) == [mine, other]
+    assert old in ledger.backlogs(Lane.ONE_TIME, AT - 1)
+
+
+def test_a_backlog_that_is_over_is_gone(ledger: Ledger) -> None:
+    ledger.report_backlog(backlog(ann=3))
+    ledger.drop_backlog(backlog().unit, Lane.RECURRING)
+    assert len(ledger.backlogs(Lane.ONE_TIME, 0)) == 1
+    ledger.drop_backlog(backlog().unit, Lane.ONE_TIME)
+    ledger.drop_backlog(backlog().unit, Lane.ONE_TIME)
+    assert ledger.backlogs(Lane.ONE_TIME, 0) == []
+
+
+def test_the_intake_is_a_unit_but_none_of_those_that_close(ledger: Ledger) -> None:
+    intake = Unit(UnitKey(slots.INTAKE, 0), 0, 15)
+    ledger.open_unit(unit())
+    assert ledger.open_unit(intake) and not ledger.open_unit(intake)
+    leased = replace(intake, epoch=1, lease_until=AT)
+    assert ledger.change_unit(intake, leased) and ledger.unit(intake.key) == leased
+    assert ledger.open_units() == [unit()]

@@ -43,7 +43,6 @@ all_tasks = st.builds(
     max_attempts=numbers,
     retry=retries,
     timeout_ms=numbers,
-    weight=st.floats(min_value=0.001, max_value=1000),
     generation=numbers,
     inactive_at=maybe_instants,
     inactive_reason=maybe_texts,

@@ -53,7 +53,7 @@ def test_a_role_can_be_assumed_by_its_service_alone(any_stage: Synthesized) -> N
 
 
 def test_a_job_is_written_by_the_verbs_that_change_jobs_and_inserted_and_withdrawn_by_api_and_plan_alone(prod: Synthesized) -> None:
-    changers = {"Api", "Tick", "Bury", "Redrive"} | EXECUTORS
+    changers = {"Api", "Tick", "Dispatch", "Bury", "Redrive"} | EXECUTORS  # dispatch: rechecks of the intake
     assert who_may(prod, "dynamodb:UpdateItem", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PutItem", "StorageJobs") == {"Api", "Tick"}  # tick: canaries
@@ -62,10 +62,18 @@ def test_a_job_is_written_by_the_verbs_that_change_jobs_and_inserted_and_withdra
     assert who_may(prod, "dynamodb:DeleteItem", "StorageJobs") == {"Tick"}  # canaries as well
 
 
-def test_dispatch_sees_of_the_jobs_no_more_than_the_due_index(prod: Synthesized) -> None:
+def test_dispatch_reads_the_due_index_and_changes_only_what_it_rechecks(prod: Synthesized) -> None:
     assert {grant for grant in prod.grants("Dispatch") if grant[1].startswith("StorageJobs")} == {
-        ("dynamodb:Query", "StorageJobs/index/due")
+        ("dynamodb:Query", "StorageJobs/index/due"),
+        ("dynamodb:BatchGetItem", "StorageJobs"),
+        ("dynamodb:UpdateItem", "StorageJobs"),
+        ("dynamodb:PartiQLUpdate", "StorageJobs"),
     }
+
+
+def test_weights_are_read_by_dispatch_alone_and_written_by_none_yet(prod: Synthesized) -> None:
+    found = {(name, action) for name in prod.functions() for action, resource in prod.grants(name) if resource.startswith("StorageUsers")}
+    assert found == {("Dispatch", "dynamodb:BatchGetItem")}
 
 
 def test_a_task_is_edited_by_api_alone_and_planned_by_plan_too(prod: Synthesized) -> None:
@@ -82,12 +90,12 @@ def test_an_executor_reads_heads_and_lines_and_writes_holders_turns_and_markers_
 
 
 def test_who_ends_jobs_sees_and_leaves_their_lines_and_who_makes_them_lines_up(prod: Synthesized) -> None:
-    enders = {"Api", "Tick", "Bury"} | EXECUTORS
+    enders = {"Api", "Dispatch", "Tick", "Bury"} | EXECUTORS
     assert who_may(prod, "dynamodb:Query", "StorageTasks") == enders
     assert who_may(prod, "dynamodb:PartiQLDelete", "StorageTasks") == enders | {"Plan"}
     assert who_may(prod, "dynamodb:PartiQLInsert", "StorageTasks") == {"Api", "Plan", "Redrive"} | EXECUTORS
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageTasks") == EXECUTORS
-    for name in ("Tick", "Bury"):
+    for name in ("Dispatch", "Tick", "Bury"):  # dispatch those that it rechecks in the intake
         assert of_tasks(prod, name) == {"BatchGetItem", "Query", "PartiQLDelete"}
     for lane in ("LanesOneTime", "LanesRecurring", "LanesRetry"):
         assert "Bury" in who_may(prod, "sqs:SendMessage", lane), "who waited for what is buried is handed over"
@@ -111,9 +119,9 @@ def test_an_executor_takes_messages_from_its_own_lane_alone(prod: Synthesized) -
             assert [resource for granted, resource in prod.grants(name) if granted == action] == [lane]
 
 
-def test_only_dispatch_publishes_and_only_tick_starts_it(prod: Synthesized) -> None:
+def test_only_dispatch_publishes_and_tick_and_api_start_it(prod: Synthesized) -> None:
     assert who_may(prod, "sns:Publish", "LanesTopic") == {"Dispatch"}
-    assert who_may(prod, "lambda:InvokeFunction", "DispatchFunction") == {"Tick"}
+    assert who_may(prod, "lambda:InvokeFunction", "DispatchFunction") == {"Api", "Tick"}
 
 
 def test_api_and_executors_alone_read_what_signs_call_backs(any_stage: Synthesized) -> None:

@@ -17,6 +17,7 @@ from scheduler.memory_targets import MemoryTargets
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.ports import Session, User
 from scheduler.rules import Rules
+from scheduler.services.direct import DirectPath
 from scheduler.services.known import Known
 from scheduler.targets import Reach
 from tests.conftest import FixedClock
@@ -33,6 +34,7 @@ SETTINGS = ApiSettings(
     outputs_bucket="outputs",
     user_pool_client_id="client",
     redrive_function="redrive",
+    dispatch_function="dispatch",
 )
 
 
@@ -74,11 +76,14 @@ class World:
     named: Any = None
     redrives: Any = field(default_factory=MemoryRedrives)
     redrivers: Any = field(default_factory=lambda: SimpleNamespace(start=lambda: None))
+    started: list[Any] = field(default_factory=list)  # units whose dispatcher was asked for
+    direct: Any = None
     signing: Any = field(default_factory=lambda: MemoryKeys(b"key"))
 
     def __post_init__(self) -> None:
         self.tasks = self.tasks or MemoryTasks(self.jobs, self.receipts)
         self.named = Known(self.targets, self.clock)
+        self.direct = DirectPath(self.ledger, SimpleNamespace(start=self.started.append), self.clock, self.rules)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from lambdas._settings import ExecuteSettings
 from scheduler import messages, metrics, slots
 from scheduler import redrive as rule
 from scheduler.errors import Invalid
-from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
 from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_targets import MemoryTargets
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
@@ -61,6 +61,7 @@ class World(SimpleNamespace):
             lanes=lanes,
             topic=lanes,
             ledger=ledger,
+            users=MemoryUsers(),
             redrives=MemoryRedrives(),
             dispatchers=SimpleNamespace(start=lambda unit: None),
             settings=EXECUTE,

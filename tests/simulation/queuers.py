@@ -12,6 +12,7 @@ from scheduler.lifecycle import is_open
 from scheduler.memory import MemoryJobs
 from scheduler.model import Job, JobKey, OnFailure, Ordering, OrderKey
 from scheduler.services import order_keys
+from scheduler.services.direct import DirectPath
 from scheduler.services.submit import NewJob, submit, submit_many
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
@@ -32,6 +33,7 @@ class Queuers:
     jobs: MemoryJobs
     accept: Callable[[Job], None]
     violation: Callable[[str, str], None]
+    direct: Callable[[], DirectPath]  # of some process
     starts: int = 0
     waited: int = 0  # starts of jobs that had to wait for others
     parked: int = 0  # failures that parked a key
@@ -63,11 +65,12 @@ class Queuers:
             payload = {"takes": self.random.choice(TAKES), "fails": fails}
             asked.append(NewJob(OWNER, "log", payload, at and min(at, end), timeout_ms=60_000, ordering=rule))
         randoms = sorted(self.random.getrandbits(ids.RANDOM_BITS) for _ in asked)
+        ports = self.ports("jobs", "orders", "lanes") | {"direct": self.direct()}
         try:
             if together == 1:
-                self.accept(submit(asked[0], **self.ports("jobs", "orders", "lanes"), random=randoms[0]))
+                self.accept(submit(asked[0], **ports, random=randoms[0]))
                 return
-            for job in submit_many(asked, **self.ports("jobs", "orders", "lanes"), randoms=randoms):
+            for job in submit_many(asked, **ports, randoms=randoms):
                 if job is not None:
                     self.accept(job)
         except Unavailable:

@@ -2,12 +2,13 @@
 
 import pytest
 
+from scheduler.rules import Rules
 from tests.simulation.faults import CALM, ROUGH
 from tests.simulation.world import Report, World
 
 
-def run(seed: int, *, jobs: int = 800, minutes: int = 15, tasks: int = 0, calm: bool = False) -> Report:
-    return World(seed, CALM if calm else ROUGH).run(jobs, minutes, tasks=tasks, wind_down=60 if not tasks else 95)
+def run(seed: int, *, jobs: int = 800, minutes: int = 15, tasks: int = 0, calm: bool = False, rules: Rules | None = None) -> Report:
+    return World(seed, CALM if calm else ROUGH, rules=rules).run(jobs, minutes, tasks=tasks, wind_down=60 if not tasks else 95)
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 13))])
@@ -33,7 +34,7 @@ def test_under_every_kind_of_fault_jobs_of_a_key_start_in_order_one_at_a_time_an
 
 
 def test_in_calm_weather_jobs_start_on_the_instant() -> None:
-    report = run(5, calm=True)
+    report = run(5, calm=True, rules=Rules(shards=2))
     assert report.violations == {} and report.accepted == 800
     delays = sorted(report.delays)
     assert delays[len(delays) // 2] == 0

@@ -30,6 +30,7 @@ class Workers:
     ports: Callable[..., dict[str, Any]]  # as one invocation sees them
     violation: Callable[[str, str], None]
     counts: Counter[str] = field(default_factory=Counter)
+    tick_off_until: int = 0  # an outage of the tick is a fault that may outlast the others
     _calm_since: int | None = None
     _promised: dict[tuple[str, int], int] = field(default_factory=dict)  # by attempt: the lease that an answer named
 
@@ -83,7 +84,7 @@ class Workers:
     def written(self, before: Job, after: Job) -> None:
         """A write of the jobs table: nobody loses a lease that was promised, nor keeps one for long that has ended."""
         if self._calm_since is None and not self.faults.on:
-            self._calm_since = self.hub.time
+            self._calm_since = max(self.hub.time, self.tick_off_until)
         if lifecycle.waits(after) and not lifecycle.waits(before):
             self.counts["call-back accepted"] += 1
         if not lifecycle.waits(before) or after.claim is not None or after.attempts[-1].outcome is not Outcome.CRASHED:

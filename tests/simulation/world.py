@@ -8,6 +8,7 @@ from typing import Any
 
 from scheduler import callback, ids, lifecycle, slots
 from scheduler.errors import Conflict, NotFound, Unavailable
+from scheduler.memory import MemoryUsers
 from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts
 from scheduler.model import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
@@ -16,8 +17,10 @@ from scheduler.rules import Rules
 from scheduler.services.breaker_gate import Circuits
 from scheduler.services.bury import bury
 from scheduler.services.cancel import cancel
+from scheduler.services.direct import DirectPath
 from scheduler.services.dispatch import dispatch
 from scheduler.services.execute import execute
+from scheduler.services.intake import INTAKE, intake
 from scheduler.services.known import Known
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
@@ -36,6 +39,7 @@ from tests.simulation.workers import Workers
 
 START = slots.start_of("2026-11-20T10:00")
 POSTED = (1,) * 12 + (2, 5, 20)  # jobs posted in one call: about a third of all alone
+OWNERS = ("user",) * 4 + ("other",)
 # How long jobs work. Long ones are watched by their executors every two seconds: a few of them find what there is to find.
 TAKES = (1, 1, 1, 20, 500, 4_000, 4_000) * 10 + (45_000,) * 5 + (250_000,)
 PROCESSES = 10
@@ -68,7 +72,7 @@ class World:
         self.random = Random(seed)
         self.hub = Hub(START)
         self.faults = Faults(rates, Random(seed + 1), self.hub)
-        self.rules = rules or Rules(shards=2)
+        self.rules = rules or self._usual_rules()
         self.jobs = LaggingJobs(self.hub, self.faults, self._watch, self._refused)
         self.ledger = WatchedLedger(self._fell, self._closed)
         self.lanes = SimLanes(self.hub, self.faults, self._wake)
@@ -78,9 +82,13 @@ class World:
         self.workers = Workers(self.hub, self.faults, self.random, self._ports, self._violation)
         self.limited = Limited(self.hub, Random(seed + 3), self._violation)
         self.receipts = MemoryReceipts()
+        self.users = MemoryUsers()
+        self.users.set_weight("other", 3.0)
+        ledger, starts = self._faulty(self.ledger), self._faulty(self)
+        self.processes = [DirectPath(ledger, starts, SimClock(self.hub, self.faults.skew()), self.rules) for _ in range(2)]
         self.orders = MemoryOrders()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
-        self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation)
+        self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation, self._direct)
         self._circuits = [self._process() for _ in range(PROCESSES)]
         self._busy: Counter[Lane] = Counter()
         self._asleep = dict.fromkeys(Lane, True)
@@ -91,6 +99,13 @@ class World:
         self._settled: set[tuple[str, int]] = set()
         self._requests = 0
         self._tick_off: tuple[int, int] = (0, 0)
+
+    def _usual_rules(self) -> Rules:
+        """In two runs of three so narrow that much waits for its turn, and goes to the intake."""
+        if not self.random.randrange(3):
+            return Rules(shards=2)
+        windows = {Lane.ONE_TIME: self.random.choice((5, 20)), Lane.RECURRING: self.random.choice((5, 1_000))}
+        return Rules(shards=2, windows=windows, direct_burst=self.random.choice((1, 10)), direct_rate=1)
 
     # what happens
 
@@ -120,6 +135,7 @@ class World:
         if self.faults.strike("tick outage", self.faults.rates.outage):
             begin = START + self.random.randint(0, minutes) * slots.MINUTE
             self._tick_off = (begin, begin + self.random.randint(10, 60) * slots.MINUTE)
+            self.workers.tick_off_until = self._tick_off[1]
 
     def _schedule(self, heartbeat: Callable[[], None], end: int) -> None:
         for due in range(START + self.random.randint(0, 59_999), end, slots.MINUTE):
@@ -149,7 +165,7 @@ class World:
         payload, reports = {"takes": takes, "fails": fails}, self.workers.policy()
         target = self.limited.choose() if takes < 20_000 else None  # who works for long would keep all others waiting
         return NewJob(
-            "user",
+            self.random.choice(OWNERS),
             "log",
             payload,
             execute_at,
@@ -187,10 +203,14 @@ class World:
         except Unavailable:
             return
 
+    def _direct(self) -> DirectPath:
+        return self.random.choice(self.processes)
+
     def _submitted(self, requests: list[NewJob], randoms: list[int]) -> Sequence[Job | None]:
+        direct = self._direct()
         if len(requests) == 1:
-            return [submit(requests[0], **self._ports("jobs", "orders", "lanes"), random=randoms[0])]
-        return submit_many(requests, **self._ports("jobs", "orders", "lanes"), randoms=randoms)
+            return [submit(requests[0], **self._ports("jobs", "orders", "lanes"), random=randoms[0], direct=direct)]
+        return submit_many(requests, **self._ports("jobs", "orders", "lanes"), randoms=randoms, direct=direct)
 
     def _accept(self, job: Job) -> None:
         self._accepted.add(job.key)
@@ -229,16 +249,17 @@ class World:
             self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + self.random.randint(10, 2_000))
 
     def _dispatch(self, unit: UnitKey) -> None:
+        ports = self._ports("jobs", "lanes", "users") | {
+            "ledger": self._faulty(self.ledger, freeze=20),
+            "topic": self._faulty(self.lanes),
+        }
         try:
-            dispatch(
-                unit,
-                jobs=self._faulty(self.jobs),
-                ledger=self._faulty(self.ledger, freeze=20),
-                topic=self._faulty(self.lanes),
-                lanes=self._faulty(self.lanes),
-                clock=self._clock(),
-                rules=self.rules,
-            )
+            if unit == INTAKE:
+                done = intake(**ports, tasks=self._faulty(self.tasks), orders=self._faulty(self.orders))
+            else:
+                done = dispatch(unit, **ports)
+            self.faults.counts["waited for their turn"] += done.waited
+            self.faults.counts["through the intake"] += done.published if unit == INTAKE else 0
         except Unavailable:
             self.faults.counts["dispatch failed"] += 1
 
@@ -375,7 +396,8 @@ class World:
         self._violation("settlement_refused", job.id)
 
     def _fell(self, unit: Unit) -> None:
-        self._violation("unit_fell", unit.key.minute)
+        if unit.key != INTAKE:  # it is never done, and so are its marks
+            self._violation("unit_fell", unit.key.minute)
 
     def _closed(self, unit: Unit) -> None:
         if self.jobs.hidden(unit):

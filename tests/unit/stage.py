@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scheduler.errors import Unavailable
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
 from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Delivery, Job, JobKey, Lane, UnitKey
 from scheduler.ports import ClaimRequest
 from scheduler.rules import Rules
+from scheduler.services.direct import DirectPath
 from scheduler.services.dispatch import DispatchResult, dispatch
 from scheduler.services.execute import execute
 from scheduler.services.handover import message
+from scheduler.services.intake import INTAKE, intake
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.submit import NewJob, submit, submit_many
 from scheduler.services.tick import TickResult, tick
@@ -29,6 +31,7 @@ class Stage:
     ledger: Any = field(default_factory=MemoryLedger)
     lanes: Any = field(default_factory=MemoryLanes)
     receipts: Any = field(default_factory=MemoryReceipts)
+    users: Any = field(default_factory=MemoryUsers)
     orders: Any = field(default_factory=MemoryOrders)
     tasks: Any = None  # over these jobs and receipts unless told
     rules: Rules = field(default_factory=lambda: Rules(shards=2))
@@ -68,7 +71,15 @@ class Stage:
         return tick(**self.enders(), ledger=self.ledger, dispatchers=self)
 
     def dispatch(self, unit: UnitKey) -> DispatchResult:
-        return dispatch(unit, jobs=self.jobs, ledger=self.ledger, topic=self.lanes, lanes=self.lanes, clock=self.clock, rules=self.rules)
+        """One dispatcher for a unit, or for the intake."""
+        ports: dict[str, Any] = {"jobs": self.jobs, "ledger": self.ledger, "topic": self.lanes, "lanes": self.lanes, "users": self.users}
+        if unit == INTAKE:
+            return intake(**ports, tasks=self.tasks, orders=self.orders, clock=self.clock, rules=self.rules)
+        return dispatch(unit, **ports, clock=self.clock, rules=self.rules)
+
+    def direct(self) -> DirectPath:
+        """What one process knows of its users' direct hand-overs."""
+        return DirectPath(self.ledger, self, self.clock, self.rules)
 
     def execute(
         self,

@@ -139,6 +139,7 @@ def test_an_overdue_unit_is_handed_out_at_once() -> None:
 def test_jobs_due_at_one_instant_leave_early_enough_for_the_last_one() -> None:
     jobs = [a_job(due_at=NOW + 30_000) for _ in range(1_500)]
     stage, sent = unit_of(*jobs)
+    stage.rules = replace(stage.rules, windows={Lane.ONE_TIME: 1_500})
     stage.dispatch(UNIT)
     left = [at for _, at in sent.messages]
     assert len(left) == 1_500 and max(left) <= NOW + 29_500

@@ -1,7 +1,7 @@
 """Which jobs leave dispatch together."""
 
 from scheduler import slots
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
 from scheduler.model import Job, Message, Unit, UnitKey
 from scheduler.rules import Rules
 from scheduler.services.dispatch import dispatch
@@ -31,7 +31,8 @@ def dispatched(*due: int) -> list[tuple[int, list[int]]]:
     key = UnitKey("2026-11-20T10:01", 0)
     ledger.open_unit(Unit(key, 0, 0))
     topic = Topic(clock)
-    done = dispatch(key, jobs=jobs, ledger=ledger, topic=topic, lanes=MemoryLanes(), clock=clock, rules=Rules(shards=1))
+    others = {"lanes": MemoryLanes(), "users": MemoryUsers()}
+    done = dispatch(key, jobs=jobs, ledger=ledger, topic=topic, **others, clock=clock, rules=Rules(shards=1))  # type: ignore[arg-type]
     assert done.published == len(due) and done.handed_out
     return topic.calls
 

@@ -42,13 +42,11 @@ def replenish_at(task: Task) -> int:
 
 
 def test_a_run_is_a_job_that_carries_what_its_task_says() -> None:
-    task = a_task(
-        tags=("nightly",), max_attempts=5, retry=RetryPolicy(7), timeout_ms=1_000, weight=2.0, overlap=Overlap.QUEUE_ONE, generation=3
-    )
+    task = a_task(tags=("nightly",), max_attempts=5, retry=RetryPolicy(7), timeout_ms=1_000, overlap=Overlap.QUEUE_ONE, generation=3)
     run = further(task, NOW, RULES).runs[0]
     assert run.id == ids.run(NOW + MINUTE, task.id, 3) and ids.time(run.id) == run.scheduled_at == run.due_at == NOW + MINUTE
     assert (run.owner, run.type, run.payload, run.tags) == ("ann", "log", {"message": "hello"}, ("nightly",))
-    assert (run.max_attempts, run.retry.base_ms, run.timeout_ms, run.weight, run.lane) == (5, 7, 1_000, 2.0, Lane.RECURRING)
+    assert (run.max_attempts, run.retry.base_ms, run.timeout_ms, run.lane) == (5, 7, 1_000, Lane.RECURRING)
     assert run.origin is not None and (run.origin.task, run.origin.generation) == (task.id, 3)
     assert (run.origin.nominal_at, run.origin.overlap, run.origin.misfire) == (NOW + MINUTE, Overlap.QUEUE_ONE, Misfire.RUN_LATEST)
 

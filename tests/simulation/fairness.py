@@ -1,0 +1,174 @@
+"""`python -m tests.simulation.fairness`: a flood of one user beside a few jobs of two others, with and without fair share.
+
+One lane does 100 jobs a second (10 executors, batches of 10, jobs of a second). Anton posts 5,000 jobs, Berta (weight 1) and Carla
+(weight 3) 100 each, all for the same instant; in `now` all of them for at once, after Anton's.
+"""
+
+import argparse
+import logging
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduler import ids, slots
+from scheduler.errors import Unavailable
+from scheduler.model import Job, Lane, Message
+from scheduler.rules import Rules
+from scheduler.services.direct import DirectPath
+from scheduler.services.submit import NewJob, submit_many
+from tests.simulation.aws import SimClock
+from tests.simulation.faults import Rates
+from tests.simulation.world import START, World
+
+EXECUTORS, BATCH, TAKES_MS = 10, 10, 1_000
+WEIGHTS = {"anton": 1.0, "berta": 1.0, "carla": 3.0}
+FLOOD = {"anton": 5_000, "berta": 100, "carla": 100}
+AT = START + 10 * slots.MINUTE
+CALL = 1_000  # jobs of one call
+
+
+@dataclass
+class Seen:
+    """What became of the jobs of a run, in order: whose job was released and when, whose started, and how long after its due time."""
+
+    released: list[tuple[str, int]] = field(default_factory=list)
+    starts: list[tuple[str, int, int]] = field(default_factory=list)
+    violations: Counter[str] = field(default_factory=Counter)
+
+    def waits(self, user: str) -> list[int]:
+        return [wait for who, _, wait in self.starts if who == user]
+
+    def released_while_all_wait(self) -> Counter[str]:
+        """The jobs of each from the first one of whoever came last to the last one of whoever has none waiting any more."""
+        first, last = _places([who for who, _ in self.released])
+        if last.keys() != {who for who, _, _ in self.starts}:
+            return Counter()  # somebody's were all handed over directly
+        return Counter(who for who, _ in self.released[max(first.values()) : min(last.values()) + 1])
+
+    def started_while_all_wait(self) -> Counter[str]:
+        """The starts meanwhile. What is released then and starts later is in the lane, about a second's work, in any order."""
+        _, last = _places([who for who, _ in self.released])
+        until = self.released[min(last.values())][1]
+        return Counter(who for who, at, _ in self.starts if at <= until)
+
+    def started_until_one_is_through(self) -> Counter[str]:
+        _, last = _places([who for who, _, _ in self.starts])
+        return Counter(who for who, _, _ in self.starts[: min(last.values()) + 1])
+
+    @property
+    def rate(self) -> float:
+        """Starts a second, over all."""
+        return len(self.starts) * 1000 / (max(wait for _, _, wait in self.starts) + TAKES_MS)
+
+
+class Flood(World):
+    """A world without faults in which these users' jobs are all there is."""
+
+    def __init__(self, jobs: Mapping[str, int], *, fair: bool, units: int = 1, now: bool = False) -> None:
+        windows = {Lane.ONE_TIME: EXECUTORS * BATCH} if fair else {}
+        burst = Rules().direct_burst if fair else sum(jobs.values())
+        super().__init__(
+            1, Rates(lag_ms=300), rules=Rules(shards=4, units=units, windows=windows, direct_burst=burst), concurrency=EXECUTORS
+        )
+        self.seen = Seen()
+        self._note_releases()
+        for user, weight in WEIGHTS.items():
+            self.users.set_weight(user, weight)
+        self.processes = [DirectPath(self.ledger, self, SimClock(self.hub, 0), self.rules)]
+        for place, (user, count) in enumerate(jobs.items()):
+            # What is for at once comes while the flood is worked off: the others' half a second after it.
+            at = AT + (500 if place else 0) if now else START + slots.MINUTE
+            for first in range(0, count, CALL):
+                self._plan_call(user, min(CALL, count - first), at, None if now else AT)
+
+    def flood(self, minutes: int = 30) -> Seen:
+        self._schedule(self._tick, START + minutes * slots.MINUTE)
+        self.hub.run(START + minutes * slots.MINUTE)
+        self._judge()
+        self.seen.violations = self.report.violations
+        return self.seen
+
+    def _plan_call(self, user: str, count: int, at: int, execute_at: int | None) -> None:
+        requests = [NewJob(user, "log", {"takes": TAKES_MS, "fails": 0}, execute_at)] * count
+        self.hub.spawn(lambda: self._call(requests), at)
+
+    def _call(self, requests: list[NewJob]) -> None:
+        randoms = [self.random.getrandbits(ids.RANDOM_BITS) for _ in requests]
+        try:
+            made = submit_many(requests, **self._ports("jobs", "orders", "lanes"), randoms=randoms, direct=self._direct())
+        except Unavailable:
+            raise AssertionError("nothing refuses here") from None
+        for job in made:
+            assert job is not None
+            self._accepted.add(job.key)
+
+    def _started(self, job: Job, now: int) -> None:
+        super()._started(job, now)
+        self.seen.starts.append((job.owner, now, now - job.due_at))
+
+    def _note_releases(self) -> None:
+        publish = self.lanes.publish
+
+        def noted(messages: Sequence[Message]) -> list[Message]:
+            self.seen.released += [(message.key.owner, self.hub.time) for message in messages]
+            return publish(messages)
+
+        self.lanes.publish = noted  # type: ignore[method-assign]
+
+
+def _places(users: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """Where each comes first, and where last."""
+    first: dict[str, int] = {}
+    for place, user in enumerate(users):
+        first.setdefault(user, place)
+    return first, {user: place for place, user in enumerate(users)}
+
+
+def bound(user: str, count: int) -> int:
+    """The longest wait of `count` jobs of a user by `fairness`: with a second for what the lane has in hand, half a one until the next
+    look, and one and a half until the rate of the lane is known."""
+    total, others = sum(WEIGHTS.values()), len(WEIGHTS) - 1
+    return round((count * total / WEIGHTS[user] + others) * 1000 / (EXECUTORS * BATCH * 1000 / TAKES_MS)) + 3_000
+
+
+LONG = {"anton": 5_000, "berta": 600, "carla": 1_800}  # long enough to see shares
+SCENES: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
+    "same instant": (FLOOD, {}),
+    "two dispatchers": (FLOOD, {"units": 2}),
+    "at once": (FLOOD, {"now": True}),
+    "longer": (LONG, {}),
+    "longer, two": (LONG, {"units": 2}),
+    "longer, at once": (LONG, {"now": True}),
+    "only Anton": ({"anton": 5_000}, {}),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.fairness", description=(__doc__ or "").partition(":")[2].strip())
+    parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    heads = f"{'released while all wait':>24s} {'started until one is through':>29s} {'longest wait, s: A':>20s} {'B':>6s} {'C':>6s}"
+    print(f"{'':16s} {'order':8s} {heads} {'starts/s':>9s}")
+    for name, (jobs, options) in SCENES.items():
+        for fair in (False, True):
+            _print(name, fair, Flood(jobs, fair=fair, **options).flood())
+    return 0
+
+
+def _print(name: str, fair: bool, seen: Seen) -> None:
+    released, started = (_told(shares) for shares in (seen.released_while_all_wait(), seen.started_until_one_is_through()))
+    waits = {user: f"{max(seen.waits(user), default=0) / 1000:.1f}" if seen.waits(user) else "" for user in WEIGHTS}
+    longest = f"{waits['anton']:>20s} {waits['berta']:>6s} {waits['carla']:>6s}"
+    print(f"{name:16s} {'fair' if fair else 'arrival':8s} {released:>24s} {started:>29s} {longest} {seen.rate:9.1f}")
+    if seen.violations:
+        print("    violations", dict(seen.violations))
+
+
+def _told(shares: Counter[str]) -> str:
+    return " : ".join(str(shares[user]) for user in WEIGHTS) if shares else "none waits"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""A flood of one user beside the jobs of two others, in virtual time: shares, waits, and the lane's whole capacity for who is alone."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.simulation.fairness import FLOOD, LONG, WEIGHTS, Flood, Seen, bound
+
+TOTAL = sum(WEIGHTS.values())
+
+
+def through(seen: Seen, jobs: dict[str, int]) -> None:
+    assert not seen.violations
+    assert {user: len(seen.waits(user)) for user in jobs} == jobs
+
+
+def follow_the_weights(shares: Counter[str]) -> bool:
+    return all(shares[user] / shares.total() == pytest.approx(weight / TOTAL, rel=0.05) for user, weight in WEIGHTS.items())
+
+
+@pytest.mark.parametrize("options", [{}, {"units": 2}], ids=["one dispatcher", "two dispatchers"])
+def test_while_all_wait_starts_follow_the_weights(options: dict[str, Any]) -> None:
+    seen = Flood(LONG, fair=True, **options).flood()
+    through(seen, LONG)
+    assert follow_the_weights(seen.released_while_all_wait())
+    assert follow_the_weights(seen.started_while_all_wait()) and seen.started_while_all_wait().total() > 2_000
+
+
+@pytest.mark.parametrize("options", [{}, {"units": 2}, {"now": True}], ids=["one dispatcher", "two dispatchers", "at once"])
+def test_a_flood_lets_nobody_else_wait_longer_than_computed(options: dict[str, Any]) -> None:
+    seen = Flood(FLOOD, fair=True, **options).flood()
+    through(seen, FLOOD)
+    for user in ("berta", "carla"):
+        assert max(seen.waits(user)) <= bound(user, FLOOD[user])
+
+
+def test_in_the_order_of_arrival_they_would_wait_for_all_of_it() -> None:
+    seen = Flood(FLOOD, fair=False).flood()
+    through(seen, FLOOD)
+    assert min(max(seen.waits(user)) for user in ("berta", "carla")) > 45_000
+
+
+def test_who_is_alone_gets_all_the_lane_can_do() -> None:
+    jobs = {"anton": 3_000}
+    fair, plain = (Flood(jobs, fair=fair).flood() for fair in (True, False))
+    through(fair, jobs)
+    steady = [wait for wait in fair.waits("anton") if 5_000 <= wait < 25_000]
+    assert len(steady) == pytest.approx(2_000, rel=0.01)
+    assert max(fair.waits("anton")) <= max(plain.waits("anton")) + 3_000

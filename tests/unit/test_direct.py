@@ -1,0 +1,240 @@
+"""Who may hand over directly, and what becomes of a flood of immediate jobs: the intake and its dispatcher."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler import recheck, slots
+from scheduler.fairness import Backlog, Demand
+from scheduler.model import Claim, Job, Lane, Ordering, UnitKey, shard_key
+from scheduler.rules import Rules
+from scheduler.services import direct as service
+from scheduler.services import intake
+from scheduler.services.health import lag
+from scheduler.services.intake import EMPTY_MS, INTAKE
+from scheduler.services.submit import NewJob, submit, submit_many
+from tests.conftest import NOW
+from tests.unit.stage import Stage, Wrapped, refuse
+
+BURST = 5
+
+
+def a_stage(**rules: Any) -> Stage:
+    return Stage(rules=Rules(shards=2, direct_burst=BURST, direct_rate=2, **rules))
+
+
+def post(stage: Stage, direct: service.DirectPath, count: int, execute_at: int | None = None, owner: str = "ann") -> list[Job]:
+    first = stage.requests + 1
+    stage.requests += count
+    requests = [NewJob(owner, "log", {"message": "hello"}, execute_at)] * count
+    made = submit_many(requests, **stage.makers(), randoms=range(first, first + count), direct=direct)
+    return [job for job in made if job is not None]
+
+
+def in_intake(jobs: list[Job]) -> list[Job]:
+    return [job for job in jobs if slots.is_intake(job.slot or "")]
+
+
+# who may
+
+
+def test_up_to_the_burst_everything_goes_directly_and_the_intake_is_not_touched() -> None:
+    stage = a_stage()
+    stage.ledger = Wrapped(stage.ledger, open_unit=refuse)
+    assert not in_intake(post(stage, stage.direct(), BURST)) and not stage.started
+    assert len(stage.waiting(Lane.ONE_TIME)) == BURST
+
+
+def test_what_is_beyond_goes_to_the_intake_and_its_dispatcher_is_started_once_a_second() -> None:
+    stage = a_stage()
+    direct = stage.direct()
+    jobs = post(stage, direct, 20)
+    assert len(in_intake(jobs)) == 15 and len(stage.waiting(Lane.ONE_TIME)) == BURST
+    post(stage, direct, 3)
+    assert stage.started == [INTAKE]
+    stage.clock.advance(1_000)
+    post(stage, direct, 5)
+    assert stage.started == [INTAKE, INTAKE]
+
+
+def test_the_soonest_of_a_call_keep_the_direct_path_and_what_has_its_own_minute_needs_none() -> None:
+    stage = a_stage()
+    direct = stage.direct()
+    later = post(stage, direct, 10, NOW + 100_000)
+    assert len(in_intake(later)) == 5
+    assert not in_intake(post(stage, direct, 50, NOW + 3_600_000))
+
+
+def test_a_bucket_fills_up_again_and_is_each_users_own() -> None:
+    stage = a_stage()
+    direct = stage.direct()
+    post(stage, direct, 20)
+    assert not in_intake(post(stage, direct, BURST, owner="ben"))
+    stage.clock.advance(1_000)
+    assert len(in_intake(post(stage, direct, 10))) == 8
+
+
+def test_a_user_whose_jobs_wait_in_a_dispatcher_has_no_direct_path_beyond_a_few() -> None:
+    stage = Stage()
+    waits = {"ann": Demand(1.0, 50)}
+    stage.ledger.report_backlog(Backlog(UnitKey("2026-11-20T10:01", 0), Lane.ONE_TIME, NOW, 0, 0.0, waits))
+    direct = stage.direct()
+    assert not in_intake(post(stage, direct, service.FEW))
+    assert len(in_intake(post(stage, direct, 1))) == 1
+    assert not in_intake(post(stage, direct, 100, owner="ben"))
+
+
+def test_without_the_ledger_everyone_has_the_direct_path() -> None:
+    stage = a_stage()
+    stage.ledger = Wrapped(stage.ledger, open_unit=refuse, backlogs=refuse)
+    jobs = post(stage, stage.direct(), 30)
+    assert not in_intake(jobs) and len(stage.waiting(Lane.ONE_TIME)) == 30
+
+
+def test_a_job_is_accepted_though_the_intake_cannot_be_started_and_the_tick_starts_it() -> None:
+    stage = a_stage()
+    direct = service.DirectPath(stage.ledger, Wrapped(stage, start=refuse), stage.clock, stage.rules)
+    assert len(in_intake(post(stage, direct, 20))) == 15 and not stage.started
+    stage.clock.advance(1_000)
+    assert stage.tick().started >= 1 and INTAKE in stage.started
+
+
+def test_the_tick_leaves_an_intake_alone_that_is_empty_or_has_its_dispatcher() -> None:
+    stage = a_stage()
+    ports: dict[str, Any] = {"jobs": stage.jobs, "ledger": stage.ledger, "dispatchers": stage, "rules": stage.rules}
+    assert not intake.start_if_waiting(**ports, now=NOW)
+    intake.open_intake(stage.ledger, NOW, stage.rules)
+    assert not intake.start_if_waiting(**ports, now=NOW)
+    post(stage, stage.direct(), 20)
+    assert intake.start_if_waiting(**ports, now=NOW)
+    assert intake.take_lease(stage.ledger, NOW, stage.rules)
+    assert not intake.start_if_waiting(**ports, now=NOW + 1)
+
+
+def test_jobs_of_one_ordering_key_share_a_slot_of_the_intake_too() -> None:
+    stage = Stage(rules=Rules(shards=16, direct_burst=0, direct_rate=0))
+    requests = [NewJob("ann", "log", {}, ordering=Ordering(key)) for key in ("a", "b", "a", "b", "a")]
+    made = submit_many(requests, **stage.makers(), randoms=range(5), direct=stage.direct())
+    slots_of_a, slots_of_b = ({job.slot for job in made[place::2] if job is not None} for place in (0, 1))
+    assert slots_of_a == {slots.intake(shard_key("ann", "", Ordering("a")), 16)} and len(slots_of_b) == 1 and slots_of_a != slots_of_b
+
+
+def test_one_job_alone_is_counted_too() -> None:
+    stage = a_stage()
+    direct = stage.direct()
+    made = [submit(NewJob("ann", "log", {}), **stage.makers(), random=n, direct=direct) for n in range(BURST + 1)]
+    assert [slots.is_intake(job.slot or "") for job in made] == [False] * BURST + [True]
+
+
+# its dispatcher
+
+
+class Working(Stage):
+    """A stage whose lanes settle every job as soon as it is published, unless it is one of `stuck`."""
+
+    def __init__(self, **rules: Any) -> None:
+        super().__init__(rules=Rules(shards=2, direct_burst=0, direct_rate=0, **rules))
+        self.stuck: set[str] = set()
+        self.sent: list[tuple[str, int]] = []
+        self.lanes = Wrapped(self.lanes, publish=self.publish, backlog=lambda verb, lane: len(self.stuck))
+
+    def publish(self, verb: Any, messages: Any) -> Any:
+        for message in messages:
+            self.sent.append((message.key.id, self.clock.at))
+            job = self.stored(message.key)
+            if job.id not in self.stuck:
+                self.jobs._store(job, replace(job, slot=None, completed_at=self.clock.at))
+        return []
+
+
+@pytest.fixture
+def stage() -> Working:
+    return Working()
+
+
+def test_it_publishes_what_is_there_its_lead_ahead_and_leaves_when_nothing_comes(stage: Working) -> None:
+    now = [job.id for job in post(stage, stage.direct(), 3)]
+    (soon,) = post(stage, stage.direct(), 1, NOW + 20_000)
+    done = stage.dispatch(INTAKE)
+    assert done.published == 4
+    assert {id for id, at in stage.sent if at <= NOW + 100} == set(now)
+    (left,) = [at for id, at in stage.sent if id == soon.id]
+    assert 0 <= NOW + 20_000 - stage.rules.lead_ms - left <= 150
+    assert stage.clock.at <= NOW + 20_000 + EMPTY_MS + 2_000
+    assert stage.ledger.unit(INTAKE).lease_until == 0
+
+
+def test_a_second_dispatcher_does_nothing(stage: Working) -> None:
+    post(stage, stage.direct(), 3)
+    intake.take_lease(stage.ledger, NOW, stage.rules)
+    assert stage.dispatch(INTAKE).published == 0
+
+
+def test_a_job_put_while_it_gives_its_lease_back_is_not_left_behind(stage: Working) -> None:
+    direct, late = stage.direct(), list[Job]()
+    post(stage, direct, 1)
+
+    def change(verb: Any, before: Any, after: Any) -> Any:
+        if after.lease_until == 0 and not late:
+            late.extend(post(stage, direct, 1))  # its start finds the lease taken
+        return verb(before, after)
+
+    stage.ledger = Wrapped(stage.ledger, change_unit=change)
+    assert stage.dispatch(INTAKE).published == 2
+    assert late[0].id in [id for id, _ in stage.sent]
+
+
+def test_what_waits_goes_in_fair_order_beside_a_flood() -> None:
+    stage = Working(windows={Lane.ONE_TIME: 10})
+    direct = stage.direct()
+    flood = post(stage, direct, 200)
+    others = post(stage, direct, 5, owner="ben")
+    stage.dispatch(INTAKE)
+    places = [id for id, _ in stage.sent]
+    assert max(places.index(job.id) for job in others) < 25 and len(places) == len(flood) + 5
+
+
+def test_what_was_sent_long_ago_and_is_still_there_is_rechecked_and_moves_to_a_minute(stage: Working) -> None:
+    lost, _ = post(stage, stage.direct(), 2)
+    stage.stuck.add(lost.id)
+    done = stage.dispatch(INTAKE)
+    assert done.published == 2
+    moved = stage.stored(lost)
+    assert not slots.is_intake(moved.slot or "") and moved.looks == 1
+    assert recheck.RECHECK_AFTER <= stage.clock.at - NOW <= recheck.RECHECK_AFTER + 10_000
+    assert stage.waiting(Lane.ONE_TIME) == [lost.id]
+
+
+def test_who_waited_for_a_job_that_died_in_the_intake_goes_on(stage: Working) -> None:
+    requests = [NewJob("ann", "log", {}, timeout_ms=1_000, ordering=Ordering("line"))] * 2
+    first, second = submit_many(requests, **stage.makers(), randoms=range(2), direct=stage.direct())
+    assert first is not None and second is not None
+    stage.stuck.add(first.id)
+    claim = Claim("m", "nonce", NOW, alone=True)
+    stage.jobs._store(first, replace(stage.stored(first), claim=claim, cancel_requested_at=NOW))
+    stage.jobs._store(second, replace(stage.stored(second), fence=2, slot=slots.place(NOW, NOW, second.shard_key, 2).slot))  # it waits
+    stage.dispatch(INTAKE)
+    assert stage.stored(first).cancelled_at is not None
+    assert stage.waiting(Lane.ONE_TIME) == [second.id]
+
+
+def test_the_oldest_job_that_waits_in_the_intake_counts_as_lag() -> None:
+    stage = Working(windows={Lane.ONE_TIME: 1})
+    stage.stuck = {job.id for job in post(stage, stage.direct(), 5)}
+    ledger, seen = stage.ledger, list[int]()
+
+    def change(verb: Any, before: Any, after: Any) -> Any:
+        seen.append(lag(ledger, stage.clock.at).ms)
+        return verb(before, after)
+
+    stage.ledger = Wrapped(ledger, change_unit=change)
+    stage.dispatch(INTAKE)
+    assert max(seen) > 30_000
+
+
+def test_an_intake_that_is_done_with_has_no_lag(stage: Working) -> None:
+    post(stage, stage.direct(), 5)
+    stage.dispatch(INTAKE)
+    stage.clock.advance(600_000)
+    assert lag(stage.ledger, stage.clock.at).ms == 0

@@ -1,0 +1,246 @@
+"""How much a dispatcher releases of a lane, and whose: a window of work in hand, shares of it among users and dispatchers."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from scheduler.fairness import Backlog, Demand
+from scheduler.memory import MemoryLedger, MemoryUsers
+from scheduler.model import DueEntry, JobKey, Lane, UnitKey
+from scheduler.rules import Rules
+from scheduler.services.flow import NARROWEST, PUBLISHED_MS, STEP_MS, STILL_MS, WEIGHTS_MS, Flow
+from tests.conftest import NOW, FixedClock
+from tests.unit.stage import Wrapped, refuse
+
+ME, OTHER = UnitKey("2026-11-20T10:01", 0), UnitKey("2026-11-20T10:01", 1)
+WINDOW = 10
+AHEAD_MS = 3_600_000  # due so late that none is late in any of these
+
+
+class World:
+    """A flow whose lane does `capacity` jobs between two looks."""
+
+    def __init__(self, capacity: int = 5) -> None:
+        self.clock, self.ledger, self.users = FixedClock(NOW), MemoryLedger(), MemoryUsers()
+        self.capacity, self.in_hand, self.looks, self.queued = capacity, 0, 0, 0
+        self.flow = self.made()
+
+    def made(self, **ports: Any) -> Flow:
+        windows = {Lane.ONE_TIME: WINDOW, Lane.RECURRING: WINDOW}
+        ledger, users = ports.get("ledger", self.ledger), ports.get("users", self.users)
+        self.flow = Flow(
+            ME, ports.get("outstanding", self.outstanding), lambda lane: self.queued, ledger, users, self.clock, Rules(windows=windows)
+        )
+        return self.flow
+
+    def outstanding(self, lane: Lane, until: int) -> int:
+        self.looks += 1
+        self.in_hand = max(self.in_hand - self.capacity, 0)
+        return self.in_hand
+
+    def release(self, *entries: DueEntry, paused: tuple[Lane, ...] = ()) -> list[DueEntry]:
+        went = self.flow.release(entries, paused)
+        self.in_hand += len(went)
+        return went
+
+    def step(self) -> list[DueEntry]:
+        self.clock.advance(STEP_MS)
+        return self.release()
+
+
+def due(owner: str, count: int, lane: Lane = Lane.ONE_TIME) -> list[DueEntry]:
+    return [DueEntry(JobKey(owner, f"{owner}{number:05d}"), "slot", NOW + AHEAD_MS + number, lane, 1) for number in range(count)]
+
+
+def test_what_fits_the_window_goes_at_once_and_nothing_is_read_or_written() -> None:
+    world = World()
+    nothing = Wrapped(world.ledger, report_backlog=refuse, backlogs=refuse)
+    world.made(ledger=nothing, users=Wrapped(world.users, weights=refuse), outstanding=refuse)
+    assert len(world.release(*due("a", WINDOW))) == WINDOW
+    assert len(world.flow) == 0 and world.flow.next_at(()) is None
+
+
+def test_a_window_that_seems_full_is_looked_at_before_anything_waits() -> None:
+    world = World(capacity=100)
+    for _ in range(5):
+        assert len(world.release(*due("a", WINDOW))) == WINDOW
+        world.clock.advance(STEP_MS)
+    assert world.looks and not world.ledger.backlogs(Lane.ONE_TIME, 0)
+
+
+def test_what_is_beyond_waits_and_goes_as_work_is_done() -> None:
+    world = World(capacity=5)
+    assert len(world.release(*due("a", 100))) == WINDOW
+    assert len(world.flow) == 90 and world.flow.next_at(()) == NOW + STEP_MS
+    went = [len(world.step()) for _ in range(12)]
+    assert went[-1] == 5 and sum(went) == 12 * 5 + 10  # what is done, and a second of it
+    assert world.in_hand <= WINDOW + 10
+
+
+def test_nothing_goes_between_two_looks_but_what_the_last_one_left_room_for() -> None:
+    world = World()
+    world.release(*due("a", 100))
+    world.clock.advance(STEP_MS - 1)
+    assert world.release() == [] and world.looks == 0
+
+
+def test_a_lane_that_could_take_more_gets_more() -> None:
+    world = World(capacity=1_000)
+    world.release(*due("a", 2_000))
+    went = [len(world.step()) for _ in range(8)]
+    assert sum(went) + WINDOW == 2_000
+
+
+def test_users_take_their_turns_by_weight() -> None:
+    world = World(capacity=5)
+    world.users.set_weight("c", 3.0)
+    world.release(*due("a", 500), *due("b", 100), *due("c", 100))
+    got = Counter(entry.key.owner for _ in range(12) for entry in world.step())
+    assert got["c"] == pytest.approx(3 * got["a"], abs=4) and got["a"] == pytest.approx(got["b"], abs=2)
+
+
+def test_a_weight_changed_meanwhile_counts_within_a_minute() -> None:
+    world = World(capacity=20)
+    world.release(*due("a", 3_000), *due("b", 3_000))
+    for _ in range(4):
+        world.step()
+    world.users.set_weight("b", 4.0)
+    for _ in range(WEIGHTS_MS // STEP_MS):
+        world.step()
+    got = Counter(entry.key.owner for _ in range(10) for entry in world.step())
+    assert got["b"] == pytest.approx(4 * got["a"], rel=0.1)
+
+
+def test_more_of_one_instant_than_a_lane_takes_is_in_fair_order_from_the_first_on() -> None:
+    world = World()
+    entries = [DueEntry(JobKey(owner, f"{n}"), "slot", NOW + AHEAD_MS, Lane.ONE_TIME, 1) for owner in ("a", "b") for n in range(20)]
+    assert Counter(entry.key.owner for entry in world.flow.order(entries)[:10]) == {"a": 5, "b": 5}
+    few = entries[15:24]
+    assert world.flow.order(few) == few
+
+
+def test_lanes_do_not_wait_for_each_other_and_retries_for_nobody() -> None:
+    world = World()
+    assert len(world.release(*due("a", 50))) == WINDOW
+    assert len(world.release(*due("b", WINDOW, Lane.RECURRING))) == WINDOW
+    assert len(world.release(*due("c", 50, Lane.RETRY))) == 50
+
+
+def test_what_waits_for_a_paused_lane_stays() -> None:
+    world = World()
+    world.release(*due("a", 50))
+    world.clock.advance(STEP_MS)
+    assert world.release(paused=(Lane.ONE_TIME,)) == [] and world.flow.next_at((Lane.ONE_TIME,)) is None
+    assert world.release() != []
+
+
+def test_a_backlog_is_told_while_it_lasts_and_taken_back_after() -> None:
+    world = World(capacity=10)
+    world.users.set_weight("a", 2.0)
+    world.release(*due("a", 60))
+    world.step()
+    (told,) = world.ledger.backlogs(Lane.ONE_TIME, NOW)
+    assert (told.unit, told.at, told.outstanding, told.users) == (ME, NOW + STEP_MS, 0, {"a": Demand(2.0, 50)})
+    while len(world.flow):
+        world.step()
+    assert world.ledger.backlogs(Lane.ONE_TIME, 0) == []
+
+
+def test_a_dispatcher_that_goes_takes_its_backlog_back() -> None:
+    world = World()
+    world.release(*due("a", 60))
+    world.step()
+    world.flow.close()
+    assert world.ledger.backlogs(Lane.ONE_TIME, 0) == []
+
+
+def told(at: int, outstanding: int = 0, rate: float = 0.0, **users: int) -> Backlog:
+    return Backlog(OTHER, Lane.ONE_TIME, at, outstanding, rate, {name: Demand(1.0, count) for name, count in users.items()})
+
+
+def test_two_dispatchers_share_the_room_by_what_their_users_have_waiting() -> None:
+    world = World(capacity=8)
+    world.release(*due("a", 200))
+    world.ledger.report_backlog(told(NOW + STEP_MS, outstanding=0, b=200))
+    (alone,) = [len(World(capacity=8).release(*due("a", 200)))]
+    went = len(world.step())
+    room = WINDOW + 16 - 2  # it has done 8 of 10 in half a second
+    assert alone == WINDOW and went == room // 2
+
+
+def test_what_another_dispatcher_has_in_hand_is_no_room() -> None:
+    world = World(capacity=8)
+    world.release(*due("a", 200))
+    world.ledger.report_backlog(told(NOW + STEP_MS, outstanding=500, b=200))
+    assert world.step() == []
+
+
+def test_the_backlog_of_a_dead_dispatcher_is_forgotten() -> None:
+    world = World(capacity=8)
+    world.release(*due("a", 200))
+    world.ledger.report_backlog(told(NOW + STEP_MS - PUBLISHED_MS - 1, outstanding=500, b=200))
+    assert len(world.step()) == WINDOW + 16 - 2
+
+
+@pytest.mark.parametrize("ports", [("ledger",), ("users",), ("ledger", "users")])
+def test_while_a_table_refuses_everyone_counts_for_themselves(ports: tuple[str, ...]) -> None:
+    world = World(capacity=8)
+    refusing: dict[str, Any] = {
+        "ledger": Wrapped(world.ledger, report_backlog=refuse, backlogs=refuse, drop_backlog=refuse),
+        "users": Wrapped(world.users, weights=refuse),
+    }
+    world.made(**{name: refusing[name] for name in ports})
+    world.release(*due("a", 60), *due("b", 60))
+    assert Counter(entry.key.owner for entry in world.step()) == {"a": 12, "b": 12}
+    world.flow.close()
+
+
+def test_while_it_cannot_be_seen_what_is_done_nothing_goes_and_it_is_tried_again() -> None:
+    world = World()
+    world.made(outstanding=lambda lane, until: refuse(None))
+    world.release(*due("a", 60))
+    assert world.step() == [] and world.flow.next_at(()) == world.clock.at + STEP_MS
+
+
+def test_a_lane_that_stands_still_with_nothing_waiting_in_it_gets_more() -> None:
+    world = World(capacity=0)  # its messages were lost, say
+    world.release(*due("a", 100))
+    went = [len(world.step()) for _ in range(STILL_MS // STEP_MS)]
+    assert sum(went) == went[-1] == WINDOW
+
+
+def test_a_lane_that_stands_still_with_work_waiting_in_it_gets_none() -> None:
+    world = World(capacity=0)
+    world.queued = 1
+    world.release(*due("a", 100))
+    assert not any(world.step() for _ in range(10 * STILL_MS // STEP_MS))
+
+
+# what is late
+
+
+def late(count: int) -> list[DueEntry]:
+    return [DueEntry(JobKey("a", f"{number}"), "slot", NOW - 1, Lane.ONE_TIME, 1) for number in range(count)]
+
+
+def test_jobs_that_are_late_need_no_executor_in_advance_and_begin_narrow() -> None:
+    world = World()
+    assert len(world.release(*late(100))) == WINDOW // NARROWEST
+
+
+def test_a_lane_in_which_nothing_waits_is_widened_to_all_it_holds() -> None:
+    world = World(capacity=0)
+    world.release(*late(100))
+    for _ in range(8):
+        world.step()
+    assert world.in_hand == WINDOW
+
+
+def test_a_lane_in_which_more_than_a_second_of_work_waits_is_narrowed() -> None:
+    world = World(capacity=2)  # four a second, though it could hold ten
+    world.release(*due("a", WINDOW), *late(100))
+    world.queued = 8
+    for _ in range(20):
+        world.step()
+    assert 4 <= world.in_hand <= 4 + WINDOW // NARROWEST + 2
