@@ -18,6 +18,7 @@ from scheduler.services.cancel import cancel
 from scheduler.services.dispatch import dispatch
 from scheduler.services.execute import execute
 from scheduler.services.latency import LatencyMeter
+from scheduler.services.pause import Watch
 from scheduler.services.plan import plan
 from scheduler.services.submit import NewJob, submit, submit_many
 from scheduler.services.tasks import World as TaskWorld
@@ -33,7 +34,7 @@ from tests.simulation.workers import Workers
 START = slots.start_of("2026-11-20T10:00")
 POSTED = (1,) * 12 + (2, 5, 20)  # jobs posted in one call: about a third of all alone
 # How long jobs work. Long ones are watched by their executors every two seconds: a few of them find what there is to find.
-TAKES = (1, 1, 1, 20, 500, 4_000, 4_000) * 10 + (45_000,) * 5 + (250_000,)
+TAKES = (1, 1, 1, 20, 500, 4_000, 4_000) * 40 + (45_000,) * 5 + (250_000,)
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
 
 
@@ -56,6 +57,15 @@ class Report:
     parked: int = 0  # failures that parked a key
 
 
+@dataclass
+class Container:
+    """A process of the executor: what it keeps from one batch to the next, until it dies."""
+
+    clock: SimClock
+    meter: LatencyMeter
+    pauses: Watch
+
+
 class World:
     """One run. `rules` and `rates` set the stage; the same seed gives the same run."""
 
@@ -75,8 +85,9 @@ class World:
         self.orders = MemoryOrders()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
         self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation)
+        self._seen: dict[tuple[int, int], Faulty] = {}
         self._busy: Counter[Lane] = Counter()
-        self._asleep = dict.fromkeys(Lane, True)
+        self._warm: dict[Lane, list[Container]] = {lane: [] for lane in Lane}
         self._concurrency = concurrency
         self._accepted: set[JobKey] = set()
         self._cancelled: dict[JobKey, int] = {}
@@ -144,8 +155,11 @@ class World:
 
     # invocations
 
-    def _faulty(self, port: object, **options: Any) -> Any:
-        return Faulty(port, self.faults, **options)
+    def _faulty(self, port: object, freeze: int = 1) -> Any:
+        """The port as invocations see it: one and the same for all, since it knows nothing of them."""
+        if (id(port), freeze) not in self._seen:
+            self._seen[(id(port), freeze)] = Faulty(port, self.faults, freeze=freeze)
+        return self._seen[(id(port), freeze)]
 
     def _ports(self, *names: str) -> dict[str, Any]:
         """These ports as one invocation sees them."""
@@ -233,8 +247,8 @@ class World:
 
     def _execute(self, lane: Lane, batch: list[Any]) -> None:
         self._requests += 1
-        clock = self._clock()
-        pool = SimPool(self.hub, clock, self.random, self._started)
+        container = self._container(lane)
+        pool = SimPool(self.hub, container.clock, self.random, self._started)
         try:
             left = execute(
                 lane,
@@ -245,11 +259,13 @@ class World:
                 tasks=self._faulty(self.tasks, freeze=5),
                 orders=self._faulty(self.orders, freeze=5),
                 pool=pool,
-                clock=clock,
+                clock=container.clock,
                 rules=self.rules,
-                meter=LatencyMeter(lane, str(self._requests % 8)),
+                meter=container.meter,
                 request_id=f"r{self._requests}",
+                pauses=container.pauses,
             )
+            self._warm[lane].append(container)
             for item in batch:
                 if item.message_id not in left and not self.faults.strike("delete lost", self.faults.rates.refuse):
                     self.lanes.delete(lane, item.receipt)
@@ -261,6 +277,13 @@ class World:
         finally:
             self._busy[lane] -= 1
             self.hub.at(self.hub.time + 1, lambda: self._wake(lane))
+
+    def _container(self, lane: Lane) -> Container:
+        """One that is warm, or, now and then even so, a new one."""
+        if self._warm[lane] and self.random.random() < 0.95:
+            return self._warm[lane].pop()
+        clock = self._clock()
+        return Container(clock, LatencyMeter(lane, str(self._requests % 8)), Watch(self._faulty(self.ledger), clock))
 
     def _bury(self, lane: Lane) -> None:
         dead = self.lanes.dead[lane]
