@@ -62,7 +62,7 @@ def heartbeat(ticket: Ticket, progress: Progress | None, *, jobs: Jobs, clock: C
         return lifecycle.apply(job, Event.HEARTBEAT, now, lease_until=callback.lease(job, now), progress=progress)
 
     job = _changed(ticket, beaten, lambda job: None, jobs, clock)
-    until = callback.ends_at(job) if lifecycle.waits(job) else callback.lease(job, clock.now())
+    until = callback.ends_at(job) if lifecycle.waits(job) else callback.lease(job, job.heartbeat_at or clock.now())
     return Beat(until, job.cancel_requested_at is not None)
 
 

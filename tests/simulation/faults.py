@@ -39,10 +39,10 @@ class Rates:
 
 CALM = Rates(lag_ms=300)
 ROUGH = Rates(
-    crash=0.002,
-    refuse=0.004,
-    slow=0.0005,
-    freeze=0.0002,
+    crash=0.004,
+    refuse=0.008,
+    slow=0.001,
+    freeze=0.0004,
     lose=0.003,
     double=0.01,
     dead=0.3,

@@ -32,9 +32,11 @@ from tests.simulation.queuers import Queuers
 from tests.simulation.workers import Workers
 
 START = slots.start_of("2026-11-20T10:00")
-POSTED = (1,) * 12 + (2, 5, 20)  # jobs posted in one call: about a third of all alone
+POSTED = (1,) * 10 + (2, 5, 20, 50)  # jobs posted in one call: one in nine alone
 # How long jobs work. Long ones are watched by their executors every two seconds: a few of them find what there is to find.
 TAKES = (1, 1, 1, 20, 500, 4_000, 4_000) * 40 + (45_000,) * 5 + (250_000,)
+POLL_MS = 25  # from one look of an event source mapping at its queue to the next one
+FAILS = (0,) * 12 + (1, 1, 2, 5)  # how often their targets say no
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
 
 
@@ -87,6 +89,7 @@ class World:
         self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation)
         self._seen: dict[tuple[int, int], Faulty] = {}
         self._busy: Counter[Lane] = Counter()
+        self._polls: set[Lane] = set()  # lanes that are about to be polled
         self._warm: dict[Lane, list[Container]] = {lane: [] for lane in Lane}
         self._concurrency = concurrency
         self._accepted: set[JobKey] = set()
@@ -140,14 +143,18 @@ class World:
             self.hub.spawn(heartbeat, due + late)
 
     def _plan_post(self, at: int, end: int, together: int) -> None:
-        requests = [self._new_job(at, end) for _ in range(together)]
+        instant = self._instant(at, end) if self.random.random() < 0.7 else None  # of all of them: most are asked for by round times
+        requests = [self._new_job(at, end, instant) for _ in range(together)]
         self.hub.spawn(lambda: self._post(requests), at)
 
-    def _new_job(self, at: int, end: int) -> NewJob:
+    def _instant(self, at: int, end: int) -> int | None:
         ahead = self.random.choice((None, None, 5_000, 60_000, 200_000, 250_000, 400_000, 900_000, -5_000))
-        execute_at = None if ahead is None else min(at + self.random.randint(min(ahead, 0), max(ahead, 0)), end)
+        return None if ahead is None else min(at + self.random.randint(min(ahead, 0), max(ahead, 0)), end)
+
+    def _new_job(self, at: int, end: int, instant: int | None) -> NewJob:
+        execute_at = instant or self._instant(at, end)
         takes = self.random.choice(TAKES)
-        fails = self.random.choice((0, 0, 0, 0, 0, 1, 2, 5))
+        fails = self.random.choice(FAILS)
         timeout_ms = 60_000 if takes < 60_000 else 300_000
         expires_at = max(execute_at or at, at) + 90_000 if self.faults.strike("expiry", self.faults.rates.expire) else None
         payload, reports = {"takes": takes, "fails": fails}, self.workers.policy()
@@ -235,13 +242,22 @@ class World:
             self.faults.counts["dispatch failed"] += 1
 
     def _wake(self, lane: Lane) -> None:
-        """The event source mapping: take a batch if there is one and an executor is free."""
+        """Something may be there to receive: the event source mapping polls, as often as it does."""
+        if lane not in self._polls:
+            self._polls.add(lane)
+            self.hub.at(self.hub.time + POLL_MS, lambda: self._poll(lane))
+
+    def _poll(self, lane: Lane) -> None:
+        """Take a batch if there is one and an executor is free."""
+        self._polls.discard(lane)
         if self._busy[lane] >= self._concurrency:
             return
         batch = self.lanes.receive(lane, BATCH[lane], self.hub.time)
         if batch:
             self._busy[lane] += 1
             self.hub.spawn(lambda: self._execute(lane, batch))
+        if len(batch) == BATCH[lane]:
+            self._wake(lane)
         if self.lanes.dead[lane]:
             self.hub.spawn(lambda: self._bury(lane))
 
