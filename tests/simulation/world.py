@@ -40,6 +40,9 @@ FAILS = (0,) * 12 + (1, 1, 2, 5)  # how often their targets say no
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
 
 
+USUAL = {"jobs": 5_000, "minutes": 30, "tasks": 12, "ordered": 300}  # of a run: what `make simulate` does, and sabotage is found in
+
+
 @dataclass
 class Report:
     """What a run saw. Everything in `violations` must be zero."""
@@ -389,6 +392,8 @@ class World:
     def _closed(self, unit: Unit) -> None:
         if self.jobs.hidden(unit):
             self._violation("closed_blind", unit.key.minute)
+        for key in self.jobs.late_comers(unit):
+            self._violation("closed_over", key.id)
 
     def _judge(self) -> Report:
         now = self.hub.time
