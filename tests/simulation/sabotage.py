@@ -194,7 +194,7 @@ SABOTAGES = [
     Sabotage("a start 100 ms ahead", _patched(Execution, "_take", _take_early)),
     Sabotage("retries under the old fence", lambda: _everywhere(lifecycle, "apply", _apply_without_fence)),
     Sabotage("executors go on without their lease", _patched(delivery, "LOST_MS", 10**9)),
-    Sabotage("no last read before the instant", _patched(Execution, "_read_again", lambda *_: None)),
+    Sabotage("the last read before the instant not heeded", _patched(Execution, "_still_ours", lambda *_: True)),
     Sabotage("who runs is never taken back by recheck", _patched(recheck, "decide", _recheck_without_take_back)),
     Sabotage("refused puts taken for stored", _patched(LaggingJobs, "_put_or_refuse", _put_refused_unseen)),
     Sabotage("runs start without asking their task", _patched(run_gate, "unwanted", lambda *_: None)),
