@@ -7,11 +7,11 @@ and everything has to recover by itself. The oracles are those of the simulation
 
 import argparse
 import logging
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ EFFECTS = {"put", "put_many", "claim", "change", "withdraw", "put_canary", "drop
 EFFECTS |= {"advance", "open_unit", "change_unit", "close_unit", "replace_look", "set_lane_state", "set_plan_cursor"}  # ledger
 EFFECTS |= {"store", "delete", "move_on", "hold", "enqueue", "take_turns", "leave", "keep"}  # tasks, orders, receipts
 EFFECTS |= {"send", "publish", "extend", "start"}  # lanes, topic, dispatchers
-SERVICES = os.path.join("scheduler", "services", "")
+SERVICES = "scheduler/services/"
 END = "its end"
 
 
@@ -86,7 +86,7 @@ def _entry() -> tuple[str, tuple[int, int]] | None:
     current: Any = greenlet.getcurrent()
     if getattr(current, "entered", None) is not found:  # held on to, so that no later call has the same address
         current.entered, current.calls = found, getattr(current, "calls", 0) + 1
-    name, verb = os.path.basename(found.f_code.co_filename).removesuffix(".py"), found.f_code.co_name
+    name, verb = Path(found.f_code.co_filename).stem, found.f_code.co_name
     return name if verb in (name, "submit") else f"{name}.{verb}", (id(current), current.calls)
 
 

@@ -111,13 +111,14 @@ class Faulty:
 
     def _befalls(self, draw: float) -> str:
         """Which trouble the draw has hit."""
-        kind = ""
+        befallen = ""
         for kind, rate in self._troubles:
+            befallen = kind
             if draw < rate:
                 break
             draw -= rate
-        self._faults.counts[kind] += 1
-        return kind
+        self._faults.counts[befallen] += 1
+        return befallen
 
     def _troubled(self, kind: str, name: str, effect: Callable[[], Any]) -> Any:
         """Who is slow or frozen may be so before the effect, or between the effect and its answer: what was read may be old by then."""
