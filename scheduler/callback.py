@@ -13,11 +13,14 @@ def lease(job: Job, now: int) -> int:
 
 
 def ends_at(job: Job) -> int:
-    """When the lease of a job that waits for its call-back ends. A heartbeat from before it was accepted counts; a cancel cuts it."""
+    """When the lease of a job that waits for its call-back ends. A cancel cuts it.
+
+    A heartbeat may be answered before the write that accepts the job holds, whose lease is the older one then.
+    """
     until = job.claim.lease_until if job.claim is not None else None
     ends = must_end_at(job) if until is None else until
     if job.heartbeat_at is not None:
-        ends = max(ends, lease(job, job.heartbeat_at))
+        ends = max(ends, min(job.heartbeat_at + _policy(job).lease_ms, must_end_at(job)))
     return ends if job.cancel_requested_at is None else min(ends, job.cancel_requested_at + GRACE_MS)
 
 

@@ -5,10 +5,11 @@ what the earlier ones leave, and these `FORMER` each for output and log once ano
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from scheduler.model import Attempt, Job, Kept, Result
+from scheduler.records import replace
 
 KEPT_ATTEMPTS = 5
 ROOM = 4_096  # bytes of all excerpts of a job

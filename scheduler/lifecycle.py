@@ -5,13 +5,14 @@ running while it has a claim. `docs/lifecycle.md` draws `TRANSITIONS`; a test ho
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from scheduler import excerpts, fingerprint
 from scheduler.errors import IllegalTransition
 from scheduler.model import Attempt, Claim, Failure, Job, Lane, Outcome, Result, Status
+from scheduler.records import replace
 
 KEPT_ATTEMPTS = excerpts.KEPT_ATTEMPTS
 LATE_MS = 10_000  # a start this long after the scheduled time is late (the bound of the start-delay alarm)
@@ -168,8 +169,8 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
     changed = _EFFECTS[event](job, at, data)
     if event in HANDS_BACK:
         lane = Lane.RETRY if event in TRIES_AGAIN else changed.lane
-        changed = replace(changed, looks=0, buried=0, picked_at=None, started_at=None, heartbeat_at=None, progress=None)
-        return replace(changed, fence=job.fence + 1, claim=None, lane=lane)
+        fresh: dict[str, Any] = dict.fromkeys(("picked_at", "started_at", "heartbeat_at", "progress", "claim"))
+        return replace(changed, fence=job.fence + 1, lane=lane, looks=0, buried=0, **fresh)
     if after in FINAL_TIMES:
         return _ended(changed, after, at, data.get("retention", Retention()))
     return changed

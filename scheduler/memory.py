@@ -5,8 +5,7 @@ import heapq
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from scheduler import ids, lifecycle, slots
 from scheduler.breaker import Breaker
@@ -31,6 +30,7 @@ from scheduler.model import (
     UnitKey,
 )
 from scheduler.ports import Change, ClaimRequest, ClaimResult, Watched
+from scheduler.records import differences, replace
 from scheduler.redrive import Redrive, State
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
@@ -129,7 +129,7 @@ class MemoryJobs:
             holds = _lease(stored) == _lease(before) and (_lease(before) is None or stored.heartbeat_at == before.heartbeat_at)
         if not holds:
             return lifecycle.marks(stored) == lifecycle.marks(after)
-        self._store(stored, replace(stored, **_differences(before, after)))
+        self._store(stored, after if stored is before else replace(stored, **differences(before, after)))
         return True
 
     def _withdraw(self, key: JobKey) -> bool:
@@ -168,11 +168,6 @@ def _nonce(job: Job) -> str | None:
 
 def _lease(job: Job) -> int | None:
     return job.claim.lease_until if job.claim else None
-
-
-def _differences(before: Job, after: Job) -> dict[str, Any]:
-    names = Job.__dataclass_fields__
-    return {name: getattr(after, name) for name in names if getattr(after, name) != getattr(before, name)}
 
 
 def _entry(job: Job) -> DueEntry | None:

@@ -7,6 +7,7 @@ well above it. A job due sooner goes to its lane at once and takes the first saf
 
 import zlib
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 MINUTE = 60_000
@@ -25,9 +26,15 @@ class Placement(NamedTuple):
 
 
 def minute_of(at: int) -> str:
-    return datetime.fromtimestamp(at // 1000, UTC).strftime("%Y-%m-%dT%H:%M")
+    return _name(at // MINUTE)
 
 
+@lru_cache(maxsize=1_000)  # nearly all that is asked for is the same few minutes around now
+def _name(number: int) -> str:
+    return datetime.fromtimestamp(number * MINUTE // 1000, UTC).strftime("%Y-%m-%dT%H:%M")
+
+
+@lru_cache(maxsize=1_000)
 def start_of(minute: str) -> int:
     return int(datetime.strptime(minute, "%Y-%m-%dT%H:%M").replace(tzinfo=UTC).timestamp()) * 1000
 

@@ -313,7 +313,9 @@ class Execution:
         for each in done:
             self.circuits.note(each)
         rules = self.rules
-        self._write([Change(each.job, settlement.returned(each, now, shards=rules.shards, retention=rules.retention)) for each in done])
+        after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
+        # What accepts a job, written again after a lost answer, must not take back the lease that a heartbeat has got meanwhile.
+        self._write([Change(each.job, job, lapsed=waits(job)) for each, job in zip(done, after, strict=True)])
 
     def _write(self, changes: Sequence[Change]) -> None:
         """Apply changes under their fences, again while the table refuses; then hand over what goes to a lane at once."""

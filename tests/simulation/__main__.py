@@ -1,6 +1,7 @@
 """`make simulate`: many seeds, a table, and one JSON object on the last line."""
 
 import argparse
+import gc
 import json
 import logging
 import sys
@@ -8,9 +9,9 @@ import time
 from collections import Counter
 
 from tests.simulation.faults import CALM, ROUGH
-from tests.simulation.world import World
+from tests.simulation.world import USUAL, World
 
-KINDS = ("lost", "early", "double_settled", "double_started", "stuck", "started_after_cancel", "ledger_open")
+KINDS: tuple[str, ...] = ("lost", "early", "double_settled", "double_started", "stuck", "started_after_cancel", "ledger_open")
 KINDS += (
     "run_missing",
     "run_open",
@@ -27,23 +28,33 @@ KINDS += (
     "started_in_parked_key",
     "more_at_once",
     "above_rate",
+    "closed_over",
 )
+LONG = {"seeds": 1_000, "jobs": 10_000}  # `--long`: ten million jobs, some hours on one core
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the real services in virtual time, with faults between any two effects.")
     parser.add_argument("--seeds", type=int, default=40, help="how many runs (default 40)")
     parser.add_argument("--first", type=int, default=1, help="the first seed: a failing one replays exactly (default 1)")
-    parser.add_argument("--jobs", type=int, default=2_000, help="jobs per run (default 2000)")
-    parser.add_argument("--tasks", type=int, default=12, help="tasks that people keep in each run (default 12)")
-    parser.add_argument("--ordered", type=int, default=300, help="jobs with ordering keys per run, besides (default 300)")
-    parser.add_argument("--minutes", type=int, default=30, help="virtual minutes in which they are posted (default 30)")
+    parser.add_argument("--jobs", type=int, default=USUAL["jobs"], help=f"jobs per run (default {USUAL['jobs']})")
+    parser.add_argument("--tasks", type=int, default=USUAL["tasks"], help=f"tasks that people keep in each run (default {USUAL['tasks']})")
+    parser.add_argument(
+        "--ordered", type=int, default=USUAL["ordered"], help=f"jobs with ordering keys per run, besides (default {USUAL['ordered']})"
+    )
+    parser.add_argument(
+        "--minutes", type=int, default=USUAL["minutes"], help=f"virtual minutes in which they are posted (default {USUAL['minutes']})"
+    )
     parser.add_argument("--calm", action="store_true", help="no faults")
+    parser.add_argument("--long", action="store_true", help=f"{LONG['seeds']} runs of {LONG['jobs']} jobs")
     args = parser.parse_args()
+    if args.long:
+        args.seeds, args.jobs = LONG["seeds"], LONG["jobs"]
     logging.disable(logging.CRITICAL)  # a million simulated troubles are no news
     violations: Counter[str] = Counter()
     faults: Counter[str] = Counter()
     ordered: Counter[str] = Counter()
+    gc.set_threshold(100_000, 50, 50)  # a world is full of young objects: to look at them all the time is a fifth of the work
     jobs, runs, began = 0, 0, time.process_time()
     for seed in range(args.first, args.first + args.seeds):
         report = World(seed, CALM if args.calm else ROUGH).run(args.jobs, args.minutes, tasks=args.tasks, ordered=args.ordered)
@@ -51,13 +62,17 @@ def main() -> int:
         late = delays[len(delays) * 99 // 100] if delays else 0
         bad = sum(report.violations.values())
         print(
-            f"seed {seed:6d}  jobs {report.jobs:6d}  runs {report.runs:5d}  starts {report.starts:6d}  p99 {late:8d} ms  violations {bad}"
+            f"seed {seed:6d}  jobs {report.jobs:6d}  runs {report.runs:5d}  starts {report.starts:6d}  p99 {late:8d} ms  violations {bad}",
+            flush=True,
         )
         for example in report.examples:
             print("   ", example)
+        if bad:
+            options = f"--jobs {args.jobs} --tasks {args.tasks} --ordered {args.ordered} --minutes {args.minutes}" + " --calm" * args.calm
+            print(f"    again, exactly: .venv/bin/python -m tests.simulation --first {seed} --seeds 1 {options}", flush=True)
         violations += report.violations
         faults += report.faults
-        jobs += report.jobs
+        jobs += report.jobs + args.ordered
         runs += report.runs
         ordered.update(started=report.ordered, waited=report.waited, parked=report.parked)
     seconds = time.process_time() - began

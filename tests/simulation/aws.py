@@ -1,15 +1,18 @@
 """AWS as the simulation models it: an index that lags, queues that lose and double, Lambda that polls and dies."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
+from scheduler import slots
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
 from scheduler.model import Delivery, DueEntry, Failure, Job, JobKey, Lane, Look, Message, Result, Unit, UnitKey
 from scheduler.ports import Change, Finished
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
 
+SLACK_MS = 30_000  # a put may take twenty seconds
 BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}
 
 
@@ -39,6 +42,7 @@ class LaggingJobs(MemoryJobs):
         super().__init__()
         self._hub, self._faults, self._watch, self._refused = hub, faults, watch, refused
         self._placed: dict[JobKey, int] = {}  # when each job came into its slot
+        self._there: dict[str, set[JobKey]] = defaultdict(set)  # what is in each slot, whatever the index shows
         self._sung: dict[UnitKey, int] = {}  # when each canary was put
         self._storm_lag = 0
         self._shown: dict[str, int] = {}  # slot → when its last change becomes visible
@@ -49,6 +53,8 @@ class LaggingJobs(MemoryJobs):
         self._watch(before, after)
         if before is None or before.slot != after.slot:
             self._placed[after.key] = self._hub.time
+            self._there[(before and before.slot) or ""].discard(after.key)
+            self._there[after.slot or ""].add(after.key)
         super()._store(before, after)
 
     def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
@@ -73,9 +79,12 @@ class LaggingJobs(MemoryJobs):
     def hidden(self, unit: Unit) -> list[JobKey]:
         """Open jobs in the canary's slot that were there before the canary and that the index does not show yet."""
         slot, since = unit.slots[0], self._sung.get(unit.key, 0)
-        shown = self._index[slot]
-        rows = (job for job in self.rows.values() if job.slot == slot)
-        return [job.key for job in rows if job.key not in shown and self._placed[job.key] < since]
+        return [key for key in self._there[slot] if key not in self._index[slot] and self._placed[key] < since and key in self.rows]
+
+    def late_comers(self, unit: Unit) -> list[JobKey]:
+        """Jobs in the slots of a unit that came there so late that its dispatch may have begun."""
+        late = slots.start_of(unit.key.minute) - slots.OPEN_AHEAD + SLACK_MS
+        return [key for slot in unit.slots for key in self._there[slot] if self._placed[key] > late and key in self.rows]
 
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         super().put_canary(unit, slot, at)

@@ -39,10 +39,10 @@ class Rates:
 
 CALM = Rates(lag_ms=300)
 ROUGH = Rates(
-    crash=0.002,
-    refuse=0.004,
-    slow=0.0005,
-    freeze=0.0002,
+    crash=0.004,
+    refuse=0.008,
+    slow=0.001,
+    freeze=0.0004,
     lose=0.003,
     double=0.01,
     dead=0.3,
@@ -83,42 +83,52 @@ class Faults:
 
 
 class Faulty:
-    """A port as one invocation sees it: each call takes time, may be refused, and the invocation may die around it."""
+    """A port as one invocation sees it: each call takes time, may be refused, and the invocation may die around it.
 
-    def __init__(self, port: object, faults: Faults, *, latency: tuple[int, int] = (1, 6), freeze: int = 1) -> None:
-        self._port, self._faults, self._latency, self._freeze = port, faults, latency, freeze
+    One draw a call says how long it takes and whether one of the troubles befalls it: most calls are usual.
+    """
+
+    LATENCY = (1, 2, 3, 4, 5, 6)  # ms
+
+    def __init__(self, port: object, faults: Faults, *, freeze: int = 1) -> None:
+        self._port, self._faults, self._freeze = port, faults, freeze
+        rates = faults.rates
+        self._troubles = (("crash", rates.crash), ("refused", rates.refuse), ("slow", rates.slow), ("freeze", rates.freeze * freeze))
+        self._trouble = sum(rate for _, rate in self._troubles)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        effect = getattr(self._port, name)
+        effect, faults, hub, random = getattr(self._port, name), self._faults, self._faults.hub, self._faults.random.random
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            faults = self._faults
-            self._pass_time()
-            if faults.strike("crash", faults.rates.crash):
-                if faults.random.random() < 0.5:
-                    effect(*args, **kwargs)
-                raise Killed
-            if faults.strike("refused", faults.rates.refuse):
-                if faults.random.random() < 0.5:
-                    effect(*args, **kwargs)
-                raise Unavailable(f"simulated: {name}")
-            answer = effect(*args, **kwargs)
-            self._maybe_freeze()
-            return answer
+            draw = random()
+            hub.sleep_until(hub.time + self.LATENCY[int(draw * 6e6) % 6])
+            if draw < self._trouble and faults.on:
+                return self._troubled(self._befalls(draw), name, lambda: effect(*args, **kwargs))
+            return effect(*args, **kwargs)
 
         self.__dict__[name] = call
         return call
 
-    def _pass_time(self) -> None:
-        faults = self._faults
-        took = faults.random.randint(*self._latency)
-        if faults.strike("slow", faults.rates.slow):
-            took = faults.random.randint(2_000, 20_000)
-        faults.hub.sleep_until(faults.hub.time + took)
-        self._maybe_freeze()
+    def _befalls(self, draw: float) -> str:
+        """Which trouble the draw has hit."""
+        befallen = ""
+        for kind, rate in self._troubles:
+            befallen = kind
+            if draw < rate:
+                break
+            draw -= rate
+        self._faults.counts[befallen] += 1
+        return befallen
 
-    def _maybe_freeze(self) -> None:
-        """Before the effect or between the effect and its answer: what was read may be old by then."""
-        faults = self._faults
-        if faults.strike("freeze", faults.rates.freeze * self._freeze / 2):
-            faults.hub.sleep_until(faults.hub.time + faults.random.randint(20_000, 90_000))
+    def _troubled(self, kind: str, name: str, effect: Callable[[], Any]) -> Any:
+        """Who is slow or frozen may be so before the effect, or between the effect and its answer: what was read may be old by then."""
+        hub, random = self._faults.hub, self._faults.random
+        happens = random.random() < 0.5
+        if kind in ("crash", "refused"):
+            if happens:
+                effect()
+            raise Killed if kind == "crash" else Unavailable(f"simulated: {name}")
+        pause = random.randint(2_000, 20_000) if kind == "slow" else random.randint(20_000, 90_000)
+        answer = effect() if kind == "freeze" and happens else None
+        hub.sleep_until(hub.time + pause)
+        return answer if kind == "freeze" and happens else effect()

@@ -17,6 +17,7 @@ class Hub:
 
     def __init__(self, start: int) -> None:
         self.time = start
+        self._until = start
         self._events: list[tuple[int, int, Callable[[], Any]]] = []
         self._numbers = itertools.count()
         self._main = greenlet.getcurrent()
@@ -37,14 +38,17 @@ class Hub:
         self.at(self.time if when is None else when, greenlet.greenlet(body, self._main).switch)
 
     def sleep_until(self, when: int) -> None:
-        """Let everything else run until `when`. For invocations only."""
+        """Let everything else run until `when`. For invocations only. Where nothing else is due by then, time passes and no more."""
+        if when <= self._until and (not self._events or self._events[0][0] > when):
+            self.time = max(when, self.time)
+            return
         self.at(when, greenlet.getcurrent().switch)
         self._main.switch()
 
     def run(self, until: int) -> None:
         """Work off the events up to the instant `until`."""
-        while self._events and self._events[0][0] <= until:
-            when, _, call = heapq.heappop(self._events)
-            self.time = when
+        events, self._until = self._events, until
+        while events and events[0][0] <= until:
+            self.time, _, call = heapq.heappop(events)
             call()
         self.time = until

@@ -45,6 +45,6 @@ def test_who_is_alone_gets_all_the_lane_can_do() -> None:
     jobs = {"anton": 3_000}
     fair, plain = (Flood(jobs, fair=fair).flood() for fair in (True, False))
     through(fair, jobs)
-    steady = [wait for wait in fair.waits("anton") if 5_000 <= wait < 25_000]
-    assert len(steady) == pytest.approx(2_000, rel=0.01)
+    steady, most = (sum(5_000 <= wait < 25_000 for wait in seen.waits("anton")) for seen in (fair, plain))
+    assert steady == pytest.approx(most, rel=0.01) and most > 1_800
     assert max(fair.waits("anton")) <= max(plain.waits("anton")) + 3_000

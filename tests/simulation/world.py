@@ -38,12 +38,16 @@ from tests.simulation.queuers import Queuers
 from tests.simulation.workers import Workers
 
 START = slots.start_of("2026-11-20T10:00")
-POSTED = (1,) * 12 + (2, 5, 20)  # jobs posted in one call: about a third of all alone
+POSTED = (1,) * 10 + (2, 5, 20, 50)  # jobs posted in one call: one in nine alone
 OWNERS = ("user",) * 4 + ("other",)
 # How long jobs work. Long ones are watched by their executors every two seconds: a few of them find what there is to find.
-TAKES = (1, 1, 1, 20, 500, 4_000, 4_000) * 10 + (45_000,) * 5 + (250_000,)
-PROCESSES = 10
+TAKES = (1, 1, 1, 20, 500, 4_000, 4_000) * 40 + (45_000,) * 5 + (250_000,)
+POLL_MS = 25  # from one look of an event source mapping at its queue to the next one
+FAILS = (0,) * 12 + (1, 1, 2, 5)  # how often their targets say no
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
+
+
+USUAL = {"jobs": 5_000, "minutes": 30, "tasks": 12, "ordered": 300}  # of a run: what `make simulate` does, and sabotage is found in
 
 
 @dataclass
@@ -65,6 +69,15 @@ class Report:
     parked: int = 0  # failures that parked a key
 
 
+@dataclass
+class Container:
+    """A process of the executor: what it keeps from one batch to the next, until it dies."""
+
+    clock: SimClock
+    meter: LatencyMeter
+    circuits: Circuits
+
+
 class World:
     """One run. `rules` and `rates` set the stage; the same seed gives the same run."""
 
@@ -72,6 +85,7 @@ class World:
         self.random = Random(seed)
         self.hub = Hub(START)
         self.faults = Faults(rates, Random(seed + 1), self.hub)
+        self._seen: dict[tuple[int, int], Faulty] = {}
         self.rules = rules or self._usual_rules()
         self.jobs = LaggingJobs(self.hub, self.faults, self._watch, self._refused)
         self.ledger = WatchedLedger(self._fell, self._closed)
@@ -89,9 +103,9 @@ class World:
         self.orders = MemoryOrders()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
         self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation, self._direct)
-        self._circuits = [self._process() for _ in range(PROCESSES)]
         self._busy: Counter[Lane] = Counter()
-        self._asleep = dict.fromkeys(Lane, True)
+        self._polls: set[Lane] = set()  # lanes that are about to be polled
+        self._warm: dict[Lane, list[Container]] = {lane: [] for lane in Lane}
         self._concurrency = concurrency
         self._accepted: set[JobKey] = set()
         self._cancelled: dict[JobKey, int] = {}
@@ -152,14 +166,18 @@ class World:
             self.hub.spawn(heartbeat, due + late)
 
     def _plan_post(self, at: int, end: int, together: int) -> None:
-        requests = [self._new_job(at, end) for _ in range(together)]
+        instant = self._instant(at, end) if self.random.random() < 0.7 else None  # of all of them: most are asked for by round times
+        requests = [self._new_job(at, end, instant) for _ in range(together)]
         self.hub.spawn(lambda: self._post(requests), at)
 
-    def _new_job(self, at: int, end: int) -> NewJob:
+    def _instant(self, at: int, end: int) -> int | None:
         ahead = self.random.choice((None, None, 5_000, 60_000, 200_000, 250_000, 400_000, 900_000, -5_000))
-        execute_at = None if ahead is None else min(at + self.random.randint(min(ahead, 0), max(ahead, 0)), end)
+        return None if ahead is None else min(at + self.random.randint(min(ahead, 0), max(ahead, 0)), end)
+
+    def _new_job(self, at: int, end: int, instant: int | None) -> NewJob:
+        execute_at = instant or self._instant(at, end)
         takes = self.random.choice(TAKES)
-        fails = self.random.choice((0, 0, 0, 0, 0, 1, 2, 5))
+        fails = self.random.choice(FAILS)
         timeout_ms = 60_000 if takes < 60_000 else 300_000
         expires_at = max(execute_at or at, at) + 90_000 if self.faults.strike("expiry", self.faults.rates.expire) else None
         payload, reports = {"takes": takes, "fails": fails}, self.workers.policy()
@@ -177,18 +195,16 @@ class World:
 
     # invocations
 
-    def _faulty(self, port: object, **options: Any) -> Any:
-        return Faulty(port, self.faults, **options)
+    def _faulty(self, port: object, freeze: int = 1) -> Any:
+        """The port as invocations see it: one and the same for all, since it knows nothing of them."""
+        if (id(port), freeze) not in self._seen:
+            self._seen[(id(port), freeze)] = Faulty(port, self.faults, freeze=freeze)
+        return self._seen[(id(port), freeze)]
 
     def _ports(self, *names: str) -> dict[str, Any]:
         """These ports as one invocation sees them."""
         ports: dict[str, Any] = {name: self._faulty(getattr(self, name)) for name in names}
         return ports | {"clock": self._clock(), "rules": self.rules}
-
-    def _process(self) -> Circuits:
-        """What an executor's process knows from one invocation to the next."""
-        ledger, clock = self._faulty(self.ledger), self._clock()
-        return Circuits(ledger, clock, Watch(ledger, clock))
 
     def _clock(self) -> SimClock:
         return SimClock(self.hub, self.faults.skew())
@@ -264,21 +280,29 @@ class World:
             self.faults.counts["dispatch failed"] += 1
 
     def _wake(self, lane: Lane) -> None:
-        """The event source mapping: take a batch if there is one and an executor is free."""
+        """Something may be there to receive: the event source mapping polls, as often as it does."""
+        if lane not in self._polls:
+            self._polls.add(lane)
+            self.hub.at(self.hub.time + POLL_MS, lambda: self._poll(lane))
+
+    def _poll(self, lane: Lane) -> None:
+        """Take a batch if there is one and an executor is free."""
+        self._polls.discard(lane)
         if self._busy[lane] >= self._concurrency:
             return
         batch = self.lanes.receive(lane, BATCH[lane], self.hub.time)
         if batch:
             self._busy[lane] += 1
             self.hub.spawn(lambda: self._execute(lane, batch))
+        if len(batch) == BATCH[lane]:
+            self._wake(lane)
         if self.lanes.dead[lane]:
             self.hub.spawn(lambda: self._bury(lane))
 
     def _execute(self, lane: Lane, batch: list[Any]) -> None:
         self._requests += 1
-        clock = self._clock()
-        pool = SimPool(self.hub, clock, self.random, self._started)
-        circuits = self.random.choice(self._circuits)
+        container = self._container(lane)
+        pool = SimPool(self.hub, container.clock, self.random, self._started)
         try:
             left = execute(
                 lane,
@@ -289,14 +313,15 @@ class World:
                 tasks=self._faulty(self.tasks, freeze=5),
                 orders=self._faulty(self.orders, freeze=5),
                 pool=pool,
-                clock=clock,
+                clock=container.clock,
                 rules=self.rules,
-                meter=LatencyMeter(lane, str(self._requests % 8)),
+                meter=container.meter,
                 request_id=f"r{self._requests}",
-                pauses=circuits.watch,
-                named=Known(self._faulty(self.limited.store, freeze=5), clock),
-                circuits=circuits,
+                pauses=container.circuits.watch,
+                named=Known(self._faulty(self.limited.store, freeze=5), container.clock),
+                circuits=container.circuits,
             )
+            self._warm[lane].append(container)
             for item in batch:
                 if item.message_id not in left and not self.faults.strike("delete lost", self.faults.rates.refuse):
                     self.lanes.delete(lane, item.receipt)
@@ -308,6 +333,13 @@ class World:
         finally:
             self._busy[lane] -= 1
             self.hub.at(self.hub.time + 1, lambda: self._wake(lane))
+
+    def _container(self, lane: Lane) -> Container:
+        """One that is warm, or, now and then even so, a new one."""
+        if self._warm[lane] and self.random.random() < 0.95:
+            return self._warm[lane].pop()
+        ledger, clock = self._faulty(self.ledger), self._clock()
+        return Container(clock, LatencyMeter(lane, str(self._requests % 8)), Circuits(ledger, clock, Watch(ledger, clock)))
 
     def _bury(self, lane: Lane) -> None:
         dead = self.lanes.dead[lane]
@@ -402,6 +434,8 @@ class World:
     def _closed(self, unit: Unit) -> None:
         if self.jobs.hidden(unit):
             self._violation("closed_blind", unit.key.minute)
+        for key in self.jobs.late_comers(unit):
+            self._violation("closed_over", key.id)
 
     def _judge(self) -> Report:
         now = self.hub.time

@@ -298,6 +298,35 @@ def test_a_heartbeat_that_comes_between_look_and_take_back_saves_the_job() -> No
     assert lifecycle.waits(stage.stored(job)) and callback.ends_at(stage.stored(job)) == beats[0].lease_until
 
 
+def test_a_heartbeat_answered_before_the_slow_write_that_accepts_its_job_keeps_its_word() -> None:
+    stage = Stage()
+    real, beats = stage.jobs, list[Beat]()
+
+    def beaten(verb: Any, changes: Any) -> Any:
+        stage.clock.advance(30_000)
+        beats.append(beat(Stage(clock=stage.clock, jobs=real), changes[0].before))
+        return verb(changes)
+
+    stage.execute(stage.hand(long_job()), jobs=Wrapped(real, change=beaten))
+    (job,) = real.rows.values()
+    assert lifecycle.waits(job) and callback.ends_at(job) == beats[0].lease_until == NOW + 30_010 + LEASE
+
+
+def test_to_accept_a_job_again_after_a_lost_answer_does_not_take_back_the_lease_of_a_heartbeat() -> None:
+    stage = Stage()
+    real, beats = stage.jobs, list[Beat]()
+
+    def lost(verb: Any, changes: Any) -> Any:
+        verb(changes)
+        stage.clock.advance(1_000)
+        beats.append(beat(Stage(clock=stage.clock, jobs=real), changes[0].before))
+        raise Unavailable
+
+    assert stage.execute(stage.hand(long_job()), jobs=Wrapped(real, change=times(1, lost))) == []
+    (job,) = real.rows.values()
+    assert job.claim is not None and job.claim.lease_until == beats[0].lease_until == STARTED + 1_000 + LEASE
+
+
 # recheck and bury: the nets
 
 

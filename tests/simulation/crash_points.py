@@ -1,0 +1,188 @@
+"""A crash after every effect of every service: `python -m tests.simulation.crash_points` prints the table.
+
+Small worlds are run without crashes first, and each pair of consecutive effects that an invocation has is noted at its first
+occurrence: that is a point. Then the same world runs once per point, the invocation dies just after the first effect of the pair,
+and everything has to recover by itself. The oracles are those of the simulation.
+"""
+
+import argparse
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import greenlet
+
+from tests.simulation.faults import Faults, Faulty, Rates
+from tests.simulation.hub import Killed
+from tests.simulation.world import Report, World
+
+SEEDS = (1, 2, 3, 4, 5)  # a world for each; a point is tried in the first one that has it
+SCENE = {"jobs": 30, "minutes": 8, "tasks": 6, "ordered": 20, "wind_down": 100}
+# No crash, no refusal, nothing lost: what is doubled or buried only brings bury and duplicates into play.
+RATES = Rates(double=0.1, dead=0.5, lag_ms=300, cancel=0.15, change=0.2, expire=0.1, retry=0.5, pause=1.0)
+EFFECTS = {"put", "put_many", "claim", "change", "withdraw", "put_canary", "drop_canary"}  # jobs
+EFFECTS |= {
+    "advance",
+    "open_unit",
+    "change_unit",
+    "close_unit",
+    "replace_look",
+    "set_lane_state",
+    "set_plan_cursor",
+    "set_breaker",
+    "report_backlog",
+    "drop_backlog",
+}  # ledger
+EFFECTS |= {"store", "delete", "move_on", "hold", "enqueue", "take_turns", "leave", "keep", "use"}  # tasks, orders, receipts, limits
+EFFECTS |= {"send", "publish", "extend", "start"}  # lanes, topic, dispatchers
+SERVICES = "scheduler/services/"
+END = "its end"
+
+
+class Point(NamedTuple):
+    """A crash of `service` after the effect `after`, where `before` would have followed."""
+
+    service: str
+    after: str
+    before: str
+
+
+@dataclass
+class Watcher:
+    """Counts the effects of a run in order, notes what followed on what, and kills who has done number `fatal`."""
+
+    fatal: int | None = None
+    count: int = 0
+    died: str | None = None  # the service that did
+    points: dict[Point, int] = field(default_factory=dict)  # each by the number of its first effect, at its first occurrence
+    _last: dict[tuple[int, int], tuple[str, str, int]] = field(default_factory=dict)  # by invocation: service, effect, its number
+
+    def done(self, effect: str) -> None:
+        """An invocation has had an effect."""
+        entry = _entry()
+        if entry is None:
+            return
+        service, invocation = entry
+        self.count += 1
+        if service_last := self._last.get(invocation):
+            _, before, number = service_last
+            self.points.setdefault(Point(service, before, effect), number)
+        self._last[invocation] = (service, effect, self.count)
+        if self.count == self.fatal:
+            self.died = service
+            raise Killed
+
+    def ended(self) -> dict[Point, int]:
+        """All points, those after the last effects of invocations too."""
+        for service, effect, number in self._last.values():
+            self.points.setdefault(Point(service, effect, END), number)
+        return self.points
+
+
+def _entry() -> tuple[str, tuple[int, int]] | None:
+    """The service that was called here, and what tells this call of it from all others; None outside of services."""
+    frame: FrameType | None = sys._getframe(1)
+    found: FrameType | None = None
+    while frame is not None:
+        if SERVICES in frame.f_code.co_filename:
+            found = frame
+        frame = frame.f_back
+    if found is None:
+        return None
+    current: Any = greenlet.getcurrent()
+    if getattr(current, "entered", None) is not found:  # held on to, so that no later call has the same address
+        current.entered, current.calls = found, getattr(current, "calls", 0) + 1
+    name, verb = Path(found.f_code.co_filename).stem, found.f_code.co_name
+    return name if verb in (name, "submit") else f"{name}.{verb}", (id(current), current.calls)
+
+
+class Watched(Faulty):
+    """A port whose effects are watched."""
+
+    def __init__(self, port: object, faults: Faults, watcher: Watcher, *, freeze: int = 1) -> None:
+        super().__init__(port, faults, freeze=freeze)
+        self._watcher = watcher
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        call = super().__getattr__(name)
+        if name not in EFFECTS:
+            return call
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            answer = call(*args, **kwargs)
+            self._watcher.done(name)
+            return answer
+
+        self.__dict__[name] = watched
+        return watched
+
+
+class Scene(World):
+    """The small world. It keeps its invocations, so that each has an identity of its own."""
+
+    def __init__(self, seed: int, watcher: Watcher) -> None:
+        self._watcher = watcher
+        super().__init__(seed, RATES)
+        spawn, self.kept = self.hub.spawn, list[Any]()
+
+        def keep(work: Callable[[], Any], when: int | None = None) -> None:
+            def body() -> None:
+                self.kept.append(greenlet.getcurrent())
+                work()
+
+            spawn(body, when)
+
+        self.hub.spawn = keep  # type: ignore[method-assign]
+
+    def _faulty(self, port: object, freeze: int = 1) -> Any:
+        return self._seen.setdefault((id(port), 0), Watched(port, self.faults, self._watcher))
+
+
+def points(seeds: Sequence[int] = SEEDS) -> dict[Point, tuple[int, int]]:
+    """Every point of these worlds, by the seed and the number of the effect at which to try it."""
+    found: dict[Point, tuple[int, int]] = {}
+    for seed in seeds:
+        watcher = Watcher()
+        report = Scene(seed, watcher).run(**SCENE)
+        if report.violations:
+            raise AssertionError(f"the scene fails without a crash: {report.examples}")
+        for point, number in watcher.ended().items():
+            found.setdefault(point, (seed, number))
+    return found
+
+
+def crash(seed: int, number: int) -> tuple[Report, str | None]:
+    """The scene with a crash after its effect `number`; and which service it was."""
+    watcher = Watcher(fatal=number)
+    report = Scene(seed, watcher).run(**SCENE)
+    return report, watcher.died
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Crash every service after each of its effects; everything has to recover.")
+    parser.add_argument("--only", default="", help="services whose names contain this")
+    args = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    found = {point: where for point, where in points().items() if args.only in point.service}
+    tried: Counter[str] = Counter()
+    recovered: Counter[str] = Counter()
+    for point, (seed, number) in sorted(found.items()):
+        report, _ = crash(seed, number)
+        tried[point.service] += 1
+        recovered[point.service] += not report.violations
+        for example in report.examples:
+            print(f"{point.service}: after {point.after}, before {point.before} (seed {seed}, effect {number}): {example}", flush=True)
+    print(f"{'service':28} {'points':>6} {'recovered':>9}")
+    for service, count in sorted(tried.items()):
+        print(f"{service:28} {count:6} {recovered[service]:9}")
+    print(f"{'all':28} {tried.total():6} {recovered.total():9}")
+    return 0 if tried == recovered else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
