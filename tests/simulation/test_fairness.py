@@ -46,5 +46,7 @@ def test_who_is_alone_gets_all_the_lane_can_do() -> None:
     fair, plain = (Flood(jobs, fair=fair).flood() for fair in (True, False))
     through(fair, jobs)
     steady, most = (sum(5_000 <= wait < 25_000 for wait in seen.waits("anton")) for seen in (fair, plain))
-    assert steady == pytest.approx(most, rel=0.01) and most > 1_800
+    assert (
+        steady == pytest.approx(most, rel=0.02) and most > 1_800
+    )  # a lane works in rounds: a hundred jobs more or less begin or end in it
     assert max(fair.waits("anton")) <= max(plain.waits("anton")) + 3_000
