@@ -12,8 +12,9 @@ Setter = Callable[[Any, Any], None]
 
 def replace(record: T, **changes: Any) -> T:
     """As `dataclasses.replace`, for records with slots, two fields or more and no `__post_init__`."""
-    read, setters = _parts(type(record))
-    copy: T = object.__new__(type(record))
+    kind: Any = type(record)
+    read, setters = _parts(kind)
+    copy: T = object.__new__(kind)
     for write, value in zip(setters.values(), read(record), strict=True):
         write(copy, value)
     for name, value in changes.items():
@@ -23,7 +24,8 @@ def replace(record: T, **changes: Any) -> T:
 
 def differences(before: T, after: T) -> dict[str, Any]:
     """The fields of `after` that are not as in `before`, by name."""
-    read, setters = _parts(type(before))
+    kind: Any = type(before)
+    read, setters = _parts(kind)
     pairs = zip(setters, read(before), read(after), strict=True)
     return {name: new for name, old, new in pairs if old is not new and old != new}
 

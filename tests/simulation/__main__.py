@@ -11,7 +11,7 @@ from collections import Counter
 from tests.simulation.faults import CALM, ROUGH
 from tests.simulation.world import USUAL, World
 
-KINDS = ("lost", "early", "double_settled", "double_started", "stuck", "started_after_cancel", "ledger_open")
+KINDS: tuple[str, ...] = ("lost", "early", "double_settled", "double_started", "stuck", "started_after_cancel", "ledger_open")
 KINDS += (
     "run_missing",
     "run_open",
