@@ -87,7 +87,7 @@ class Watcher:
 def _entry() -> tuple[str, tuple[int, int]] | None:
     """The service that was called here, and what tells this call of it from all others; None outside of services."""
     frame: FrameType | None = sys._getframe(1)
-    found: FrameType | None = None
+    found: Any = None
     while frame is not None:
         if SERVICES in frame.f_code.co_filename:
             found = frame
