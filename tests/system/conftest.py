@@ -138,20 +138,18 @@ def ended(client: Client, jobs: Sequence[dict[str, Any]], seconds: float) -> lis
 class Outage:
     """Four minutes without a tick, while the other tests run.
 
-    `missed` are due in a minute in the middle of it, and so are the runs of `runs`, `after` in one after its end, `doubled`
-    (calls of `DOUBLED`) in the next. All are far enough ahead, when they are posted, to be left to their minute and its dispatcher.
+    `missed` are due in a minute in the middle of it, and so are the runs of `runs`, `after` in one after its end. All are far enough
+    ahead, when they are posted, to be left to their minute and its dispatcher.
     """
 
     missed: list[dict[str, Any]] = field(default_factory=list)
     after: list[dict[str, Any]] = field(default_factory=list)
-    doubled: list[dict[str, Any]] = field(default_factory=list)
     runs: drills.Missed | None = None
     over: threading.Event = field(default_factory=threading.Event)
 
 
 OFF_AT = 90  # seconds after the beginning: the missed minute starts at 250 to 310 and opens 135 earlier
 ON_AFTER = 66  # seconds after the beginning of the missed minute: all that is due in it, up to its 50th second, is late by then
-DOUBLED = [f"/ok/doubled-tick-{n}" for n in range(20)]
 LAST = (  # in this order, after everything that does not need the tick
     "test_every_job_of_the_missed_minutes_runs_late_and_marked",
     "test_missed_runs_follow_the_misfire_policy_of_their_task",
@@ -172,12 +170,8 @@ def outage(deployed: System) -> Iterator[Outage]:
     def due(minute: int, seconds: float) -> str:
         return rfc3339(datetime.fromtimestamp(minute / 1000 + 5 + seconds, UTC))
 
-    def call(path: str) -> dict[str, str]:
-        return {"method": "POST", "url": system.receiver.url(path)}
-
     found.missed = [client.post_job("log", {"message": f"missed {n}"}, execute_at=due(missed, n)) for n in range(20)]
     found.after = [client.post_job("log", {"message": f"after {n}"}, execute_at=due(after, n / 10)) for n in range(50)]
-    found.doubled = [client.post_job("http", call(path), execute_at=due(after, 60)) for path in DOUBLED]
 
     start = datetime.fromtimestamp(missed / 1000, UTC)
     found.runs = drills.plan_missed(client, start=start, interval=timedelta(seconds=5), count=10, threshold=10)
