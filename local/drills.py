@@ -122,7 +122,7 @@ def overlap(client: Client, *, schedule: Json, takes: float, seconds: float) -> 
     seen.expect(
         len(started) > 1 and all(job["status"] == "cancelled" for job in started[:-1]), f"cancel_running: {seen.figures['cancel_running']}"
     )
-    seen.expect(_most_at_once(started) == 1, "cancel_running: two at once")
+    seen.expect(_most_at_once(started) <= 1, "cancel_running: two at once")
     seen.figures["allow, most at once"] = most
     return seen
 
@@ -134,7 +134,7 @@ def _judge_skip(seen: Outcome, jobs: Sequence[Json]) -> None:
 
 
 def _judge_queue(seen: Outcome, jobs: Sequence[Json]) -> None:
-    seen.expect(_most_at_once(jobs) == 1, "queue_one: two at once")
+    seen.expect(_most_at_once(jobs) <= 1, "queue_one: two at once")
     seen.expect(_statuses(jobs) <= {"succeeded", "skipped"}, f"queue_one: {seen.figures['queue_one']}")
     ran = [job for job in jobs if job["status"] == "succeeded"]
     waits = [(_instant(job["scheduled_at"]), _instant(job["started_at"])) for job in ran]
@@ -186,7 +186,7 @@ def judge_missed(client: Client, missed: Missed, *, seconds: float) -> Outcome:
     seen.expect(seen.figures["run_all"] == f"{count} succeeded", f"run_all: {seen.figures['run_all']}")
     starts = [_instant(job["started_at"]) for job in runs["run_all"] if job["started_at"]]
     seen.expect(starts == sorted(starts), "run_all: not in order")
-    seen.expect(_most_at_once(runs["run_all"]) == 1, "run_all: two at once")
+    seen.expect(_most_at_once(runs["run_all"]) <= 1, "run_all: two at once")
     skipped = [job for policy in ("run_latest", "skip") for job in runs[policy] if job["status"] == "skipped"]
     seen.expect(all("misfire" in (job["reason"] or "") for job in skipped), "a skipped run does not say why")
     (once,) = ended(client, lambda: iter([client.job(missed.one_time["id"])]), seconds=seconds)
@@ -257,6 +257,7 @@ def _odd(wanted: Sequence[datetime], found: Counter[datetime]) -> str:
 
 
 def _most_at_once(jobs: Sequence[Json]) -> int:
+    """How many were at work at one instant; 0 if each was done within the millisecond in which it started."""
     spans = [(_instant(job["started_at"]), _end(job)) for job in jobs if job["started_at"]]
     return max((sum(start <= at < end for start, end in spans) for at, _ in spans), default=0)
 
