@@ -9,6 +9,10 @@ import urllib3
 
 Json = dict[str, Any]
 
+# A kept connection may be closed by the server just as it is used again. What may be asked twice (urllib3 asks GET, PUT
+# and DELETE only) is asked once more, on a new one; every answer, whatever it says, is taken as it is.
+AGAIN = urllib3.Retry(total=1, redirect=False, status=False, respect_retry_after_header=False)
+
 
 class ApiError(Exception):
     """The API said no, or said nothing. `status` is 0 if there was no answer."""
@@ -26,7 +30,7 @@ class Client:
     def __init__(self, address: str, *, token: str | None = None, connections: int = 8) -> None:
         self.address = address.rstrip("/")
         self.token = token
-        self._pool = urllib3.PoolManager(maxsize=connections, block=False, retries=False, timeout=urllib3.Timeout(30))
+        self._pool = urllib3.PoolManager(maxsize=connections, block=False, retries=AGAIN, timeout=urllib3.Timeout(30))
 
     def login(self, username: str, password: str) -> Json:
         """Sign in; every later call carries the token."""

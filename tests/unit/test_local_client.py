@@ -19,12 +19,20 @@ class Api(BaseHTTPRequestHandler):
 
     answers: ClassVar[dict[str, tuple[int, bytes]]] = {}
     seen: ClassVar[list[tuple[str, str | None]]] = []
+    headers_sent: ClassVar[dict[str, str]] = {}
+    hang_ups: ClassVar[int] = 0  # so many calls find their connection closed
 
     def do_GET(self) -> None:
         self.seen.append((self.path, self.headers.get("Authorization")))
+        if Api.hang_ups:
+            Api.hang_ups -= 1
+            self.close_connection = True
+            return
         status, body = self.answers[self.path]
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
+        for name, value in self.headers_sent.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
@@ -41,7 +49,7 @@ class Api(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    Api.answers, Api.seen = {}, []
+    Api.answers, Api.seen, Api.headers_sent, Api.hang_ups = {}, [], {}, 0
     server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -108,3 +116,23 @@ def test_no_answer_is_an_error_of_status_0() -> None:
     with pytest.raises(ApiError) as error:
         Client("http://127.0.0.1:1").health()
     assert error.value.status == 0
+
+
+def test_a_connection_that_is_closed_as_it_is_used_is_no_failure_of_what_may_be_asked_twice(client: Client) -> None:
+    Api.answers, Api.hang_ups = {"/api/v1/health": wrapped({"version": "1"})}, 1
+    assert client.health() == {"version": "1"}
+    assert len(Api.seen) == 2
+
+
+def test_a_job_is_never_posted_twice(client: Client) -> None:
+    Api.hang_ups = 1
+    with pytest.raises(ApiError, match="no_answer"):
+        client.post_job("log", {"message": "a"})
+    assert len(Api.seen) == 1
+
+
+@pytest.mark.parametrize("status", [302, 429, 503])
+def test_whatever_the_answer_says_it_is_not_asked_for_again(client: Client, status: int) -> None:
+    Api.answers, Api.headers_sent = {"/api/v1/health": (status, b"{}")}, {"Retry-After": "60", "Location": "/elsewhere"}
+    assert client.send("GET", "/health") == (status, {})
+    assert len(Api.seen) == 1
