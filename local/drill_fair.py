@@ -12,59 +12,65 @@ from local.failure import Trouble
 from local.samples import rfc3339
 
 WEIGHTS = {"anton": 1.0, "berta": 1.0, "carla": 3.0}
-POSTED = {"anton": 2_000, "berta": 300, "carla": 900}  # done in half a minute; Berta and Carla wait all the time, and end together
+FLOOD = {"anton": 5_000, "berta": 100, "carla": 100}  # how long do the few wait that stand beside a flood?
+LONG = {"anton": 2_000, "berta": 300, "carla": 900}  # enough to see shares: Berta and Carla wait all the time, and end together
 EXECUTORS, BATCH = 10, 10  # jobs of a second: about a hundred a second
 IN_THE_LANE = 2 * EXECUTORS * BATCH  # in work, and about a second's besides: in any order
 AHEAD = timedelta(minutes=6)  # a job so far ahead has the slot of its own minute
 CALL = 1_000  # jobs of one call
+BETWEEN = timedelta(minutes=3)  # the flood is done long before
 SLACK_S = 3  # of the bound on waits: what the lane has in hand, and the first looks at its rate
 
 
 def fair(clients: Mapping[str, Client]) -> Outcome:
-    """Many jobs of a second for one instant, of three users: starts follow the weights, and who has few jobs waits for few."""
+    """Many jobs of a second for one instant, of three users: who has few waits for few, and while all wait starts follow the weights."""
     seen, at = Outcome(), (datetime.now(UTC) + AHEAD).replace(microsecond=0)
-    for name, client in clients.items():
-        _post(client, POSTED[name], execute_at=rfc3339(at), payload={"message": name, "sleep_seconds": 1})
-    capacity = EXECUTORS * BATCH
-    time.sleep(max(0.0, (at - datetime.now(UTC)).total_seconds()) + sum(POSTED.values()) / capacity)
-    starts = sorted((delay, name) for name, client in clients.items() for delay in _delays(seen, name, client, at))
-    shares, rate = _while_all_wait(starts), len(starts) * 1000 / (starts[-1][0] + 1000)
-    seen.figures |= {"starts a second": round(rate, 1), "starts while all wait": " : ".join(str(shares[name]) for name in clients)}
-    for name, weight in WEIGHTS.items():
-        had, due = shares[name] / shares.total(), weight / sum(WEIGHTS.values())
-        seen.expect(abs(had / due - 1) <= 0.05, f"{name} had {had:.3f} of the starts instead of {due:.3f}")
-        longest = max(delay for delay, who in starts if who == name) / 1000
-        bound = _bound(name, rate)
-        seen.figures[f"longest wait of {name}, s"] = f"{longest:.1f} (at most {bound:.1f})" if name != "anton" else f"{longest:.1f}"
-        seen.expect(name == "anton" or longest <= bound, f"{name} waited {longest:.1f} s, computed were {bound:.1f}")
-    arrival = round(POSTED["anton"] / rate, 1)
-    seen.figures["in the order of arrival Berta's first one would wait, s"] = arrival
+    instants = {"flood": (at, FLOOD), "shares": (at + BETWEEN, LONG)}
+    for due, posted in instants.values():
+        for name, client in clients.items():
+            _post(client, posted[name], execute_at=rfc3339(due), payload={"message": name, "sleep_seconds": 1})
+    for title, (due, posted) in instants.items():
+        time.sleep(max(0.0, (due - datetime.now(UTC)).total_seconds()) + sum(posted.values()) / (EXECUTORS * BATCH))
+        starts = sorted((delay, name) for name, client in clients.items() for delay in _delays(seen, name, client, due, posted[name]))
+        _judge(seen, title, starts, posted)
+    _judge_shares(seen, starts, posted)
     return seen
 
 
-def _delays(seen: Outcome, name: str, client: Client, at: datetime) -> list[int]:
+def _delays(seen: Outcome, name: str, client: Client, at: datetime, count: int) -> list[int]:
     window = {"from": rfc3339(at), "to": rfc3339(at + timedelta(milliseconds=1)), "limit": 100}
     jobs = ended(client, lambda: _patiently(lambda: list(client.jobs(**window))), seconds=90)
-    seen.expect(
-        Counter(job["status"] for job in jobs) == {"succeeded": POSTED[name]}, f"{name} has {Counter(job['status'] for job in jobs)}"
-    )
+    statuses = Counter(job["status"] for job in jobs)
+    seen.expect(statuses == {"succeeded": count}, f"{name} has {dict(statuses)}, {count} were posted")
     return [job["start_delay_ms"] for job in jobs]
 
 
-def _while_all_wait(starts: Sequence[tuple[int, str]]) -> Counter[str]:
+def _judge(seen: Outcome, title: str, starts: Sequence[tuple[int, str]], posted: Mapping[str, int]) -> None:
+    """How long each waited, beside the order of arrival: Anton's came first."""
+    rate = len(starts) * 1000 / (starts[-1][0] + 1000)
+    seen.figures[f"{title}: starts a second"] = round(rate, 1)
+    before = 0
+    for name in posted:
+        longest = max(delay for delay, who in starts if who == name) / 1000
+        before += posted[name]
+        bound = (posted[name] * sum(WEIGHTS.values()) / WEIGHTS[name] + len(WEIGHTS) - 1) / rate + SLACK_S  # as fairness.py promises
+        told = f"{longest:.1f}" + (f" (at most {bound:.1f})" if name != "anton" else "")
+        seen.figures[f"{title}: longest wait of {name}, s"] = f"{told}, by arrival {before / rate:.1f}"
+        seen.expect(name == "anton" or longest <= bound, f"{title}: {name} waited {longest:.1f} s, computed were {bound:.1f}")
+
+
+def _judge_shares(seen: Outcome, starts: Sequence[tuple[int, str]], posted: Mapping[str, int]) -> None:
     """The starts of each until one has no more left than its share of what is in the lane."""
     shares = Counter[str]()
-    least = {name: POSTED[name] - IN_THE_LANE * weight / sum(WEIGHTS.values()) for name, weight in WEIGHTS.items()}
+    least = {name: posted[name] - IN_THE_LANE * weight / sum(WEIGHTS.values()) for name, weight in WEIGHTS.items()}
     for _, name in starts:
         shares[name] += 1
         if shares[name] >= least[name]:
             break
-    return shares
-
-
-def _bound(name: str, rate: float) -> float:
-    """The longest wait in seconds that `scheduler/fairness.py` promises."""
-    return (POSTED[name] * sum(WEIGHTS.values()) / WEIGHTS[name] + len(WEIGHTS) - 1) / rate + SLACK_S
+    seen.figures["starts while all wait"] = " : ".join(str(shares[name]) for name in WEIGHTS)
+    for name, weight in WEIGHTS.items():
+        had, due = shares[name] / shares.total(), weight / sum(WEIGHTS.values())
+        seen.expect(abs(had / due - 1) <= 0.05, f"{name} had {had:.3f} of the starts instead of {due:.3f}")
 
 
 def flood(one: Client, other: Client, *, count: int = 5_000, seconds: int = 30) -> Outcome:
