@@ -56,6 +56,7 @@ class PunctualStack(cdk.Stack):
             "UserPoolClientId": self.accounts.client.user_pool_client_id,
             "JobsTable": self.storage.jobs.table_name,
             "TasksTable": self.storage.tasks.table_name,
+            "UsersTable": self.storage.users.table_name,
             "LedgerTable": self.storage.ledger.table_name,
             "TopicArn": self.lanes.topic.topic_arn,
             "TickScheduleName": self.tick.schedule.schedule_name,

@@ -77,6 +77,7 @@ class Storage(Construct):
             ],
         )
         self.ledger = self._table("Ledger", settings)
+        self.users = self._table("Users", settings)
         self.outputs = self._outputs(settings)
         self.callback_secret_arn = self._callback_secret(settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"

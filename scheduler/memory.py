@@ -287,6 +287,19 @@ class MemoryLedger:
         return max((p99 for (of, _), (p99, at) in self._latency.items() if of is lane and at >= since), default=None)
 
 
+class MemoryUsers:
+    """The users table."""
+
+    def __init__(self) -> None:
+        self._weights: dict[str, float] = {}
+
+    def weights(self, ids: Sequence[str]) -> dict[str, float]:
+        return {id: self._weights[id] for id in ids if id in self._weights}
+
+    def set_weight(self, id: str, weight: float) -> None:
+        self._weights[id] = weight
+
+
 class MemoryRedrives:
     """The records of redrives."""
 

@@ -189,6 +189,16 @@ class Ledger(Protocol):
         """The largest p99 reported for the lane since the instant; None if there is none."""
 
 
+class Users(Protocol):
+    """What the scheduler itself keeps of users."""
+
+    def weights(self, ids: Sequence[str]) -> dict[str, float]:
+        """The fair-share weights of these users; without those who have none and weigh `fairness.USUAL_WEIGHT`."""
+
+    def set_weight(self, id: str, weight: float) -> None:
+        """Counts for the jobs stored already as well, within a minute."""
+
+
 class TaskGate(Protocol):
     """What executors ask of the tasks table: the heads of tasks, and the holder item of each whose runs must not overlap."""
 

@@ -226,6 +226,10 @@ def latencies(lane: Lane) -> str:
     return f"lane#{lane}"
 
 
+def user(id: str) -> Value:
+    return {"pk": {"S": id}, "sk": {"S": "user"}}
+
+
 def receipt(owner: str, key: str) -> Value:
     """The key is what a client chose, of any length: its hash stands for it."""
     return {"pk": {"S": f"receipt#{owner}#{hashlib.sha256(key.encode()).hexdigest()}"}, "sk": {"S": "receipt"}}

@@ -97,6 +97,17 @@ class Table:
                 return
             page = self.query({**query, "ExclusiveStartKey": page["LastEvaluatedKey"]})
 
+    def count(self, query: Mapping[str, Any]) -> int:
+        """How many items a query finds, all pages together; none of them travels."""
+        total = 0
+        start: dict[str, Any] = {}
+        while True:
+            page = self.query({**query, "Select": "COUNT", **start})
+            total += int(page["Count"])
+            if "LastEvaluatedKey" not in page:
+                return total
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
     def insert(self, items: Sequence[Item]) -> list[bool | None]:
         """Store each new item on its own, in order; nothing is overwritten."""
         statements = [Statement({"pk": item["pk"], "sk": item["sk"]}, as_insert(item, self.name)) for item in items]

@@ -46,11 +46,11 @@ def as_call(update: Update, table: str) -> dict[str, Any]:
             conditions.append(f"{path} {term.test} {value(term.value)}")
         else:
             conditions.append(f"attribute_{'exists' if term.test == 'exists' else 'not_exists'}({path})")
-    return {
+    condition = {"ConditionExpression": " AND ".join(conditions)} if conditions else {}
+    return condition | {
         "TableName": table,
         "Key": update.key,
         "UpdateExpression": " ".join(clauses),
-        "ConditionExpression": " AND ".join(conditions),
         "ExpressionAttributeNames": {alias: part for part, alias in names.items()},
         "ExpressionAttributeValues": values,
         "ReturnValues": "ALL_NEW" if update.returning else "NONE",

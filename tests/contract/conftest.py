@@ -24,11 +24,12 @@ from scheduler.aws.orders import DynamoOrders
 from scheduler.aws.receipts import DynamoReceipts
 from scheduler.aws.redrives import DynamoRedrives
 from scheduler.aws.tasks import DynamoTasks
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.aws.users import DynamoUsers
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
 from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Lane
-from scheduler.ports import Jobs, Lanes, Ledger, Orders, Receipts, Redrives, Tasks
+from scheduler.ports import Jobs, Lanes, Ledger, Orders, Receipts, Redrives, Tasks, Users
 from tests.contract import tables
 
 
@@ -145,6 +146,16 @@ def redrives(request: pytest.FixtureRequest) -> Redrives:
     client = clients.dynamodb()
     client.create_table(TableName="ledger", **tables.LEDGER)
     return DynamoRedrives(client, "ledger")
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def users(request: pytest.FixtureRequest) -> Users:
+    if request.param == "memory":
+        return MemoryUsers()
+    request.getfixturevalue("moto")
+    client = clients.dynamodb()
+    client.create_table(TableName="users", **tables.USERS)
+    return DynamoUsers(client, "users")
 
 
 @pytest.fixture(params=["memory", "sqs"])

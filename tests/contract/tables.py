@@ -48,4 +48,5 @@ LEDGER: dict[str, Any] = {
     "AttributeDefinitions": _attributes(pk="S", sk="S"),
     "KeySchema": _keys("pk", "sk"),
 }
+USERS = LEDGER  # the same keys
 ALL = {"jobs": JOBS, "tasks": TASKS, "ledger": LEDGER}

@@ -43,6 +43,7 @@ OUTPUTS = {
     "UserPoolClientId",
     "JobsTable",
     "TasksTable",
+    "UsersTable",
     "LedgerTable",
     "TopicArn",
     "TickScheduleName",

@@ -1,0 +1,18 @@
+"""The port Users."""
+
+from scheduler.ports import Users
+
+
+def test_a_weight_is_what_was_set_last_and_who_has_none_is_not_named(users: Users) -> None:
+    users.set_weight("ann", 2.5)
+    users.set_weight("ben", 1.0)
+    users.set_weight("ann", 0.25)
+    assert users.weights(["ben", "ann", "ann", "cyd"]) == {"ann": 0.25, "ben": 1.0}
+    assert users.weights([]) == {}
+
+
+def test_many_users_are_read_at_once(users: Users) -> None:
+    names = [f"user-{number}" for number in range(120)]
+    for name in names[::2]:
+        users.set_weight(name, 3.0)
+    assert users.weights(names) == dict.fromkeys(names[::2], 3.0)
