@@ -50,6 +50,7 @@ from scheduler.ports import (
     TaskGate,
     Tasks,
     Topic,
+    Users,
 )
 from scheduler.rules import Rules
 from scheduler.services.latency import LatencyMeter
@@ -60,8 +61,11 @@ if TYPE_CHECKING:
 
     from lambdas._children import Children
     from lambdas._pool import ThreadPool
+    from scheduler.accounts import Directory, Profiles, Tallies
+    from scheduler.audit import Trail
     from scheduler.calls import Calls
     from scheduler.services.callback import Addresses
+    from scheduler.services.quota import QuotaGate
     from scheduler.targets import Reach
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
@@ -86,6 +90,12 @@ class Api:
     redrivers: Redrivers
     reach: "Reach"
     signing: SigningKeys
+    users: Users
+    directory: "Directory"
+    profiles: "Profiles"
+    tallies: "Tallies"
+    trail: "Trail"
+    quotas: "QuotaGate"
 
 
 @dataclass(frozen=True)
@@ -175,7 +185,8 @@ def api() -> Api:
     stores = (*_stores(settings), _ledger(settings))
     clock, reach, signing = SystemClock(), _reach(settings), _signing(settings)
     lines = _orders(settings)
-    return Api(settings, _rules(settings), clock, *stores, accounts, receipts, _tasks(settings), lines, redrives, redrivers, reach, signing)
+    rest = (reach, signing, *_accounts(settings, clock))
+    return Api(settings, _rules(settings), clock, *stores, accounts, receipts, _tasks(settings), lines, redrives, redrivers, *rest)
 
 
 @cache
@@ -278,6 +289,23 @@ def calls() -> "Calls":
 def bury() -> Bury:
     settings = BurySettings.parse(os.environ)
     return Bury(_rules(settings), SystemClock(), *_stores(settings), _gate(settings), _orders(settings))
+
+
+def _accounts(settings: ApiSettings, clock: Clock) -> tuple[Any, ...]:
+    """What the api knows of users: the last fields of its world."""
+    from scheduler.accounts import Quotas
+    from scheduler.aws.directory import CognitoDirectory
+    from scheduler.aws.profiles import DynamoProfiles, DynamoTallies
+    from scheduler.aws.trail import DynamoTrail
+    from scheduler.aws.users import DynamoUsers
+    from scheduler.services.quota import QuotaGate
+
+    profiles, tallies = DynamoProfiles(_dynamodb(), settings.users_table), DynamoTallies(_dynamodb(), settings.users_table)
+    usual = Quotas(settings.max_jobs or None, settings.creates_per_second or None)
+    quotas = QuotaGate(profiles, tallies, _jobs(settings.jobs_table), clock, usual)
+    directory = CognitoDirectory(clients.cognito(), settings.user_pool)
+    users, trail = DynamoUsers(_dynamodb(), settings.users_table), DynamoTrail(_dynamodb(), settings.audit_table)
+    return users, directory, profiles, tallies, trail, quotas
 
 
 def _rules(settings: HandOver, **more: Any) -> Rules:
