@@ -111,7 +111,7 @@ def get_user(user_id: str) -> Response[str]:
 @router.patch(
     "/api/v1/users/<user_id>",
     summary="Change a user's role, weight or quotas",
-    description="Administrators only. A role counts from the next sign-in or refresh on, a weight within a minute, quotas within half a one.",
+    description="Administrators only. A role counts from the next token on, a weight within a minute, quotas within half a minute.",
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
