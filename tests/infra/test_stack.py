@@ -44,6 +44,7 @@ OUTPUTS = {
     "JobsTable",
     "TasksTable",
     "UsersTable",
+    "AuditTable",
     "LedgerTable",
     "TopicArn",
     "TickScheduleName",
