@@ -1,5 +1,5 @@
-"""The tables: `jobs` and `tasks` with their sparse indexes, the `ledger` of minutes, `users`, and the `audit` trail; a bucket for outputs and logs; and the
-secret that signs call-backs."""
+"""The tables: `jobs` and `tasks` with their sparse indexes, the `ledger` of minutes, `users`, and the `audit` trail; a bucket for outputs
+and logs; and the secret that signs call-backs."""
 
 from typing import cast
 

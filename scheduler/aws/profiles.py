@@ -36,7 +36,7 @@ class DynamoProfiles:
         self._set(id, stock=stock.count, stock_total=stock.total, stock_at=stock.at)
 
     def _set(self, id: str, **values: float | None) -> None:
-        sets = {name: {"N": repr(value)} for name, value in values.items() if value is not None}
+        sets = {"version": {"N": "1"}} | {name: {"N": repr(value)} for name, value in values.items() if value is not None}
         removes = [name for name, value in values.items() if value is None]
         (answer,) = self._table.update([Update(keys.user(id), sets, removes, ())])
         if answer.done is None:
