@@ -1,5 +1,6 @@
 """The ports Profiles, Tallies and Trail."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from tests.contract import tables
 from tests.contract.make import NOW
 
 DAY = 86_400_000
+_numbers = itertools.count()
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
@@ -84,7 +86,16 @@ def test_a_tally_is_restarted_by_one_of_those_who_saw_it_and_keeps_its_total(tal
 
 def entry(at: int, owner: str = "ann", **fields: object) -> Entry:
     made = Entry(
-        ids.new(at, at, partitions=1), at, "ada", "Ada", owner, "task.edit", "t1", "r1", "192.0.2.1", {"name": "n", "deep": {"a": [1]}}
+        ids.new(at, next(_numbers), partitions=1),
+        at,
+        "ada",
+        "Ada",
+        owner,
+        "task.edit",
+        "t1",
+        "r1",
+        "192.0.2.1",
+        {"name": "n", "deep": {"a": [1]}},
     )
     return replace(made, **fields)  # type: ignore[arg-type]
 
