@@ -80,8 +80,11 @@ class QuotaGate:
         if known.uncounted < _block(rate, most):
             return
         tally = self._count(known, now, rate)
-        if rate is not None and (above := tally.level(now, rate) - jobs - rate * BURST_S) > 0:
-            _refuse(known, jobs, f"creates_per_second: at most {rate:g} jobs a second", now, int(above / rate * 1000) + 1)
+        if rate is not None and (above := tally.level(now, rate) - rate * BURST_S) > 0:
+            rule = f"creates_per_second: at most {rate:g} jobs a second"
+            if above > jobs:  # it was full before these came
+                _refuse(known, jobs, rule, now, int((above - jobs) / rate * 1000) + 1)
+            _close(known, rule, now, int(above / rate * 1000) + 1)
         if most is not None:
             self._check_stock(known, tally, jobs, most, now)
 
@@ -122,8 +125,12 @@ class QuotaGate:
 
 def _refuse(known: _Known, jobs: int, rule: str, now: int, wait_ms: int) -> None:
     known.uncounted -= jobs  # they were counted and do not come
+    _close(known, rule, now, wait_ms)
+    raise TooMany(known.rule, known.refused_until - now)
+
+
+def _close(known: _Known, rule: str, now: int, wait_ms: int) -> None:
     known.refused_until, known.rule = now + max(wait_ms, 1), f"Your quota is used up: {rule}."
-    raise TooMany(known.rule, max(wait_ms, 1))
 
 
 def _block(rate: float | None, most: int | None) -> float:

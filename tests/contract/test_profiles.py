@@ -85,18 +85,8 @@ def test_a_tally_is_restarted_by_one_of_those_who_saw_it_and_keeps_its_total(tal
 
 
 def entry(at: int, owner: str = "ann", **fields: object) -> Entry:
-    made = Entry(
-        id, at, "ada", "Ada", owner, "task.edit", "t1", "r1", "192.0.2.1", {"name": "n", "deep": {"a": [1]}}
-        at,
-        "ada",
-        "Ada",
-        owner,
-        "task.edit",
-        "t1",
-        "r1",
-        "192.0.2.1",
-        {"name": "n", "deep": {"a": [1]}},
-    )
+    id, changes = ids.new(at, next(_numbers), partitions=1), {"name": "n", "deep": {"a": [1]}}
+    made = Entry(id, at, "ada", "Ada", owner, "task.edit", "t1", "r1", "192.0.2.1", changes)
     return replace(made, **fields)  # type: ignore[arg-type]
 
 

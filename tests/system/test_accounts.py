@@ -150,9 +150,7 @@ def test_a_flood_of_creates_by_one_user_is_refused_and_leaves_the_others_calls_a
         each.join()
     let_in, out = statuses.count(201), statuses.count(429)
     with capsys.disabled():
-        sys.stdout.write(
-            f"\nquota: {let_in} let in, {out} refused; another's create p50 {alone:.1f} ms alone, {beside:.1f} beside the flood"
-        )
+        sys.stdout.write(f"\nquota: {let_in} let in, {out} refused; another's create p50 {alone:.1f} ms alone, {beside:.1f} beside it")
         sys.stdout.write(f" ({beside / alone:.2f} times)\n")
     assert set(statuses) == {201, 429} and let_in <= 20 + 2 * 15 + 10 and out > let_in
 
