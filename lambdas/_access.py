@@ -136,8 +136,8 @@ def caller_of(event: Event) -> Caller:
         raise Unauthorized()
     id, name = str(claims["sub"]), claims.get("username")
     if name is None:  # client credentials
-        given = {text.removeprefix(f"{RESOURCE_SERVER}/") for text in str(claims.get("scope", "")).split()}
-        return Caller(id, id, None, frozenset(scope for scope in Scope if scope in given))
+        given = str(claims.get("scope", "")).split()
+        return Caller(id, id, None, frozenset(scope for scope in Scope if f"{RESOURCE_SERVER}/{scope}" in given))
     # A list in the token, which arrives as the text "[one two]".
     groups = str(claims.get("cognito:groups", "")).removeprefix("[").removesuffix("]").replace(",", " ").split()
     role = Role.ADMINISTRATOR if ADMINISTRATORS in groups else Role.OPERATOR if OPERATORS in groups else Role.USER
