@@ -170,3 +170,21 @@ def test_nobody_is_refused_while_the_table_refuses(monkeypatch: pytest.MonkeyPat
 def test_without_quotas_nothing_is_counted() -> None:
     api = Api()
     assert all(api.create(1_000) for _ in range(20)) and api.tallies.writes == 0
+
+
+def test_what_was_refused_does_not_count_so_the_rate_is_reached() -> None:
+    api = Api(10, creates_per_second=1)
+    let_in = 0
+    for _ in range(400):
+        let_in += sum(api.create(process=process) for process in range(10))
+        api.clock.advance(250)
+    assert let_in >= 100
+
+
+def test_what_another_process_counted_meanwhile_is_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = Api(max_jobs=10)
+    assert api.create()  # this process has read the profile
+    api.tallies.add("ann", 100, api.clock.at)
+    api.profiles.set_stock("ann", Stock(1, 101, api.clock.at))
+    monkeypatch.setattr(api.jobs, "count_ahead", lambda owner, since: pytest.fail("was counted again"))
+    assert api.create()
