@@ -1,24 +1,26 @@
-"""Who may sign in: a Cognito user pool, its public client and the group of administrators."""
+"""Who may sign in: a Cognito user pool with its public client, the groups of those who may more, and the machine clients."""
 
-from aws_cdk import Acknowledgment, Duration, Validations
+from aws_cdk import Acknowledgment, Aws, Duration, Validations
 from aws_cdk import aws_cognito as cognito
 from constructs import Construct
 
 from infra.settings import Settings
-from lambdas._settings import ADMINISTRATORS
+from lambdas._settings import ADMINISTRATORS, OPERATORS, RESOURCE_SERVER
+from scheduler.access import Scope
 
+ABOUT = {Scope.JOBS_READ: "see its own jobs", Scope.JOBS_WRITE: "make and change its own jobs", Scope.ADMIN: "all that administrators may"}
 WEIGHT_ATTRIBUTE = "job_weight"
 
 
 class Accounts(Construct):
-    """Administrators create users; there is no sign-up."""
+    """Administrators create users; there is no sign-up unless the stage wants it."""
 
     def __init__(self, scope: Construct, id: str, settings: Settings) -> None:
         super().__init__(scope, id)
         self.pool = cognito.UserPool(
             self,
             "Users",
-            self_sign_up_enabled=False,
+            self_sign_up_enabled=settings.self_sign_up,
             sign_in_aliases=cognito.SignInAliases(username=True, email=True),
             sign_in_case_sensitive=False,
             custom_attributes={WEIGHT_ATTRIBUTE: cognito.NumberAttribute(min=0, mutable=True)},
@@ -34,9 +36,12 @@ class Accounts(Construct):
             removal_policy=settings.removal_policy,
         )
         cognito.UserPoolGroup(self, "Administrators", user_pool=self.pool, group_name=ADMINISTRATORS)
+        cognito.UserPoolGroup(self, "Operators", user_pool=self.pool, group_name=OPERATORS)
         self.client = self.pool.add_client(
             "Client",
-            auth_flows=cognito.AuthFlow(user_password=True),  # our own login route hands the password on; refresh comes with every client
+            auth_flows=cognito.AuthFlow(
+                user_password=True
+            ),  # our own login route hands the password on; refresh tokens rotate, by a call of their own
             disable_o_auth=True,
             generate_secret=False,  # public: the API calls it without one
             prevent_user_existence_errors=True,
@@ -44,13 +49,40 @@ class Accounts(Construct):
             access_token_validity=Duration.hours(1),
             id_token_validity=Duration.hours(1),
             refresh_token_validity=Duration.days(30),
+            refresh_token_rotation_grace_period=Duration.seconds(30),  # an answer that was lost on the way may be asked for again
             # A user may read their weight and not write it: it is their share of everything.
             read_attributes=cognito.ClientAttributes()
             .with_standard_attributes(email=True, email_verified=True)
             .with_custom_attributes(WEIGHT_ATTRIBUTE),
             write_attributes=cognito.ClientAttributes().with_standard_attributes(email=True),
         )
+        self.machines = self._machines(settings)
         self._acknowledge()
+
+    def _machines(self, settings: Settings) -> dict[str, cognito.UserPoolClient]:
+        """The machine clients by name: client credentials, with the scopes that the deployment gives them."""
+        if not settings.machine_clients:
+            return {}
+        scopes = {scope: cognito.ResourceServerScope(scope_name=scope, scope_description=ABOUT[scope]) for scope in Scope}
+        server = self.pool.add_resource_server("Scopes", identifier=RESOURCE_SERVER, scopes=list(scopes.values()))
+        self.domain = self.pool.add_domain(
+            "Domain", cognito_domain=cognito.CognitoDomainOptions(domain_prefix=f"punctual-{settings.stage}-{Aws.ACCOUNT_ID}")
+        )
+        return {
+            name: self.pool.add_client(
+                f"Machine{name.title().replace('-', '')}",
+                generate_secret=True,
+                o_auth=cognito.OAuthSettings(
+                    flows=cognito.OAuthFlows(client_credentials=True),
+                    scopes=[cognito.OAuthScope.resource_server(server, scopes[Scope(scope)]) for scope in given],
+                ),
+                auth_flows=cognito.AuthFlow(),
+                prevent_user_existence_errors=True,
+                enable_token_revocation=True,
+                access_token_validity=Duration.hours(1),
+            )
+            for name, given in settings.machine_clients.items()
+        }
 
     def _acknowledge(self) -> None:
         paid = "threat protection costs 0.02 USD per user and month; login is throttled instead"

@@ -20,6 +20,24 @@ GET, POST, ANY = apigateway.HttpMethod.GET, apigateway.HttpMethod.POST, apigatew
 LOGIN_ROUTES = [(POST, f"{BASE}/auth/login"), (POST, f"{BASE}/auth/refresh")]
 REPORT_ROUTES = [(POST, f"{BASE}/jobs/{{job_id}}/{verb}") for verb in ("heartbeat", "complete", "fail")]  # with a token of their own
 OPEN_ROUTES = [(GET, f"{BASE}/health"), *LOGIN_ROUTES, *REPORT_ROUTES, (GET, f"{BASE}/openapi.json"), (GET, f"{BASE}/docs")]
+ADMINISTRATION = [  # of Cognito
+    f"cognito-idp:{call}"
+    for call in (
+        "AdminAddUserToGroup",
+        "AdminCreateUser",
+        "AdminDeleteUser",  # one whose password the policy refused when it was made
+        "AdminDisableUser",
+        "AdminEnableUser",
+        "AdminGetUser",
+        "AdminListGroupsForUser",
+        "AdminRemoveUserFromGroup",
+        "AdminSetUserPassword",
+        "AdminUpdateUserAttributes",
+        "AdminUserGlobalSignOut",
+        "ListUsers",
+        "ListUsersInGroup",
+    )
+]
 CATCH_ALL = f"{BASE}/{{proxy+}}"
 
 # Never the query string, a header or a body: tokens and payloads travel there.
@@ -61,6 +79,12 @@ class Api(Construct):
                 dispatch_function=dispatch.function_name,
                 direct_burst=foundation.settings.direct_burst,
                 direct_rate=foundation.settings.direct_rate,
+                users_table=storage.users.table_name,
+                audit_table=storage.audit.table_name,
+                user_pool=accounts.pool.user_pool_id,
+                machine_clients=" ".join(f"{name}={client.user_pool_client_id}" for name, client in accounts.machines.items()),
+                max_jobs=foundation.settings.max_jobs,
+                creates_per_second=foundation.settings.creates_per_second,
             ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),
@@ -89,7 +113,11 @@ class Api(Construct):
                 allow(dispatch.function_arn, "lambda:InvokeFunction"),  # for the intake
                 allow(lanes.arns, "sqs:SendMessage"),
                 read_callback_secret(foundation),
-                # None for Cognito: login, refresh and "who am I" are its public calls.
+                allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),  # weights, quotas, tallies
+                allow(storage.audit.table_arn, "dynamodb:PutItem", "dynamodb:Query"),  # and nobody may delete
+                allow(storage.by_month_index_arn, "dynamodb:Query"),
+                # What administrators do with users. Login, refresh and one's own password are public calls of Cognito.
+                allow(accounts.pool.user_pool_arn, *ADMINISTRATION),
             ],
             timeout=Duration.seconds(29),  # the gateway answers 503 after 30
         )
@@ -124,7 +152,7 @@ class Api(Construct):
     def _routes(self, accounts: Accounts) -> None:
         # One permission for the whole API instead of one per route: the function is behind all of them.
         to_function = HttpLambdaIntegration("Function", self.function, scope_permission_to_route=False)
-        signed_in = HttpUserPoolAuthorizer("SignedIn", accounts.pool, user_pool_clients=[accounts.client])
+        signed_in = HttpUserPoolAuthorizer("SignedIn", accounts.pool, user_pool_clients=[accounts.client, *accounts.machines.values()])
         for method, path in OPEN_ROUTES:
             for route in self.http.add_routes(path=path, methods=[method], integration=to_function):
                 Validations.of(route).acknowledge(

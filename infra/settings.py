@@ -10,6 +10,7 @@ from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
 from scheduler import arns
+from scheduler.access import Scope
 from scheduler.model import Lane
 
 MOST_ALLOWED = 2_000  # characters of all allowed ARNs: an environment has 4 KB for everything
@@ -49,6 +50,11 @@ class Settings:
     email_sender: str = ""  # whom `email` jobs come from, an address that SES knows; from `-c email_sender=...`
     raw_http: bool = True  # jobs may call any URL; False: named targets only; from `-c raw_http=...`
     sample_targets: bool = False  # a second stack with something of each kind to reach
+
+    self_sign_up: bool = False  # whoever asks Cognito becomes a user; from `-c self_sign_up=true`
+    machine_clients: Mapping[str, Sequence[str]] = field(default_factory=dict)  # scopes by name; from `-c machine_clients=...`
+    max_jobs: int = 1_000_000  # of each user, that wait for their time, unless administrators say otherwise; 0: any number
+    creates_per_second: int = 1_000  # jobs of each user; 0: any number
 
     api_rate: int = 200  # requests per second, all routes together
     api_burst: int = 400
@@ -111,6 +117,7 @@ LOCAL = replace(
         )
     ),
     email_sender="punctual@example.com",
+    machine_clients={"sample": ("jobs:read", "jobs:write"), "sample-admin": ("admin",)},  # `make run` has some to try
     sample_targets=True,  # `make run` has something of each kind to try
     log_retention=RetentionDays.ONE_DAY,
     architecture="arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64",  # functions run on the host itself
@@ -139,11 +146,14 @@ def settings_for(
     operator_email: str | None = None,
     allowed_targets: str | None = None,
     email_sender: str | None = None,
+    machine_clients: str | None = None,
+    self_sign_up: str | None = None,
     raw_http: str | None = None,
 ) -> Settings:
-    """The settings of a stage; `allowed_targets` has blanks or commas between its ARNs, `raw_http` is true or false.
+    """The settings of a stage; `allowed_targets` has blanks or commas between its ARNs, `machine_clients` is `ci=jobs:read+jobs:write ...`,
+    `self_sign_up` and `raw_http` are true or false.
 
-    Raises ValueError naming the stages there are, or the ARN that is none.
+    Raises ValueError naming the stages there are, the ARN that is none, or what of a machine client is wrong.
     """
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; choose one of {', '.join(STAGES)}, as in `cdk synth -c stage=dev`")
@@ -159,4 +169,21 @@ def settings_for(
         raise ValueError(f"raw_http must be true or false, not {raw_http!r}")
     raw = chosen.raw_http if raw_http is None else raw_http == "true"
     sender = chosen.email_sender if email_sender is None else email_sender
+    if self_sign_up not in (None, "true", "false"):
+        raise ValueError(f"self_sign_up must be true or false, not {self_sign_up!r}")
+    clients = chosen.machine_clients if machine_clients is None else _machine_clients(machine_clients)
+    chosen = replace(chosen, machine_clients=clients, self_sign_up=self_sign_up == "true")
     return replace(chosen, operator_email=operator_email, allowed_targets=tuple(allowed), email_sender=sender, raw_http=raw)
+
+
+def _machine_clients(text: str) -> dict[str, tuple[str, ...]]:
+    """The scopes of each. Raises ValueError."""
+    clients: dict[str, tuple[str, ...]] = {}
+    for each in re.split(r"[\s,]+", text.strip()):
+        name, _, scopes = each.partition("=")
+        if re.fullmatch(r"[a-z][a-z0-9-]{0,30}", name) is None or name in clients:
+            raise ValueError(f"a machine client has a name of its own, of at most 31 small letters, digits and -; {name!r} is none")
+        if not scopes or set(scopes.split("+")) - set(Scope):
+            raise ValueError(f"a machine client has scopes, {' or '.join(Scope)}, with + between them; {name} has {scopes!r}")
+        clients[name] = tuple(dict.fromkeys(scopes.split("+")))
+    return clients

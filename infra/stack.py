@@ -58,6 +58,7 @@ class PunctualStack(cdk.Stack):
             "TasksTable": self.storage.tasks.table_name,
             "UsersTable": self.storage.users.table_name,
             "LedgerTable": self.storage.ledger.table_name,
+            "AuditTable": self.storage.audit.table_name,
             "TopicArn": self.lanes.topic.topic_arn,
             "TickScheduleName": self.tick.schedule.schedule_name,
             "PlanScheduleName": self.plan.schedule.schedule_name,
@@ -68,6 +69,9 @@ class PunctualStack(cdk.Stack):
             "BuryFunction": self.bury.function.function_name,
             "ApiFunction": self.api.function.function_name,
         }
+        if self.accounts.machines:
+            outputs["TokenUrl"] = f"{self.accounts.domain.base_url()}/oauth2/token"
+            outputs["MachineClients"] = " ".join(f"{name}={one.user_pool_client_id}" for name, one in self.accounts.machines.items())
         for lane in Lane:
             outputs[f"{camel(lane)}QueueUrl"] = self.lanes.queues[lane].main.queue_url
             outputs[f"{camel(lane)}DlqUrl"] = self.lanes.queues[lane].dead.queue_url

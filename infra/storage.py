@@ -1,5 +1,5 @@
-"""The tables: `jobs` and `tasks` with their sparse indexes, the `ledger` of minutes, and `users`; a bucket for outputs and logs; and the
-secret that signs call-backs."""
+"""The tables: `jobs` and `tasks` with their sparse indexes, the `ledger` of minutes, `users`, and the `audit` trail; a bucket for outputs
+and logs; and the secret that signs call-backs."""
 
 from typing import cast
 
@@ -16,6 +16,7 @@ FAILURES_INDEX = "failures"
 MOVED_INDEX = "moved"
 BY_TASK_INDEX = "by_task"
 REPLENISH_INDEX = "replenish"
+BY_MONTH_INDEX = "by_month"
 
 
 def _text(name: str) -> dynamodb.Attribute:
@@ -78,10 +79,23 @@ class Storage(Construct):
         )
         self.ledger = self._table("Ledger", settings)
         self.users = self._table("Users", settings)
+        self.audit = self._table(
+            "Audit",
+            settings,
+            indexes=[
+                dynamodb.GlobalSecondaryIndexPropsV2(  # everybody's changes by month
+                    index_name=BY_MONTH_INDEX,
+                    partition_key=_text("month"),
+                    sort_key=_text("sk"),
+                    projection_type=dynamodb.ProjectionType.ALL,
+                ),
+            ],
+        )
         self.outputs = self._outputs(settings)
         self.callback_secret_arn = self._callback_secret(settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"
         self.failures_index_arn = f"{self.jobs.table_arn}/index/{FAILURES_INDEX}"
+        self.by_month_index_arn = f"{self.audit.table_arn}/index/{BY_MONTH_INDEX}"
         self.replenish_index_arn = f"{self.tasks.table_arn}/index/{REPLENISH_INDEX}"
         self.list_index_arns = [f"{self.jobs.table_arn}/index/{name}" for name in (FAILURES_INDEX, MOVED_INDEX, BY_TASK_INDEX)]
 

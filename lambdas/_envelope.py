@@ -7,7 +7,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
 
-from scheduler.errors import Conflict, Forbidden, Gone, Invalid, NotFound, SchedulerError, TooLarge, Unauthorized, Unavailable
+from scheduler.errors import Conflict, Forbidden, Gone, Invalid, NotFound, SchedulerError, TooLarge, TooMany, Unauthorized, Unavailable
 
 RETRY_AFTER_S = 2
 SHOWN_RULES = 5  # broken rules told of each item of a batch
@@ -46,6 +46,7 @@ STATUS: dict[type[SchedulerError], int] = {
     Gone: 410,
     TooLarge: 413,
     UnsupportedMediaType: 415,
+    TooMany: 429,
     Unavailable: 503,
 }
 
@@ -54,11 +55,16 @@ def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = Non
     return _response({"success": True, "data": data}, status, headers or {})
 
 
+def status(error: SchedulerError) -> int:
+    """That of the answer to an error; 500 for one that the table does not know."""
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+
+
 def refusal(error: SchedulerError, request_id: str) -> Response[str]:
     """The answer to an error. One that the table does not know is a fault of ours: its message stays inside."""
-    status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
-    shown = error if status != 500 else SchedulerError("Something went wrong on our side; the request id finds it in the logs.")
-    return _response({"success": False, "error": described(shown) | {"request_id": request_id}}, status, _headers(error))
+    code = status(error)
+    shown = error if code != 500 else SchedulerError("Something went wrong on our side; the request id finds it in the logs.")
+    return _response({"success": False, "error": described(shown) | {"request_id": request_id}}, code, _headers(error))
 
 
 def described(error: SchedulerError) -> dict[str, Any]:
@@ -68,6 +74,8 @@ def described(error: SchedulerError) -> dict[str, Any]:
 def _headers(error: SchedulerError) -> dict[str, str]:
     if isinstance(error, Unavailable):
         return {"Retry-After": str(RETRY_AFTER_S)}
+    if isinstance(error, TooMany):
+        return {"Retry-After": str(-(-error.retry_after_ms // 1000))}
     return {"Allow": ", ".join(error.allowed)} if isinstance(error, MethodNotAllowed) else {}
 
 

@@ -11,11 +11,11 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValida
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, OpenAPI
 from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
 
-from lambdas import _body, _envelope, _models, _receipts
+from lambdas import _access, _body, _envelope, _models, _receipts
 from lambdas._runtime import logger
-from lambdas._settings import ADMINISTRATORS
 from scheduler import ids, targets
-from scheduler.errors import Forbidden, NotFound, SchedulerError, Unauthorized
+from scheduler.access import Need, need_of_foreign
+from scheduler.errors import NotFound, SchedulerError
 from scheduler.model import JobKey
 
 REPORTED: dict[str, Any] = {"security": [{"callback": []}]}  # that of a route that needs the token of an attempt
@@ -28,6 +28,7 @@ KEY_PARAMETER = {
     "description": "The same key and body within 24 hours: done once. With another body: 409.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
+USER_PARAMETER = {"name": "user", "in": "query", "required": False, "schema": {"type": "string", "pattern": f"^{_access.USER_ID}$"}}
 WITH_PAYLOAD = ("JobRequest", "TaskRequest", "TaskEdit")  # requests whose `payload` depends on their `type`
 NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")  # shapes of Powertools' own answers
 
@@ -38,6 +39,19 @@ class _Reading(OpenAPIRequestValidationMiddleware):
     def __init__(self, large: Collection[str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._large = large
+
+    def handler(self, app: Any, next_middleware: Any) -> Any:
+        """Who asks comes before what is asked: a stranger does not learn what a good request would be."""
+        event, route = app.current_event.raw_event, app.context["_route"]
+        if not any(route is known for known in app._static_routes + app._dynamic_routes):
+            return next_middleware(app)  # Powertools' own answer to a path that nobody has
+        rule = _access.admit(event, route.method, route.path)
+
+        def passed(app: Any) -> Any:
+            return _access.passed(event, rule, app.context["_route_args"], lambda: next_middleware(app))
+
+        proceed: Any = passed
+        return super().handler(app, proceed)
 
     def _get_body(self, app: Any) -> dict[str, Any]:
         return _body.read(app.current_event.raw_event, _body.LARGE if app.current_event.path in self._large else _body.LIMIT)
@@ -71,14 +85,15 @@ class Resolver(APIGatewayHttpResolver):
 
     @property
     def owner(self) -> str:
-        """Whom the authorizer found behind the token. Raises Unauthorized if it was not asked."""
+        """Whose objects the request is about. Raises Unauthorized, Forbidden, Invalid."""
         return owner_of(self.current_event.raw_event)
 
     def get_openapi_schema(self, **options: Any) -> OpenAPI:
         document = super().get_openapi_schema(**options).model_dump(mode="json", by_alias=True, exclude_none=True)
-        for path in document["paths"].values():
-            for operation in path.values():
+        for name, path in document["paths"].items():
+            for method, operation in path.items():
                 operation["responses"].pop("422", None)  # Powertools' own; ours is 400
+                _ruled(operation, method, name)
                 if operation.pop("x-keyed", False):
                     operation.setdefault("parameters", []).append(KEY_PARAMETER)
         schemas = {name: schema for name, schema in document["components"]["schemas"].items() if name not in NOT_OURS}
@@ -99,12 +114,23 @@ class Resolver(APIGatewayHttpResolver):
         return _envelope.MethodNotAllowed(allowed) if allowed else NotFound("there is no such path")
 
 
+def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
+    """What the rule of its route adds to an operation: whose objects it may name, and what it may be refused for."""
+    rule = _access.RULES[f"{method.upper()} {path.removeprefix(_access.BASE).replace('{', '<').replace('}', '>')}"]
+    if rule.foreign:
+        who = "operators" if need_of_foreign(method.upper()) is Need.OVERSEE else "administrators"
+        operation.setdefault("parameters", []).append(USER_PARAMETER | {"description": f"the id of another user, for {who}"})
+    codes = [403] if rule.need is not Need.OPEN else []
+    codes += [429] if rule.creates or path in (f"{_access.BASE}/auth/login", f"{_access.BASE}/me/jobs/batch") else []
+    codes += [400] if rule.need is not Need.OPEN else []  # a parameter `user`
+    codes += [503] if rule.action else []
+    for code in codes:
+        operation["responses"].setdefault(str(code), operation["responses"]["500"] | {"description": HTTPStatus(code).phrase})
+
+
 def owner_of(event: Mapping[str, Any]) -> str:
-    """Whom the authorizer found behind the token of an event. Raises Unauthorized if it was not asked."""
-    owner = event["requestContext"].get("authorizer", {}).get("jwt", {}).get("claims", {}).get("sub")
-    if not owner:
-        raise Unauthorized()
-    return str(owner)
+    """Whose objects an event is about. Raises Unauthorized, Forbidden, Invalid."""
+    return _access.subject_of(event)
 
 
 def bearer_of(event: Mapping[str, Any]) -> str | None:
@@ -139,17 +165,3 @@ def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -
     return {
         code: {"description": HTTPStatus(code).phrase, "content": {"application/json": {"model": shape}}} for code, shape in shapes.items()
     }
-
-
-def check_administrator(event: Mapping[str, Any]) -> None:
-    """Raises Forbidden unless the authorizer found an administrator behind the token of an event."""
-    if not is_administrator(event):
-        raise Forbidden()
-
-
-def is_administrator(event: Mapping[str, Any]) -> bool:
-    """Raises Unauthorized if the authorizer was not asked."""
-    owner_of(event)
-    claims = event["requestContext"].get("authorizer", {}).get("jwt", {}).get("claims", {})
-    groups = str(claims.get("cognito:groups", ""))  # a list in the token, which arrives as the text "[one two]"
-    return ADMINISTRATORS in groups.removeprefix("[").removesuffix("]").split()

@@ -64,9 +64,12 @@ if TYPE_CHECKING:
 
     from lambdas._children import Children
     from lambdas._pool import ThreadPool
+    from scheduler.accounts import Directory, Profiles, Tallies
+    from scheduler.audit import Trail
     from scheduler.calls import Calls
     from scheduler.services.callback import Addresses
     from scheduler.services.direct import DirectPath
+    from scheduler.services.quota import QuotaGate
     from scheduler.targets import Reach
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
@@ -94,6 +97,12 @@ class Api:
     signing: SigningKeys
     targets: Targets
     named: Known
+    users: Users
+    directory: "Directory"
+    profiles: "Profiles"
+    tallies: "Tallies"
+    trail: "Trail"
+    quotas: "QuotaGate"
 
 
 @dataclass(frozen=True)
@@ -192,10 +201,8 @@ def api() -> Api:
     rules = _rules(settings, direct_burst=settings.direct_burst, direct_rate=settings.direct_rate)
     direct = DirectPath(ledger, LambdaDispatchers(clients.functions(), settings.dispatch_function), clock, rules)
     stores, lines, targets = (*_stores(settings), ledger), _orders(settings), DynamoTargets(_dynamodb(), settings.tasks_table)
-    known = Known(targets, clock)
-    return Api(
-        settings, rules, clock, *stores, accounts, receipts, tasks, lines, redrives, redrivers, reach, direct, signing, targets, known
-    )
+    rest = (reach, direct, signing, targets, Known(targets, clock), *_accounts(settings, clock))
+    return Api(settings, rules, clock, *stores, accounts, receipts, tasks, lines, redrives, redrivers, *rest)
 
 
 @cache
@@ -302,6 +309,23 @@ def calls() -> "Calls":
 def bury() -> Bury:
     settings = BurySettings.parse(os.environ)
     return Bury(_rules(settings), SystemClock(), *_stores(settings), _gate(settings), _orders(settings))
+
+
+def _accounts(settings: ApiSettings, clock: Clock) -> tuple[Any, ...]:
+    """What the api knows of users: the last fields of its world."""
+    from scheduler.accounts import Quotas
+    from scheduler.aws.directory import CognitoDirectory
+    from scheduler.aws.profiles import DynamoProfiles, DynamoTallies
+    from scheduler.aws.trail import DynamoTrail
+    from scheduler.aws.users import DynamoUsers
+    from scheduler.services.quota import QuotaGate
+
+    profiles, tallies = DynamoProfiles(_dynamodb(), settings.users_table), DynamoTallies(_dynamodb(), settings.users_table)
+    usual = Quotas(settings.max_jobs or None, settings.creates_per_second or None)
+    quotas = QuotaGate(profiles, tallies, _jobs(settings.jobs_table), clock, usual)
+    directory = CognitoDirectory(clients.cognito(), settings.user_pool)
+    users, trail = DynamoUsers(_dynamodb(), settings.users_table), DynamoTrail(_dynamodb(), settings.audit_table)
+    return users, directory, profiles, tallies, trail, quotas
 
 
 def _rules(settings: HandOver, **more: Any) -> Rules:

@@ -96,6 +96,8 @@ class CallBacks(Reaching):
 
 
 ADMINISTRATORS = "administrators"  # the user group that the api lets do what nobody else may
+OPERATORS = "operators"  # the one that it lets see what is everybody's
+RESOURCE_SERVER = "punctual"  # what the scopes of machine clients begin with
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +109,17 @@ class ApiSettings(CallBacks):
     direct_burst: int = 200  # jobs of a user that one process hands over directly at once ...
     direct_rate: int = 100  # ... and a second after that
     raw_http: bool = True  # `http` jobs without a named target
+    users_table: str
+    audit_table: str
+    user_pool: str
+    machine_clients: str = ""  # name=id, with blanks between them
+    max_jobs: int = 1_000_000  # of each user, that wait for their time, unless administrators say otherwise; 0: any number
+    creates_per_second: int = 1_000  # of each user; 0: any number
+
+    @property
+    def clients(self) -> dict[str, str]:
+        """The names of the machine clients by their ids."""
+        return {id: name for name, _, id in (each.partition("=") for each in self.machine_clients.split())}
 
 
 @dataclass(frozen=True, kw_only=True)

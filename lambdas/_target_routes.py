@@ -6,13 +6,14 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
-from lambdas import _runtime
+from lambdas import _access, _runtime
 from lambdas._envelope import answer
 from lambdas._models import Answer
-from lambdas._resolver import answers, check_administrator, is_administrator, owner_of
+from lambdas._resolver import answers, owner_of
 from lambdas._runtime import logger
 from lambdas._target_models import EXAMPLES, DeletedTargetShape, TargetEdit, TargetRequest, TargetShape, TargetsShape, given_to
 from scheduler import render
+from scheduler.access import Need
 from scheduler.named_target import NamedTarget
 from scheduler.services import targets as verbs
 
@@ -47,7 +48,6 @@ def get_target(name: str) -> Response[str]:
     responses=answers(201, Answer[TargetShape], errors=(400, 401, 403, 409, 413, 415, 503)),
 )
 def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
-    check_administrator(router.current_event.raw_event)
     world = _runtime.api()
     made = verbs.register(body.name, body.kind, body.fields, by=_user(), targets=world.targets, now=world.clock.now())
     _changed("registered", made)
@@ -62,7 +62,6 @@ def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)
     responses=answers(200, Answer[TargetShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
 def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[str]:
-    check_administrator(router.current_event.raw_event)
     world = _runtime.api()
     now = world.clock.now()
     made = verbs.edit(name, body.kind, body.fields, by=_user(), targets=world.targets, now=now, version=body.version)
@@ -78,7 +77,6 @@ def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[s
     responses=answers(200, Answer[DeletedTargetShape], errors=(401, 403, 404, 503)),
 )
 def delete_target(name: str) -> Response[str]:
-    check_administrator(router.current_event.raw_event)
     gone = verbs.delete(name, targets=_runtime.api().targets)
     _changed("deleted", gone)
     return answer({"name": gone.name})
@@ -90,7 +88,7 @@ def _changed(what: str, target: NamedTarget) -> None:
 
 
 def _shown(target: NamedTarget) -> dict[str, object]:
-    whole = is_administrator(router.current_event.raw_event)
+    whole = _access.caller_of(router.current_event.raw_event).may(Need.ADMINISTER)
     return render.target(target, given_to(target), whole=whole)
 
 

@@ -10,6 +10,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
 from lambdas import (
+    _audit_routes,
     _batch,
     _callback_routes,
     _dead_letter_routes,
@@ -21,6 +22,7 @@ from lambdas import (
     _system_routes,
     _target_routes,
     _task_routes,
+    _user_routes,
 )
 from lambdas._envelope import answer
 from lambdas._models import (
@@ -50,6 +52,7 @@ from scheduler.services.cancel import cancel
 from scheduler.services.health import lag
 from scheduler.services.history import Query as HistoryQuery
 from scheduler.services.history import find, history
+from scheduler.services.login import login as sign_in
 from scheduler.services.reschedule import reschedule
 from scheduler.services.submit import Accepted, Asked, submit, submit_once
 
@@ -82,6 +85,8 @@ app.include_router(_callback_routes.router)
 app.include_router(_order_routes.router)
 app.include_router(_system_routes.router)
 app.include_router(_target_routes.router)
+app.include_router(_user_routes.router)
+app.include_router(_audit_routes.router)
 LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 
 
@@ -112,7 +117,9 @@ def health() -> Response[str]:
     responses=answers(200, Answer[SessionShape], errors=(400, 401, 413, 415, 503)),
 )
 def login(body: Annotated[Login, Body()]) -> Response[str]:
-    return answer(render.session(_runtime.api().accounts.login(body.username, body.password)))
+    world, address = _runtime.api(), app.current_event.raw_event["requestContext"]["http"].get("sourceIp", "")
+    session = sign_in(body.username, body.password, address, accounts=world.accounts, tallies=world.tallies, clock=world.clock)
+    return answer(render.session(session))
 
 
 @app.post(
@@ -175,6 +182,7 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
 )
 def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     world = _runtime.api()
+    world.quotas.admit(app.owner, len(body.jobs))
     key = _receipts.header(app.current_event.raw_event)
     asked = _batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts)
     good = [each for each in asked if isinstance(each, Asked)]

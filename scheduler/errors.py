@@ -8,6 +8,7 @@
     ├── NotFound           no such object, or not the caller's         → 404
     ├── Gone               it was there, and is no longer kept         → 410
     ├── Conflict           the object is in a state that forbids it    → 409
+    ├── TooMany            ... too often, or beyond a quota              → 429
     ├── Unavailable        AWS refused for now; nothing was changed    → 503
     └── IllegalTransition  a bug: the state machine has no such arrow  → 500
 
@@ -74,6 +75,16 @@ class Conflict(SchedulerError):
     """The object's state does not allow this."""
 
     code = "conflict"
+
+
+class TooMany(SchedulerError):
+    """That is too much for now; wait."""
+
+    code = "too_many_requests"
+
+    def __init__(self, message: str | None = None, retry_after_ms: int = 1_000) -> None:
+        super().__init__(message)
+        self.retry_after_ms = retry_after_ms
 
 
 class Unavailable(SchedulerError):

@@ -103,6 +103,9 @@ class MemoryJobs:
         dead = [job for job in page.jobs if not lifecycle.is_open(job) and lifecycle.state(job) in DEAD]
         return _page(dead, after, limit, True)
 
+    def count_ahead(self, owner: str, since: int) -> int:
+        return sum(job.owner == owner and job.slot is not None and ids.time(job.id) >= since for job in self.rows.values())
+
     def letters(
         self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
     ) -> tuple[list[Letter], str | None]:

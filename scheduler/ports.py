@@ -140,6 +140,9 @@ class Jobs(Protocol):
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
         """Failed and killed jobs of one owner, newest first, at a cost that does not depend on the successes. Cursors as in `history`."""
 
+    def count_ahead(self, owner: str, since: int) -> int:
+        """How many open jobs of one owner are first scheduled for `since` or later. Reads them all; eventually consistent."""
+
     def letters(
         self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
     ) -> tuple[list[Letter], str | None]:
@@ -454,13 +457,16 @@ class SigningKeys(Protocol):
 
 
 class Accounts(Protocol):
-    """Who is who. Cognito's business, seen through four verbs at most."""
+    """Who is who. Cognito's business, seen through five verbs at most."""
 
     def login(self, username: str, password: str) -> "Session":
         """Raises Unauthorized for a wrong name or password, without telling which."""
 
     def refresh(self, refresh_token: str) -> "Session":
         """Raises Unauthorized for a refresh token that is not valid any more."""
+
+    def change_password(self, token: str, current: str, new: str) -> None:
+        """Of whose token it is. Raises Invalid naming `current_password` if it is wrong, `new_password` if the policy refuses it."""
 
     def user(self, token: str) -> "User":
         """Whose token it is. Raises Unauthorized for one that is not valid (any more)."""

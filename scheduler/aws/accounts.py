@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from scheduler.aws import errors
-from scheduler.errors import Unauthorized
+from scheduler.errors import Invalid, Unauthorized
 from scheduler.ports import Session, User
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _WRONG = frozenset(  # all of them answer alike: a caller must not learn which u
 
 
 class CognitoAccounts:
-    """The port `Accounts`: the app client allows USER_PASSWORD_AUTH and REFRESH_TOKEN_AUTH and has no secret."""
+    """The port `Accounts`: the app client allows USER_PASSWORD_AUTH, rotates refresh tokens and has no secret."""
 
     def __init__(self, client: "CognitoIdentityProviderClient", client_id: str) -> None:
         self._client = client
@@ -50,15 +50,30 @@ class CognitoAccounts:
 
     def refresh(self, refresh_token: str) -> Session:
         with _refusing("The refresh token is not valid any more."):
-            answer = self._client.initiate_auth(
-                ClientId=self._client_id, AuthFlow="REFRESH_TOKEN_AUTH", AuthParameters={"REFRESH_TOKEN": refresh_token}
-            )
+            # The one call that rotates: where rotation is on, Cognito refuses REFRESH_TOKEN_AUTH.
+            answer = self._client.get_tokens_from_refresh_token(ClientId=self._client_id, RefreshToken=refresh_token)
         tokens = answer["AuthenticationResult"]
         return Session(tokens["AccessToken"], _end(tokens["AccessToken"]), tokens.get("RefreshToken"))
+
+    def change_password(self, token: str, current: str, new: str) -> None:
+        with errors.translated():
+            try:
+                self._client.change_password(AccessToken=token, PreviousPassword=current, ProposedPassword=new)
+            except ClientError as error:
+                raise _of_password(error) from None
 
     def user(self, token: str) -> User:
         with _refusing("The token is not valid (any more)."):
             return _user(self._client.get_user(AccessToken=token))
+
+
+def _of_password(error: ClientError) -> Exception:
+    code, said = errors.code(error), str(error.response.get("Error", {}).get("Message", ""))
+    if code in ("InvalidPasswordException", "PasswordHistoryPolicyViolationException"):
+        return Invalid.field("new_password", f"is refused by the policy: {said}")
+    if code == "NotAuthorizedException" and "token" in said.lower():
+        return Unauthorized("The token is not valid (any more).")
+    return Invalid.field("current_password", "is wrong") if code == "NotAuthorizedException" else error
 
 
 @contextmanager

@@ -104,6 +104,9 @@ class DynamoJobs:
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
         return self._lists.failures(owner, Span(since, until, after, limit))
 
+    def count_ahead(self, owner: str, since: int) -> int:
+        return self._lists.count_ahead(owner, since)
+
     def letters(
         self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
     ) -> tuple[list[Letter], str | None]:

@@ -30,6 +30,7 @@ FORMAT = "1"
 DUE = "due"  # slot, due_at: exactly what is not finished, in the order in which the scheduler must look at it
 FAILURES = "failures"  # failed_owner, position; with what tells errors apart: a user must look at these, whatever the successes
 MOVED = "moved"  # moved_owner, position: the jobs, whole, that lists by time do not find at their id
+BY_MONTH = "by_month"  # of the audit trail: month, sk; whole items
 BY_TASK = "by_task"  # task, sk: keys only
 
 # Index of the tasks table.
@@ -42,11 +43,15 @@ CANARY_IN_SLOT = "#slot = :slot AND due_at = :zero"
 IN_PARTITION = "pk = :pk AND sk BETWEEN :low AND :high"
 FAILED = "failed_owner = :pk AND #position BETWEEN :low AND :high"  # a reserved word, as the next one's
 MOVED_BETWEEN = "moved_owner = :pk AND #position BETWEEN :low AND :high"
+IN_MONTH = "#month = :pk AND sk BETWEEN :low AND :high"  # a reserved word, too
 OF_TASK = "task = :pk AND sk BETWEEN :low AND :high"
 OF_LANE = "lane = :lane"
 OF_USUAL_LANE = "attribute_not_exists(lane)"  # one-time, which is not stored
 ALL_OF = "pk = :pk"
 UP_TO = "pk = :pk AND sk < :bound"
+OPEN_IN_PARTITION = "attribute_exists(#slot)"
+ADD_TO_TALLY = "SET since = if_not_exists(since, :now), expires = :expires ADD #count :number, #total :number"
+TALLY_NAMES = {"#count": "count", "#total": "total"}
 TO_REPLENISH = "replenish = :slot"
 REPLENISH_BEFORE = "replenish < :minute"
 
@@ -267,6 +272,11 @@ def backlog(unit: UnitKey, lane: Lane) -> Value:
 
 def user(id: str) -> Value:
     return {"pk": {"S": id}, "sk": {"S": "user"}}
+
+
+def tally(name: str) -> Value:
+    """In the users table, as the user's own."""
+    return {"pk": {"S": name}, "sk": {"S": "tally"}}
 
 
 def receipt(owner: str, key: str) -> Value:

@@ -71,6 +71,14 @@ class JobLists:
         cursor = _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None
         return list(map(items.letter, indexed[: span.limit])), cursor
 
+    def count_ahead(self, owner: str, since: int) -> int:
+        def count(pk: str) -> int:
+            values = {":pk": {"S": pk}, ":low": {"S": ids.first(since)}, ":high": {"S": "~"}}
+            query = {"KeyConditionExpression": keys.IN_PARTITION, "ExpressionAttributeValues": values}
+            return self._table.count(query | {"FilterExpression": keys.OPEN_IN_PARTITION, "ExpressionAttributeNames": {"#slot": "slot"}})
+
+        return sum(self._table.pool.map(count, keys.partitions(owner)))
+
     def _moved(self, owner: str, span: Span) -> Iterator[Item]:
         query = span.query(keys.MOVED_BETWEEN, owner, span.limit + 1, IndexName=keys.MOVED, ExpressionAttributeNames=_POSITION)
         return self._table.all(query, self._table.query(query)) if query else iter(())

@@ -49,4 +49,12 @@ LEDGER: dict[str, Any] = {
     "KeySchema": _keys("pk", "sk"),
 }
 USERS = LEDGER  # the same keys
+AUDIT: dict[str, Any] = {
+    "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": _attributes(pk="S", sk="S", month="S"),
+    "KeySchema": _keys("pk", "sk"),
+    "GlobalSecondaryIndexes": [
+        {"IndexName": keys.BY_MONTH, "KeySchema": _keys("month", "sk"), "Projection": {"ProjectionType": "ALL"}},
+    ],
+}
 ALL = {"jobs": JOBS, "tasks": TASKS, "ledger": LEDGER}

@@ -1,24 +1,28 @@
-"""The port Accounts, on Cognito."""
+"""The ports Accounts and Directory, on Cognito."""
 
 from typing import Any
 
 import pytest
 
+from scheduler.access import Role
 from scheduler.aws import clients
 from scheduler.aws.accounts import CognitoAccounts
-from scheduler.errors import Unauthorized, Unavailable
+from scheduler.aws.directory import GROUPS, CognitoDirectory
+from scheduler.errors import Conflict, Invalid, Unauthorized, Unavailable
 from tests.contract.wire import Wire
 
 PASSWORD = "Correct-horse-1"
 
 
 @pytest.fixture
-def pool(moto: None) -> tuple[Any, str, str]:
-    client = clients.cognito()
+def pool(local_aws: str) -> tuple[Any, str, str]:
+    client = clients.cognito(endpoint_url=local_aws)
     weight: Any = {"Name": "job_weight", "AttributeDataType": "Number", "Mutable": True}
     pool = client.create_user_pool(PoolName="users", Schema=[weight])["UserPool"]["Id"]
     flows: Any = ["ALLOW_USER_PASSWORD_AUTH", "ALLOW_REFRESH_TOKEN_AUTH"]
     app = client.create_user_pool_client(UserPoolId=pool, ClientName="api", ExplicitAuthFlows=flows)["UserPoolClient"]["ClientId"]
+    for group in GROUPS.values():
+        client.create_group(UserPoolId=pool, GroupName=group)
     return client, pool, app
 
 
@@ -80,6 +84,110 @@ def test_a_refresh_token_gives_a_new_token(pool: tuple[Any, str, str]) -> None:
 def test_a_made_up_refresh_token_is_refused(pool: tuple[Any, str, str]) -> None:
     with pytest.raises(Unauthorized):
         CognitoAccounts(pool[0], pool[2]).refresh("made up")
+
+
+def test_a_password_is_changed_by_who_knows_the_old_one(pool: tuple[Any, str, str]) -> None:
+    add(pool, "ada")
+    accounts = CognitoAccounts(pool[0], pool[2])
+    token = accounts.login("ada", PASSWORD).token
+    with pytest.raises(Invalid, match="current_password"):
+        accounts.change_password(token, "Wrong-horse-1", "Another-horse-2")
+    with pytest.raises(Invalid, match="new_password"):
+        accounts.change_password(token, PASSWORD, "short")
+    accounts.change_password(token, PASSWORD, "Another-horse-2")
+    assert accounts.login("ada", "Another-horse-2").token
+    with pytest.raises(Unauthorized):
+        accounts.login("ada", PASSWORD)
+
+
+@pytest.fixture
+def directory(pool: tuple[Any, str, str]) -> CognitoDirectory:
+    return CognitoDirectory(pool[0], pool[1])
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_a_created_user_signs_in_with_the_given_password_role_and_weight(
+    pool: tuple[Any, str, str], directory: CognitoDirectory, role: Role
+) -> None:
+    made = directory.create("ada", PASSWORD, role, 2.5)
+    assert directory.get(made.id) == made and (made.username, made.role, made.job_weight, made.enabled) == ("ada", role, 2.5, True)
+    user = CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD).user
+    assert user is not None and (user.id, user.job_weight) == (made.id, 2.5)
+
+
+def test_a_name_is_taken_once_and_not_by_a_bad_password(directory: CognitoDirectory) -> None:
+    with pytest.raises(Invalid, match="password"):
+        directory.create("ada", "short", Role.USER, 1.0)
+    directory.create("ada", PASSWORD, Role.USER, 1.0)
+    with pytest.raises(Conflict, match="taken"):
+        directory.create("ada", PASSWORD, Role.USER, 1.0)
+
+
+def test_a_user_is_found_by_id_and_by_nothing_else(directory: CognitoDirectory) -> None:
+    directory.create("ada", PASSWORD, Role.USER, 1.0)
+    assert directory.get("ada") is None and directory.get("00000000-0000-4000-8000-000000000000") is None
+
+
+def test_a_role_is_one_of_three_whatever_it_was_before(directory: CognitoDirectory) -> None:
+    made = directory.create("ada", PASSWORD, Role.ADMINISTRATOR, 1.0)
+    for role in (Role.OPERATOR, Role.USER, Role.ADMINISTRATOR):
+        directory.set_role(made.id, role)
+        found = directory.get(made.id)
+        assert found is not None and found.role is role
+
+
+@pytest.fixture
+def signed_out(pool: tuple[Any, str, str]) -> list[str]:
+    """Whom Cognito was told to sign out everywhere. The local one does not do it: refresh tokens live on there."""
+    told: list[str] = []
+    pool[0].meta.events.register(
+        "provide-client-params.cognito-idp.AdminUserGlobalSignOut", lambda params, **_: told.append(params["Username"])
+    )
+    return told
+
+
+def test_a_disabled_user_does_not_sign_in_until_enabled_and_is_signed_out(
+    pool: tuple[Any, str, str], directory: CognitoDirectory, signed_out: list[str]
+) -> None:
+    made, accounts = directory.create("ada", PASSWORD, Role.USER, 1.0), CognitoAccounts(pool[0], pool[2])
+    directory.set_enabled(made.id, False)
+    found = directory.get(made.id)
+    assert found is not None and not found.enabled
+    with pytest.raises(Unauthorized, match=r"^The user name or the password is wrong.$"):
+        accounts.login("ada", PASSWORD)
+    assert signed_out == [made.id]
+    directory.set_enabled(made.id, True)
+    assert accounts.login("ada", PASSWORD).token
+
+
+def test_a_password_set_by_an_administrator_counts_and_the_old_sessions_end(
+    pool: tuple[Any, str, str], directory: CognitoDirectory, signed_out: list[str]
+) -> None:
+    made, accounts = directory.create("ada", PASSWORD, Role.USER, 1.0), CognitoAccounts(pool[0], pool[2])
+    with pytest.raises(Invalid, match="password"):
+        directory.set_password(made.id, "short")
+    directory.set_password(made.id, "Another-horse-2")
+    assert accounts.login("ada", "Another-horse-2").token
+    assert signed_out == [made.id]
+
+
+def test_all_users_are_listed_once_page_by_page_with_their_roles(directory: CognitoDirectory) -> None:
+    made = {
+        directory.create(f"user{number}", PASSWORD, role, 1.0)
+        for number, role in enumerate((Role.USER, Role.OPERATOR, Role.ADMINISTRATOR, Role.USER, Role.USER))
+    }
+    listed, cursor = directory.page(None, 2)
+    while cursor is not None:
+        more, cursor = directory.page(cursor, 2)
+        listed += more
+    assert len(listed) == 5 and set(listed) == made
+
+
+def test_a_weight_is_told_at_the_next_sign_in(pool: tuple[Any, str, str], directory: CognitoDirectory) -> None:
+    made = directory.create("ada", PASSWORD, Role.USER, 1.0)
+    directory.set_weight(made.id, 0.25)
+    user = CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD).user
+    assert user is not None and user.job_weight == 0.25
 
 
 def test_a_throttled_login_is_unavailable_not_wrong() -> None:

@@ -369,6 +369,15 @@ def test_withdrawing_what_is_not_there_holds_however_often(jobs: Jobs) -> None:
     assert jobs.withdraw([]) == []
 
 
+def test_the_open_jobs_ahead_of_an_owner_are_counted(jobs: Jobs) -> None:
+    ahead = [make.job(owner="ann", at=NOW + number) for number in range(5)]
+    stored(jobs, *ahead, make.job(owner="ann", at=NOW - 1), make.job(owner="ben", at=NOW + 1))
+    assert jobs.count_ahead("ann", NOW) == 5
+    assert jobs.change([Change(ahead[0], replace(ahead[0], slot=None, cancelled_at=NOW))]) == [True]
+    assert jobs.count_ahead("ann", NOW) == 4
+    assert jobs.count_ahead("ann", NOW + 3) == 2 and jobs.count_ahead("cyd", 0) == 0
+
+
 def test_a_slot_lists_its_jobs_by_due_time(jobs: Jobs) -> None:
     slot = "2026-11-20T10:01#07"
     made = [make.job(slot=slot, due_at=NOW + offset, lane=Lane.RETRY, fence=4) for offset in (300, 100, 200)]

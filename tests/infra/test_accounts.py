@@ -1,3 +1,6 @@
+from collections.abc import Callable
+
+from scheduler.aws.directory import GROUPS
 from tests.infra.conftest import Synthesized
 
 
@@ -21,7 +24,7 @@ def test_the_client_is_public_and_tells_nobody_which_users_exist(any_stage: Synt
     client = any_stage.one("Cognito::UserPoolClient", "AccountsUsersClient")
     assert client["GenerateSecret"] is False
     assert client["PreventUserExistenceErrors"] == "ENABLED"
-    assert sorted(client["ExplicitAuthFlows"]) == ["ALLOW_REFRESH_TOKEN_AUTH", "ALLOW_USER_PASSWORD_AUTH"]
+    assert client["ExplicitAuthFlows"] == ["ALLOW_USER_PASSWORD_AUTH"]  # with rotation, Cognito takes no REFRESH_TOKEN_AUTH beside it
     assert client.get("AllowedOAuthFlowsUserPoolClient", False) is False
 
 
@@ -33,6 +36,45 @@ def test_tokens_live_an_hour_and_are_refreshed_for_thirty_days(any_stage: Synthe
     assert client["RefreshTokenValidity"] == 30 * 24 * 60
 
 
-def test_there_is_a_group_of_administrators(any_stage: Synthesized) -> None:
-    (group,) = any_stage.all("Cognito::UserPoolGroup").values()
-    assert group["GroupName"] == "administrators"
+def test_a_refresh_token_is_replaced_when_it_is_used(any_stage: Synthesized) -> None:
+    client = any_stage.one("Cognito::UserPoolClient", "AccountsUsersClient")
+    assert client["RefreshTokenRotation"] == {"Feature": "ENABLED", "RetryGracePeriodSeconds": 30}
+
+
+def test_there_are_groups_of_administrators_and_operators_as_the_directory_knows_them(any_stage: Synthesized) -> None:
+    groups = {group["GroupName"] for group in any_stage.all("Cognito::UserPoolGroup").values()}
+    assert groups == {"administrators", "operators"} == set(GROUPS.values())
+
+
+def test_a_stage_has_no_machine_clients_unless_it_names_some(on_aws: Synthesized) -> None:
+    assert len(on_aws.all("Cognito::UserPoolClient")) == 1
+    assert not on_aws.all("Cognito::UserPoolDomain") and not on_aws.all("Cognito::UserPoolResourceServer")
+
+
+def test_a_machine_client_gets_tokens_with_its_scopes_for_its_secret_and_in_no_other_way(local: Synthesized) -> None:
+    client = local.one("Cognito::UserPoolClient", "AccountsUsersMachineSample")
+    assert client["AllowedOAuthFlows"] == ["client_credentials"] and client["AllowedOAuthFlowsUserPoolClient"] is True
+    assert client["GenerateSecret"] is True
+    scopes = [scope["Fn::Join"][1][-1] for scope in client["AllowedOAuthScopes"]]
+    assert scopes == ["/jobs:read", "/jobs:write"]
+    assert not client.get("ExplicitAuthFlows")
+    (authorizer,) = local.all("ApiGatewayV2::Authorizer").values()
+    assert {"Ref": local.id("Cognito::UserPoolClient", "AccountsUsersMachineSample")} in authorizer["JwtConfiguration"]["Audience"]
+
+
+def test_self_sign_up_is_a_setting(synth: Callable[..., Synthesized]) -> None:
+    made = synth("dev", self_sign_up="true")
+    assert made.one("Cognito::UserPool", "AccountsUsers")["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is False
+
+
+def test_the_api_alone_administers_users_and_of_this_pool_alone(any_stage: Synthesized) -> None:
+    every = [(name, *grant) for name in any_stage.functions() for grant in any_stage.grants(name)]
+    granted = {(name, where) for name, action, where in every if action.startswith("cognito-idp:")}
+    assert granted == {("Api", "AccountsUsers")}
+
+
+def test_the_audit_trail_is_written_and_read_by_the_api_and_deleted_by_nobody(any_stage: Synthesized) -> None:
+    granted = {(name, action, where) for name in any_stage.functions() for action, where in any_stage.grants(name) if "Audit" in where}
+    query = "dynamodb:Query"
+    table, index = "StorageAudit", "StorageAudit/index/by_month"
+    assert granted == {("Api", "dynamodb:PutItem", table), ("Api", query, table), ("Api", query, index)}

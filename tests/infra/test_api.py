@@ -26,7 +26,9 @@ def test_everything_else_needs_a_token_also_what_does_not_exist(any_stage: Synth
 def test_a_token_counts_if_our_pool_made_it_for_our_client(any_stage: Synthesized) -> None:
     (authorizer,) = any_stage.all("ApiGatewayV2::Authorizer").values()
     assert authorizer["IdentitySource"] == ["$request.header.Authorization"]
-    assert authorizer["JwtConfiguration"]["Audience"] == [{"Ref": any_stage.id("Cognito::UserPoolClient", "AccountsUsersClient")}]
+    clients = list(any_stage.all("Cognito::UserPoolClient"))  # with those of machines
+    assert {"Ref": any_stage.id("Cognito::UserPoolClient", "AccountsUsersClient")} in authorizer["JwtConfiguration"]["Audience"]
+    assert sorted(each["Ref"] for each in authorizer["JwtConfiguration"]["Audience"]) == sorted(clients)
     assert {"Ref": any_stage.id("Cognito::UserPool", "AccountsUsers")} in authorizer["JwtConfiguration"]["Issuer"]["Fn::Join"][1]
 
 

@@ -40,6 +40,7 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
         "allowed_targets",
         "email_sender",
         "sample_targets",
+        "machine_clients",
         "log_retention",
         "host_packages",
         "tracing",
@@ -80,6 +81,23 @@ def test_an_allowed_target_that_is_none_is_refused_by_name(bad: str) -> None:
 def test_allowed_targets_fit_into_an_environment() -> None:
     with pytest.raises(ValueError, match="longer than 2000 characters"):
         settings_for("dev", allowed_targets=" ".join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 60))
+
+
+def test_machine_clients_are_written_with_their_scopes() -> None:
+    made = settings_for("dev", machine_clients="ci=jobs:read+jobs:write, ops=admin").machine_clients
+    assert made == {"ci": ("jobs:read", "jobs:write"), "ops": ("admin",)}
+
+
+@pytest.mark.parametrize("bad", ["ci", "ci=", "ci=jobs:delete", "CI=admin", "ci=admin ci=jobs:read", "=admin"])
+def test_a_machine_client_that_is_none_is_refused(bad: str) -> None:
+    with pytest.raises(ValueError, match="a machine client has"):
+        settings_for("dev", machine_clients=bad)
+
+
+def test_self_sign_up_is_true_or_false() -> None:
+    assert settings_for("dev", self_sign_up="true").self_sign_up and not settings_for("dev").self_sign_up
+    with pytest.raises(ValueError, match="self_sign_up must be true or false"):
+        settings_for("dev", self_sign_up="yes")
 
 
 def test_only_prod_is_protected() -> None:

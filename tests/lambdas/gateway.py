@@ -9,9 +9,11 @@ from urllib.parse import urlencode
 
 from lambdas import api
 from lambdas._settings import ApiSettings
-from scheduler.errors import Unauthorized
+from scheduler.accounts import Quotas
+from scheduler.errors import Invalid, Unauthorized
 from scheduler.instants import parse
-from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
+from scheduler.memory_accounts import MemoryDirectory, MemoryProfiles, MemoryTallies, MemoryTrail
 from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_targets import MemoryTargets
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
@@ -19,6 +21,7 @@ from scheduler.ports import Session, User
 from scheduler.rules import Rules
 from scheduler.services.direct import DirectPath
 from scheduler.services.known import Known
+from scheduler.services.quota import QuotaGate
 from scheduler.targets import Reach
 from tests.conftest import FixedClock
 
@@ -35,6 +38,10 @@ SETTINGS = ApiSettings(
     user_pool_client_id="client",
     redrive_function="redrive",
     dispatch_function="dispatch",
+    users_table="users",
+    audit_table="audit",
+    user_pool="pool",
+    machine_clients="robot=3h5robot",
 )
 
 
@@ -50,6 +57,10 @@ class OneAccount:
         if refresh_token != "fresh":
             raise Unauthorized("The refresh token is not valid any more.")
         return Session("token2", NOW + 3_600_000)
+
+    def change_password(self, token: str, current: str, new: str) -> None:
+        if current != "right":
+            raise Invalid.field("current_password", "is wrong")
 
     def user(self, token: str) -> User:
         if token not in ("token", "token2"):
@@ -79,11 +90,18 @@ class World:
     started: list[Any] = field(default_factory=list)  # units whose dispatcher was asked for
     direct: Any = None
     signing: Any = field(default_factory=lambda: MemoryKeys(b"key"))
+    users: Any = field(default_factory=MemoryUsers)
+    directory: Any = field(default_factory=MemoryDirectory)
+    profiles: Any = field(default_factory=MemoryProfiles)
+    tallies: Any = field(default_factory=MemoryTallies)
+    trail: Any = field(default_factory=MemoryTrail)
+    quotas: Any = None
 
     def __post_init__(self) -> None:
         self.tasks = self.tasks or MemoryTasks(self.jobs, self.receipts)
         self.named = Known(self.targets, self.clock)
         self.direct = DirectPath(self.ledger, SimpleNamespace(start=self.started.append), self.clock, self.rules)
+        self.quotas = QuotaGate(self.profiles, self.tallies, self.jobs, self.clock, Quotas(1_000_000, 1_000.0))
 
 
 @dataclass(frozen=True)
@@ -120,10 +138,14 @@ def event(
     query: Mapping[str, str] | None = None,
     user: str | None = "sub-ann",
     groups: str | None = None,
+    scope: str | None = None,
     headers: Mapping[str, str] | None = None,
     base64: bool = False,
 ) -> dict[str, Any]:
-    """As API Gateway records it; `user` None: the route has no authorizer. `groups` as its claim arrives: `[one two]`."""
+    """As API Gateway records it; `user` None: the route has no authorizer. `groups` as its claim arrives: `[one two]`.
+
+    `scope`: of a machine client.
+    """
     content = {"content-type": "application/json", "content-length": str(len(body))} if body is not None else {}
     claims = {
         "client_id": "3h5example",
@@ -134,6 +156,9 @@ def event(
         "token_use": "access",
         "username": "ann",
     }
+    if scope is not None:
+        del claims["username"]
+        claims["scope"] = scope
     if groups is not None:
         claims["cognito:groups"] = groups
     recorded: dict[str, Any] = {

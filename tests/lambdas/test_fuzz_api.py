@@ -15,6 +15,7 @@ from werkzeug.test import Client
 
 from lambdas import _runtime
 from scheduler import lifecycle, ordering, redrive
+from scheduler.accounts import Account
 from scheduler.lifecycle import Event
 from scheduler.model import Claim, Failure, Job, Ordering, Receipt, Result
 from scheduler.named_target import NamedTarget
@@ -86,6 +87,7 @@ class Belongings:
     def into(self, world: World) -> None:
         for job in self.jobs:
             world.jobs.put(job)
+        world.directory.rows[self.owner] = Account(self.owner, self.owner)
         world.orders.enqueue([ordering.marker(job) for job in self.jobs if job.ordering is not None])
         for task in self.tasks:
             world.tasks.store(None, task, [])
@@ -102,6 +104,7 @@ class Belongings:
             "ordering_key": [f"{self.owner}:line"],
             "number": ["1"],
             "name": ["reports"],
+            "user_id": [self.owner],
             "fingerprint": [job.fingerprint for job in self.jobs if job.fingerprint is not None],
         }
         return found[parameter]

@@ -1,0 +1,278 @@
+"""The api of users, quotas and the audit trail, as administrators and their users see it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lambdas import _access
+from scheduler.accounts import Quotas
+from scheduler.audit import HIDDEN
+from scheduler.errors import Unavailable
+from tests.lambdas.gateway import Answered, World, send
+
+ADMIN = {"groups": "[administrators]"}
+NEW = {"username": "eve", "password": "Correct-horse-1"}
+ROBOT = "3h5robot"
+
+
+def create(**more: Any) -> Answered:
+    return send("POST", "/users", json_body=NEW | more, **ADMIN)
+
+
+def test_a_created_user_is_told_with_what_holds_for_them(world: World) -> None:
+    made = create(role="operator", job_weight=2.5, quotas={"max_jobs": 7})
+    assert made.status == 201 and made.headers["Location"] == f"/api/v1/users/{made.data['id']}"
+    told = {name: made.data[name] for name in ("username", "role", "enabled", "job_weight", "quotas", "allowed")}
+    assert told == {
+        "username": "eve",
+        "role": "operator",
+        "enabled": True,
+        "job_weight": 2.5,
+        "quotas": {"max_jobs": 7, "creates_per_second": None},
+        "allowed": {"max_jobs": 7, "creates_per_second": 1_000.0},
+    }
+    assert send("GET", f"/users/{made.data['id']}", **ADMIN).data == made.data
+    assert world.users.weights([made.data["id"]]) == {made.data["id"]: 2.5}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"username": "a b"}, "username"),
+        ({"username": "eve@example.com"}, "username"),
+        ({"username": "0b9a3f52-6f0e-4d3c-9b61-0a2f5f1d9c11"}, "username"),
+        ({"password": ""}, "password"),
+        ({"password": "short"}, "password"),
+        ({"role": "king"}, "role"),
+        ({"job_weight": 0}, "job_weight"),
+        ({"quotas": {"max_jobs": -1}}, "quotas.max_jobs"),
+        ({"quotas": {"creates_per_second": 0}}, "quotas.creates_per_second"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_a_bad_user_is_refused_by_field_and_not_made(world: World, wrong: dict[str, Any], field: str) -> None:
+    refused = create(**wrong)
+    assert refused.status == 400 and list(refused.fields) == [field]
+    assert not world.directory.rows
+
+
+def test_a_name_is_given_once(world: World) -> None:
+    create()
+    assert create(username="EVE").status == 409
+    assert len(world.directory.rows) == 1
+
+
+def test_a_user_is_changed_in_what_is_given_alone(world: World) -> None:
+    id = create(job_weight=3.0, quotas={"creates_per_second": 5}).data["id"]
+    changed = send("PATCH", f"/users/{id}", json_body={"role": "administrator"}, **ADMIN).data
+    assert (changed["role"], changed["job_weight"], changed["quotas"]["creates_per_second"]) == ("administrator", 3.0, 5.0)
+    changed = send("PATCH", f"/users/{id}", json_body={"job_weight": 0.5, "quotas": {}}, **ADMIN).data
+    assert (changed["role"], changed["job_weight"], changed["quotas"]["creates_per_second"]) == ("administrator", 0.5, None)
+    assert send("GET", f"/users/{id}", **ADMIN).data == changed
+    assert world.users.weights([id]) == {id: 0.5} and world.directory.rows[id].job_weight == 0.5
+
+
+@pytest.mark.parametrize("body", [{}, {"role": None}, {"job_weight": "2"}, {"username": "x"}])
+def test_a_change_of_nothing_or_of_what_cannot_change_is_refused(world: World, body: dict[str, Any]) -> None:
+    id = create().data["id"]
+    assert send("PATCH", f"/users/{id}", json_body=body, **ADMIN).status == 400
+
+
+@pytest.mark.parametrize("id", ["nobody", "00000000-0000-4000-8000-999999999999", "a%23b", "a#user"])
+def test_an_unknown_user_is_not_found(world: World, id: str) -> None:
+    assert send("GET", f"/users/{id}", **ADMIN).status == 404
+    assert send("PATCH", f"/users/{id}", json_body={"job_weight": 1.0}, **ADMIN).status == 404
+    assert send("PUT", f"/users/{id}/disabled", **ADMIN).status == 404
+    assert not world.profiles.rows
+
+
+def test_nobody_locks_themselves_out(world: World) -> None:
+    id = create(role="administrator").data["id"]
+    assert send("PUT", f"/users/{id}/disabled", user=id, **ADMIN).status == 409
+    assert send("PATCH", f"/users/{id}", json_body={"role": "user"}, user=id, **ADMIN).status == 409
+    assert send("PATCH", f"/users/{id}", json_body={"role": "administrator"}, user=id, **ADMIN).status == 200
+
+
+def test_a_disabled_users_tokens_count_no_more_within_half_a_minute(world: World) -> None:
+    id = create().data["id"]
+    assert send("GET", "/me/jobs", user=id).status == 200
+    world.profiles.set_disabled(id, world.clock.at)  # by another process
+    world.clock.advance(30_000)
+    refused = send("GET", "/me/jobs", user=id)
+    assert (refused.status, refused.error["message"]) == (403, "This account is disabled.")
+    assert send("PUT", f"/users/{id}/enabled", **ADMIN).data["enabled"] is True
+    assert send("GET", "/me/jobs", user=id).status == 200
+
+
+def test_disabling_twice_is_as_good_as_once(world: World) -> None:
+    id = create().data["id"]
+    first = send("PUT", f"/users/{id}/disabled", **ADMIN)
+    at = world.profiles.rows[id].disabled_at
+    world.clock.advance(5)
+    assert send("PUT", f"/users/{id}/disabled", **ADMIN).data == first.data and first.data["enabled"] is False
+    assert world.profiles.rows[id].disabled_at == at and not world.directory.rows[id].enabled
+
+
+def test_a_machine_client_has_weight_and_quotas_and_can_be_disabled_but_has_no_role(world: World) -> None:
+    assert [client["username"] for client in send("GET", "/users", **ADMIN).data["clients"]] == ["robot"]
+    changed = send("PATCH", f"/users/{ROBOT}", json_body={"job_weight": 4.0, "quotas": {"max_jobs": 1}}, **ADMIN)
+    assert (changed.data["role"], changed.data["job_weight"], changed.data["quotas"]["max_jobs"]) == (None, 4.0, 1)
+    assert send("PATCH", f"/users/{ROBOT}", json_body={"role": "operator"}, **ADMIN).status == 409
+    assert send("PUT", f"/users/{ROBOT}/password", json_body={"password": "Correct-horse-2"}, **ADMIN).status == 409
+    assert send("PUT", f"/users/{ROBOT}/disabled", **ADMIN).status == 200
+    assert send("GET", "/me/jobs", user=ROBOT, scope="punctual/jobs:read").status == 403
+
+
+@pytest.mark.parametrize("claims", [{"token_use": "id"}, {"token_use": None}])
+def test_an_id_token_is_no_access_token(world: World, claims: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from lambdas import api
+    from tests.lambdas.gateway import event
+
+    made = event("GET", "/api/v1/me/jobs")
+    made["requestContext"]["authorizer"]["jwt"]["claims"] |= claims
+    assert api.handler(made, None)["statusCode"] == 401
+
+
+@pytest.mark.parametrize(
+    ("scope", "status"),
+    [("punctual/jobs:read", 200), ("jobs:read", 403), ("other/jobs:read", 403), ("", 403), ("punctual/jobs:readx", 403)],
+)
+def test_only_our_own_scopes_count(world: World, scope: str, status: int) -> None:
+    assert send("GET", "/me/jobs", scope=scope).status == status
+
+
+@pytest.mark.parametrize("named", ["bob#x", "a,b", "", "x" * 65, "ünïcode"])
+def test_whom_a_request_names_must_be_an_id(world: World, named: str) -> None:
+    refused = send("GET", "/me/jobs", query={"user": named}, **ADMIN)
+    assert refused.status == 400 and list(refused.fields) == ["user"]
+
+
+def test_beyond_the_quota_is_a_429_with_retry_after_and_nothing_is_made(world: World) -> None:
+    world.profiles.set_quotas("sub-ann", Quotas(creates_per_second=0.5))
+    statuses = [send("POST", "/me/jobs", json_body={"message": "m"}) for _ in range(8)]
+    assert [each.status for each in statuses[:5]] == [201] * 5 and statuses[-1].status == 429
+    assert statuses[-1].error["code"] == "too_many_requests" and "at most 0.5 jobs a second" in statuses[-1].error["message"]
+    assert 1 <= int(statuses[-1].headers["Retry-After"]) <= 4
+    assert len(world.jobs.rows) == sum(each.status == 201 for each in statuses)
+    assert send("POST", "/tasks", json_body={"name": "n", "message": "m"}).status == 429
+    assert send("POST", "/me/jobs/batch", json_body={"jobs": [{"message": "m"}]}).status == 429
+    assert send("GET", "/me/jobs").status == 200
+    assert send("POST", "/me/jobs", json_body={"message": "m"}, user="sub-ben").status == 201
+
+
+def trail(path: str = "/me/audit", **options: Any) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = send("GET", path, **options).data["entries"]
+    return entries
+
+
+def test_a_change_leaves_who_what_when_and_how_it_ended(world: World) -> None:
+    made = send("POST", "/tasks", json_body={"name": "n", "message": "secret words", "schedule": {"cron": "0 0 * * *"}}).data
+    world.clock.advance(1_000)
+    send("PUT", f"/tasks/{made['id']}/inactive", json_body={"reason": "no more"})
+    paused, created = trail()
+    assert (created["action"], created["object"], created["status"]) == ("task.create", made["id"], 201)
+    assert created["changes"] == {"name": "n", "message": HIDDEN, "schedule": {"cron": "0 0 * * *"}}
+    assert (paused["action"], paused["object"], paused["changes"]) == ("task.pause", made["id"], {"reason": "no more"})
+    assert (paused["actor"], paused["actor_name"], paused["owner"]) == ("sub-ann", "ann", "sub-ann")
+    assert (paused["at"], paused["address"], paused["request_id"]) == ("2026-11-20T10:00:01.500Z", "192.0.2.1", "request-1")
+    assert "secret words" not in repr(world.trail.rows)
+
+
+def test_what_was_refused_is_in_it_with_its_status_and_what_was_badly_asked_is_not(world: World) -> None:
+    send("POST", "/me/jobs/01JD4Q8XKZ38W2M5R7T9V1C4FH/cancel")
+    send("POST", "/tasks", json_body={"name": ""})
+    (entry,) = trail()
+    assert (entry["action"], entry["object"], entry["status"]) == ("job.cancel", "01JD4Q8XKZ38W2M5R7T9V1C4FH", 404)
+
+
+def test_to_create_a_job_or_to_look_leaves_no_entry(world: World) -> None:
+    id = send("POST", "/me/jobs", json_body={"message": "m"}).data["id"]
+    send("GET", f"/me/jobs/{id}")
+    assert not world.trail.rows
+
+
+def test_passwords_are_never_in_it(world: World) -> None:
+    id = create().data["id"]
+    send("PUT", f"/users/{id}/password", json_body={"password": "Another-horse-2"}, **ADMIN)
+    change = {"current_password": "right", "new_password": "Third-horse-33"}
+    send("POST", "/auth/password", json_body=change, headers={"authorization": "Bearer token"})
+    assert len(world.trail.rows) == 3
+    assert "horse" not in repr(world.trail.rows) and "right" not in repr(world.trail.rows)
+
+
+def test_a_user_sees_what_administrators_changed_of_theirs_and_nothing_of_others(world: World) -> None:
+    id = create().data["id"]
+    world.clock.advance(1)
+    send("PATCH", f"/users/{id}", json_body={"job_weight": 9.0}, user="sub-root", **ADMIN)
+    (entry,) = trail(user=id)
+    assert (entry["action"], entry["actor"], entry["changes"]) == ("user.change", "sub-root", {"job_weight": 9.0})
+    assert trail(user="sub-ben") == []
+    assert [entry["action"] for entry in trail("/audit", **ADMIN)] == ["user.change", "user.create"]
+    assert [entry["action"] for entry in trail(query={"user": id}, **ADMIN)] == ["user.change"]
+
+
+def test_the_trail_is_filtered_and_paged(world: World) -> None:
+    ids = [send("POST", "/tasks", json_body={"name": f"n{number}", "message": "m"}).data["id"] for number in range(3)]
+    world.clock.advance(1_000)
+    send("DELETE", f"/tasks/{ids[0]}")
+    assert [entry["action"] for entry in trail(query={"object": ids[0]})] == ["task.delete", "task.create"]
+    assert len(trail(query={"action": "task.create"})) == 3 and len(trail(query={"action": "task"})) == 4
+    assert trail(query={"action": "tas"}) == [] and trail(query={"actor": "sub-ben"}) == []
+    assert len(trail(query={"to": "2026-11-20T10:00:01Z"})) == 3
+    first = send("GET", "/me/audit", query={"limit": "3"}).data
+    rest = send("GET", "/me/audit", query={"limit": "3", "cursor": first["cursor"]}).data
+    assert len(first["entries"]) == 3 and len(rest["entries"]) == 1 and rest["cursor"] is None
+    assert send("GET", "/me/audit", query={"cursor": "nonsense"}).status == 400
+    assert send("GET", "/me/audit", query={"from": "2026-11-21T00:00:00Z", "to": "2026-11-20T00:00:00Z"}).status == 400
+
+
+def test_nothing_is_changed_that_cannot_be_written_down(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = send("POST", "/me/jobs", json_body={"message": "m", "execute_at": "2026-12-01T00:00:00Z"}).data["id"]
+
+    def refuse(entry: object) -> None:
+        raise Unavailable
+
+    monkeypatch.setattr(world.trail, "write", refuse)
+    assert send("POST", f"/me/jobs/{id}/cancel").status == 503
+    assert next(iter(world.jobs.rows.values())).cancelled_at is None
+
+
+def test_an_entry_whose_end_cannot_be_written_does_not_undo_the_change(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = send("POST", "/me/jobs", json_body={"message": "m", "execute_at": "2026-12-01T00:00:00Z"}).data["id"]
+    write = world.trail.write
+
+    def once(entry: Any) -> None:
+        if entry.status is not None:
+            raise Unavailable
+        write(entry)
+
+    monkeypatch.setattr(world.trail, "write", once)
+    assert send("POST", f"/me/jobs/{id}/cancel").status == 200
+    assert [entry["status"] for entry in trail()] == [None]
+
+
+def test_every_route_that_changes_is_in_the_trail_or_says_why_not() -> None:
+    """Sign-in, creating jobs (each says itself whose it is), previews, and reports of workers, who are nobody."""
+    silent = {route for route, rule in _access.RULES.items() if rule.action is None and not route.startswith("GET ")}
+    assert silent == {
+        "POST /auth/login",
+        "POST /auth/refresh",
+        "POST /jobs/<job_id>/heartbeat",
+        "POST /jobs/<job_id>/complete",
+        "POST /jobs/<job_id>/fail",
+        "POST /me/jobs",
+        "POST /me/jobs/batch",
+        "POST /schedules/preview",
+    }
+
+
+def test_a_route_without_a_rule_answers_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(_access.RULES, "GET /me/jobs")
+    assert send("GET", "/me/jobs", **ADMIN).status == 500
+
+
+def test_who_may_not_learns_nothing_of_what_a_good_request_is(world: World) -> None:
+    refused = send("POST", "/users", body="{not json")
+    assert refused.status == 403 and refused.error["details"] == []
+    assert replace(refused).error["code"] == "forbidden"

@@ -1,0 +1,140 @@
+"""Every route, as every role, on one's own objects, on somebody else's, and in somebody else's name: as the table in docs/roles.md says."""
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lambdas import _access, _runtime, api
+from scheduler.access import Need
+from scheduler.model import Status
+from scheduler.named_target import NamedTarget
+from tests.lambdas.gateway import NOW, World, send
+from tests.lambdas.test_fuzz_api import ANN, BOB, Belongings
+
+PAGE = Path(__file__).parents[2] / "docs/roles.md"
+CALLERS: dict[str, dict[str, Any]] = {
+    "nobody": {"user": None},
+    "user": {},
+    "operator": {"groups": "[operators]"},
+    "administrator": {"groups": "[administrators]"},
+    "`jobs:read`": {"scope": "punctual/jobs:read"},
+    "`jobs:write`": {"scope": "punctual/jobs:write"},
+    "`admin`": {"scope": "punctual/admin"},
+    "disabled": {},
+}
+TASK = {"name": "n", "message": "m", "schedule": {"rate": "1 hours"}}
+BODIES: dict[str, Any] = {
+    "POST /auth/login": {"username": "ann", "password": "right"},
+    "POST /auth/refresh": {"refresh_token": "fresh"},
+    "POST /auth/password": {"current_password": "right", "new_password": "Another-right-1"},
+    "POST /jobs/<job_id>/heartbeat": {},
+    "POST /jobs/<job_id>/complete": {},
+    "POST /jobs/<job_id>/fail": {"message": "m"},
+    "POST /me/jobs": {"message": "m"},
+    "POST /me/jobs/batch": {"jobs": [{"message": "m"}]},
+    "PATCH /me/jobs/<job_id>": {"max_attempts": 2},
+    "POST /tasks": TASK,
+    "PUT /tasks/<task_id>": TASK,
+    "POST /schedules/preview": {"cron": "* * * * *"},
+    "POST /dead-letters/redrive": {},
+    "POST /targets": {"name": "mails", "kind": "log"},
+    "PUT /targets/<name>": {"kind": "log"},
+    "POST /users": {"username": "new", "password": "Correct-horse-1"},
+    "PATCH /users/<user_id>": {"job_weight": 2.0},
+    "PUT /users/<user_id>/password": {"password": "Correct-horse-2"},
+}
+WANTS = {"retry": Status.FAILED, "output": Status.SUCCEEDED, "log": Status.SUCCEEDED}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One request: `whose` objects its path names, and whom it names in the parameter `user`."""
+
+    route: str
+    caller: str
+    whose: Belongings
+    named: Belongings | None = None
+
+    def path(self) -> str:
+        path = self.route.partition(" ")[2]
+        for parameter in re.findall(r"<(\w+)>", path):
+            path = path.replace(f"<{parameter}>", self._name(parameter))
+        return path
+
+    def _name(self, parameter: str) -> str:
+        wanted = WANTS.get(self.route.rpartition("/")[2])
+        if parameter != "job_id" or wanted is None:
+            return self.whose.names(parameter)[0]
+        times = {Status.FAILED: "failed_at", Status.SUCCEEDED: "completed_at"}
+        return next(job.id for job in self.whose.jobs if getattr(job, times[wanted]) is not None)
+
+
+def status_of(cell: Cell, world: World) -> int:
+    """The answer to it, in a world where ann and bob have all kinds of things."""
+    world.targets.put(None, NamedTarget("reports", "log", NOW, NOW, "ada", "ada"))
+    for user in (ANN, BOB):
+        user.into(world)
+        done = next(job for job in user.jobs if job.completed_at is not None)
+        world.jobs.rows[done.key] = replace(done, attempts=(replace(done.attempts[0], log="it went well"),))
+    if cell.caller == "disabled":
+        world.profiles.set_disabled("sub-ann", NOW)
+    options = dict(CALLERS[cell.caller])
+    if cell.route == "POST /auth/password":
+        options["headers"] = {"authorization": "Bearer token"}
+    query = {"user": cell.named.owner} if cell.named else {}
+    body = BODIES.get(cell.route)
+    return send(cell.route.partition(" ")[0], cell.path(), json_body=body, query=query, **options).status
+
+
+def said(status: int) -> str:
+    return "yes" if status < 300 else str(status)
+
+
+def shown(route: str, caller: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the table says of a route and a role: own; somebody else's; in somebody else's name."""
+    cells = [Cell(route, caller, ANN)]
+    if "<" in route and "<number>" not in route.partition("<")[2][:8]:
+        cells.append(Cell(route, caller, BOB))
+    if _access.RULES[route].foreign:
+        cells.append(Cell(route, caller, BOB, named=BOB))
+    statuses = []
+    for cell in cells:
+        world = World()
+        monkeypatch.setattr(_runtime, "api", lambda world=world: world)
+        statuses.append(said(status_of(cell, world)))
+    return statuses[0] if len(set(statuses)) == 1 else " · ".join(statuses)
+
+
+def routes() -> list[str]:
+    return [route for route in _access.RULES if route not in ("GET /openapi.json", "GET /docs")]
+
+
+def table() -> dict[str, list[str]]:
+    rows = re.findall(r"^\| `([A-Z]+ /[^`]*)` \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
+    return {route.replace("{", "<").replace("}", ">"): [cell.strip() for cell in cells.split("|")] for route, cells in rows}
+
+
+def test_every_route_has_a_rule_and_every_rule_a_route() -> None:
+    known = {f"{route.method} {route.path.removeprefix(_access.BASE)}" for route in api.app._static_routes + api.app._dynamic_routes}
+    assert known == set(_access.RULES)
+
+
+def test_the_table_has_every_route_and_every_role() -> None:
+    assert list(table()) == routes()
+    header = re.search(r"^\| route \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
+    assert header is not None and [name.strip() for name in header.group(1).split("|")] == list(CALLERS)
+
+
+@pytest.mark.parametrize("route", routes())
+def test_each_cell_of_the_table_is_what_is_answered(route: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [shown(route, caller, monkeypatch) for caller in CALLERS] == table()[route]
+
+
+@pytest.mark.parametrize(
+    "route", [route for route in routes() if _access.RULES[route].need is not Need.OPEN and not _access.RULES[route].foreign]
+)
+def test_a_route_that_is_about_nobody_else_refuses_to_name_one(route: str, world: World) -> None:
+    assert status_of(replace(Cell(route, "administrator", ANN), named=BOB), world) == 400

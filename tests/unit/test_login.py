@@ -1,0 +1,110 @@
+"""Signing in: guessing is slow, and tells nothing."""
+
+import pytest
+
+from scheduler.errors import Invalid, TooMany, Unauthorized
+from scheduler.memory_accounts import MemoryTallies
+from scheduler.ports import Session, User
+from scheduler.services.login import GRID_MS, OF_ADDRESS, OF_NAME, WINDOW_MS, change_password, login
+from tests.conftest import FixedClock
+
+
+class Accounts:
+    """ann, whose password is `right`. To look at a user who is there takes 70 ms, at another one 3."""
+
+    def __init__(self, clock: FixedClock) -> None:
+        self.clock, self.asked = clock, 0
+
+    def login(self, username: str, password: str) -> Session:
+        self.asked += 1
+        self.clock.advance(70 if username.casefold() == "ann" else 3)
+        if (username.casefold(), password) != ("ann", "right"):
+            raise Unauthorized("The user name or the password is wrong.")
+        return Session("token", self.clock.at, "fresh", User("sub-ann", "ann"))
+
+    def change_password(self, token: str, current: str, new: str) -> None:
+        if current != "right":
+            raise Invalid.field("current_password", "is wrong")
+
+
+class Door:
+    def __init__(self) -> None:
+        self.clock, self.tallies = FixedClock(), MemoryTallies()
+        self.accounts = Accounts(self.clock)
+
+    def knock(self, name: str = "ann", password: str = "wrong", address: str = "192.0.2.1") -> str:
+        """What it says, and what it takes."""
+        began = self.clock.at
+        try:
+            login(name, password, address, accounts=self.accounts, tallies=self.tallies, clock=self.clock)  # type: ignore[arg-type]
+        except (Unauthorized, TooMany) as error:
+            return f"{error.code}: {error.message} after {self.clock.at - began} ms"
+        return "in"
+
+
+def test_an_unknown_name_and_a_wrong_password_are_refused_in_the_same_words_after_the_same_time() -> None:
+    door = Door()
+    known, unknown = door.knock("ann"), door.knock("nobody")
+    assert known == unknown and known.endswith(f"after {GRID_MS} ms")
+
+
+def test_who_knows_the_password_does_not_wait() -> None:
+    door = Door()
+    assert door.knock(password="right") == "in"
+    assert door.clock.slept == []
+
+
+def test_after_ten_failures_of_a_name_nobody_is_even_asked() -> None:
+    door = Door()
+    for number in range(OF_NAME):
+        assert door.knock(address=f"192.0.2.{number}").startswith("unauthorized")
+    asked = door.accounts.asked
+    assert door.knock("ANN", "right", "192.0.2.99").startswith("too_many_requests") and door.accounts.asked == asked
+    assert door.knock("ben", "right").startswith("unauthorized")
+
+
+def test_a_name_that_nobody_has_is_throttled_alike() -> None:
+    door = Door()
+    assert [door.knock("nobody") for _ in range(OF_NAME + 2)] == [door.knock("ann") for _ in range(OF_NAME + 2)]
+
+
+def test_after_a_quarter_of_an_hour_it_goes_again() -> None:
+    door = Door()
+    for _ in range(OF_NAME + 5):
+        door.knock()
+    door.clock.advance(WINDOW_MS)
+    assert door.knock(password="right") == "in"
+
+
+def test_an_address_that_tries_many_names_is_stopped_and_uses_up_no_more_names() -> None:
+    door = Door()
+    for number in range(OF_ADDRESS):
+        door.knock(f"user{number}")
+    assert all(door.knock("victim").startswith("too_many_requests") for _ in range(OF_NAME + 1))
+    assert door.knock("victim", address="198.51.100.1").startswith("unauthorized")
+
+
+def test_good_sign_ins_use_nothing_up() -> None:
+    door = Door()
+    assert [door.knock(password="right") for _ in range(OF_ADDRESS + 50)] == ["in"] * (OF_ADDRESS + 50)
+
+
+def test_names_are_not_stored_as_they_were_typed() -> None:
+    door = Door()
+    door.knock("my-password-typed-into-the-wrong-field")
+    assert not any("password-typed" in name for name in door.tallies.rows)
+
+
+def test_guessing_the_current_password_of_a_session_is_throttled_too() -> None:
+    door = Door()
+
+    def change(current: str) -> None:
+        change_password("sub-ann", "token", current, "new", accounts=door.accounts, tallies=door.tallies, clock=door.clock)  # type: ignore[arg-type]
+
+    for _ in range(30):
+        change("right")
+    for _ in range(OF_NAME):
+        with pytest.raises(Invalid):
+            change("wrong")
+    with pytest.raises(TooMany):
+        change("right")

@@ -1,0 +1,190 @@
+"""Quotas: what they let in, what they refuse and for how long, and what they cost."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.accounts import Profile, Quotas, Stock, Tally
+from scheduler.errors import TooMany, Unavailable
+from scheduler.memory import MemoryJobs
+from scheduler.memory_accounts import MemoryProfiles, MemoryTallies
+from scheduler.services.quota import FRESH_MS, RECOUNT_MS, QuotaGate
+from tests.conftest import NOW, FixedClock, a_job
+
+HOUR = 3_600_000
+
+
+class Api:
+    """Processes of the api that share their tables and a clock."""
+
+    def __init__(self, processes: int = 1, **usual: float | None) -> None:
+        self.clock, self.jobs = FixedClock(), MemoryJobs()
+        self.profiles, self.tallies = MemoryProfiles(), MemoryTallies()
+        quotas = Quotas(**usual)  # type: ignore[arg-type]
+        self.gates = [QuotaGate(self.profiles, self.tallies, self.jobs, self.clock, quotas) for _ in range(processes)]
+
+    def create(self, number: int = 1, user: str = "ann", process: int = 0) -> bool:
+        """Whether they were let in."""
+        try:
+            self.gates[process].admit(user, number)
+        except TooMany as error:
+            self.wait = error.retry_after_ms
+            return False
+        for _ in range(number):
+            self.jobs.put(a_job(owner=user, due_at=self.clock.at + HOUR))
+        return True
+
+
+def test_a_user_far_below_the_quota_costs_no_write() -> None:
+    api = Api(creates_per_second=1_000, max_jobs=1_000_000)
+    assert all(api.create() for _ in range(499))
+    assert api.tallies.writes == 0
+
+
+def test_a_thousand_creates_cost_two_writes() -> None:
+    api = Api(creates_per_second=1_000)
+    assert all(api.create() for _ in range(1_000))
+    assert api.tallies.writes == 2
+
+
+def test_a_burst_of_ten_seconds_is_let_in_and_then_the_rate() -> None:
+    api = Api(creates_per_second=2)
+    let_in = sum(api.create() for _ in range(100))
+    assert 20 <= let_in <= 22
+    over = 0
+    for _ in range(600):
+        api.clock.advance(100)
+        over += api.create()
+    assert 115 <= over <= 122
+
+
+def test_a_refusal_says_when_to_come_again_and_then_it_goes() -> None:
+    api = Api(creates_per_second=2)
+    while api.create():
+        pass
+    wait = api.wait
+    api.clock.advance(wait - 1)
+    assert not api.create()
+    api.clock.advance(1)
+    assert api.create()
+
+
+def test_whoever_is_refused_writes_nothing_until_then() -> None:
+    api = Api(creates_per_second=0.1)
+    while api.create():
+        pass
+    writes = api.tallies.writes
+    assert not any(api.create() for _ in range(100)) and api.tallies.writes == writes
+
+
+@given(processes=st.integers(1, 20), rate=st.sampled_from([1.0, 7.0, 100.0]), seconds=st.integers(5, 40))
+def test_many_processes_together_let_in_what_is_allowed_and_one_block_each_at_most(processes: int, rate: float, seconds: int) -> None:
+    api = Api(processes, creates_per_second=rate)
+    let_in = 0
+    for _ in range(seconds * 4):
+        for process in range(processes):
+            let_in += sum(api.create(5, process=process) for _ in range(4)) * 5
+        api.clock.advance(250)
+    block = max(1.0, rate * 0.5) + 5
+    assert let_in <= rate * (10 + seconds) + processes * block
+
+
+def test_one_users_flood_is_nothing_to_another() -> None:
+    api = Api(creates_per_second=1)
+    while api.create():
+        pass
+    assert api.create(user="ben")
+
+
+def test_who_paused_saves_up_no_more_than_a_burst() -> None:
+    api = Api(creates_per_second=2)
+    assert api.create()
+    api.clock.advance(HOUR)
+    assert 20 <= sum(api.create() for _ in range(100)) <= 23
+
+
+def test_an_own_quota_counts_before_the_usual_one_after_half_a_minute_at_most() -> None:
+    api = Api(creates_per_second=1)
+    while api.create():
+        pass
+    api.profiles.set_quotas("ann", Quotas(creates_per_second=1_000))
+    api.clock.advance(FRESH_MS)
+    assert sum(api.create() for _ in range(500)) == 500
+
+
+def test_no_more_jobs_wait_than_the_quota_says() -> None:
+    api = Api(max_jobs=50)
+    assert sum(api.create() for _ in range(80)) <= 52
+    assert api.jobs.count_ahead("ann", api.clock.at) >= 50
+    assert 0 < api.wait <= RECOUNT_MS
+
+
+def test_what_has_run_makes_room_after_a_minute() -> None:
+    api = Api(max_jobs=50)
+    while api.create():
+        pass
+    api.clock.advance(HOUR + 1)  # all of them are past
+    assert api.create()
+
+
+def test_waiting_jobs_are_counted_only_when_they_could_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    api, counts = Api(max_jobs=100), []
+    count = api.jobs.count_ahead
+    monkeypatch.setattr(api.jobs, "count_ahead", lambda owner, since: counts.append(owner) or count(owner, since))
+    for _ in range(95):
+        assert api.create()
+    assert counts == []
+    for _ in range(30):
+        api.create()
+    assert len(counts) == 1
+
+
+def test_a_stock_that_another_process_counted_is_believed() -> None:
+    api = Api(max_jobs=10)
+    api.profiles.rows["ann"] = Profile("ann", stock=Stock(0, 95, NOW))
+    api.tallies.rows["ann"] = Tally(100, NOW, 100)
+    assert api.create(4)  # 100 were created, but only five since none was left
+    assert api.profiles.rows["ann"].stock == Stock(0, 95, NOW)
+
+
+def test_a_batch_beyond_what_is_left_goes_and_the_next_calls_pay_it_back() -> None:
+    api = Api(creates_per_second=10)
+    assert api.create(1_000)
+    assert not api.create()
+    api.clock.advance(60_000)
+    assert not api.create()
+    api.clock.advance(31_000)
+    assert api.create()
+
+
+def test_nobody_is_refused_while_the_table_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = Api(creates_per_second=0.01)
+
+    def refuse(*_: object) -> Tally:
+        raise Unavailable
+
+    monkeypatch.setattr(api.tallies, "add", refuse)
+    assert all(api.create() for _ in range(50))
+
+
+def test_without_quotas_nothing_is_counted() -> None:
+    api = Api()
+    assert all(api.create(1_000) for _ in range(20)) and api.tallies.writes == 0
+
+
+def test_what_was_refused_does_not_count_so_the_rate_is_reached() -> None:
+    api = Api(10, creates_per_second=1)
+    let_in = 0
+    for _ in range(400):
+        let_in += sum(api.create(process=process) for process in range(10))
+        api.clock.advance(250)
+    assert let_in >= 100
+
+
+def test_what_another_process_counted_meanwhile_is_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = Api(max_jobs=10)
+    assert api.create()  # this process has read the profile
+    api.tallies.add("ann", 100, api.clock.at)
+    api.profiles.set_stock("ann", Stock(1, 101, api.clock.at))
+    monkeypatch.setattr(api.jobs, "count_ahead", lambda owner, since: pytest.fail("was counted again"))
+    assert api.create()
