@@ -1,7 +1,7 @@
 """The only place that makes a function: its own role with exactly the grants given, its log group, its error alarm."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aws_cdk import Acknowledgment, Duration, Validations
@@ -51,8 +51,13 @@ class Foundation:
 
     @property
     def reach(self) -> dict[str, Any]:
-        """The fields of the environments that tell what of AWS jobs may use."""
-        return {"allowed_targets": tuple(self.settings.allowed_targets), "email_sender": self.settings.email_sender}
+        """The fields of the environments that tell what of AWS, and of the web, jobs may use."""
+        return {
+            "allowed_targets": tuple(self.settings.allowed_targets),
+            "email_sender": self.settings.email_sender,
+            "plain_http": self.settings.plain_http,
+            "http_hosts": tuple(self.settings.http_hosts),
+        }
 
     @property
     def callbacks(self) -> dict[str, Any]:
@@ -115,8 +120,9 @@ class Function(lambda_.Function):
         environment: Environment,
         grants: Sequence[iam.PolicyStatement],
         timeout: Duration,
+        traced: bool = True,
     ) -> None:
-        settings = foundation.settings
+        settings = foundation.settings if traced else replace(foundation.settings, tracing=False)
         log_group = logs.LogGroup(scope, "Logs", retention=settings.log_retention, removal_policy=settings.removal_policy)
         super().__init__(
             scope,

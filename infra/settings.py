@@ -38,11 +38,23 @@ class Settings:
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
     memory_mb: Mapping[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
-        default_factory=lambda: {"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 512, "execute": 512, "bury": 256}
+        default_factory=lambda: {
+            "api": 512,
+            "tick": 512,
+            "plan": 512,
+            "redrive": 512,
+            "dispatch": 512,
+            "execute": 512,
+            "bury": 256,
+            "fetch": 256,
+        }
     )
     retention_days: int = 30  # of jobs that ended well
     failure_retention_days: int = 90  # of failed and killed ones
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
+    plain_http: bool = False  # ... and http:// URLs; from `-c plain_http=true`
+    http_hosts: Sequence[str] = ()  # the hosts that they may call, `*` for any text; empty: any; from `-c http_hosts=...`
+    http_apart: bool = True  # URLs are called by a function of their own, whose role can do nothing
     allowed_targets: Sequence[str] = ()  # ARNs, `*` within their parts, that jobs may reach; from `-c allowed_targets=...`
     email_sender: str = ""  # whom `email` jobs come from, an address that SES knows; from `-c email_sender=...`
     sample_targets: bool = False  # a second stack with something of each kind to reach
@@ -68,6 +80,11 @@ class Settings:
     renamed_actions: Mapping[str, Renamed] = field(default_factory=dict)  # by AWS's name: what the stage enforces under its own
 
     @property
+    def secret_prefix(self) -> str:
+        """How the names of secrets begin that jobs may use; the owner's id comes next."""
+        return f"punctual/{self.stage}/"
+
+    @property
     def removal_policy(self) -> RemovalPolicy:
         return RemovalPolicy.RETAIN if self.protected else RemovalPolicy.DESTROY
 
@@ -77,7 +94,7 @@ DEV = Settings(stage="dev")
 PROD = Settings(
     stage="prod",
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
-    memory_mb={"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 1_769, "execute": 1_024, "bury": 256},
+    memory_mb={"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 1_769, "execute": 1_024, "bury": 256, "fetch": 256},
     api_rate=2_000,
     api_burst=4_000,
     login_rate=50,
@@ -97,6 +114,7 @@ LOCAL = replace(
     concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
     allow_private_http=True,  # the sample receiver listens on loopback
+    plain_http=True,  # ... without a certificate
     allowed_targets=tuple(  # the samples, in the only region and account there are
         f"arn:aws:{service}:us-east-1:000000000000:{name}"
         for service, name in (

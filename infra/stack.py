@@ -1,6 +1,6 @@
 """The whole of Punctual on AWS; reads as the picture in docs/architecture.md.
 
-client ─► api ─► jobs ◄─ tick ─► dispatch ─► topic ─► lanes ─► execute
+client ─► api ─► jobs ◄─ tick ─► dispatch ─► topic ─► lanes ─► execute ─► fetch
             │      ▲                                    └─► dead letters ─► bury
             ├─► tasks ◄─ plan
             └─► redrive ─► lanes
@@ -16,6 +16,7 @@ from infra.api import Api
 from infra.bury import Bury
 from infra.dispatch import Dispatch
 from infra.execute import Execute
+from infra.fetch import Fetch
 from infra.function import Foundation
 from infra.lanes import Lanes, camel
 from infra.plan import Plan
@@ -42,7 +43,8 @@ class PunctualStack(cdk.Stack):
         self.dispatch = Dispatch(self, "Dispatch", foundation)
         self.tick = Tick(self, "Tick", foundation, self.dispatch.function)
         self.plan = Plan(self, "Plan", foundation)
-        self.execute = {lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings)) for lane in Lane}
+        self.fetch = Fetch(self, "Fetch", foundation).function if settings.http_apart else None
+        self.execute = {lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch) for lane in Lane}
         self.bury = Bury(self, "Bury", foundation)
 
         Alarms(self, "Alarms", operators, self.lanes, self.tick.function, self.plan.function, self.api.http)
@@ -67,6 +69,8 @@ class PunctualStack(cdk.Stack):
             "BuryFunction": self.bury.function.function_name,
             "ApiFunction": self.api.function.function_name,
         }
+        if self.fetch is not None:
+            outputs["FetchFunction"] = self.fetch.function_name
         for lane in Lane:
             outputs[f"{camel(lane)}QueueUrl"] = self.lanes.queues[lane].main.queue_url
             outputs[f"{camel(lane)}DlqUrl"] = self.lanes.queues[lane].dead.queue_url

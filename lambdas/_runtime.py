@@ -21,6 +21,7 @@ from lambdas._settings import (
     CallBacks,
     DispatchSettings,
     ExecuteSettings,
+    FetchSettings,
     HandOver,
     KnowsTasks,
     PlanSettings,
@@ -33,7 +34,7 @@ from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
-from scheduler.model import Lane
+from scheduler.model import Job, Lane
 from scheduler.ports import (
     Accounts,
     Clock,
@@ -46,6 +47,7 @@ from scheduler.ports import (
     Receipts,
     Redrivers,
     Redrives,
+    SecretValues,
     SigningKeys,
     TaskGate,
     Tasks,
@@ -152,6 +154,13 @@ class Execute:
 
 
 @dataclass(frozen=True)
+class Fetch:
+    clock: Clock
+    reach: "Reach"
+    allow_private: bool
+
+
+@dataclass(frozen=True)
 class Bury:
     rules: Rules
     clock: Clock
@@ -245,7 +254,35 @@ def pool() -> "ThreadPool":
         reach=at.reach,
         calls=calls,
         callbacks=at.callbacks.of,
+        fetcher=at.settings.fetch_function,
+        secrets=_secrets_of,
     )
+
+
+def ahead(job: Job) -> int:
+    """How long before its instant (ms) a job is sent on its way."""
+    from scheduler import targets
+
+    return targets.ahead_ms(job.type) if execute().settings.fetch_function else 0
+
+
+@cache
+def _secret_values() -> SecretValues:
+    from scheduler.aws.secret_values import StoredSecrets
+
+    return StoredSecrets(clients.secrets(), execute().settings.secret_prefix)
+
+
+def _secrets_of(job: Job, name: str) -> Sequence[str]:
+    return _secret_values().values(job.key.owner, name, execute().clock.now())
+
+
+@cache
+def fetch() -> Fetch:
+    from scheduler.targets import Reach
+
+    settings = FetchSettings.parse(os.environ)
+    return Fetch(SystemClock(), Reach(plain_http=settings.plain_http, hosts=settings.http_hosts), settings.allow_private_http)
 
 
 @cache
@@ -291,7 +328,7 @@ def _retention(settings: HandOver) -> Retention:
 def _reach(settings: Reaching) -> "Reach":
     from scheduler.targets import Reach
 
-    return Reach(settings.allowed_targets, settings.email_sender)
+    return Reach(settings.allowed_targets, settings.email_sender, settings.plain_http, settings.http_hosts)
 
 
 def _signing(settings: CallBacks) -> SigningKeys:

@@ -24,6 +24,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         rules=at.rules,
         meter=at.meter,
         pauses=at.pauses,
+        ahead=_runtime.ahead,
         request_id=context.aws_request_id,
     )
     _runtime.logger.info("execute", extra={"jobs": len(received), "left": len(left), "poison": ids(poison)})

@@ -4,11 +4,12 @@ import bisect
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler import ids, lifecycle
+from scheduler.errors import NotFound
 from scheduler.excerpts import Whole
 from scheduler.lifecycle import DEAD, Event
 from scheduler.model import (
@@ -204,6 +205,18 @@ class MemoryKeys:
 
     def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
         return self.held
+
+
+class MemorySecrets:
+    """Secrets by owner and name."""
+
+    def __init__(self, held: Mapping[tuple[str, str], Sequence[str]]) -> None:
+        self.held = dict(held)
+
+    def values(self, owner: str, name: str, now: int) -> Sequence[str]:
+        if (owner, name) not in self.held:
+            raise NotFound(f"there is no secret {name!r}")
+        return self.held[owner, name]
 
 
 class MemoryLedger:

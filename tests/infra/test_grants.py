@@ -36,8 +36,11 @@ def test_no_role_allows_a_wildcard_but_for_the_explained_ones(any_stage: Synthes
             for action, resource in allowed(policy["PolicyDocument"]):
                 assert "*" not in action, (id, action)
                 over_executions = action == "states:DescribeExecution" and resource.count("*") == 1 and resource.endswith(":*")
+                over_secrets = action == "secretsmanager:GetSecretValue" and resource.endswith(
+                    f":secret:punctual/{any_stage.settings.stage}/*"
+                )
                 over_objects = action in ("s3:PutObject", "s3:GetObject") and resource == "StorageOutputs/*"
-                assert "*" not in resource or action in explained or over_executions or over_objects, (id, action, resource)
+                assert "*" not in resource or action in explained or over_executions or over_objects or over_secrets, (id, action, resource)
 
 
 def test_no_policy_is_added_to_a_role_behind_its_grants(any_stage: Synthesized) -> None:
@@ -120,6 +123,24 @@ def test_api_and_executors_alone_read_what_signs_call_backs(any_stage: Synthesiz
     assert who_may(any_stage, "secretsmanager:GetSecretValue", "StorageCallbackKey") == {"Api"} | EXECUTORS
 
 
+def test_what_calls_urls_may_write_its_log_and_do_nothing_else_and_knows_no_table(any_stage: Synthesized) -> None:
+    assert any_stage.grants("Fetch") == [("logs:CreateLogStream", "FetchLogs"), ("logs:PutLogEvents", "FetchLogs")]
+    assert who_may(any_stage, "lambda:InvokeFunction", "FetchFunction") == EXECUTORS
+    environment = any_stage.functions()["Fetch"]["Environment"]["Variables"]
+    assert all(isinstance(value, str) for value in environment.values()), "it would tell where something is"
+
+
+def test_executors_alone_read_secrets_and_only_those_that_jobs_may_use(any_stage: Synthesized) -> None:
+    granted = {
+        name: {what for action, what in any_stage.grants(name) if action.startswith("secretsmanager:")} for name in any_stage.functions()
+    }
+    of_jobs = {
+        name: {what for what in found if what.endswith(f":secret:punctual/{any_stage.settings.stage}/*")} for name, found in granted.items()
+    }
+    assert {name for name, found in of_jobs.items() if found} == EXECUTORS
+    assert set().union(*granted.values()) - set().union(*of_jobs.values()) == {"StorageCallbackKey"}
+
+
 def test_redrive_reads_tasks_and_failures_and_is_started_by_api(prod: Synthesized) -> None:
     assert of_tasks(prod, "Redrive") == {"BatchGetItem", "PartiQLInsert"}
     assert [resource for _, resource in prod.grants("Redrive") if "/index/" in resource] == ["StorageJobs/index/failures"]
@@ -141,5 +162,5 @@ def test_the_local_stage_grants_the_same_but_for_tracing_and_the_names_of_batche
     for name in prod.functions():
         samples = {grant for grant in local.grants(name) if SAMPLE in grant[1] or grant[0] == "ses:SendEmail"}
         assert bool(samples) == (name in EXECUTORS)
-        on_aws = {grant for grant in prod.grants(name) if not grant[0].startswith("xray:")}
+        on_aws = {(action, where.replace("/prod/", "/local/")) for action, where in prod.grants(name) if not action.startswith("xray:")}
         assert {grant for grant in local.grants(name) if grant[0] not in renamed} - samples == on_aws

@@ -37,6 +37,7 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
         "shards",
         "concurrency",
         "allow_private_http",
+        "plain_http",
         "allowed_targets",
         "email_sender",
         "sample_targets",
