@@ -46,8 +46,8 @@ ROUTABLE_V6 = ipaddress.IPv6Network("2000::/3")
 
 # A predicate that raises gives its own words to the caller; one that returns False would answer "predicate failed".
 def _is_url(text: str) -> bool:
-    if not re.fullmatch(r"[\x21-\x7e]*", text):
-        raise ValueError("must be ASCII without spaces: percent-encode paths, write host names in their xn-- form")
+    if not re.fullmatch(r"[\x21-\x5b\x5d-\x7e]*", text):
+        raise ValueError("must be ASCII without spaces and backslashes: percent-encode paths, write host names in their xn-- form")
     try:
         url = parse_url(text)
     except LocationParseError:
@@ -284,7 +284,8 @@ class _Line:
         self._handle: socket.socket | None = None
 
     def connection(self, tls: bool, host: str, port: int | None) -> "_Plain | _Secure":
-        connection = _Secure(host.strip("[]"), port, ssl_context=_trust()) if tls else _Plain(host.strip("[]"), port)
+        host, port = host.strip("[]"), port or (443 if tls else 80)  # without a port it would be looked for in an IPv6 address
+        connection = _Secure(host, port, ssl_context=_trust()) if tls else _Plain(host, port)
         connection.line = self
         return connection
 

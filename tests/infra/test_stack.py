@@ -39,6 +39,7 @@ REFUSED_LOCALLY = (
 
 OUTPUTS = {
     "ApiUrl",
+    "FetchFunction",
     "UserPoolId",
     "UserPoolClientId",
     "JobsTable",
