@@ -12,6 +12,7 @@ from constructs import Construct
 
 from infra.alarms import Operators
 from infra.bundle import RUNTIME
+from infra.encryption import Encryption
 from infra.lanes import Lanes
 from infra.settings import Settings
 from infra.storage import Storage
@@ -29,6 +30,7 @@ class Foundation:
     storage: Storage
     lanes: Lanes
     operators: Operators
+    encryption: Encryption
 
     @property
     def tables(self) -> dict[str, Any]:
@@ -134,7 +136,7 @@ class Function(lambda_.Function):
             memory_size=settings.memory_mb[verb],
             timeout=timeout,
             environment=environment.render() | powertools(verb, settings),
-            role=_role(scope, log_group, settings, grants),
+            role=_role(scope, log_group, settings, [*grants, *(foundation.encryption.grants if grants else [])]),
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
             # START, END and REPORT lines are half of what a job would log; their figures are metrics anyway.

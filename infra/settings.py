@@ -9,6 +9,7 @@ from typing import NamedTuple
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
+from lambdas._settings import HOST
 from scheduler import arns
 from scheduler.model import Lane
 
@@ -61,12 +62,15 @@ class Settings:
 
     api_rate: int = 200  # requests per second, all routes together
     api_burst: int = 400
+    write_rate: int = 100  # of each method that writes, signed in; a flood of them leaves room to read
+    write_burst: int = 200
     login_rate: int = 10  # of each of the routes that take a password or a refresh token
     login_burst: int = 20
     report_rate: int = 100  # of each of the routes by which workers report
     report_burst: int = 200
     api_at_endpoint: bool = False  # the API is reached under the address of the local AWS
 
+    customer_key: bool = False  # tables, queues, topics, outputs and secret under a KMS key of this stage; from `-c customer_key=true`
     log_level: str = "INFO"
     log_retention: RetentionDays = RetentionDays.ONE_WEEK
     protected: bool = False  # tables, users and the stack itself cannot be deleted by accident
@@ -97,6 +101,8 @@ PROD = Settings(
     memory_mb={"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 1_769, "execute": 1_024, "bury": 256, "fetch": 256},
     api_rate=2_000,
     api_burst=4_000,
+    write_rate=1_000,
+    write_burst=2_000,
     login_rate=50,
     login_burst=100,
     report_rate=1_000,
@@ -149,11 +155,18 @@ STAGES = {settings.stage: settings for settings in (LOCAL, DEV, PROD)}
 
 
 def settings_for(
-    stage: str, *, operator_email: str | None = None, allowed_targets: str | None = None, email_sender: str | None = None
+    stage: str,
+    *,
+    operator_email: str | None = None,
+    allowed_targets: str | None = None,
+    email_sender: str | None = None,
+    http_hosts: str | None = None,
+    plain_http: str | None = None,
+    customer_key: str | None = None,
 ) -> Settings:
-    """The settings of a stage; `allowed_targets` has blanks or commas between its ARNs.
+    """The settings of a stage; `allowed_targets` and `http_hosts` have blanks or commas between their parts.
 
-    Raises ValueError naming the stages there are, or the ARN that is none.
+    Raises ValueError naming the stages there are, or what is wrong with an option.
     """
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; choose one of {', '.join(STAGES)}, as in `cdk synth -c stage=dev`")
@@ -166,4 +179,28 @@ def settings_for(
     if len(" ".join(allowed)) > MOST_ALLOWED:
         raise ValueError(f"allowed_targets are longer than {MOST_ALLOWED} characters: name several at once with `*`")
     sender = chosen.email_sender if email_sender is None else email_sender
-    return replace(chosen, operator_email=operator_email, allowed_targets=tuple(allowed), email_sender=sender)
+    return replace(
+        chosen,
+        operator_email=operator_email,
+        allowed_targets=tuple(allowed),
+        email_sender=sender,
+        http_hosts=chosen.http_hosts if http_hosts is None else _hosts(http_hosts),
+        plain_http=_flag("plain_http", plain_http, chosen.plain_http),
+        customer_key=_flag("customer_key", customer_key, chosen.customer_key),
+    )
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    hosts = tuple(host for host in re.split(r"[\s,]+", text) if host)
+    for host in hosts:
+        if re.fullmatch(HOST, host) is None:
+            raise ValueError(f"{host!r} is no host name; such as hooks.example.com or *.example.com")
+    if len(" ".join(hosts)) > MOST_ALLOWED // 2:
+        raise ValueError(f"http_hosts are longer than {MOST_ALLOWED // 2} characters: name several at once with `*`")
+    return hosts
+
+
+def _flag(name: str, text: str | None, usual: bool) -> bool:
+    if text not in (None, "true", "false"):
+        raise ValueError(f"{name} must be true or false, not {text!r}")
+    return usual if text is None else text == "true"

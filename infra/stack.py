@@ -15,6 +15,7 @@ from infra.alarms import Alarms, Operators
 from infra.api import Api
 from infra.bury import Bury
 from infra.dispatch import Dispatch
+from infra.encryption import Encryption
 from infra.execute import Execute
 from infra.fetch import Fetch
 from infra.function import Foundation
@@ -33,10 +34,11 @@ class PunctualStack(cdk.Stack):
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, f"punctual-{settings.stage}", termination_protection=settings.protected)
         self.accounts = Accounts(self, "Accounts", settings)
-        self.storage = Storage(self, "Storage", settings)
-        self.lanes = Lanes(self, "Lanes", settings)
+        encryption = Encryption(self, "Encryption", settings)
+        self.storage = Storage(self, "Storage", settings, encryption)
+        self.lanes = Lanes(self, "Lanes", settings, encryption)
         operators = Operators(self, "Operators", settings)
-        foundation = Foundation(settings, bundle.code(settings.host_packages), self.storage, self.lanes, operators)
+        foundation = Foundation(settings, bundle.code(settings.host_packages), self.storage, self.lanes, operators, encryption)
 
         self.redrive = Redrive(self, "Redrive", foundation)
         self.api = Api(self, "Api", foundation, self.accounts, self.redrive.function)

@@ -21,7 +21,6 @@ from lambdas._settings import (
     CallBacks,
     DispatchSettings,
     ExecuteSettings,
-    FetchSettings,
     HandOver,
     KnowsTasks,
     PlanSettings,
@@ -154,13 +153,6 @@ class Execute:
 
 
 @dataclass(frozen=True)
-class Fetch:
-    clock: Clock
-    reach: "Reach"
-    allow_private: bool
-
-
-@dataclass(frozen=True)
 class Bury:
     rules: Rules
     clock: Clock
@@ -275,14 +267,6 @@ def _secret_values() -> SecretValues:
 
 def _secrets_of(job: Job, name: str) -> Sequence[str]:
     return _secret_values().values(job.key.owner, name, execute().clock.now())
-
-
-@cache
-def fetch() -> Fetch:
-    from scheduler.targets import Reach
-
-    settings = FetchSettings.parse(os.environ)
-    return Fetch(SystemClock(), Reach(plain_http=settings.plain_http, hosts=settings.http_hosts), settings.allow_private_http)
 
 
 @cache

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from lambdas import _runtime
+from lambdas import _fetching
 from scheduler.services.fetch import fetch
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """One call. Without a payload it is asked to be there, no more."""
-    at = _runtime.fetch()
+    at = _fetching.fetch()
     if "payload" not in event:
         return {}
     answer = fetch(event, at.reach, allow_private=at.allow_private, clock=at.clock)
     response = answer["response"]
-    _runtime.logger.info("fetch", extra={"job_id": event["job_id"], "status": response and response["status"]})
+    _fetching.logger.info("fetch", extra={"job_id": event["job_id"], "status": response and response["status"]})
     return answer

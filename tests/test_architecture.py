@@ -133,6 +133,14 @@ def test_a_hot_function_loads_neither_pydantic_nor_the_http_resolver_nor_schedul
     assert [module for module in loaded if within(module, heavy)] == []
 
 
+def test_what_calls_urls_loads_nothing_that_knows_aws() -> None:
+    code = "import lambdas.fetch, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    assert "scheduler.targets.http" in loaded
+    aws = [module for module in loaded if within(module, ("boto3", "botocore", "scheduler.aws", "pydantic"))]
+    assert set(aws) <= {"botocore"}, "the bare package: Powertools writes its name into it"
+
+
 @pytest.mark.parametrize("path", [path for path in SOURCES if name(path).startswith("scheduler/")], ids=name)
 def test_nothing_happens_at_import_but_definitions(path: Path) -> None:
     """No client, no call to AWS, no thread: a top-level expression is a docstring at most."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler.model import Failure, Result
 from scheduler.ports import Clock
-from scheduler.targets import Reach, _apart, http
+from scheduler.targets import NotAllowed, Reach, _apart, http
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +19,8 @@ def fetch(asked: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock:
     try:
         http.check(payload, reach)
         result = http.fetch(payload, secret, context)
+    except NotAllowed as error:
+        result = Result(failure=Failure("permanent", f"{error.field} {error}"))
     except Exception as error:
         log.error("the call could not be made", extra={"error": type(error).__name__})
         result = Result(failure=Failure("retryable", f"the call could not be made: {type(error).__name__}"))

@@ -53,6 +53,8 @@ def test_a_role_can_be_assumed_by_its_service_alone(any_stage: Synthesized) -> N
         (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
         service = "scheduler" if id[:-8].endswith("ScheduleRole") else "lambda"
         assert statement["Principal"] == {"Service": f"{service}.amazonaws.com"}
+        ours = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+        assert statement.get("Condition") == (ours if service == "scheduler" else None), "another account's schedule could name it"
 
 
 def test_a_job_is_written_by_the_verbs_that_change_jobs_and_inserted_and_withdrawn_by_api_and_plan_alone(prod: Synthesized) -> None:

@@ -96,6 +96,7 @@ class Stage:
             meter=meter or LatencyMeter(lane, "me"),
             request_id=request_id or f"r{self.requests}",
             pauses=ports.get("pauses"),
+            ahead=ports.get("ahead", lambda job: 0),
         )
         for item in deliveries:
             if item.message_id not in left:
