@@ -25,6 +25,14 @@ class Encryption(Construct):
         if settings.customer_key:
             description = f"everything that Punctual ({settings.stage}) stores and sends"
             self.key = kms.Key(self, "Key", description=description, enable_key_rotation=True, removal_policy=settings.removal_policy)
+            self.key.add_to_resource_policy(
+                iam.PolicyStatement(
+                    principals=[iam.ServicePrincipal("sns.amazonaws.com")],  # it writes to queues under the key
+                    actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                    resources=["*"],
+                    conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+                )
+            )
 
     @property
     def grants(self) -> list[iam.PolicyStatement]:
@@ -47,6 +55,11 @@ class Encryption(Construct):
         if self.key is not None and isinstance(raw, dynamodb.CfnGlobalTable):
             raw.add_property_override("SSESpecification", {"SSEEnabled": True, "SSEType": "KMS"})
             raw.add_property_override("Replicas.0.SSESpecification", {"KMSMasterKeyId": self.key.key_arn})
+
+    @property
+    def of_lanes(self) -> kms.IKey | None:
+        """The key by its ARN: a subscription would write the topic's name into the policy of the key, and the topic names the key."""
+        return None if self.key is None else kms.Key.from_key_arn(self, "OfLanes", self.key.key_arn)
 
     @property
     def of_queues(self) -> sqs.QueueEncryption:

@@ -32,8 +32,8 @@ class Lanes(Construct):
 
     def __init__(self, scope: Construct, id: str, settings: Settings, encryption: Encryption) -> None:
         super().__init__(scope, id)
-        self._settings, self._encryption = settings, encryption
-        self.topic = sns.Topic(self, "Topic", enforce_ssl=settings.tls_only, master_key=encryption.key)
+        self._settings, self._encryption, self._key = settings, encryption, encryption.of_lanes
+        self.topic = sns.Topic(self, "Topic", enforce_ssl=settings.tls_only, master_key=self._key)
         self.queues = {lane: self._lane(lane) for lane in Lane}
 
     @property
@@ -73,7 +73,7 @@ class Lanes(Construct):
             self,
             id,
             encryption=self._encryption.of_queues,
-            encryption_master_key=self._encryption.key,
+            encryption_master_key=self._key,
             enforce_ssl=self._settings.tls_only,
             removal_policy=self._settings.removal_policy,
             visibility_timeout=visibility_timeout,

@@ -38,5 +38,5 @@ def test_functions_use_it_through_the_services_alone_and_what_calls_urls_not_at_
 
 def test_the_topic_may_write_to_queues_under_the_key() -> None:
     (key,) = keyed().all("KMS::Key").values()
-    services = [statement["Principal"].get("Service") for statement in key["KeyPolicy"]["Statement"]]
-    assert "sns.amazonaws.com" in services
+    (granted,) = [each for each in key["KeyPolicy"]["Statement"] if each["Principal"].get("Service") == "sns.amazonaws.com"]
+    assert granted["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}

@@ -3,6 +3,7 @@
 import base64
 import json
 import secrets
+import sys
 import threading
 import urllib.parse
 import urllib.request
@@ -124,7 +125,7 @@ def test_planted_secrets_reach_their_server_and_are_found_in_no_place(deployed: 
     kept = places(system, client, done)
     assert any(name.startswith("object") for name in kept), "the large answer should be in S3"
     hits = [(name, where) for name, value in planted.items() for where, text in kept.items() if any(form in text for form in forms(value))]
-    print(f"\nsecrets planted: {len(planted)}; places looked at: {len(kept)}; found in: {len(hits)}")
+    sys.stdout.write(f"\nsecrets planted: {len(planted)}; places looked at: {len(kept)}; found in: {len(hits)}\n")
     assert hits == []
     assert any("[secret]" in text for text in kept.values()), "the server told them, and they were taken out"
 
