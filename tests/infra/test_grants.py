@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
 from infra.settings import SAMPLE
-from tests.infra.conftest import Synthesized, allowed
+from tests.infra.conftest import ROOT, Synthesized, allowed
 
 # Actions that may be granted on every resource, and why there is no other way.
 ANYWHERE = {
@@ -166,3 +168,10 @@ def test_the_local_stage_grants_the_same_but_for_tracing_and_the_names_of_batche
         assert bool(samples) == (name in EXECUTORS)
         on_aws = {(action, where.replace("/prod/", "/local/")) for action, where in prod.grants(name) if not action.startswith("xray:")}
         assert {grant for grant in local.grants(name) if grant[0] not in renamed} - samples == on_aws
+
+
+def test_the_page_of_grants_is_the_template(prod: Synthesized) -> None:
+    """What is added, or taken away, is said there: `python -m tests.infra.grants > docs/grants.md`."""
+    written = re.findall(r"^\| (\w+) \| `([\w:]+)` \| `([^`]+)` \|", (ROOT / "docs" / "grants.md").read_text(), re.MULTILINE)
+    found = {(name, action, resource) for name in prod.functions() for action, resource in prod.grants(name)}
+    assert set(written) == found
