@@ -10,7 +10,7 @@ from aws_lambda_powertools import Logger
 from lambdas._clock import SystemClock
 from lambdas._settings import FetchSettings
 from scheduler.ports import Clock
-from scheduler.targets import Reach
+from scheduler.targets import Reach, http
 
 logger = Logger(location=None)
 logging.getLogger("scheduler").parent = logger._logger  # the services log through the standard library
@@ -26,4 +26,5 @@ class Fetch:
 @cache
 def fetch() -> Fetch:
     settings = FetchSettings.parse(os.environ)
+    http.ready()
     return Fetch(SystemClock(), Reach(plain_http=settings.plain_http, hosts=settings.http_hosts), settings.allow_private_http)

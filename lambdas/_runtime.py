@@ -6,6 +6,7 @@ Nothing happens at import but definitions and the logger.
 import logging
 import os
 import secrets
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -252,10 +253,28 @@ def pool() -> "ThreadPool":
 
 
 def ahead(job: Job) -> int:
-    """How long before its instant (ms) a job is sent on its way."""
+    """How long before its instant (ms) a job is sent on its way. The first one that is has the way made ready while it is held."""
     from scheduler import targets
 
-    return targets.ahead_ms(job.type) if execute().settings.fetch_function else 0
+    if not execute().settings.fetch_function:
+        return 0
+    found = targets.ahead_ms(job.type)
+    if found:
+        _make_way(job.timeout_ms / 1000)
+    return found
+
+
+@cache
+def _make_way(seconds: float) -> None:
+    """A client takes as long to make as ten calls do, and a function to start as long as a hundred."""
+    threading.Thread(target=_call_fetcher, args=(seconds,), name="make-way", daemon=True).start()
+
+
+def _call_fetcher(seconds: float) -> None:
+    try:
+        calls().invoke(execute().settings.fetch_function, "{}", wait=True, left=lambda: seconds)
+    except Exception:  # the job will tell
+        logger.info("the function that calls URLs was not there ahead of its first job")
 
 
 @cache

@@ -373,6 +373,11 @@ class _Secure(HTTPSConnection):
         return self.line.open(self)
 
 
+def ready() -> None:
+    """Load what the first call would load."""
+    _trust()
+
+
 @cache
 def _trust() -> ssl.SSLContext:
     """The certificates of the system; loading them takes longer than a call."""

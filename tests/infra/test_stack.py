@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
 from cdk_nag import AwsSolutionsChecks
@@ -62,6 +64,11 @@ def test_a_stage_is_one_stack_named_after_it(any_stage: Synthesized) -> None:
 
 def test_the_stack_tells_where_everything_is(any_stage: Synthesized) -> None:
     assert set(any_stage.template["Outputs"]) == OUTPUTS
+
+
+def test_urls_can_be_called_by_the_executors_themselves() -> None:
+    stack = PunctualStack(cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": []}), replace(settings_for("dev"), http_apart=False))
+    assert stack.fetch is None and stack.node.try_find_child("Fetch") is None
 
 
 def test_the_template_belongs_to_no_account_and_no_region(any_stage: Synthesized) -> None:
