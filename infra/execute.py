@@ -16,7 +16,7 @@ BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}
 class Execute(Construct):
     """The function of one lane and its queue as event source."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str, fetch: lambda_.Function | None) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str, fetch: lambda_.Function) -> None:
         super().__init__(scope, id)
         settings, storage, lanes = foundation.settings, foundation.storage, foundation.lanes
         queue = lanes.queues[lane].main
@@ -33,7 +33,7 @@ class Execute(Construct):
                 lane=str(lane),
                 api_url=api_url,
                 allow_private_http=settings.allow_private_http,
-                fetch_function="" if fetch is None else fetch.function_arn,
+                fetch_function=fetch.function_arn if settings.http_apart else "",
                 secret_prefix=settings.secret_prefix,
             ),
             grants=[
@@ -52,7 +52,7 @@ class Execute(Construct):
                 read_callback_secret(foundation),  # for the tokens of those who report
                 *targets.grants(self, settings),
                 allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # what the payloads of jobs name
-                *([] if fetch is None else [allow(fetch.function_arn, "lambda:InvokeFunction")]),
+                allow(fetch.function_arn, "lambda:InvokeFunction"),
             ],
             timeout=EXECUTE_TIMEOUT,
         )

@@ -55,7 +55,7 @@ class Settings:
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
     plain_http: bool = False  # ... and http:// URLs; from `-c plain_http=true`
     http_hosts: Sequence[str] = ()  # the hosts that they may call, `*` for any text; empty: any; from `-c http_hosts=...`
-    http_apart: bool = True  # URLs are called by a function of their own, whose role can do nothing
+    http_apart: bool = True  # URLs are called by `fetch`, whose role can do nothing, and not by executors
     allowed_targets: Sequence[str] = ()  # ARNs, `*` within their parts, that jobs may reach; from `-c allowed_targets=...`
     email_sender: str = ""  # whom `email` jobs come from, an address that SES knows; from `-c email_sender=...`
     sample_targets: bool = False  # a second stack with something of each kind to reach
@@ -121,6 +121,8 @@ LOCAL = replace(
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
     allow_private_http=True,  # the sample receiver listens on loopback
     plain_http=True,  # ... without a certificate
+    # Each call under way would be a process of its own, and the drills that kill executors look for calls in those.
+    http_apart=False,  # tests/system/test_secrets.py switches it on
     allowed_targets=tuple(  # the samples, in the only region and account there are
         f"arn:aws:{service}:us-east-1:000000000000:{name}"
         for service, name in (

@@ -45,8 +45,10 @@ class PunctualStack(cdk.Stack):
         self.dispatch = Dispatch(self, "Dispatch", foundation)
         self.tick = Tick(self, "Tick", foundation, self.dispatch.function)
         self.plan = Plan(self, "Plan", foundation)
-        self.fetch = Fetch(self, "Fetch", foundation).function if settings.http_apart else None
-        self.execute = {lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch) for lane in Lane}
+        self.fetch = Fetch(self, "Fetch", foundation)
+        self.execute = {
+            lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch.function) for lane in Lane
+        }
         self.bury = Bury(self, "Bury", foundation)
 
         Alarms(self, "Alarms", operators, self.lanes, self.tick.function, self.plan.function, self.api.http)
@@ -70,9 +72,8 @@ class PunctualStack(cdk.Stack):
             "RedriveFunction": self.redrive.function.function_name,
             "BuryFunction": self.bury.function.function_name,
             "ApiFunction": self.api.function.function_name,
+            "FetchFunction": self.fetch.function.function_name,
         }
-        if self.fetch is not None:
-            outputs["FetchFunction"] = self.fetch.function_name
         for lane in Lane:
             outputs[f"{camel(lane)}QueueUrl"] = self.lanes.queues[lane].main.queue_url
             outputs[f"{camel(lane)}DlqUrl"] = self.lanes.queues[lane].dead.queue_url

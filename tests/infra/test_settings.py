@@ -38,6 +38,7 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
         "concurrency",
         "allow_private_http",
         "plain_http",
+        "http_apart",
         "allowed_targets",
         "email_sender",
         "sample_targets",

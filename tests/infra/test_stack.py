@@ -1,4 +1,4 @@
-from dataclasses import replace
+import json
 
 import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
@@ -7,6 +7,8 @@ from cdk_nag import AwsSolutionsChecks
 from infra.settings import settings_for
 from infra.stack import PunctualStack
 from tests.infra.conftest import FLAGS, Synthesized
+
+LANES = ("OneTime", "Recurring", "Retry")
 
 # What fails the whole deploy on the local AWS (MiniStack 1.5.33), of the services this project may come to use.
 REFUSED_LOCALLY = (
@@ -66,9 +68,10 @@ def test_the_stack_tells_where_everything_is(any_stage: Synthesized) -> None:
     assert set(any_stage.template["Outputs"]) == OUTPUTS
 
 
-def test_urls_can_be_called_by_the_executors_themselves() -> None:
-    stack = PunctualStack(cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": []}), replace(settings_for("dev"), http_apart=False))
-    assert stack.fetch is None and stack.node.try_find_child("Fetch") is None
+def test_executors_have_urls_called_by_the_function_for_it_but_for_the_local_stage(any_stage: Synthesized) -> None:
+    told = {json.dumps(any_stage.functions()[f"Execute{lane}"]["Environment"]["Variables"]["PUNCTUAL_FETCH_FUNCTION"]) for lane in LANES}
+    arn = {"Fn::GetAtt": [any_stage.id("Lambda::Function", "FetchFunction"), "Arn"]}
+    assert told == {json.dumps("" if any_stage.settings.stage == "local" else arn)}
 
 
 def test_the_template_belongs_to_no_account_and_no_region(any_stage: Synthesized) -> None:

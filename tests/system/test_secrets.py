@@ -2,22 +2,31 @@
 
 import base64
 import json
+import os
 import secrets
 import sys
 import threading
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from infra.settings import LOCAL
 from local.client import Client
+from local.home import Home
+from local.receiver import Receiver
+from local.samples import rfc3339
+from local.stack import up
 from scheduler import webhooks
 from tests.system.conftest import System, ended, until
 
+FETCHER = "PUNCTUAL_FETCH_FUNCTION"
 LARGE = "x" * 9_000  # an answer that goes to S3
 
 
@@ -48,6 +57,22 @@ def echo() -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A stack of its own, on which executors have URLs called by the function for it, as on AWS; IAM enforced."""
+    home = Home(Path(os.path.realpath(tmp_path_factory.mktemp("apart"))))
+    with Receiver() as receiver, up(home, enforce_iam=True) as stack:
+        functions = stack.aws.client("lambda")
+        arn = functions.get_function_configuration(FunctionName=stack.outputs["FetchFunction"])["FunctionArn"]
+        for lane in ("OneTime", "Retry"):
+            name = stack.outputs[f"Execute{lane}Function"]
+            known = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+            functions.update_function_configuration(FunctionName=name, Environment={"Variables": known | {FETCHER: arn}})
+        system = System(stack, receiver)
+        yield system
+        assert system.denials() == []
 
 
 def owner(client: Client) -> str:
@@ -92,8 +117,8 @@ def forms(value: str) -> set[str]:
     return {value, urllib.parse.quote(value, safe=""), json.dumps(value)[1:-1], *coded}
 
 
-def test_planted_secrets_reach_their_server_and_are_found_in_no_place(deployed: System, echo: str) -> None:
-    system, client = deployed, deployed.client()
+def test_planted_secrets_reach_their_server_and_are_found_in_no_place(apart: System, echo: str) -> None:
+    system, client = apart, apart.client()
     prefix, manager = f"{LOCAL.secret_prefix}{owner(client)}/", system.aws("secretsmanager")
     planted = {name: f"{name}-{secrets.token_urlsafe(18)}/+&" for name in ("token", "password", "key", "signing")}
     for name, value in planted.items():
@@ -130,11 +155,31 @@ def test_planted_secrets_reach_their_server_and_are_found_in_no_place(deployed: 
     assert any("[secret]" in text for text in kept.values()), "the server told them, and they were taken out"
 
 
-def test_a_secret_of_another_owner_cannot_be_named(deployed: System, echo: str) -> None:
-    system = deployed
+def test_a_secret_of_another_owner_cannot_be_named(apart: System, echo: str) -> None:
+    system = apart
     ann, bob = system.client("secret-ann"), system.client("secret-bob")
     system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{owner(ann)}/mine", SecretString="the secret of ann")
     payload = {"method": "POST", "url": f"{echo}/bob", "bearer_secret": "mine"}
     (job,) = ended(bob, [bob.post_job("http", payload, max_attempts=1)], 60)
     assert (job["status"], job["attempts"][0]["failure"]["kind"]) == ("failed", "permanent")
     assert "the secret of ann" not in json.dumps(Echo.seen)
+
+
+def test_a_call_is_made_by_the_function_for_it_and_starts_on_its_time(apart: System, capsys: pytest.CaptureFixture[str]) -> None:
+    """How late it is tells of this machine more than of Punctual, so it is told and not judged; never early is judged."""
+    client, receiver = apart.client(), apart.receiver
+    due = [round(time.time() * 1000) + 8_000 + n * 200 for n in range(25)]
+    posted = [
+        client.post_job(
+            "http",
+            {"method": "POST", "url": receiver.url(f"/ok/apart-{at}")},
+            execute_at=rfc3339(datetime.fromtimestamp(at / 1000, UTC)),
+        )
+        for at in due
+    ]
+    assert {job["status"] for job in ended(client, posted, 120)} == {"succeeded"}
+    calls = [receiver.calls(f"/ok/apart-{at}") for at in due]
+    late = sorted(first[0].at - at for first, at in zip(calls, due, strict=True))
+    with capsys.disabled():
+        sys.stdout.write(f"\ncalls by the function, ms after their instant: p50 {late[12]}, most {late[-1]}\n")
+    assert all(len(each) == 1 for each in calls) and late[0] >= 0
