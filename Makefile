@@ -6,7 +6,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo burst drill stop test check bench simulate synth deploy destroy admin lock clean types fast need-stage
+.PHONY: help setup run demo burst drill stop test audit check bench simulate synth deploy destroy admin lock clean types fast need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ stop: setup ## Stop what runs on this machine, and clean up after runs that were
 
 test: check ## All tests; the system tests deploy the stack on a local AWS with IAM enforced
 	$(PY) -m pytest -m "system or long"
+
+audit: setup ## Known holes in what we depend on, by the advisories of PyPI and npm (needs the network)
+	$(PY) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --require-hashes -r requirements.txt
+	npm audit --package-lock-only
 
 check: setup ## Lint, types and the fast tests: under a minute
 	@$(MAKE) --no-print-directory -j2 types fast

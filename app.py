@@ -7,7 +7,17 @@ from infra.samples import SamplesStack
 from infra.settings import settings_for
 from infra.stack import PunctualStack
 
-CHOSEN = ("operator_email", "allowed_targets", "email_sender", "machine_clients", "self_sign_up", "raw_http")
+CHOSEN = (
+    "operator_email",
+    "allowed_targets",
+    "email_sender",
+    "machine_clients",
+    "self_sign_up",
+    "raw_http",
+    "http_hosts",
+    "plain_http",
+    "customer_key",
+)
 app = cdk.App()
 context = {name: app.node.try_get_context(name) for name in CHOSEN}
 settings = settings_for(app.node.try_get_context("stage") or "dev", **context)

@@ -39,6 +39,7 @@ ADMINISTRATION = [  # of Cognito
     )
 ]
 CATCH_ALL = f"{BASE}/{{proxy+}}"
+WRITES = [POST, apigateway.HttpMethod.PUT, apigateway.HttpMethod.PATCH, apigateway.HttpMethod.DELETE]
 
 # Never the query string, a header or a body: tokens and payloads travel there.
 ACCESS_LOG_FIELDS = {
@@ -161,6 +162,8 @@ class Api(Construct):
                     )
                 )
                 self._stage.node.add_dependency(route)  # a stage cannot throttle a route that is not there yet
+        for route in self.http.add_routes(path=CATCH_ALL, methods=WRITES, integration=to_function, authorizer=signed_in):
+            self._stage.node.add_dependency(route)
         # Unknown routes come to the function as well, so that their 404 is our own.
         self.http.add_routes(path=CATCH_ALL, methods=[ANY], integration=to_function, authorizer=signed_in)
 
@@ -171,10 +174,12 @@ class Api(Construct):
         return self.http.api_endpoint
 
     def _throttle(self, settings: Settings) -> None:
-        """What stands open to all is asked for less often: a flood there must not take what signed-in people need."""
+        """What stands open to all is asked for less often: a flood there must not take what signed-in people need; nor one of writes."""
         logins = {"ThrottlingRateLimit": settings.login_rate, "ThrottlingBurstLimit": settings.login_burst}
         reports = {"ThrottlingRateLimit": settings.report_rate, "ThrottlingBurstLimit": settings.report_burst}
+        writes = {"ThrottlingRateLimit": settings.write_rate, "ThrottlingBurstLimit": settings.write_burst}
         limits = dict.fromkeys(LOGIN_ROUTES, logins) | dict.fromkeys(REPORT_ROUTES, reports)
+        limits |= dict.fromkeys([(method, CATCH_ALL) for method in WRITES], writes)
         self._raw_stage.route_settings = {f"{method.value} {path}": limit for (method, path), limit in limits.items()}
 
     @property

@@ -16,7 +16,7 @@ BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}
 class Execute(Construct):
     """The function of one lane and its queue as event source."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str, fetch: lambda_.Function) -> None:
         super().__init__(scope, id)
         settings, storage, lanes = foundation.settings, foundation.storage, foundation.lanes
         queue = lanes.queues[lane].main
@@ -33,6 +33,8 @@ class Execute(Construct):
                 lane=str(lane),
                 api_url=api_url,
                 allow_private_http=settings.allow_private_http,
+                fetch_function=fetch.function_arn if settings.http_apart else "",
+                secret_prefix=settings.secret_prefix,
             ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last look before the instant
@@ -52,6 +54,8 @@ class Execute(Construct):
                 allow(storage.outputs.arn_for_objects("*"), "s3:PutObject"),  # what an item cannot hold
                 read_callback_secret(foundation),  # for the tokens of those who report
                 *targets.grants(self, settings),
+                allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # what the payloads of jobs name
+                allow(fetch.function_arn, "lambda:InvokeFunction"),
             ],
             timeout=EXECUTE_TIMEOUT,
         )

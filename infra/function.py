@@ -1,7 +1,7 @@
 """The only place that makes a function: its own role with exactly the grants given, its log group, its error alarm."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aws_cdk import Acknowledgment, Duration, Validations
@@ -12,6 +12,7 @@ from constructs import Construct
 
 from infra.alarms import Operators
 from infra.bundle import RUNTIME
+from infra.encryption import Encryption
 from infra.lanes import Lanes
 from infra.settings import Settings
 from infra.storage import Storage
@@ -29,6 +30,7 @@ class Foundation:
     storage: Storage
     lanes: Lanes
     operators: Operators
+    encryption: Encryption
 
     @property
     def tables(self) -> dict[str, Any]:
@@ -51,8 +53,13 @@ class Foundation:
 
     @property
     def reach(self) -> dict[str, Any]:
-        """The fields of the environments that tell what of AWS jobs may use."""
-        return {"allowed_targets": tuple(self.settings.allowed_targets), "email_sender": self.settings.email_sender}
+        """The fields of the environments that tell what of AWS, and of the web, jobs may use."""
+        return {
+            "allowed_targets": tuple(self.settings.allowed_targets),
+            "email_sender": self.settings.email_sender,
+            "plain_http": self.settings.plain_http,
+            "http_hosts": tuple(self.settings.http_hosts),
+        }
 
     @property
     def callbacks(self) -> dict[str, Any]:
@@ -115,8 +122,9 @@ class Function(lambda_.Function):
         environment: Environment,
         grants: Sequence[iam.PolicyStatement],
         timeout: Duration,
+        traced: bool = True,
     ) -> None:
-        settings = foundation.settings
+        settings = foundation.settings if traced else replace(foundation.settings, tracing=False)
         log_group = logs.LogGroup(scope, "Logs", retention=settings.log_retention, removal_policy=settings.removal_policy)
         super().__init__(
             scope,
@@ -128,7 +136,7 @@ class Function(lambda_.Function):
             memory_size=settings.memory_mb[verb],
             timeout=timeout,
             environment=environment.render() | powertools(verb, settings),
-            role=_role(scope, log_group, settings, grants),
+            role=_role(scope, log_group, settings, [*grants, *(foundation.encryption.grants if grants else [])]),
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
             # START, END and REPORT lines are half of what a job would log; their figures are metrics anyway.

@@ -8,6 +8,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.encryption import Encryption
 from infra.settings import Settings
 from scheduler.model import Lane
 
@@ -29,10 +30,10 @@ class Queues:
 class Lanes(Construct):
     """Topic and queues of the three lanes."""
 
-    def __init__(self, scope: Construct, id: str, settings: Settings) -> None:
+    def __init__(self, scope: Construct, id: str, settings: Settings, encryption: Encryption) -> None:
         super().__init__(scope, id)
-        self._settings = settings
-        self.topic = sns.Topic(self, "Topic", enforce_ssl=settings.tls_only)
+        self._settings, self._encryption, self._key = settings, encryption, encryption.of_lanes
+        self.topic = sns.Topic(self, "Topic", enforce_ssl=settings.tls_only, master_key=self._key)
         self.queues = {lane: self._lane(lane) for lane in Lane}
 
     @property
@@ -71,7 +72,8 @@ class Lanes(Construct):
         return sqs.Queue(
             self,
             id,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            encryption=self._encryption.of_queues,
+            encryption_master_key=self._key,
             enforce_ssl=self._settings.tls_only,
             removal_policy=self._settings.removal_policy,
             visibility_timeout=visibility_timeout,

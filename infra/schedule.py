@@ -1,6 +1,6 @@
 """A function that EventBridge calls every minute."""
 
-from aws_cdk import Duration
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
@@ -25,7 +25,7 @@ def _role(scope: Construct, function: lambda_.Function) -> iam.IRole:
     role = iam.Role(
         scope,
         "ScheduleRole",
-        assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"),
+        assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}),
         inline_policies={"Grants": iam.PolicyDocument(statements=[allow(function.function_arn, "lambda:InvokeFunction")])},
     )
     # Closed: the target would add every version of the function.

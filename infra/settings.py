@@ -9,6 +9,7 @@ from typing import NamedTuple
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
+from lambdas._settings import HOST
 from scheduler import arns
 from scheduler.access import Scope
 from scheduler.model import Lane
@@ -41,11 +42,23 @@ class Settings:
     direct_burst: int = 200  # jobs of a user that one api process hands over directly at once; what is beyond goes to the intake ...
     direct_rate: int = 100  # ... and a second after that
     memory_mb: Mapping[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
-        default_factory=lambda: {"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 512, "execute": 512, "bury": 256}
+        default_factory=lambda: {
+            "api": 512,
+            "tick": 512,
+            "plan": 512,
+            "redrive": 512,
+            "dispatch": 512,
+            "execute": 512,
+            "bury": 256,
+            "fetch": 256,
+        }
     )
     retention_days: int = 30  # of jobs that ended well
     failure_retention_days: int = 90  # of failed and killed ones
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
+    plain_http: bool = False  # ... and http:// URLs; from `-c plain_http=true`
+    http_hosts: Sequence[str] = ()  # the hosts that they may call, `*` for any text; empty: any; from `-c http_hosts=...`
+    http_apart: bool = True  # URLs are called by `fetch`, whose role can do nothing, and not by executors
     allowed_targets: Sequence[str] = ()  # ARNs, `*` within their parts, that jobs may reach; from `-c allowed_targets=...`
     email_sender: str = ""  # whom `email` jobs come from, an address that SES knows; from `-c email_sender=...`
     raw_http: bool = True  # jobs may call any URL; False: named targets only; from `-c raw_http=...`
@@ -58,12 +71,15 @@ class Settings:
 
     api_rate: int = 200  # requests per second, all routes together
     api_burst: int = 400
+    write_rate: int = 100  # of each method that writes, signed in; a flood of them leaves room to read
+    write_burst: int = 200
     login_rate: int = 10  # of each of the routes that take a password or a refresh token
     login_burst: int = 20
     report_rate: int = 100  # of each of the routes by which workers report
     report_burst: int = 200
     api_at_endpoint: bool = False  # the API is reached under the address of the local AWS
 
+    customer_key: bool = False  # tables, queues, topics, outputs and secret under a KMS key of this stage; from `-c customer_key=true`
     log_level: str = "INFO"
     log_retention: RetentionDays = RetentionDays.ONE_WEEK
     protected: bool = False  # tables, users and the stack itself cannot be deleted by accident
@@ -77,6 +93,11 @@ class Settings:
     renamed_actions: Mapping[str, Renamed] = field(default_factory=dict)  # by AWS's name: what the stage enforces under its own
 
     @property
+    def secret_prefix(self) -> str:
+        """How the names of secrets begin that jobs may use; the owner's id comes next."""
+        return f"punctual/{self.stage}/"
+
+    @property
     def removal_policy(self) -> RemovalPolicy:
         return RemovalPolicy.RETAIN if self.protected else RemovalPolicy.DESTROY
 
@@ -86,9 +107,11 @@ DEV = Settings(stage="dev")
 PROD = Settings(
     stage="prod",
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
-    memory_mb={"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 1_769, "execute": 1_024, "bury": 256},
+    memory_mb={"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 1_769, "execute": 1_024, "bury": 256, "fetch": 256},
     api_rate=2_000,
     api_burst=4_000,
+    write_rate=1_000,
+    write_burst=2_000,
     login_rate=50,
     login_burst=100,
     report_rate=1_000,
@@ -106,6 +129,9 @@ LOCAL = replace(
     concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
     allow_private_http=True,  # the sample receiver listens on loopback
+    plain_http=True,  # ... without a certificate
+    # Each call under way would be a process of its own, and the drills that kill executors look for calls in those.
+    http_apart=False,  # tests/system/test_secrets.py switches it on
     allowed_targets=tuple(  # the samples, in the only region and account there are
         f"arn:aws:{service}:us-east-1:000000000000:{name}"
         for service, name in (
@@ -149,11 +175,14 @@ def settings_for(
     machine_clients: str | None = None,
     self_sign_up: str | None = None,
     raw_http: str | None = None,
+    http_hosts: str | None = None,
+    plain_http: str | None = None,
+    customer_key: str | None = None,
 ) -> Settings:
-    """The settings of a stage; `allowed_targets` has blanks or commas between its ARNs, `machine_clients` is `ci=jobs:read+jobs:write ...`,
-    `self_sign_up` and `raw_http` are true or false.
+    """The settings of a stage; `allowed_targets` and `http_hosts` have blanks or commas between their parts, `machine_clients` is
+    `ci=jobs:read+jobs:write ...`, and `self_sign_up`, `raw_http`, `plain_http`, `customer_key` are true or false.
 
-    Raises ValueError naming the stages there are, the ARN that is none, or what of a machine client is wrong.
+    Raises ValueError naming the stages there are, or what is wrong with an option.
     """
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; choose one of {', '.join(STAGES)}, as in `cdk synth -c stage=dev`")
@@ -165,15 +194,19 @@ def settings_for(
     )
     if len(" ".join(allowed)) > MOST_ALLOWED:
         raise ValueError(f"allowed_targets are longer than {MOST_ALLOWED} characters: name several at once with `*`")
-    if raw_http not in (None, "true", "false"):
-        raise ValueError(f"raw_http must be true or false, not {raw_http!r}")
-    raw = chosen.raw_http if raw_http is None else raw_http == "true"
     sender = chosen.email_sender if email_sender is None else email_sender
-    if self_sign_up not in (None, "true", "false"):
-        raise ValueError(f"self_sign_up must be true or false, not {self_sign_up!r}")
-    clients = chosen.machine_clients if machine_clients is None else _machine_clients(machine_clients)
-    chosen = replace(chosen, machine_clients=clients, self_sign_up=self_sign_up == "true")
-    return replace(chosen, operator_email=operator_email, allowed_targets=tuple(allowed), email_sender=sender, raw_http=raw)
+    return replace(
+        chosen,
+        operator_email=operator_email,
+        allowed_targets=tuple(allowed),
+        email_sender=sender,
+        machine_clients=chosen.machine_clients if machine_clients is None else _machine_clients(machine_clients),
+        self_sign_up=_flag("self_sign_up", self_sign_up, chosen.self_sign_up),
+        raw_http=_flag("raw_http", raw_http, chosen.raw_http),
+        http_hosts=chosen.http_hosts if http_hosts is None else _hosts(http_hosts),
+        plain_http=_flag("plain_http", plain_http, chosen.plain_http),
+        customer_key=_flag("customer_key", customer_key, chosen.customer_key),
+    )
 
 
 def _machine_clients(text: str) -> dict[str, tuple[str, ...]]:
@@ -187,3 +220,19 @@ def _machine_clients(text: str) -> dict[str, tuple[str, ...]]:
             raise ValueError(f"a machine client has scopes, {' or '.join(Scope)}, with + between them; {name} has {scopes!r}")
         clients[name] = tuple(dict.fromkeys(scopes.split("+")))
     return clients
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    hosts = tuple(host for host in re.split(r"[\s,]+", text) if host)
+    for host in hosts:
+        if re.fullmatch(HOST, host) is None:
+            raise ValueError(f"{host!r} is no host name; such as hooks.example.com or *.example.com")
+    if len(" ".join(hosts)) > MOST_ALLOWED // 2:
+        raise ValueError(f"http_hosts are longer than {MOST_ALLOWED // 2} characters: name several at once with `*`")
+    return hosts
+
+
+def _flag(name: str, text: str | None, usual: bool) -> bool:
+    if text not in (None, "true", "false"):
+        raise ValueError(f"{name} must be true or false, not {text!r}")
+    return usual if text is None else text == "true"

@@ -1,6 +1,6 @@
 """The whole of Punctual on AWS; reads as the picture in docs/architecture.md.
 
-client ─► api ─► jobs ◄─ tick ─► dispatch ─► topic ─► lanes ─► execute
+client ─► api ─► jobs ◄─ tick ─► dispatch ─► topic ─► lanes ─► execute ─► fetch
             │      ▲                                    └─► dead letters ─► bury
             ├─► tasks ◄─ plan
             └─► redrive ─► lanes
@@ -15,7 +15,9 @@ from infra.alarms import Alarms, Operators
 from infra.api import Api
 from infra.bury import Bury
 from infra.dispatch import Dispatch
+from infra.encryption import Encryption
 from infra.execute import Execute
+from infra.fetch import Fetch
 from infra.function import Foundation
 from infra.lanes import Lanes, camel
 from infra.plan import Plan
@@ -32,17 +34,21 @@ class PunctualStack(cdk.Stack):
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, f"punctual-{settings.stage}", termination_protection=settings.protected)
         self.accounts = Accounts(self, "Accounts", settings)
-        self.storage = Storage(self, "Storage", settings)
-        self.lanes = Lanes(self, "Lanes", settings)
+        encryption = Encryption(self, "Encryption", settings)
+        self.storage = Storage(self, "Storage", settings, encryption)
+        self.lanes = Lanes(self, "Lanes", settings, encryption)
         operators = Operators(self, "Operators", settings)
-        foundation = Foundation(settings, bundle.code(settings.host_packages), self.storage, self.lanes, operators)
+        foundation = Foundation(settings, bundle.code(settings.host_packages), self.storage, self.lanes, operators, encryption)
 
         self.redrive = Redrive(self, "Redrive", foundation)
         self.dispatch = Dispatch(self, "Dispatch", foundation)
         self.api = Api(self, "Api", foundation, self.accounts, self.redrive.function, self.dispatch.function)
         self.tick = Tick(self, "Tick", foundation, self.dispatch.function)
         self.plan = Plan(self, "Plan", foundation)
-        self.execute = {lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings)) for lane in Lane}
+        self.fetch = Fetch(self, "Fetch", foundation)
+        self.execute = {
+            lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch.function) for lane in Lane
+        }
         self.bury = Bury(self, "Bury", foundation)
 
         Alarms(self, "Alarms", operators, self.lanes, self.tick.function, self.plan.function, self.api.http)
@@ -68,6 +74,7 @@ class PunctualStack(cdk.Stack):
             "RedriveFunction": self.redrive.function.function_name,
             "BuryFunction": self.bury.function.function_name,
             "ApiFunction": self.api.function.function_name,
+            "FetchFunction": self.fetch.function.function_name,
         }
         if self.accounts.machines:
             outputs["TokenUrl"] = f"{self.accounts.domain.base_url()}/oauth2/token"

@@ -9,6 +9,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
+from infra.encryption import Encryption
 from infra.settings import Settings
 
 DUE_INDEX = "due"
@@ -30,8 +31,9 @@ def _number(name: str) -> dynamodb.Attribute:
 class Storage(Construct):
     """On demand, with point-in-time recovery; items leave by TTL (`expires`, epoch seconds)."""
 
-    def __init__(self, scope: Construct, id: str, settings: Settings) -> None:
+    def __init__(self, scope: Construct, id: str, settings: Settings, encryption: Encryption) -> None:
         super().__init__(scope, id)
+        self._encryption = encryption
         self.jobs = self._table(
             "Jobs",
             settings,
@@ -112,7 +114,9 @@ class Storage(Construct):
             self,
             "Outputs",
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            encryption=s3.BucketEncryption.S3_MANAGED,
+            encryption=self._encryption.of_buckets,
+            encryption_key=self._encryption.key,
+            bucket_key_enabled=self._encryption.key is not None,
             enforce_ssl=settings.tls_only,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(days), abort_incomplete_multipart_upload_after=Duration.days(1))],
@@ -129,6 +133,7 @@ class Storage(Construct):
             self,
             "CallbackKey",
             description="signs the tokens with which workers report on jobs",
+            encryption_key=self._encryption.key,
             generate_secret_string=secretsmanager.SecretStringGenerator(password_length=64, exclude_punctuation=True),
             removal_policy=settings.removal_policy,
         )
@@ -148,7 +153,7 @@ class Storage(Construct):
         indexes: list[dynamodb.GlobalSecondaryIndexPropsV2] | None = None,
     ) -> dynamodb.TableV2:
         # TableV2, a global table of one region: a standby region joins later without a new table.
-        return dynamodb.TableV2(
+        table = dynamodb.TableV2(
             self,
             id,
             partition_key=_text("pk"),
@@ -161,3 +166,5 @@ class Storage(Construct):
             deletion_protection=settings.protected,
             removal_policy=settings.removal_policy,
         )
+        self._encryption.of_table(table)
+        return table

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import Acknowledgment, ArnFormat, Aws, Stack, Validations
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -23,12 +23,24 @@ def grants(scope: Construct, settings: Settings) -> list[iam.PolicyStatement]:
     return [*_on_arns(settings), *_mail(scope, settings)]
 
 
+def secrets(scope: Construct, settings: Settings) -> str:
+    """The secrets that jobs may use: those of this account and region whose names begin with the stage's prefix."""
+    return Stack.of(scope).format_arn(
+        service="secretsmanager", resource="secret", resource_name=f"{settings.secret_prefix}*", arn_format=ArnFormat.COLON_RESOURCE_NAME
+    )
+
+
 def acknowledge(role: Construct, settings: Settings) -> None:
     """Stars that an operator wrote are what an operator wanted; those over executions are over one machine's."""
     found = {resource for statement in _on_arns(settings) for resource in statement.resources if "*" in resource}
     for resource in sorted(found):
         reason = "an allowed target of this stage, or the executions of one"
         Validations.of(role).acknowledge(Acknowledgment(id=f"AwsSolutions-IAM5[Resource::{resource}]", reason=reason))
+    name = secrets(role, settings)
+    for token, shown in ((Aws.PARTITION, "<AWS::Partition>"), (Aws.REGION, "<AWS::Region>"), (Aws.ACCOUNT_ID, "<AWS::AccountId>")):
+        name = name.replace(token, shown)
+    reason = "the secrets that owners of jobs have put there to be used; an executor asks for those of a job's owner"
+    Validations.of(role).acknowledge(Acknowledgment(id=f"AwsSolutions-IAM5[Resource::{name}]", reason=reason))
 
 
 def _on_arns(settings: Settings) -> Iterator[iam.PolicyStatement]:

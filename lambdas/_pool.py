@@ -4,9 +4,10 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from lambdas._children import Children
 from lambdas._clock import SystemClock, seconds_until
@@ -41,6 +42,8 @@ class ThreadPool:
         calls: Callable[[], Calls] = targets.no_calls,
         callbacks: Callable[[Job, int], targets.CallBackAddress] | None = None,
         named: Known | None = None,
+        fetcher: str = "",
+        secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: targets.no_secrets(name),
     ) -> None:
         self._threads = threads
         self._clock = clock
@@ -51,6 +54,8 @@ class ThreadPool:
         self._calls = calls
         self._callbacks = callbacks
         self._named = named
+        self._fetcher = fetcher
+        self._secrets = secrets
         self._finished: queue.SimpleQueue[Finished] = queue.SimpleQueue()
         self._stops: dict[JobKey, threading.Event] = {}
         self._forces: dict[JobKey, threading.Event] = {}
@@ -103,15 +108,20 @@ class ThreadPool:
         context = targets.Context(
             job_id=job.id,
             attempt=job.charged + 1,
-            deadline=time.monotonic() + job.timeout_ms / 1000,
+            deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.timeout_ms) / 1000,  # it may be sent ahead
             stop=stop,
             allow_private=self._allow_private,
             reach=self._reach,
             calls=self._calls,
             callback=callback,
+            fetcher=self._fetcher,
+            not_before=job.due_at,
+            secrets=partial(self._secrets, job),
         )
         result, ended_at = self._result(job, context, force), self._clock.now()
-        finished.put(Finished(job, started_at, ended_at, self._kept(job, result)))
+        began_at = started_at if result.began_at is None else result.began_at
+        began_at = max(began_at, min(job.due_at, ended_at))  # clocks differ
+        finished.put(Finished(job, began_at, max(ended_at, began_at), self._kept(job, result)))
 
     def _result(self, job: Job, context: targets.Context, force: threading.Event) -> Result:
         """What the target says. A target that raises has a bug: its job may be tried again, and its neighbours go on."""

@@ -30,6 +30,13 @@ KEY_PARAMETER = {
 }
 USER_PARAMETER = {"name": "user", "in": "query", "required": False, "schema": {"type": "string", "pattern": f"^{_access.USER_ID}$"}}
 WITH_PAYLOAD = ("JobRequest", "TaskRequest", "TaskEdit")  # requests whose `payload` depends on their `type`
+SAFE = {  # headers of every answer
+    "Strict-Transport-Security": "max-age=63072000; includeSubDomains",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",  # of the page of docs, which has scripts
+}
 NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")  # shapes of Powertools' own answers
 
 
@@ -77,6 +84,13 @@ class Resolver(APIGatewayHttpResolver):
         self.exception_handler(RequestValidationError)(lambda error: self._refused(_envelope.violations(error.errors())))
         self.exception_handler(NotFoundError)(lambda error: self._refused(self._no_route()))
         self.exception_handler(Exception)(self._refused)
+
+    def resolve(self, event: Any, context: Any) -> dict[str, Any]:
+        """The answer, with what keeps browsers from making something else of it."""
+        answered = super().resolve(event, context)
+        page = str(answered["headers"].get("Content-Type", "")).startswith("text/html")
+        answered["headers"] |= SAFE | ({} if page else {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"})
+        return answered
 
     @property
     def request_id(self) -> str:

@@ -6,6 +6,7 @@ Nothing happens at import but definitions and the logger.
 import logging
 import os
 import secrets
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
 from scheduler.lifecycle import Retention
-from scheduler.model import Lane
+from scheduler.model import Job, Lane
 from scheduler.ports import (
     Accounts,
     Clock,
@@ -46,6 +47,7 @@ from scheduler.ports import (
     Receipts,
     Redrivers,
     Redrives,
+    SecretValues,
     SigningKeys,
     Targets,
     TaskGate,
@@ -276,7 +278,45 @@ def pool() -> "ThreadPool":
         calls=calls,
         callbacks=at.callbacks.of,
         named=at.named,
+        fetcher=at.settings.fetch_function,
+        secrets=_secrets_of,
     )
+
+
+def ahead(job: Job) -> int:
+    """How long before its instant (ms) a job is sent on its way. The first one that is has the way made ready while it is held."""
+    from scheduler import targets
+
+    if not execute().settings.fetch_function:
+        return 0
+    found = targets.ahead_ms(job.type)
+    if found:
+        _make_way(job.timeout_ms / 1000)
+    return found
+
+
+@cache
+def _make_way(seconds: float) -> None:
+    """A client takes as long to make as ten calls do, and a function to start as long as a hundred."""
+    threading.Thread(target=_call_fetcher, args=(seconds,), name="make-way", daemon=True).start()
+
+
+def _call_fetcher(seconds: float) -> None:
+    try:
+        calls().invoke(execute().settings.fetch_function, "{}", wait=True, left=lambda: seconds)
+    except Exception:  # the job will tell
+        logger.info("the function that calls URLs was not there ahead of its first job")
+
+
+@cache
+def _secret_values() -> SecretValues:
+    from scheduler.aws.secret_values import StoredSecrets
+
+    return StoredSecrets(clients.secrets(), execute().settings.secret_prefix)
+
+
+def _secrets_of(job: Job, name: str) -> Sequence[str]:
+    return _secret_values().values(job.key.owner, name, execute().clock.now())
 
 
 @cache
@@ -339,7 +379,7 @@ def _retention(settings: HandOver) -> Retention:
 def _reach(settings: Reaching) -> "Reach":
     from scheduler.targets import Reach
 
-    return Reach(settings.allowed_targets, settings.email_sender)
+    return Reach(settings.allowed_targets, settings.email_sender, settings.plain_http, settings.http_hosts)
 
 
 def _signing(settings: CallBacks) -> SigningKeys:

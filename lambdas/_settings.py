@@ -1,11 +1,14 @@
 """The typed environment. `infra` renders these very records into each function's environment; `_runtime` parses them back."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 PREFIX = "PUNCTUAL_"
 Arns = tuple[str, ...]
+Hosts = Annotated[tuple[str, ...], "patterns of host names"]
+HOST = r"[A-Za-z0-9*_-]+(\.[A-Za-z0-9*_-]+)+"
 
 
 class SettingsError(Exception):
@@ -17,8 +20,6 @@ class Settings:
     """What every function knows. A subclass holds what one verb needs besides."""
 
     stage: str
-    jobs_table: str
-    ledger_table: str
 
     @classmethod
     def parse(cls, environ: Mapping[str, str]) -> Self:
@@ -37,7 +38,7 @@ class Settings:
         return {PREFIX + item.name.upper(): _write(getattr(self, item.name)) for item in fields(self)}
 
 
-def _read(name: str, text: str, kind: Any) -> str | int | bool | Arns:
+def _read(name: str, text: str, kind: Any) -> str | int | bool | tuple[str, ...]:
     if kind is int:
         try:
             return int(text)
@@ -47,6 +48,10 @@ def _read(name: str, text: str, kind: Any) -> str | int | bool | Arns:
         if text not in ("true", "false"):
             raise SettingsError(f"{name} must be true or false, not {text!r}")
         return text == "true"
+    if kind is Hosts:
+        if not all(re.fullmatch(HOST, each) for each in text.split()):
+            raise SettingsError(f"{name} must be host names with blanks between them, not {text!r}")
+        return tuple(text.split())
     if kind is Arns:
         if not all(each.startswith("arn:") for each in text.split()):
             raise SettingsError(f"{name} must be ARNs with blanks between them, not {text!r}")
@@ -54,7 +59,7 @@ def _read(name: str, text: str, kind: Any) -> str | int | bool | Arns:
     return text
 
 
-def _write(value: str | int | bool | Arns) -> str:
+def _write(value: str | int | bool | tuple[str, ...]) -> str:
     if isinstance(value, tuple):
         return " ".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -64,6 +69,8 @@ def _write(value: str | int | bool | Arns) -> str:
 class HandOver(Settings):
     """What it takes to place a job in a slot and hand it to its lane at once."""
 
+    jobs_table: str
+    ledger_table: str
     one_time_queue_url: str
     recurring_queue_url: str
     retry_queue_url: str
@@ -86,6 +93,8 @@ class Reaching(KnowsTasks):
 
     allowed_targets: Arns = ()  # patterns, as in `scheduler/arns.py`
     email_sender: str = ""  # empty: none can be sent
+    plain_http: bool = False  # `http` jobs may call http:// URLs
+    http_hosts: Hosts = ()  # that they may call; empty: any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +163,15 @@ class ExecuteSettings(CallBacks):
     lane: str
     api_url: str = ""  # of the API, as those reach it who report; `{endpoint}` stands for the address of the local AWS
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses (the local stage only)
+    fetch_function: str = ""  # the ARN of what calls URLs; empty: the executor itself
+    secret_prefix: str = ""  # of the names of the secrets that jobs may use; empty: none
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchSettings(Settings):
+    allow_private_http: bool = False
+    plain_http: bool = False
+    http_hosts: Hosts = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         pauses=at.pauses,
         named=at.named,
         circuits=at.circuits,
+        ahead=_runtime.ahead,
         request_id=context.aws_request_id,
     )
     _runtime.logger.info("execute", extra={"jobs": len(received), "left": len(left), "poison": ids(poison)})

@@ -4,11 +4,12 @@ import bisect
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler import ids, lifecycle, slots
 from scheduler.breaker import Breaker
+from scheduler.errors import NotFound
 from scheduler.excerpts import Whole
 from scheduler.fairness import Backlog
 from scheduler.lifecycle import DEAD, Event
@@ -208,6 +209,18 @@ class MemoryKeys:
 
     def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
         return self.held
+
+
+class MemorySecrets:
+    """Secrets by owner and name."""
+
+    def __init__(self, held: Mapping[tuple[str, str], Sequence[str]]) -> None:
+        self.held = dict(held)
+
+    def values(self, owner: str, name: str, now: int) -> Sequence[str]:
+        if (owner, name) not in self.held:
+            raise NotFound(f"there is no secret {name!r}")
+        return self.held[owner, name]
 
 
 class MemoryLedger:

@@ -439,6 +439,7 @@ class Result:
     failure: Failure | None = None
     log: str | None = None  # what it or its executor wrote meanwhile
     kept: Kept | None = None  # of output, answer and log; None: nothing was left out
+    began_at: int | None = None  # if another machine did the work: when, by its clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -456,6 +456,16 @@ class SigningKeys(Protocol):
         """
 
 
+class SecretValues(Protocol):
+    """The secrets that jobs may use, each one's of its owner alone."""
+
+    def values(self, owner: str, name: str, now: int) -> Sequence[str]:
+        """What the owner's secret of that name holds, and behind it what it held before it was last changed; as read a minute ago at most.
+
+        Raises NotFound, Unavailable.
+        """
+
+
 class Accounts(Protocol):
     """Who is who. Cognito's business, seen through five verbs at most."""
 

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for folder in ("scheduler", "lambdas", "infra", "local", "bench") for path in (ROOT / folder).rglob("*.py"))
-VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "redrive"}
+VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "redrive", "fetch"}
 TRIGGERED_BY_HTTP = "api"  # its services are submit, cancel, history; the others have one of their own name
 NOT_PURE = ("boto3", "botocore", "aws_lambda_powertools", "pydantic", "aws_cdk", "constructs", "scheduler.aws", "lambdas", "infra", "local")
 CLOCKS = {("time", word) for word in ("time", "time_ns", "monotonic", "monotonic_ns")}
@@ -131,6 +131,14 @@ def test_a_hot_function_loads_neither_pydantic_nor_the_http_resolver_nor_schedul
     heavy += ("scheduler.schedule", "scheduler.schedule_form", "scheduler.task", "scheduler.cron", "scheduler.zones")
     assert f"lambdas.{verb}" in loaded
     assert [module for module in loaded if within(module, heavy)] == []
+
+
+def test_what_calls_urls_loads_nothing_that_knows_aws() -> None:
+    code = "import lambdas.fetch, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    assert "scheduler.targets.http" in loaded
+    aws = [module for module in loaded if within(module, ("boto3", "botocore", "scheduler.aws", "pydantic"))]
+    assert set(aws) <= {"botocore"}, "the bare package: Powertools writes its name into it"
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if name(path).startswith("scheduler/")], ids=name)

@@ -78,6 +78,7 @@ class Execution:
     onward: Onward
     is_paused: Callable[..., bool]  # `Watch.is_paused`
     circuits: Circuits
+    ahead: Callable[[Job], int]  # how long before its instant a job's work is sent on its way, which then keeps to it
     limits: LimitGate | None = None
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
@@ -237,8 +238,8 @@ class Execution:
 
     def _start_due(self) -> None:
         now = self.clock.now()
-        due = [held for held in self._held if held.due_at <= now]
-        late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, now))}
+        due = [held for held in self._held if self._leaves_at(held) <= now]
+        late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, max(now, held.due_at)))}
         ready = [held for held in due if held.is_ready(now) and held.job.key not in late]
         for held in ready:
             self._held.remove(held)
@@ -248,6 +249,11 @@ class Execution:
         if sum(1 for held in ready if held.waited) >= CROWD:
             least, most = LINGER_MS
             self._settle_at = now + least + self._spread() * (most - least) // READ_SPREAD_MS
+
+    def _leaves_at(self, held: _Held) -> int:
+        """When its work leaves us: at its instant, or ahead of that, if nothing is left to look at or to ask."""
+        settled = held.read_at is None and held.due_at == held.job.due_at and held.is_ready(self.clock.now())
+        return held.due_at - (self.ahead(held.job) if settled else 0)
 
     def _admit(self) -> bool:
         """Ask about the jobs that are due and not cleared yet. False if there are none."""
@@ -293,7 +299,7 @@ class Execution:
     def _wake(self) -> int:
         """When there is something to do next, unless work comes back before."""
         beat, look = self.clock.now() + self.lease.next_beat(), self.work.next_look()
-        moments = [held.due_at if held.read_at is None else min(held.read_at, held.due_at) for held in self._held]
+        moments = [self._leaves_at(held) if held.read_at is None else min(held.read_at, held.due_at) for held in self._held]
         return min([beat, *moments, *([look] if look is not None else []), *([self._settle_at] if self._done else [])])
 
     # settle
@@ -370,6 +376,7 @@ def execute(
     pauses: Watch | None = None,
     named: Known | None = None,
     circuits: Circuits | None = None,
+    ahead: Callable[[Job], int] = lambda job: 0,
 ) -> list[str]:
     """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted.
 
@@ -395,6 +402,7 @@ def execute(
         is_paused=is_paused,
         circuits=circuits,
         limits=limits,
+        ahead=ahead,
     )
     left = batch.run()
     meter.report(ledger, clock.now())

@@ -34,7 +34,7 @@ class Work:
         now = self.clock.now()
         if not self._started:
             self._look_at = now + LOOK_MS
-        self._started[job.key] = _Started(job, now)
+        self._started[job.key] = _Started(job, max(now, job.due_at))  # it may be sent ahead
         self.pool.start(job)
 
     def wait(self, until: int) -> list[Finished]:

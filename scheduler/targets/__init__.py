@@ -16,15 +16,18 @@ from typing import Any, Protocol, cast
 
 from scheduler import arns
 from scheduler.calls import Calls
+from scheduler.errors import NotFound
 from scheduler.model import Result
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What of AWS the jobs of a stage may use: nothing, unless its deployment says so."""
+    """What of AWS the jobs of a stage may use: nothing, unless its deployment says so; and which URLs they may call."""
 
     arns: Sequence[str] = ()  # patterns, as in `scheduler/arns.py`
     sender: str = ""  # whom e-mails come from; empty: none are sent
+    plain_http: bool = False  # http:// as well as https://
+    hosts: Sequence[str] = ()  # that `http` jobs may call, `*` for any text; empty: any
 
 
 class NotAllowed(ValueError):
@@ -48,6 +51,10 @@ def no_calls() -> Calls:
     raise RuntimeError("nothing here calls AWS")
 
 
+def no_secrets(name: str) -> Sequence[str]:
+    raise NotFound(f"there is no secret {name!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a target may know of the attempt it runs."""
@@ -57,9 +64,12 @@ class Context:
     deadline: float  # by `time.monotonic()`
     stop: threading.Event  # set: a cancel was asked or the lease is lost; end soon, no result but success counts any more
     allow_private: bool = False  # may call private and loopback addresses
+    fetcher: str = ""  # the ARN of the function that calls URLs; empty: they are called right here
+    not_before: int = 0  # an instant (UTC ms) that may still be to come: what is sent ahead is to begin then
     reach: Reach = field(default_factory=Reach)
     calls: Callable[[], Calls] = no_calls  # what it takes to call AWS, made when it is first asked for
     callback: CallBackAddress | None = None  # of a job that reports by call-back
+    secrets: Callable[[str], Sequence[str]] = no_secrets  # of the job's owner, by name: the newest value first
 
     @property
     def idempotency_key(self) -> str:
@@ -83,6 +93,8 @@ class Target(Protocol):
     # A type that reaches AWS also has `RESOURCE`, the field of its payload with the ARN, or `SENDS_MAIL`. One that may work in
     # the executor itself has `is_work`: whether a payload does. Its `run` is called in a child process then, which is killed at
     # the deadline, and needs neither `reach` nor `calls`.
+    # One that may be done by a function of its own has `AHEAD_MS`, what it takes to reach that.
+    # One that has rules for its payloads beyond its fields has `check`.
     # One that tells its worker where to report has `CALLS_BACK`, the most attributes that leave room for that; 0: it takes none.
 
     def run(self, payload: Mapping[str, Any], context: Context) -> Result:
@@ -119,9 +131,16 @@ def is_work(name: str, payload: Mapping[str, Any]) -> bool:
     return asked is not None and bool(asked(payload))
 
 
+def ahead_ms(name: str) -> int:
+    """How long before its instant a job of the type is sent on its way, where the stage has a function for it. Raises UnknownType."""
+    return int(getattr(load(name), "AHEAD_MS", 0))
+
+
 def check_reach(name: str, payload: Mapping[str, Any], reach: Reach) -> None:
     """Raises NotAllowed if a payload, which is one of the type, asks for what may not be reached, and UnknownType."""
     target = load(name)
+    if (check := getattr(target, "check", None)) is not None:
+        check(payload, reach)
     resource = getattr(target, "RESOURCE", None)  # the field that holds an ARN
     if resource is not None:
         _check_arn(resource, payload[resource], reach)

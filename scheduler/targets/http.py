@@ -1,4 +1,7 @@
-"""`http`: calls a URL. One connection, no redirects, no proxies, to public addresses only."""
+"""`http`: calls a URL. One connection, no redirects, no proxies, to public addresses only.
+
+Where the stage has a function for it (`context.fetcher`), that one calls: whatever a server does to who calls it, it finds no rights there.
+"""
 
 import calendar
 import email.utils
@@ -23,14 +26,18 @@ from urllib3.exceptions import HTTPError, LocationParseError, NameResolutionErro
 from urllib3.util import parse_url
 
 from scheduler.model import Failure, Result
-from scheduler.targets import Context
+from scheduler.targets import Context, NotAllowed, Reach, _apart, _credentials
+from scheduler.targets._credentials import SecretName
 
 READ_LIMIT = 1_048_576  # bytes of an answer that are read, and kept
 KEPT_HEADERS = 4_096  # characters of header names and values that are kept
 USER_AGENT = "Punctual/1"
 _IDS = ("idempotency-key", "punctual-job-id", "punctual-callback-url", "punctual-callback-token")
-OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS)
+_SIGNATURE = ("webhook-id", "webhook-timestamp", "webhook-signature")
+OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS, *_SIGNATURE)
+BY_SECRET = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token")
 CALLS_BACK = 0
+AHEAD_MS = _apart.AHEAD_MS
 RETRYABLE = (408, 425)  # and every 5xx
 TOO_MANY, UNAVAILABLE = 429, 503  # the answers of a target that wants no calls now; the second one only if it says until when
 POLL = 0.2  # seconds until a set `stop` is noticed
@@ -39,8 +46,8 @@ ROUTABLE_V6 = ipaddress.IPv6Network("2000::/3")
 
 # A predicate that raises gives its own words to the caller; one that returns False would answer "predicate failed".
 def _is_url(text: str) -> bool:
-    if not re.fullmatch(r"[\x21-\x7e]*", text):
-        raise ValueError("must be ASCII without spaces: percent-encode paths, write host names in their xn-- form")
+    if not re.fullmatch(r"[\x21-\x5b\x5d-\x7e]*", text):
+        raise ValueError("must be ASCII without spaces and backslashes: percent-encode paths, write host names in their xn-- form")
     try:
         url = parse_url(text)
     except LocationParseError:
@@ -60,6 +67,12 @@ def _is_header_name(text: str) -> bool:
     return True
 
 
+def _is_open_header(text: str) -> bool:
+    if text.lower() in BY_SECRET:
+        raise ValueError("carries credentials, which are not stored: name a secret (bearer_secret, basic_secret, header_secrets)")
+    return _is_header_name(text)
+
+
 def _is_header_value(text: str) -> bool:
     if not re.fullmatch(r"[\t\x20-\x7e]*", text):
         raise ValueError("must be printable ASCII on one line")
@@ -67,6 +80,7 @@ def _is_header_value(text: str) -> bool:
 
 
 HeaderName = Annotated[str, MaxLen(200), Predicate(_is_header_name)]
+OpenHeaderName = Annotated[str, MaxLen(200), Predicate(_is_open_header)]
 HeaderValue = Annotated[str, MaxLen(8_192), Predicate(_is_header_value)]
 
 
@@ -77,36 +91,75 @@ class Payload:
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
     url: Annotated[str, MaxLen(4_096), Predicate(_is_url)]
-    """Where to: http or https."""
+    """Where to: https, or http where the stage allows it."""
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "GET"
     """The HTTP method."""
-    headers: Annotated[dict[HeaderName, HeaderValue], MaxLen(50)] = field(default_factory=dict)
+    headers: Annotated[dict[OpenHeaderName, HeaderValue], MaxLen(50)] = field(default_factory=dict)
     """Request headers, at most 50."""
     body: Any = None
     """The request body: a string is sent as it is, anything else as JSON."""
     timeout_seconds: Annotated[float, Gt(0), Le(840)] = 30
     """How long the whole call may take, in seconds."""
+    bearer_secret: SecretName | None = None
+    """The secret that is sent as bearer token."""
+    basic_user: Annotated[str, MaxLen(200), Predicate(_credentials.is_user)] | None = None
+    """The user name of basic authentication; `basic_secret` names the password."""
+    basic_secret: SecretName | None = None
+    """The secret that is the password of `basic_user`."""
+    header_secrets: Annotated[dict[HeaderName, SecretName], MaxLen(5)] = field(default_factory=dict)
+    """Headers whose values are secrets, such as API keys; at most 5."""
+    signing_secret: SecretName | None = None
+    """The secret that signs the request, by Standard Webhooks."""
 
 
 class Refused(Exception):
     """http jobs may call public addresses only, and this host has none."""
 
 
+def check(payload: Mapping[str, Any], reach: Reach) -> None:
+    """Raises NotAllowed if the stage may not call the URL, or if credentials are named by halves."""
+    url = parse_url(payload["url"])
+    if url.scheme != "https" and not reach.plain_http:
+        raise NotAllowed("url", "must be an https:// URL: this stage calls no others (deploy it with -c plain_http=true)")
+    if reach.hosts and not any(_is_host(url.host or "", pattern) for pattern in reach.hosts):
+        raise NotAllowed("url", f"is not on a host that jobs of this stage may call; allowed: {', '.join(reach.hosts)}")
+    _credentials.check(payload)
+
+
+def _is_host(host: str, pattern: str) -> bool:
+    return re.fullmatch(re.escape(pattern.lower()).replace(r"\*", ".*"), host.lower().rstrip(".")) is not None
+
+
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """One call. 2xx is success; 408, 425, 429, 5xx, network errors and time-outs are worth another try; nothing else is.
 
     Of these 429, and 503 with a Retry-After, are throttled. An answer that cannot be read to its end is a network error.
+    What the result tells has no secret of the job's in it.
     """
+    try:
+        check(payload, context.reach)
+        secrets = _credentials.read(payload, context)
+    except NotAllowed as error:
+        return Result(failure=Failure("permanent", f"{error.field} {error}"[:500]))
+    except _credentials.Unusable as error:
+        return Result(failure=error.failure)
+    here = _apart.ask if context.fetcher else fetch
+    with secrets.silence():
+        return secrets.redacted(here(secrets.bare(payload), secrets.headers(_body(payload.get("body"))), context))
+
+
+def fetch(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
+    """The same from here, with these headers added. Terms of the stage and secrets are the caller's business."""
     request, began = Payload(**payload), time.monotonic()
-    result = _call(request, context, began)
+    result = _call(request, secret, context, began)
     return replace(result, log=_told(request, result, time.monotonic() - began))
 
 
-def _call(request: Payload, context: Context, began: float) -> Result:
+def _call(request: Payload, secret: Mapping[str, str], context: Context, began: float) -> Result:
     line = _Line(min(began + request.timeout_seconds, context.deadline), context.stop, context.allow_private)
     try:
         with line.watched():
-            return _judged(*_exchange(request, context, line))
+            return _judged(*_exchange(request, secret, context, line))
     except Refused as refused:
         return Result(failure=Failure("permanent", str(refused.__doc__)))
     except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
@@ -162,14 +215,13 @@ def _date_ms(text: str) -> int | None:
         return None
 
 
-def _exchange(request: Payload, context: Context, line: "_Line") -> tuple[dict[str, Any], int | None]:
+def _exchange(request: Payload, secret: Mapping[str, str], context: Context, line: "_Line") -> tuple[dict[str, Any], int | None]:
     """Send the request and read the answer: status, headers and body; and how long to leave its server alone."""
     url, body = parse_url(request.url), _body(request.body)
     connection = line.connection(url.scheme == "https", url.host or "", url.port)
+    headers = {**_headers(request, context), **secret}
     try:
-        connection.request(
-            request.method, url.request_uri, body=body, headers=_headers(request, context), preload_content=False, decode_content=False
-        )
+        connection.request(request.method, url.request_uri, body=body, headers=headers, preload_content=False, decode_content=False)
         response = connection.getresponse()
         kept = {"status": response.status, "headers": _kept_headers(response), "body": _kept_body(response)}
         return kept, _retry_after_ms(response.headers)
@@ -232,7 +284,8 @@ class _Line:
         self._handle: socket.socket | None = None
 
     def connection(self, tls: bool, host: str, port: int | None) -> "_Plain | _Secure":
-        connection = _Secure(host.strip("[]"), port, ssl_context=_trust()) if tls else _Plain(host.strip("[]"), port)
+        host, port = host.strip("[]"), port or (443 if tls else 80)  # without a port it would be looked for in an IPv6 address
+        connection = _Secure(host, port, ssl_context=_trust()) if tls else _Plain(host, port)
         connection.line = self
         return connection
 
@@ -318,6 +371,11 @@ class _Secure(HTTPSConnection):
 
     def _new_conn(self) -> socket.socket:
         return self.line.open(self)
+
+
+def ready() -> None:
+    """Load what the first call would load."""
+    _trust()
 
 
 @cache

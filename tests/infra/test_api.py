@@ -8,6 +8,7 @@ OPEN = {
     "GET /api/v1/docs",
 }
 REPORTS = {f"POST /api/v1/jobs/{{job_id}}/{verb}" for verb in ("heartbeat", "complete", "fail")}  # with a token of their own
+WRITES = [f"{method} /api/v1/{{proxy+}}" for method in ("POST", "PUT", "PATCH", "DELETE")]
 
 
 def test_only_health_sign_in_docs_and_reports_are_open(any_stage: Synthesized) -> None:
@@ -17,10 +18,11 @@ def test_only_health_sign_in_docs_and_reports_are_open(any_stage: Synthesized) -
 
 def test_everything_else_needs_a_token_also_what_does_not_exist(any_stage: Synthesized) -> None:
     routes = any_stage.all("ApiGatewayV2::Route").values()
-    (behind,) = [route for route in routes if route["RouteKey"] not in OPEN | REPORTS]
-    assert behind["RouteKey"] == "ANY /api/v1/{proxy+}"
-    assert behind["AuthorizationType"] == "JWT"
-    assert behind["AuthorizerId"]["Ref"] == any_stage.id("ApiGatewayV2::Authorizer", "ApiHttpSignedIn")
+    behind = [route for route in routes if route["RouteKey"] not in OPEN | REPORTS]
+    assert {route["RouteKey"] for route in behind} == {"ANY /api/v1/{proxy+}", *WRITES}
+    for route in behind:
+        assert route["AuthorizationType"] == "JWT"
+        assert route["AuthorizerId"]["Ref"] == any_stage.id("ApiGatewayV2::Authorizer", "ApiHttpSignedIn")
 
 
 def test_a_token_counts_if_our_pool_made_it_for_our_client(any_stage: Synthesized) -> None:
@@ -41,18 +43,25 @@ def test_all_requests_are_throttled_logins_and_reports_more(any_stage: Synthesiz
     assert stage["DefaultRouteSettings"]["ThrottlingBurstLimit"] == settings.api_burst
     limits = {"ThrottlingRateLimit": settings.login_rate, "ThrottlingBurstLimit": settings.login_burst}
     reports = {"ThrottlingRateLimit": settings.report_rate, "ThrottlingBurstLimit": settings.report_burst}
-    assert stage["RouteSettings"] == {"POST /api/v1/auth/login": limits, "POST /api/v1/auth/refresh": limits} | dict.fromkeys(
-        REPORTS, reports
-    )
+    writes = {"ThrottlingRateLimit": settings.write_rate, "ThrottlingBurstLimit": settings.write_burst}
+    assert stage["RouteSettings"] == {
+        "POST /api/v1/auth/login": limits,
+        "POST /api/v1/auth/refresh": limits,
+        **dict.fromkeys(REPORTS, reports),
+        **dict.fromkeys(WRITES, writes),
+    }
     assert settings.login_rate < settings.report_rate < settings.api_rate
+    assert settings.write_rate < settings.api_rate
 
 
 def test_the_stage_comes_after_the_routes_that_it_throttles(any_stage: Synthesized) -> None:
     (stage,) = [resource for resource in any_stage.template["Resources"].values() if resource["Type"] == "AWS::ApiGatewayV2::Stage"]
     throttled = {
-        id for id, route in any_stage.all("ApiGatewayV2::Route").items() if "/auth/" in route["RouteKey"] or route["RouteKey"] in REPORTS
+        id
+        for id, route in any_stage.all("ApiGatewayV2::Route").items()
+        if "/auth/" in route["RouteKey"] or route["RouteKey"] in (*REPORTS, *WRITES)
     }
-    assert len(throttled) == 5
+    assert len(throttled) == 9
     assert throttled <= set(stage["DependsOn"])
 
 

@@ -7,7 +7,7 @@ from lambdas import _settings
 from scheduler.model import Lane
 from tests.infra.conftest import ROOT, Synthesized
 
-NAMES = ["Api", "Tick", "Plan", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury", "Redrive"]
+NAMES = ["Api", "Tick", "Plan", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury", "Redrive", "Fetch"]
 ENVIRONMENTS: dict[str, type[_settings.Settings]] = {
     "api": _settings.ApiSettings,
     "tick": _settings.TickSettings,
@@ -16,6 +16,7 @@ ENVIRONMENTS: dict[str, type[_settings.Settings]] = {
     "execute": _settings.ExecuteSettings,
     "bury": _settings.BurySettings,
     "redrive": _settings.RedriveSettings,
+    "fetch": _settings.FetchSettings,
 }
 
 
@@ -48,7 +49,7 @@ def test_a_function_s_environment_is_what_its_handler_parses(any_stage: Synthesi
     assert parsed.stage == settings.stage
     ours = {name for name in environ(function) if name.startswith(_settings.PREFIX)}
     assert ours == set(parsed.render()), "a variable that no handler reads, or one left to its default"
-    for shared in ("shards", "hold_ms", "lead_ms", "units", "retention_days", "failure_retention_days", "allow_private_http"):
+    for shared in ("shards", "hold_ms", "lead_ms", "units", "retention_days", "failure_retention_days", "allow_private_http", "plain_http"):
         if hasattr(parsed, shared):
             assert getattr(parsed, shared) == getattr(settings, shared)
 
@@ -86,10 +87,10 @@ def test_every_function_wakes_an_operator_when_it_fails(any_stage: Synthesized) 
 
 
 def test_functions_run_on_arm_and_are_traced(on_aws: Synthesized) -> None:
-    for function in on_aws.functions().values():
+    for name, function in on_aws.functions().items():
         assert function["Runtime"] == "python3.13"
         assert function["Architectures"] == ["arm64"]
-        assert function["TracingConfig"] == {"Mode": "Active"}
+        assert function.get("TracingConfig") == (None if name == "Fetch" else {"Mode": "Active"})
 
 
 def test_no_asynchronous_call_is_repeated_by_lambda(any_stage: Synthesized) -> None:

@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
 from infra.settings import SAMPLE
-from tests.infra.conftest import Synthesized, allowed
+from tests.infra.conftest import ROOT, Synthesized, allowed
 
 # Actions that may be granted on every resource, and why there is no other way.
 ANYWHERE = {
@@ -36,8 +38,11 @@ def test_no_role_allows_a_wildcard_but_for_the_explained_ones(any_stage: Synthes
             for action, resource in allowed(policy["PolicyDocument"]):
                 assert "*" not in action, (id, action)
                 over_executions = action == "states:DescribeExecution" and resource.count("*") == 1 and resource.endswith(":*")
+                over_secrets = action == "secretsmanager:GetSecretValue" and resource.endswith(
+                    f":secret:punctual/{any_stage.settings.stage}/*"
+                )
                 over_objects = action in ("s3:PutObject", "s3:GetObject") and resource == "StorageOutputs/*"
-                assert "*" not in resource or action in explained or over_executions or over_objects, (id, action, resource)
+                assert "*" not in resource or action in explained or over_executions or over_objects or over_secrets, (id, action, resource)
 
 
 def test_no_policy_is_added_to_a_role_behind_its_grants(any_stage: Synthesized) -> None:
@@ -50,6 +55,8 @@ def test_a_role_can_be_assumed_by_its_service_alone(any_stage: Synthesized) -> N
         (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
         service = "scheduler" if id[:-8].endswith("ScheduleRole") else "lambda"
         assert statement["Principal"] == {"Service": f"{service}.amazonaws.com"}
+        ours = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+        assert statement.get("Condition") == (ours if service == "scheduler" else None), "another account's schedule could name it"
 
 
 def test_a_job_is_written_by_the_verbs_that_change_jobs_and_inserted_and_withdrawn_by_api_and_plan_alone(prod: Synthesized) -> None:
@@ -128,6 +135,24 @@ def test_api_and_executors_alone_read_what_signs_call_backs(any_stage: Synthesiz
     assert who_may(any_stage, "secretsmanager:GetSecretValue", "StorageCallbackKey") == {"Api"} | EXECUTORS
 
 
+def test_what_calls_urls_may_write_its_log_and_do_nothing_else_and_knows_no_table(any_stage: Synthesized) -> None:
+    assert any_stage.grants("Fetch") == [("logs:CreateLogStream", "FetchLogs"), ("logs:PutLogEvents", "FetchLogs")]
+    assert who_may(any_stage, "lambda:InvokeFunction", "FetchFunction") == EXECUTORS
+    environment = any_stage.functions()["Fetch"]["Environment"]["Variables"]
+    assert all(isinstance(value, str) for value in environment.values()), "it would tell where something is"
+
+
+def test_executors_alone_read_secrets_and_only_those_that_jobs_may_use(any_stage: Synthesized) -> None:
+    granted = {
+        name: {what for action, what in any_stage.grants(name) if action.startswith("secretsmanager:")} for name in any_stage.functions()
+    }
+    of_jobs = {
+        name: {what for what in found if what.endswith(f":secret:punctual/{any_stage.settings.stage}/*")} for name, found in granted.items()
+    }
+    assert {name for name, found in of_jobs.items() if found} == EXECUTORS
+    assert set().union(*granted.values()) - set().union(*of_jobs.values()) == {"StorageCallbackKey"}
+
+
 def test_redrive_reads_tasks_and_failures_and_is_started_by_api(prod: Synthesized) -> None:
     assert of_tasks(prod, "Redrive") == {"BatchGetItem", "PartiQLInsert"}
     assert [resource for _, resource in prod.grants("Redrive") if "/index/" in resource] == ["StorageJobs/index/failures"]
@@ -149,5 +174,12 @@ def test_the_local_stage_grants_the_same_but_for_tracing_and_the_names_of_batche
     for name in prod.functions():
         samples = {grant for grant in local.grants(name) if SAMPLE in grant[1] or grant[0] == "ses:SendEmail"}
         assert bool(samples) == (name in EXECUTORS)
-        on_aws = {grant for grant in prod.grants(name) if not grant[0].startswith("xray:")}
+        on_aws = {(action, where.replace("/prod/", "/local/")) for action, where in prod.grants(name) if not action.startswith("xray:")}
         assert {grant for grant in local.grants(name) if grant[0] not in renamed} - samples == on_aws
+
+
+def test_the_page_of_grants_is_the_template(prod: Synthesized) -> None:
+    """What is added, or taken away, is said there: `python -m tests.infra.grants > docs/grants.md`."""
+    written = re.findall(r"^\| (\w+) \| `([\w:]+)` \| `([^`]+)` \|", (ROOT / "docs" / "grants.md").read_text(), re.MULTILINE)
+    found = {(name, action, resource) for name in prod.functions() for action, resource in prod.grants(name)}
+    assert set(written) == found

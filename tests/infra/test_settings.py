@@ -37,6 +37,8 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
         "shards",
         "concurrency",
         "allow_private_http",
+        "plain_http",
+        "http_apart",
         "allowed_targets",
         "email_sender",
         "sample_targets",
@@ -76,6 +78,24 @@ def test_allowed_targets_are_written_one_after_the_other(between: str) -> None:
 def test_an_allowed_target_that_is_none_is_refused_by_name(bad: str) -> None:
     with pytest.raises(ValueError, match="is no ARN of lambda, sqs, sns, events, states"):
         settings_for("dev", allowed_targets=f"arn:aws:sqs:eu-west-1:123456789012:orders {bad}")
+
+
+def test_hosts_that_jobs_may_call_are_written_one_after_the_other_and_must_be_some() -> None:
+    assert settings_for("dev").http_hosts == ()
+    assert settings_for("dev", http_hosts="*.example.com, hooks.example.org").http_hosts == ("*.example.com", "hooks.example.org")
+    for bad in ("*", "https://example.com", "example.com/path", "example.com:80"):
+        with pytest.raises(ValueError, match="is no host name"):
+            settings_for("dev", http_hosts=bad)
+    with pytest.raises(ValueError, match="longer than 1000 characters"):
+        settings_for("dev", http_hosts=" ".join(["hooks.example.com"] * 60))
+
+
+def test_plain_http_and_a_key_are_switched_on_by_a_word() -> None:
+    assert (settings_for("prod").plain_http, settings_for("prod").customer_key) == (False, False)
+    chosen = settings_for("prod", plain_http="true", customer_key="true")
+    assert (chosen.plain_http, chosen.customer_key) == (True, True)
+    with pytest.raises(ValueError, match="plain_http must be true or false, not 'yes'"):
+        settings_for("prod", plain_http="yes")
 
 
 def test_allowed_targets_fit_into_an_environment() -> None:

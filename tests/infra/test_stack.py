@@ -1,3 +1,5 @@
+import json
+
 import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
 from cdk_nag import AwsSolutionsChecks
@@ -5,6 +7,8 @@ from cdk_nag import AwsSolutionsChecks
 from infra.settings import settings_for
 from infra.stack import PunctualStack
 from tests.infra.conftest import FLAGS, Synthesized
+
+LANES = ("OneTime", "Recurring", "Retry")
 
 # What fails the whole deploy on the local AWS (MiniStack 1.5.33), of the services this project may come to use.
 REFUSED_LOCALLY = (
@@ -39,6 +43,7 @@ REFUSED_LOCALLY = (
 
 OUTPUTS = {
     "ApiUrl",
+    "FetchFunction",
     "UserPoolId",
     "UserPoolClientId",
     "JobsTable",
@@ -64,6 +69,12 @@ def test_a_stage_is_one_stack_named_after_it(any_stage: Synthesized) -> None:
 def test_the_stack_tells_where_everything_is(any_stage: Synthesized) -> None:
     machines = {"TokenUrl", "MachineClients"} if any_stage.settings.machine_clients else set()
     assert set(any_stage.template["Outputs"]) == OUTPUTS | machines
+
+
+def test_executors_have_urls_called_by_the_function_for_it_but_for_the_local_stage(any_stage: Synthesized) -> None:
+    told = {json.dumps(any_stage.functions()[f"Execute{lane}"]["Environment"]["Variables"]["PUNCTUAL_FETCH_FUNCTION"]) for lane in LANES}
+    arn = {"Fn::GetAtt": [any_stage.id("Lambda::Function", "FetchFunction"), "Arn"]}
+    assert told == {json.dumps("" if any_stage.settings.stage == "local" else arn)}
 
 
 def test_the_template_belongs_to_no_account_and_no_region(any_stage: Synthesized) -> None:

@@ -364,6 +364,15 @@ def test_the_document_describes_the_payload_of_every_type_and_gives_examples(doc
         _models.JobRequest.model_validate(example["value"])
 
 
+@pytest.mark.parametrize(("path", "status"), [("/health", 200), ("/nowhere", 404), ("/auth/login", 405), ("/openapi.json", 200)])
+def test_every_answer_keeps_browsers_from_making_something_else_of_it(path: str, status: int) -> None:
+    answered = send("GET", path)
+    assert answered.status == status
+    assert answered.headers["X-Content-Type-Options"] == "nosniff" and answered.headers["X-Frame-Options"] == "DENY"
+    assert answered.headers["Strict-Transport-Security"].startswith("max-age=63072000")
+    assert answered.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Powertools leaves its files to the collector
 def test_the_docs_page_is_open() -> None:
     answered = api.handler(event("GET", "/api/v1/docs", user=None), None)

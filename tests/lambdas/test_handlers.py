@@ -2,6 +2,7 @@
 
 import json
 import logging
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
@@ -30,9 +31,10 @@ from scheduler.services.known import Known
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
 from scheduler.targets import Reach, log
+from scheduler.targets._apart import AHEAD_MS
 from tests.conftest import FixedClock, a_job, a_message
 from tests.contract import make
-from tests.unit.fake_calls import QUEUE, FakeCalls
+from tests.unit.fake_calls import FUNCTION, QUEUE, FakeCalls
 
 EXECUTE = ExecuteSettings(
     stage="test",
@@ -266,3 +268,26 @@ def test_redrive_works_off_what_is_running_and_tells_what_it_did(world: World) -
     assert redrive.handler({}, None) == {"redrives": 1, "redriven": 1, "skipped": 0, "refused": 0}
     assert redrive.handler({"id": "whatever"}, None) == {"redrives": 0, "redriven": 0, "skipped": 0, "refused": 0}
     assert world.jobs.get(dead.key).redrives == 1
+
+
+class Executing(SimpleNamespace):
+    """What `_runtime.ahead` asks of the executor."""
+
+    def __init__(self, function: str) -> None:
+        super().__init__(settings=replace(EXECUTE, fetch_function=function))
+
+
+def test_an_http_job_that_is_held_has_the_way_to_its_function_made_ready_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, asked = FakeCalls(), threading.Event()
+    made.answers["invoke"] = asked.set
+    monkeypatch.setattr(_runtime, "calls", lambda: made)
+    monkeypatch.setattr(_runtime, "execute", lambda: Executing(FUNCTION))
+    _runtime._make_way.cache_clear()
+    ms = [_runtime.ahead(a_job(type=name)) for name in ("http", "http", "log", "http")]
+    assert ms == [AHEAD_MS, AHEAD_MS, 0, AHEAD_MS]
+    assert asked.wait(5) and made.asked == [("invoke", FUNCTION, "{}", True)]
+
+
+def test_executors_that_call_by_themselves_send_nothing_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_runtime, "execute", lambda: Executing(""))
+    assert _runtime.ahead(a_job(type="http")) == 0

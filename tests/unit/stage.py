@@ -109,6 +109,7 @@ class Stage:
             pauses=ports.get("pauses"),
             named=ports.get("named"),
             circuits=ports.get("circuits"),
+            ahead=ports.get("ahead", lambda job: 0),
         )
         for item in deliveries:
             if item.message_id not in left:

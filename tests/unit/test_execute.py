@@ -38,6 +38,36 @@ def test_no_job_starts_before_its_instant_and_each_is_held_to_it() -> None:
     assert all(at == job.due_at for job, at in pool.starts)
 
 
+def test_work_that_keeps_to_its_instant_itself_is_sent_ahead_of_it() -> None:
+    stage = Stage()
+    jobs = [a_job(due_at=NOW + offset) for offset in (4_000, 0, 1_500)]
+    pool = ScriptedPool(stage.clock, takes=100)
+    stage.execute(stage.hand(*jobs), pool=pool, ahead=lambda job: 40)
+    assert sorted(at for _, at in pool.starts) == [NOW, NOW + 1_460, NOW + 3_960]
+
+
+def test_what_is_to_be_read_once_more_is_not_sent_before_that_however_far_ahead_it_could_go() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job(due_at=NOW + 2_000))
+    pool, reads = ScriptedPool(stage.clock), []
+
+    def read(verb: Any, keys: Any) -> Any:
+        reads.append(stage.clock.now())
+        return verb(keys)
+
+    stage.execute([item], pool=pool, jobs=Wrapped(stage.jobs, get_many=read), ahead=lambda job: 1_900)
+    ((_, at),) = pool.starts
+    assert at == reads[0] <= NOW + 2_000 - READ_AHEAD_MS
+
+
+def test_a_run_that_is_sent_ahead_is_judged_by_its_instant() -> None:
+    stage = Stage()
+    (item,) = stage.hand(a_job(due_at=NOW + 2_000, start_by=NOW + 2_000))
+    pool = ScriptedPool(stage.clock)
+    stage.execute([item], pool=pool, ahead=lambda job: 40)
+    assert pool.starts == []
+
+
 def test_a_message_beyond_the_hold_claims_nothing_and_goes_back_a7() -> None:
     stage = Stage()
     (item,) = stage.hand(a_job(due_at=NOW + stage.rules.hold_ms + 1_500))

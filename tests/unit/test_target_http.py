@@ -26,6 +26,7 @@ from scheduler.model import Result
 from scheduler.targets import Context
 
 http = targets.load("http")
+PLAIN = targets.Reach(plain_http=True)
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -142,7 +143,7 @@ def port() -> Iterator[int]:
 
 
 def context(seconds: float = 10.0, *, private: bool = True, stop: threading.Event | None = None) -> Context:
-    return Context("01JOB", 2, time.monotonic() + seconds, stop or threading.Event(), allow_private=private)
+    return Context("01JOB", 2, time.monotonic() + seconds, stop or threading.Event(), allow_private=private, reach=PLAIN)
 
 
 def call(url: str, *, seconds: float = 10.0, private: bool = True, stop: threading.Event | None = None, **payload: Any) -> Result:

@@ -1,0 +1,70 @@
+"""The key of a stage, where its operator wants one of their own: tables, lanes, outputs and the secret of call-backs are under it.
+
+Without it AWS encrypts all of them too, with keys of its own, which cost nothing and cannot be taken away.
+"""
+
+from aws_cdk import Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.settings import Settings
+
+THROUGH = ("dynamodb", "sqs", "sns", "s3", "secretsmanager")  # what may use it for a function; no function uses it by itself
+
+
+class Encryption(Construct):
+    """The key, or none; and what that means for each kind of store."""
+
+    def __init__(self, scope: Construct, id: str, settings: Settings) -> None:
+        super().__init__(scope, id)
+        self.key: kms.Key | None = None
+        if settings.customer_key:
+            description = f"everything that Punctual ({settings.stage}) stores and sends"
+            self.key = kms.Key(self, "Key", description=description, enable_key_rotation=True, removal_policy=settings.removal_policy)
+            self.key.add_to_resource_policy(
+                iam.PolicyStatement(
+                    principals=[iam.ServicePrincipal("sns.amazonaws.com")],  # it writes to queues under the key
+                    actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                    resources=["*"],
+                    conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+                )
+            )
+
+    @property
+    def grants(self) -> list[iam.PolicyStatement]:
+        """Of every function that stores or sends something."""
+        if self.key is None:
+            return []
+        region = Stack.of(self).region
+        services = [f"{service}.{region}.amazonaws.com" for service in THROUGH]
+        return [
+            iam.PolicyStatement(
+                actions=["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey"],
+                resources=[self.key.key_arn],
+                conditions={"StringEquals": {"kms:ViaService": services}},
+            )
+        ]
+
+    def of_table(self, table: dynamodb.TableV2) -> None:
+        """By hand: the construct wants to know the region, and ours is a stack of any."""
+        raw = table.node.default_child
+        if self.key is not None and isinstance(raw, dynamodb.CfnGlobalTable):
+            raw.add_property_override("SSESpecification", {"SSEEnabled": True, "SSEType": "KMS"})
+            raw.add_property_override("Replicas.0.SSESpecification", {"KMSMasterKeyId": self.key.key_arn})
+
+    @property
+    def of_lanes(self) -> kms.IKey | None:
+        """The key by its ARN: a subscription would write the topic's name into the policy of the key, and the topic names the key."""
+        return None if self.key is None else kms.Key.from_key_arn(self, "OfLanes", self.key.key_arn)
+
+    @property
+    def of_queues(self) -> sqs.QueueEncryption:
+        return sqs.QueueEncryption.SQS_MANAGED if self.key is None else sqs.QueueEncryption.KMS
+
+    @property
+    def of_buckets(self) -> s3.BucketEncryption:
+        return s3.BucketEncryption.S3_MANAGED if self.key is None else s3.BucketEncryption.KMS

@@ -1,0 +1,30 @@
+"""fetch: calls the URLs of `http` jobs. Whoever takes it over finds a role that may write a log, and no address of anything else."""
+
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.function import Foundation, Function
+from infra.lanes import EXECUTE_TIMEOUT
+from lambdas._settings import FetchSettings
+
+
+class Fetch(Construct):
+    """The function. Executors alone may invoke it."""
+
+    def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
+        super().__init__(scope, id)
+        settings = foundation.settings
+        self.function: lambda_.Function = Function(
+            self,
+            "fetch",
+            foundation,
+            FetchSettings(
+                stage=settings.stage,
+                allow_private_http=settings.allow_private_http,
+                plain_http=settings.plain_http,
+                http_hosts=tuple(settings.http_hosts),
+            ),
+            grants=[],
+            timeout=EXECUTE_TIMEOUT,
+            traced=False,  # its role would have to reach X-Ray
+        )

@@ -1,0 +1,30 @@
+"""What the function that calls URLs is made of: nothing that knows AWS. It starts the faster for that, and has little to offer."""
+
+import logging
+import os
+from dataclasses import dataclass
+from functools import cache
+
+from aws_lambda_powertools import Logger
+
+from lambdas._clock import SystemClock
+from lambdas._settings import FetchSettings
+from scheduler.ports import Clock
+from scheduler.targets import Reach, http
+
+logger = Logger(location=None)
+logging.getLogger("scheduler").parent = logger._logger  # the services log through the standard library
+
+
+@dataclass(frozen=True)
+class Fetch:
+    clock: Clock
+    reach: Reach
+    allow_private: bool
+
+
+@cache
+def fetch() -> Fetch:
+    settings = FetchSettings.parse(os.environ)
+    http.ready()
+    return Fetch(SystemClock(), Reach(plain_http=settings.plain_http, hosts=settings.http_hosts), settings.allow_private_http)

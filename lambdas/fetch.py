@@ -1,0 +1,17 @@
+"""An executor, about one job → services.fetch. This function's role may write its log, and nothing else."""
+
+from typing import Any
+
+from lambdas import _fetching
+from scheduler.services.fetch import fetch
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """One call. Without a payload it is asked to be there, no more."""
+    at = _fetching.fetch()
+    if "payload" not in event:
+        return {}
+    answer = fetch(event, at.reach, allow_private=at.allow_private, clock=at.clock)
+    response = answer["response"]
+    _fetching.logger.info("fetch", extra={"job_id": event["job_id"], "status": response and response["status"]})
+    return answer

@@ -1,0 +1,202 @@
+"""The secrets of an `http` job: named in its payload, read when it runs, and taken out of everything that is told of it.
+
+A name means a secret of the job's owner: nobody can name somebody else's. `name#field` means a field of a secret that is a JSON object.
+"""
+
+import base64
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+from urllib.parse import quote, quote_plus
+
+from annotated_types import MaxLen, Predicate
+
+from scheduler import webhooks
+from scheduler.errors import SchedulerError, Unavailable
+from scheduler.model import Failure, Result
+from scheduler.targets import Context, NotAllowed
+
+FIELDS = ("bearer_secret", "basic_user", "basic_secret", "header_secrets", "signing_secret")  # of the payload
+HIDDEN = "[secret]"
+SHORTEST = 6  # characters of a secret: what is shorter stands in every other text by chance
+CUT = 4  # so much of a secret is taken off the end of a text that may have been cut in its middle
+
+
+def _is_name(text: str) -> bool:
+    if not re.fullmatch(r"[A-Za-z0-9_+=.@-]+(#[A-Za-z0-9_.-]+)?", text):
+        raise ValueError("must be the name of a secret, with #field if it is a JSON object: letters, digits and _+=.@-")
+    return True
+
+
+def is_user(text: str) -> bool:
+    if not re.fullmatch(r"[\x20-\x39\x3b-\x7e]*", text):
+        raise ValueError("must be printable ASCII without colons")
+    return True
+
+
+SecretName = Annotated[str, MaxLen(200), Predicate(_is_name)]
+
+
+class Unusable(Exception):
+    """A secret that cannot be read or sent; the failure says which, and never what it holds."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+def check(payload: Mapping[str, Any]) -> None:
+    """Raises NotAllowed if credentials are named by halves or twice."""
+    bearer, user, password = (payload.get(name) for name in ("bearer_secret", "basic_user", "basic_secret"))
+    if (user is None) != (password is None):
+        raise NotAllowed("basic_user" if user is None else "basic_secret", "basic_user and basic_secret go together")
+    names = {name.lower() for name in payload.get("header_secrets") or {}}
+    if (bearer is not None) + (user is not None) + ("authorization" in names) > 1:
+        raise NotAllowed(
+            "bearer_secret" if bearer is not None else "basic_secret", "only one of them can be the Authorization of a request"
+        )
+    if twice := names & {name.lower() for name in payload.get("headers") or {}}:
+        raise NotAllowed("header_secrets", f"{min(twice)} is among the headers too")
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What was read for one attempt."""
+
+    added: Mapping[str, str] = field(default_factory=dict)  # headers
+    signing: Sequence[str] = ()
+    id: str = ""
+    at: int = 0  # when what is signed is sent
+    forms: Sequence[str] = ()  # every way in which a secret may be written, the longest first
+
+    def bare(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """The payload without its secrets' names: who calls needs headers, not names."""
+        return {name: value for name, value in payload.items() if name not in FIELDS}
+
+    def headers(self, body: bytes | None) -> dict[str, str]:
+        """What is added to the request. Raises nothing: `read` has tried."""
+        signed = webhooks.headers(self.id, self.at, body or b"", self.signing) if self.signing else {}
+        return {**self.added, **signed}
+
+    def redacted(self, result: Result) -> Result:
+        """The result as it may be kept and told."""
+        if not self.forms:
+            return result
+        failure, response = result.failure, result.response
+        return replace(
+            result,
+            output=None if result.output is None else self._hide(result.output),
+            log=None if result.log is None else self._hide(result.log),
+            failure=failure and replace(failure, message=self._hide(failure.message)),
+            response=None if response is None else self._hidden(response),
+        )
+
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        """What is raised meanwhile is told without secrets: its text would go to a log."""
+        try:
+            yield
+        except Exception as error:
+            if not self.forms:
+                raise
+            raise RuntimeError(f"{type(error).__name__}: {self._hide(str(error))}") from None
+
+    def _hidden(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._hide(value)
+        if isinstance(value, Mapping):
+            return {self._hide(name): self._hidden(each) for name, each in value.items()}
+        return value
+
+    def _hide(self, text: str) -> str:
+        for form in self.forms:
+            text = text.replace(form, HIDDEN)
+        for form in self.forms:
+            for size in range(min(len(form) - 1, len(text)), CUT - 1, -1):
+                if text.endswith(form[:size]):
+                    text = text[:-size]
+                    break
+        return text
+
+
+def read(payload: Mapping[str, Any], context: Context) -> Secrets:
+    """The secrets that a payload names. Raises Unusable."""
+    if not any(payload.get(name) for name in FIELDS):
+        return Secrets()
+    added: dict[str, str] = {}
+    told: list[str] = []
+
+    def values(name: str) -> Sequence[str]:
+        found = _values(name, context)
+        told.extend(found)
+        return found
+
+    def header(name: str) -> str:
+        value = values(name)[0]
+        if not re.fullmatch(r"[\t\x20-\x7e]*", value):
+            raise _unusable(f"the secret {name!r} cannot be sent as a header: it is not printable ASCII on one line")
+        return value
+
+    if (name := payload.get("bearer_secret")) is not None:
+        added["Authorization"] = f"Bearer {header(name)}"
+    if (name := payload.get("basic_secret")) is not None:
+        pair = base64.b64encode(f"{payload['basic_user']}:{values(name)[0]}".encode()).decode()
+        told.append(pair)
+        added["Authorization"] = f"Basic {pair}"
+    for each, name in (payload.get("header_secrets") or {}).items():
+        added[each] = header(name)
+    signing: Sequence[str] = ()
+    if (name := payload.get("signing_secret")) is not None:
+        signing = values(name)
+        try:
+            for each in signing:
+                webhooks.key(each)
+        except ValueError as error:
+            raise _unusable(f"the secret {name!r} cannot sign: {error}") from None
+        told.extend(each.removeprefix(webhooks.PREFIX) for each in signing)
+    at = max(context.not_before, time.time_ns() // 1_000_000)
+    return Secrets(added, signing, context.idempotency_key, at, _forms(told))
+
+
+def _values(name: str, context: Context) -> Sequence[str]:
+    secret, _, part = name.partition("#")
+    try:
+        found = context.secrets(secret)
+    except Unavailable:
+        raise Unusable(Failure("retryable", f"the secret {secret!r} cannot be read for now")) from None
+    except SchedulerError as error:
+        raise _unusable(f"the secret {secret!r} cannot be read: {error}") from None
+    values = [value for text in found if (value := _part(text, part)) is not None]
+    if not values:
+        raise _unusable(f"the secret {secret!r} has no field {part!r}")
+    if any(len(value) < SHORTEST for value in values):
+        raise _unusable(f"the secret {name!r} is shorter than {SHORTEST} characters: it could not be kept out of what is told")
+    return values
+
+
+def _part(text: str, part: str) -> str | None:
+    """The text itself, or a field of the JSON object that it is."""
+    if not part:
+        return text.strip()
+    try:
+        found = json.loads(text)[part]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _forms(values: Sequence[str]) -> Sequence[str]:
+    forms: set[str] = set()
+    for value in values:
+        coded = base64.b64encode(value.encode()).decode().rstrip("=")
+        forms |= {value, quote(value), quote(value, safe=""), quote_plus(value), json.dumps(value)[1:-1], repr(value)[1:-1]}
+        forms |= {coded, coded.replace("+", "-").replace("/", "_")}
+    return sorted(forms, key=lambda form: (-len(form), form))
+
+
+def _unusable(message: str) -> Unusable:
+    return Unusable(Failure("permanent", message))

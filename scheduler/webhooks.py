@@ -1,0 +1,58 @@
+"""Standard Webhooks (standardwebhooks.com): what is sent is signed over its id, its time and its body. Pure.
+
+webhook-id: <id>   webhook-timestamp: <epoch seconds>   webhook-signature: v1,<base64 of HMAC-SHA256> v1,<...>
+
+While a secret is being changed there are two, and so there are two signatures: a receiver that knows either of them accepts.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+
+PREFIX = "whsec_"
+VERSION = "v1"
+TOLERANCE_S = 300  # seconds by which the clocks of sender and receiver may differ
+LEAST_KEY, MOST_KEY = 24, 64  # bytes, as the standard has them
+
+
+class NotSigned(ValueError):
+    """The signature is wrong, or too old."""
+
+
+def key(secret: str) -> bytes:
+    """The bytes that sign: of `whsec_<base64>`, or the characters of any other text. Raises ValueError if they are too few or too many."""
+    try:
+        found = base64.b64decode(secret.removeprefix(PREFIX), validate=True) if secret.startswith(PREFIX) else secret.encode()
+    except binascii.Error:
+        raise ValueError(f"what follows {PREFIX} is no base64") from None
+    if not LEAST_KEY <= len(found) <= MOST_KEY:
+        raise ValueError(f"a signing secret has {LEAST_KEY} to {MOST_KEY} bytes")
+    return found
+
+
+def headers(id: str, now: int, body: bytes, secrets: Sequence[str]) -> dict[str, str]:
+    """The three headers of what is sent at `now` (ms), signed with each of the secrets. Raises ValueError as `key` does."""
+    stamp = str(now // 1000)
+    signatures = [f"{VERSION},{_sign(id, stamp, body, key(secret))}" for secret in secrets]
+    return {"webhook-id": id, "webhook-timestamp": stamp, "webhook-signature": " ".join(signatures)}
+
+
+def verify(given: Mapping[str, str], body: bytes, secrets: Sequence[str], now: int) -> str:
+    """The id of what was received with these headers (lower case) at `now`. Raises NotSigned."""
+    try:
+        id, stamp, told = (given[name] for name in ("webhook-id", "webhook-timestamp", "webhook-signature"))
+        age = abs(now // 1000 - int(stamp))
+    except (KeyError, ValueError):
+        raise NotSigned("a header is missing, or the time is none") from None
+    if age > TOLERANCE_S:
+        raise NotSigned("the time is too far from ours")
+    wanted = [f"{VERSION},{_sign(id, stamp, body, key(secret))}".encode() for secret in secrets]
+    if not any(hmac.compare_digest(each, one.encode()) for each in wanted for one in told.split(" ")):
+        raise NotSigned("no signature is by a secret of ours")
+    return id
+
+
+def _sign(id: str, stamp: str, body: bytes, key: bytes) -> str:
+    return base64.b64encode(hmac.new(key, f"{id}.{stamp}.".encode() + body, hashlib.sha256).digest()).decode()

@@ -1,0 +1,65 @@
+"""The secrets that jobs may use: those of their owner, over memory and Secrets Manager."""
+
+import secrets as random
+from typing import Any
+
+import pytest
+
+from scheduler.aws import clients
+from scheduler.aws.secret_values import KEPT_MS, StoredSecrets
+from scheduler.errors import NotFound, Unavailable
+from scheduler.memory import MemorySecrets
+from scheduler.ports import SecretValues
+from tests.contract.make import NOW
+from tests.unit.stage import Wrapped, refuse
+
+
+@pytest.fixture
+def manager(moto: None) -> Any:
+    client = clients.secrets()
+    for name in ("stage/ann/token", "stage/bob/other", "other/ann/secret"):
+        client.create_secret(Name=name, SecretString=f"value of {name}", ClientRequestToken=random.token_hex(16))
+    return client
+
+
+@pytest.fixture(params=["memory", "secrets manager"])
+def held(request: pytest.FixtureRequest) -> SecretValues:
+    if request.param == "memory":
+        return MemorySecrets({("ann", "token"): ["value of stage/ann/token"], ("bob", "other"): ["value of stage/bob/other"]})
+    return StoredSecrets(request.getfixturevalue("manager"), "stage/")
+
+
+def change(manager: Any, value: str) -> None:
+    manager.put_secret_value(SecretId="stage/ann/token", SecretString=value, ClientRequestToken=random.token_hex(16))
+
+
+def test_an_owner_s_secret_is_read_by_its_name(held: SecretValues) -> None:
+    assert list(held.values("ann", "token", NOW)) == ["value of stage/ann/token"]
+
+
+@pytest.mark.parametrize("name", ["other", "secret", "none"])
+def test_somebody_else_s_is_not_there(held: SecretValues, name: str) -> None:
+    with pytest.raises(NotFound, match=f"there is no secret '{name}'"):
+        held.values("ann", name, NOW)
+
+
+def test_a_changed_one_counts_a_minute_later_with_the_one_before_it(manager: Any) -> None:
+    held = StoredSecrets(manager, "stage/")
+    held.values("ann", "token", NOW)
+    change(manager, "two")
+    assert list(held.values("ann", "token", NOW + KEPT_MS - 1)) == ["value of stage/ann/token"]
+    assert list(held.values("ann", "token", NOW + KEPT_MS)) == ["two", "value of stage/ann/token"]
+
+
+def test_while_it_cannot_be_read_what_was_read_before_counts_and_a_deleted_one_does_not(manager: Any) -> None:
+    refusing = Wrapped(manager)
+    held = StoredSecrets(refusing, "stage/")
+    held.values("ann", "token", NOW)
+    refusing._verbs["get_secret_value"] = refuse
+    assert list(held.values("ann", "token", NOW + KEPT_MS)) == ["value of stage/ann/token"]
+    with pytest.raises(Unavailable):
+        held.values("bob", "other", NOW)
+    del refusing._verbs["get_secret_value"]
+    manager.delete_secret(SecretId="stage/ann/token")
+    with pytest.raises(NotFound):
+        held.values("ann", "token", NOW + 2 * KEPT_MS)

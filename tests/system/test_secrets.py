@@ -1,0 +1,185 @@
+"""Secrets of jobs, planted, used, and then looked for wherever something is kept: they reach their server, and stay nowhere."""
+
+import base64
+import json
+import os
+import secrets
+import sys
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from infra.settings import LOCAL
+from local.client import Client
+from local.home import Home
+from local.receiver import Receiver
+from local.samples import rfc3339
+from local.stack import up
+from scheduler import webhooks
+from tests.system.conftest import System, ended, until
+
+FETCHER = "PUNCTUAL_FETCH_FUNCTION"
+LARGE = "x" * 9_000  # an answer that goes to S3
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Tells every header back, in body and header: the worst of servers. `/500` as an error, `/large` at length."""
+
+    seen: ClassVar[list[dict[str, str]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        told = {name.lower(): value for name, value in self.headers.items()}
+        self.seen.append(told | {":body": body.decode()})
+        answer = (json.dumps(told) + (LARGE if self.path == "/large" else "") + urllib.parse.quote(json.dumps(told), safe="")).encode()
+        self.send_response(500 if self.path == "/500" else 200)
+        self.send_header("X-Authorization", told.get("authorization", "none"))
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def echo() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A stack of its own, on which executors have URLs called by the function for it, as on AWS; IAM enforced."""
+    home = Home(Path(os.path.realpath(tmp_path_factory.mktemp("apart"))))
+    with Receiver() as receiver, up(home, enforce_iam=True) as stack:
+        functions = stack.aws.client("lambda")
+        arn = functions.get_function_configuration(FunctionName=stack.outputs["FetchFunction"])["FunctionArn"]
+        for lane in ("OneTime", "Retry"):
+            name = stack.outputs[f"Execute{lane}Function"]
+            known = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+            functions.update_function_configuration(FunctionName=name, Environment={"Variables": known | {FETCHER: arn}})
+        system = System(stack, receiver)
+        yield system
+        assert system.denials() == []
+
+
+def owner(client: Client) -> str:
+    claims = client.token.split(".")[1] if client.token else ""
+    return str(json.loads(base64.urlsafe_b64decode(claims + "=="))["sub"])
+
+
+def places(system: System, client: Client, jobs: list[dict[str, Any]]) -> dict[str, str]:
+    """Everything that is kept or told anywhere, by where it is; not Secrets Manager, where they belong."""
+    found: dict[str, str] = {}
+    tables = system.aws("dynamodb")
+    for name in tables.list_tables()["TableNames"]:
+        pages = tables.get_paginator("scan").paginate(TableName=name)
+        found[f"table {name}"] = json.dumps([item for page in pages for item in page["Items"]], default=str)
+    objects = system.aws("s3")
+    for bucket in (each["Name"] for each in objects.list_buckets()["Buckets"]):
+        for page in objects.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+            for each in page.get("Contents", []):
+                if "utputs" in bucket or "utputs" in each["Key"]:
+                    content = objects.get_object(Bucket=bucket, Key=each["Key"])["Body"].read()
+                    found[f"object {bucket}/{each['Key']}"] = content.decode(errors="replace")
+    with urllib.request.urlopen(f"{system.stack.aws.endpoint}/_ministack/sqs/messages") as answer:
+        found["queues"] = answer.read().decode()
+    logs = system.aws("logs")
+    for page in logs.get_paginator("describe_log_groups").paginate():
+        for group in (each["logGroupName"] for each in page["logGroups"]):
+            events = [event for part in logs.get_paginator("filter_log_events").paginate(logGroupName=group) for event in part["events"]]
+            found[f"log {group}"] = "\n".join(event["message"] for event in events)
+    found["log of the local AWS"] = system.stack.home.log.read_text(errors="replace")
+    for job in jobs:
+        found[f"api {job['id']}"] = json.dumps(client.job(job["id"]))
+        for attempt in client.job(job["id"])["attempts"]:
+            for kind in ("output", "log"):
+                _, told = client.send("GET", f"/me/jobs/{job['id']}/attempts/{attempt['number']}/{kind}")
+                found[f"api {job['id']} {attempt['number']} {kind}"] = json.dumps(told)
+    return found
+
+
+def forms(value: str) -> set[str]:
+    """How it may be written; base64 in all three places that it may have in a text."""
+    coded = {base64.b64encode(b"x" * n + value.encode()).decode().rstrip("=")[4 * (n > 0) : -2] for n in range(3)}
+    return {value, urllib.parse.quote(value, safe=""), json.dumps(value)[1:-1], *coded}
+
+
+def test_planted_secrets_reach_their_server_and_are_found_in_no_place(apart: System, echo: str) -> None:
+    system, client = apart, apart.client()
+    prefix, manager = f"{LOCAL.secret_prefix}{owner(client)}/", system.aws("secretsmanager")
+    planted = {name: f"{name}-{secrets.token_urlsafe(18)}/+&" for name in ("token", "password", "key", "signing")}
+    for name, value in planted.items():
+        manager.create_secret(Name=prefix + name, SecretString=json.dumps({"v": value}) if name == "key" else value)
+
+    def post(path: str, **payload: Any) -> dict[str, Any]:
+        return client.post_job("http", {"method": "POST", "url": echo + path, **payload}, max_attempts=1)
+
+    jobs = [
+        post("/ok", bearer_secret="token"),
+        post("/500", basic_user="ann", basic_secret="password"),
+        post("/large", header_secrets={"X-Api-Key": "key#v"}, bearer_secret="token"),
+        post("/ok", signing_secret="signing", body={"a": 1}),
+        client.post_job("http", {"method": "POST", "url": "http://127.0.0.1:1/", "bearer_secret": "token"}, max_attempts=1),
+        post("/ok", bearer_secret="nobody-s"),
+    ]
+    done = ended(client, jobs, 120)
+    assert [job["status"] for job in done] == ["succeeded", "failed", "succeeded", "succeeded", "failed", "failed"]
+    assert "there is no secret 'nobody-s'" in done[-1]["attempts"][0]["failure"]["message"]
+
+    sent = json.dumps(Echo.seen)
+    assert f"Bearer {planted['token']}" in sent and planted["key"] in sent
+    assert base64.b64encode(f"ann:{planted['password']}".encode()).decode() in sent
+    (signed,) = [seen for seen in Echo.seen if "webhook-id" in seen]
+    stamp = int(signed["webhook-timestamp"]) * 1000
+    assert webhooks.verify(signed, signed[":body"].encode(), [planted["signing"]], stamp) == jobs[3]["id"]
+
+    until(30, lambda: any("fetch" in text for name, text in places(system, client, []).items() if "Fetch" in name))
+    kept = places(system, client, done)
+    assert any(name.startswith("object") for name in kept), "the large answer should be in S3"
+    hits = [(name, where) for name, value in planted.items() for where, text in kept.items() if any(form in text for form in forms(value))]
+    sys.stdout.write(f"\nsecrets planted: {len(planted)}; places looked at: {len(kept)}; found in: {len(hits)}\n")
+    assert hits == []
+    assert any("[secret]" in text for text in kept.values()), "the server told them, and they were taken out"
+
+
+def test_a_secret_of_another_owner_cannot_be_named(apart: System, echo: str) -> None:
+    system = apart
+    ann, bob = system.client("secret-ann"), system.client("secret-bob")
+    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{owner(ann)}/mine", SecretString="the secret of ann")
+    payload = {"method": "POST", "url": f"{echo}/bob", "bearer_secret": "mine"}
+    (job,) = ended(bob, [bob.post_job("http", payload, max_attempts=1)], 60)
+    assert (job["status"], job["attempts"][0]["failure"]["kind"]) == ("failed", "permanent")
+    assert "the secret of ann" not in json.dumps(Echo.seen)
+
+
+def test_a_call_is_made_by_the_function_for_it_and_starts_on_its_time(apart: System, capsys: pytest.CaptureFixture[str]) -> None:
+    """How late it is tells of this machine more than of Punctual, so it is told and not judged; never early is judged."""
+    client, receiver = apart.client(), apart.receiver
+    due = [round(time.time() * 1000) + 8_000 + n * 200 for n in range(25)]
+    posted = [
+        client.post_job(
+            "http",
+            {"method": "POST", "url": receiver.url(f"/ok/apart-{at}")},
+            execute_at=rfc3339(datetime.fromtimestamp(at / 1000, UTC)),
+        )
+        for at in due
+    ]
+    assert {job["status"] for job in ended(client, posted, 120)} == {"succeeded"}
+    calls = [receiver.calls(f"/ok/apart-{at}") for at in due]
+    late = sorted(first[0].at - at for first, at in zip(calls, due, strict=True))
+    with capsys.disabled():
+        sys.stdout.write(f"\ncalls by the function, ms after their instant: p50 {late[12]}, most {late[-1]}\n")
+    assert all(len(each) == 1 for each in calls) and late[0] >= 0

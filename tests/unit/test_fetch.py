@@ -1,0 +1,164 @@
+"""`http` jobs by the function that calls URLs: asked by an executor, held to the instant, answered; against a real server on loopback."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from lambdas import _fetching, fetch
+from lambdas._clock import SystemClock
+from scheduler import targets
+from scheduler.calls import Invoked, Refused
+from scheduler.model import Result
+from scheduler.targets import CallBackAddress, Context, Reach, _apart
+from tests.unit.fake_calls import FUNCTION, FakeCalls, raising
+from tests.unit.test_target_http import Receiver, serving
+
+http = targets.load("http")
+PLAIN = Reach(plain_http=True)
+
+
+class ByFunction(FakeCalls):
+    """The port `Calls` whose function is ours, in this process: what goes over is text, as on AWS."""
+
+    def __init__(self, reach: Reach = PLAIN, **answers: Callable[[], Any]) -> None:
+        super().__init__(**answers)
+        self.at = _fetching.Fetch(SystemClock(), reach, True)
+        self.events: list[dict[str, Any]] = []
+
+    def invoke(self, function_arn: str, event: str, *, wait: bool, left: Any) -> Invoked:
+        assert (function_arn, wait) == (FUNCTION, True)
+        if "invoke" in self.answers:
+            return super().invoke(function_arn, event, wait=wait, left=left)
+        self.events.append(json.loads(event))
+        return Invoked(json.dumps(fetch.handler(json.loads(event), None)))
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with serving() as number:
+        yield number
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> ByFunction:
+    made = ByFunction()
+    monkeypatch.setattr(_fetching, "fetch", lambda: made.at)
+    return made
+
+
+def context(calls: FakeCalls, *, seconds: float = 10.0, fetcher: str = FUNCTION, **fields: Any) -> Context:
+    fields = {"stop": threading.Event(), "allow_private": True, "reach": PLAIN} | fields
+    return Context("01JOB", 2, deadline=time.monotonic() + seconds, calls=lambda: calls, fetcher=fetcher, **fields)
+
+
+def without_times(result: Result) -> tuple[Any, ...]:
+    return result.response, result.failure, (result.log or "").partition(" after ")[0], result.output, result.kept
+
+
+@pytest.mark.parametrize(
+    "path", ["/echo?a=1", "/status/404", "/status/500", "/status/302", "/busy/429?7", "/busy/503?7", "/text", "/big", "/reset"]
+)
+def test_a_call_by_the_function_ends_as_one_by_the_executor_does(port: int, calls: ByFunction, path: str) -> None:
+    payload = {"url": f"http://127.0.0.1:{port}{path}", "method": "POST", "body": {"a": "é"}, "headers": {"X-One": "1"}}
+    apart, here = (http.run(payload, context(calls, fetcher=fetcher)) for fetcher in (FUNCTION, ""))
+    assert without_times(apart) == without_times(here)
+    first, second = Receiver.seen
+    assert first == second
+    assert apart.began_at is not None and here.began_at is None
+
+
+def test_where_to_report_goes_over_too(port: int, calls: ByFunction) -> None:
+    callback = CallBackAddress("https://api.example.com/jobs/01JOB", "the token", 3)
+    http.run({"url": f"http://127.0.0.1:{port}/echo"}, context(calls, callback=callback))
+    headers = Receiver.seen[0]["headers"]
+    assert (headers["Punctual-Callback-Url"], headers["Punctual-Callback-Token"]) == (callback.url, callback.token)
+
+
+def test_the_function_is_told_nothing_but_what_the_call_needs(port: int, calls: ByFunction) -> None:
+    http.run({"url": f"http://127.0.0.1:{port}/echo", "bearer_secret": "token"}, context(calls, secrets=lambda name: ["the value of it"]))
+    (event,) = calls.events
+    assert set(event) == {"payload", "secret", "job_id", "attempt", "callback", "not_before", "until"}
+    assert event["payload"] == {"url": f"http://127.0.0.1:{port}/echo"}
+    assert event["secret"] == {"Authorization": "Bearer the value of it"}
+
+
+@pytest.mark.real_clock
+def test_what_is_sent_ahead_is_held_to_its_instant_and_tells_when_it_began(port: int, calls: ByFunction) -> None:
+    at = time.time_ns() // 1_000_000 + 120
+    result = http.run({"url": f"http://127.0.0.1:{port}/echo"}, context(calls, not_before=at))
+    assert result.failure is None and result.began_at is not None and at <= result.began_at < at + 100
+
+
+def test_every_answer_fits_into_one_of_a_function_and_comes_back_to_the_letter() -> None:
+    worst = Result(response={"status": 200, "headers": {}, "body": "\x00" * 1_048_576})
+    answer = json.dumps(_apart.answering(worst, 5))
+    assert len(answer) < 6 * 1_048_576
+    back = _apart.answered(json.loads(answer))
+    assert (back.response, back.began_at) == (worst.response, 5)
+
+
+@pytest.mark.parametrize("path", ["hang", "drip"])
+def test_the_function_ends_a_call_at_its_job_s_deadline(port: int, calls: ByFunction, path: str) -> None:
+    event = json.loads(_apart.asking({"url": f"http://127.0.0.1:{port}/{path}"}, {}, context(calls, seconds=0.2)))
+    began = time.monotonic()
+    answer = _apart.answered(fetch.handler(event, None))
+    assert answer.failure is not None and answer.failure.kind == "timeout"
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("ended", ["deadline", "stop"])
+def test_an_executor_waits_for_it_no_longer_than_its_deadline_or_a_stop(port: int, calls: ByFunction, ended: str) -> None:
+    stop = threading.Event()
+    if ended == "stop":
+        threading.Timer(0.1, stop.set).start()
+    began = time.monotonic()
+    failure = http.run({"url": f"http://127.0.0.1:{port}/hang"}, context(calls, seconds=0.3, stop=stop)).failure
+    assert failure is not None and failure.kind == "timeout" and time.monotonic() - began < 3
+
+
+def test_a_function_that_died_is_worth_another_try_and_what_it_said_is_not_told(calls: ByFunction) -> None:
+    calls.answers["invoke"] = lambda: Invoked('{"errorMessage": "with Bearer secret"}', error=True)
+    failure = http.run({"url": "https://example.com"}, context(calls)).failure
+    assert failure is not None and failure.kind == "retryable" and "secret" not in failure.message
+
+
+def test_while_all_are_at_work_it_asks_again_then_the_job_waits_uncharged(calls: ByFunction, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_apart, "BUSY_S", 0.12)
+    calls.answers["invoke"] = raising(Refused("TooManyRequestsException", "rate exceeded", retryable=True))
+    failure = http.run({"url": "https://example.com"}, context(calls)).failure
+    assert failure is not None and (failure.kind, failure.retry_after_ms) == ("throttled", 1_000)
+    assert len(calls.asked) > 1
+
+
+@pytest.mark.parametrize(("retryable", "kind"), [(True, "retryable"), (False, "permanent")])
+def test_another_refusal_of_lambda_is_told(calls: ByFunction, retryable: bool, kind: str) -> None:
+    calls.answers["invoke"] = raising(Refused("AccessDeniedException", "no", retryable=retryable))
+    failure = http.run({"url": "https://example.com"}, context(calls)).failure
+    assert failure is not None and (failure.kind, failure.message) == (kind, "AccessDeniedException: no")
+
+
+def test_the_function_holds_to_the_terms_of_its_stage_whoever_asks(port: int, calls: ByFunction) -> None:
+    calls.at = _fetching.Fetch(SystemClock(), Reach(), False)
+    for url in (f"http://127.0.0.1:{port}/echo", "https://127.0.0.1/", "https://[::ffff:169.254.169.254]/"):
+        event = json.loads(_apart.asking({"url": url}, {}, context(calls)))
+        failure = _apart.answered(fetch.handler(event, None)).failure
+        assert failure is not None and failure.kind == "permanent", url
+    assert not Receiver.seen
+
+
+def test_a_bug_in_the_function_is_answered_and_its_words_are_not_told(calls: ByFunction, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: Any) -> Result:
+        raise LookupError("Bearer secret")
+
+    event = json.loads(_apart.asking({"url": "https://example.com"}, {}, context(calls)))
+    monkeypatch.setattr(http, "fetch", broken)
+    failure = _apart.answered(fetch.handler(event, None)).failure
+    assert failure is not None and (failure.kind, failure.message) == ("retryable", "the call could not be made: LookupError")
+
+
+def test_asked_for_nothing_it_is_there(calls: ByFunction) -> None:
+    assert fetch.handler({}, None) == {}
