@@ -145,6 +145,9 @@ def holder(key: TaskKey) -> Value:
     return {"pk": {"S": f"holder#{key.owner}#{key.id}"}, "sk": {"S": "holder"}}
 
 
+BESIDE_TASKS = ("holder#", "order#")  # partitions of the tasks table that hold no tasks
+
+
 def if_generation(generation: int) -> dict[str, Any]:
     """Nobody has edited, paused, resumed or deleted the task since it was read."""
     return {"ConditionExpression": "generation = :generation", "ExpressionAttributeValues": {":generation": {"N": str(generation)}}}
@@ -263,6 +266,18 @@ def if_version(version: int) -> dict[str, Any]:
     values = {":version": {"N": str(version)}}
     names = {"#version": "version"}
     return {"ConditionExpression": "#version = :version", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
+
+
+# Counters: a row per stream shard that adds to it. `|` sorts after all that names are made of.
+UNSEEN = "attribute_not_exists(seen) OR seen < :first"  # none of the entries was added before
+
+
+def counted(name: str, shard: str) -> str:
+    return f"{name}|{shard}"
+
+
+def counted_name(sk: str) -> str:
+    return sk.partition("|")[0]
 
 
 def unit_key(text: str) -> UnitKey:
