@@ -48,4 +48,9 @@ LEDGER: dict[str, Any] = {
     "AttributeDefinitions": _attributes(pk="S", sk="S"),
     "KeySchema": _keys("pk", "sk"),
 }
+COUNTERS: dict[str, Any] = {
+    "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": _attributes(pk="S", sk="S"),
+    "KeySchema": _keys("pk", "sk"),
+}
 ALL = {"jobs": JOBS, "tasks": TASKS, "ledger": LEDGER}
