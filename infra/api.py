@@ -55,6 +55,8 @@ class Api(Construct):
                 **foundation.callbacks,
                 user_pool_client_id=accounts.client.user_pool_client_id,
                 redrive_function=redrive.function_name,
+                **foundation.counters,
+                executors=foundation.settings.executors,
             ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),
@@ -79,6 +81,7 @@ class Api(Construct):
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # a redrive that is aborted moves to those that have ended
                 allow(storage.outputs.arn_for_objects("*"), "s3:GetObject"),
                 allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 says "denied" of what has expired
+                allow(storage.counters.table_arn, "dynamodb:Query"),  # summaries
                 allow(redrive.function_arn, "lambda:InvokeFunction"),
                 allow(lanes.arns, "sqs:SendMessage"),
                 read_callback_secret(foundation),

@@ -45,6 +45,11 @@ class Foundation:
         return {"tasks_table": self.storage.tasks.table_name}
 
     @property
+    def counters(self) -> dict[str, Any]:
+        """The field of every environment that knows the counters."""
+        return {"counters_table": self.storage.counters.table_name}
+
+    @property
     def outputs(self) -> dict[str, Any]:
         """The field of the environments that know what attempts put out."""
         return {"outputs_bucket": self.storage.outputs.bucket_name}

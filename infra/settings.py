@@ -11,6 +11,7 @@ from aws_cdk.aws_logs import RetentionDays
 
 from scheduler import arns
 from scheduler.model import Lane
+from scheduler.scaling import EXECUTORS_EACH
 
 MOST_ALLOWED = 2_000  # characters of all allowed ARNs: an environment has 4 KB for everything
 SAMPLE = "punctual-sample"  # how what `infra/samples.py` makes is called
@@ -37,8 +38,22 @@ class Settings:
     concurrency: Mapping[Lane, int] = field(  # executors of a lane at once (MaximumConcurrency)
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
-    memory_mb: Mapping[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
-        default_factory=lambda: {"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 512, "execute": 512, "bury": 256}
+    most_pollers: int = 0  # of a lane, kept ready ahead of what is to come; 0: none, and AWS scales by itself. Replaces `concurrency`
+    lag_canary: bool = True  # a job of the scheduler's own every minute, whose delay is measured
+    batching_s: int = 5  # how long changes wait to be counted together
+    one_shard: bool = False  # events of streams name no shard, and streams have one
+    memory_mb: dict[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
+        default_factory=lambda: {
+            "api": 512,
+            "tick": 512,
+            "plan": 512,
+            "redrive": 512,
+            "dispatch": 512,
+            "execute": 512,
+            "bury": 256,
+            "project": 512,
+            "scale": 512,
+        }
     )
     retention_days: int = 30  # of jobs that ended well
     failure_retention_days: int = 90  # of failed and killed ones
@@ -68,6 +83,12 @@ class Settings:
     renamed_actions: Mapping[str, Renamed] = field(default_factory=dict)  # by AWS's name: what the stage enforces under its own
 
     @property
+    def executors(self) -> int:
+        """That there may be at once for first attempts."""
+        lanes = (Lane.ONE_TIME, Lane.RECURRING)
+        return sum(EXECUTORS_EACH * self.most_pollers if self.most_pollers else self.concurrency[lane] for lane in lanes)
+
+    @property
     def removal_policy(self) -> RemovalPolicy:
         return RemovalPolicy.RETAIN if self.protected else RemovalPolicy.DESTROY
 
@@ -77,7 +98,7 @@ DEV = Settings(stage="dev")
 PROD = Settings(
     stage="prod",
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
-    memory_mb={"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 1_769, "execute": 1_024, "bury": 256},
+    memory_mb=DEV.memory_mb | {"dispatch": 1_769, "execute": 1_024, "project": 1_024},
     api_rate=2_000,
     api_burst=4_000,
     login_rate=50,
@@ -96,6 +117,9 @@ LOCAL = replace(
     # Each executor is a process of about 50 MB; a thousand jobs of one instant come in up to 115 batches.
     concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
+    one_shard=True,
+    batching_s=1,  # who looks on wants to see what they did
+    lag_canary=False,  # a job that nobody posted would be in the way of those who look at lanes and tables
     allow_private_http=True,  # the sample receiver listens on loopback
     allowed_targets=tuple(  # the samples, in the only region and account there are
         f"arn:aws:{service}:us-east-1:000000000000:{name}"

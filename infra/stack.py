@@ -19,7 +19,9 @@ from infra.execute import Execute
 from infra.function import Foundation
 from infra.lanes import Lanes, camel
 from infra.plan import Plan
+from infra.project import Project
 from infra.redrive import Redrive
+from infra.scale import Scale
 from infra.settings import Settings
 from infra.storage import Storage
 from infra.tick import Tick
@@ -44,6 +46,8 @@ class PunctualStack(cdk.Stack):
         self.plan = Plan(self, "Plan", foundation)
         self.execute = {lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings)) for lane in Lane}
         self.bury = Bury(self, "Bury", foundation)
+        self.project = Project(self, "Project", foundation)
+        self.scale = Scale(self, "Scale", foundation, {lane: execute.mapping for lane, execute in self.execute.items()})
 
         Alarms(self, "Alarms", operators, self.lanes, self.tick.function, self.plan.function, self.api.http)
         for name, value in self._outputs().items():
@@ -57,6 +61,7 @@ class PunctualStack(cdk.Stack):
             "JobsTable": self.storage.jobs.table_name,
             "TasksTable": self.storage.tasks.table_name,
             "LedgerTable": self.storage.ledger.table_name,
+            "CountersTable": self.storage.counters.table_name,
             "TopicArn": self.lanes.topic.topic_arn,
             "TickScheduleName": self.tick.schedule.schedule_name,
             "PlanScheduleName": self.plan.schedule.schedule_name,
@@ -64,6 +69,9 @@ class PunctualStack(cdk.Stack):
             "DispatchFunction": self.dispatch.function.function_name,
             "PlanFunction": self.plan.function.function_name,
             "RedriveFunction": self.redrive.function.function_name,
+            "ProjectFunction": self.project.function.function_name,
+            "ScaleFunction": self.scale.function.function_name,
+            "ScaleScheduleName": self.scale.schedule.schedule_name,
             "BuryFunction": self.bury.function.function_name,
             "ApiFunction": self.api.function.function_name,
         }

@@ -141,9 +141,14 @@ def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -
     }
 
 
-def check_administrator(event: Mapping[str, Any]) -> None:
-    """Raises Forbidden unless the authorizer found an administrator behind the token of an event."""
+def is_administrator(event: Mapping[str, Any]) -> bool:
+    """Whether the authorizer found an administrator behind the token of an event."""
     claims = event["requestContext"].get("authorizer", {}).get("jwt", {}).get("claims", {})
     groups = str(claims.get("cognito:groups", ""))  # a list in the token, which arrives as the text "[one two]"
-    if ADMINISTRATORS not in groups.removeprefix("[").removesuffix("]").split():
+    return ADMINISTRATORS in groups.removeprefix("[").removesuffix("]").split()
+
+
+def check_administrator(event: Mapping[str, Any]) -> None:
+    """Raises Forbidden for who is none."""
+    if not is_administrator(event):
         raise Forbidden()

@@ -24,8 +24,10 @@ from lambdas._settings import (
     HandOver,
     KnowsTasks,
     PlanSettings,
+    ProjectSettings,
     Reaching,
     RedriveSettings,
+    ScaleSettings,
     TickSettings,
 )
 from scheduler.aws import clients
@@ -36,7 +38,9 @@ from scheduler.lifecycle import Retention
 from scheduler.model import Lane
 from scheduler.ports import (
     Accounts,
+    Capacity,
     Clock,
+    Counters,
     Dispatchers,
     Jobs,
     Lanes,
@@ -86,6 +90,7 @@ class Api:
     redrivers: Redrivers
     reach: "Reach"
     signing: SigningKeys
+    counters: Counters
 
 
 @dataclass(frozen=True)
@@ -152,6 +157,24 @@ class Execute:
 
 
 @dataclass(frozen=True)
+class Project:
+    settings: ProjectSettings
+    counters: Counters
+
+
+@dataclass(frozen=True)
+class Scale:
+    settings: ScaleSettings
+    rules: Rules
+    clock: Clock
+    jobs: Jobs
+    lanes: Lanes
+    orders: Orders
+    counters: Counters
+    capacity: Capacity
+
+
+@dataclass(frozen=True)
 class Bury:
     rules: Rules
     clock: Clock
@@ -174,8 +197,8 @@ def api() -> Api:
     redrivers = LambdaRedrivers(clients.functions(), settings.redrive_function)
     stores = (*_stores(settings), _ledger(settings))
     clock, reach, signing = SystemClock(), _reach(settings), _signing(settings)
-    lines = _orders(settings)
-    return Api(settings, _rules(settings), clock, *stores, accounts, receipts, _tasks(settings), lines, redrives, redrivers, reach, signing)
+    tasks, lines, counters = _tasks(settings), _orders(settings), _counters(settings)
+    return Api(settings, _rules(settings), clock, *stores, accounts, receipts, tasks, lines, redrives, redrivers, reach, signing, counters)
 
 
 @cache
@@ -280,6 +303,23 @@ def bury() -> Bury:
     return Bury(_rules(settings), SystemClock(), *_stores(settings), _gate(settings), _orders(settings))
 
 
+@cache
+def project() -> Project:
+    settings = ProjectSettings.parse(os.environ)
+    return Project(settings, _counters(settings))
+
+
+@cache
+def scale() -> Scale:
+    from scheduler.aws.capacity import LambdaCapacity
+
+    settings = ScaleSettings.parse(os.environ)
+    named = {Lane.ONE_TIME: settings.one_time_mapping, Lane.RECURRING: settings.recurring_mapping}
+    mappings = {lane: mapping for lane, mapping in named.items() if mapping}
+    capacity = LambdaCapacity(clients.functions(), mappings, settings.most_pollers)
+    return Scale(settings, _rules(settings), SystemClock(), *_stores(settings), _orders(settings), _counters(settings), capacity)
+
+
 def _rules(settings: HandOver, **more: Any) -> Rules:
     return Rules(shards=settings.shards, hold_ms=settings.hold_ms, retention=_retention(settings), **more)
 
@@ -357,3 +397,9 @@ def _orders(settings: KnowsTasks) -> Orders:
     from scheduler.aws.orders import DynamoOrders
 
     return DynamoOrders(_dynamodb(), settings.tasks_table)
+
+
+def _counters(settings: ApiSettings | ProjectSettings | ScaleSettings) -> Counters:
+    from scheduler.aws.counters import DynamoCounters  # what is counted knows schedules
+
+    return DynamoCounters(_dynamodb(), settings.counters_table)

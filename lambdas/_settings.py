@@ -103,6 +103,8 @@ class ApiSettings(CallBacks):
     outputs_bucket: str
     user_pool_client_id: str
     redrive_function: str
+    counters_table: str
+    executors: int = 100  # that there may be at once for first attempts, shown beside what is required
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +136,22 @@ class ExecuteSettings(CallBacks):
     lane: str
     api_url: str = ""  # of the API, as those reach it who report; `{endpoint}` stands for the address of the local AWS
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses (the local stage only)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectSettings(Settings):
+    counters_table: str
+    one_shard: bool = False  # events name no shard, and streams have one (the local AWS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleSettings(KnowsTasks):
+    counters_table: str
+    executors: int = 100  # that there may be at once for first attempts
+    canary: bool = True  # send a job through the scheduler every minute, to see how late it starts
+    most_pollers: int = 0  # of a lane, kept ready ahead of what is to come; 0: AWS scales by itself
+    one_time_mapping: str = ""  # the event source mappings whose pollers are kept ready
+    recurring_mapping: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

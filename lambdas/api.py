@@ -18,6 +18,7 @@ from lambdas import (
     _parameters,
     _receipts,
     _runtime,
+    _summary_routes,
     _system_routes,
     _task_routes,
 )
@@ -80,6 +81,7 @@ app.include_router(_dead_letter_routes.router)
 app.include_router(_callback_routes.router)
 app.include_router(_order_routes.router)
 app.include_router(_system_routes.router)
+app.include_router(_summary_routes.router)
 LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 
 

@@ -4,6 +4,8 @@ from dataclasses import asdict
 from typing import Any
 
 from lambdas import _runtime
+from lambdas._metrics import emit
+from scheduler import metrics
 from scheduler.aws.dispatchers import unit
 from scheduler.services.dispatch import dispatch
 
@@ -14,4 +16,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     key = unit(event)
     result = dispatch(key, jobs=at.jobs, ledger=at.ledger, topic=at.topic, lanes=at.lanes, clock=at.clock, rules=at.rules)
     _runtime.logger.info("dispatch", extra={"minute": key.minute, "part": key.part} | asdict(result))
+    if result.published:
+        emit("dispatch", {metrics.PULLED: result.published})
     return asdict(result)

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from local.aws import LocalAws
 
-EXPIRY = "expires"  # the attribute in which the jobs table and the ledger keep their time to live
+EXPIRY = "expires"  # the attribute in which the jobs table, the ledger and the counters keep their time to live
 
 
 def aftercare(aws: LocalAws, outputs: Mapping[str, str]) -> None:
     """Bring the deployed stack to what its template says. Idempotent."""
     tables = aws.client("dynamodb")
-    for name in filter(None, (outputs.get("JobsTable"), outputs.get("LedgerTable"))):
+    for name in filter(None, (outputs.get("JobsTable"), outputs.get("LedgerTable"), outputs.get("CountersTable"))):
         if tables.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"] != "ENABLED":
             tables.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": EXPIRY})
         tables.update_continuous_backups(TableName=name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True})

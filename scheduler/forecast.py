@@ -89,6 +89,13 @@ def expected(
     return [_minute(at, of_type, elapsed_ms) for at, of_type in counts.items()]
 
 
+def together(parts: Iterable[Iterable[Expected]]) -> list[Expected]:
+    """The same minutes, of several lanes, as one."""
+    return [
+        Expected(same[0].at, sum(each.jobs for each in same), sum(each.compute_ms for each in same)) for same in zip(*parts, strict=True)
+    ]
+
+
 def most(minutes: Iterable[Expected]) -> int:
     """The executors that the busiest of the minutes requires."""
     return max((each.executors for each in minutes), default=0)

@@ -309,6 +309,16 @@ class Counters(Protocol):
         """Take rows away whose time is over: nothing adds to them any more."""
 
 
+class Capacity(Protocol):
+    """Executors that are kept ready, by the pollers that call them."""
+
+    def pollers(self, lane: Lane) -> int:
+        """How many the lane keeps."""
+
+    def keep_pollers(self, lane: Lane, count: int) -> None:
+        """Keep so many from now on. Raises Unavailable."""
+
+
 class Lanes(Protocol):
     """The queues, addressed directly."""
 

@@ -12,6 +12,7 @@ from lambdas._settings import ApiSettings
 from scheduler.errors import Unauthorized
 from scheduler.instants import parse
 from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives
+from scheduler.memory_counters import MemoryCounters
 from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.ports import Session, User
@@ -31,6 +32,7 @@ SETTINGS = ApiSettings(
     outputs_bucket="outputs",
     user_pool_client_id="client",
     redrive_function="redrive",
+    counters_table="counters",
 )
 
 
@@ -70,6 +72,7 @@ class World:
     reach: Reach = field(default_factory=Reach)
     redrives: Any = field(default_factory=MemoryRedrives)
     redrivers: Any = field(default_factory=lambda: SimpleNamespace(start=lambda: None))
+    counters: Any = field(default_factory=MemoryCounters)
     signing: Any = field(default_factory=lambda: MemoryKeys(b"key"))
 
     def __post_init__(self) -> None:
