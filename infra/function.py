@@ -149,6 +149,9 @@ class Function(lambda_.Function):
         foundation.operators.alarm(
             scope, "Errors", self.metric_errors(statistic="Sum"), f"The function {scope.node.id} failed or ran out of time", above=0
         )
+        foundation.operators.alarm(
+            scope, "Throttles", self.metric_throttles(statistic="Sum"), f"Calls of {scope.node.id} were turned away", above=0, minutes=3
+        )
 
 
 def powertools(verb: str, settings: Settings) -> dict[str, str]:

@@ -79,6 +79,7 @@ class Settings:
     tracing: bool = True  # X-Ray
     tls_only: bool = True  # queues and topics refuse plain HTTP
     access_logs: bool = True  # of the HTTP API
+    saved_queries: bool = True  # of CloudWatch Logs Insights
     nag: bool = True  # a cdk-nag finding fails the synth
     renamed_actions: Mapping[str, Renamed] = field(default_factory=dict)  # by AWS's name: what the stage enforces under its own
 
@@ -139,6 +140,7 @@ LOCAL = replace(
     tracing=False,  # there is no X-Ray daemon
     tls_only=False,  # it speaks plain HTTP
     access_logs=False,  # it writes none
+    saved_queries=False,  # it refuses them
     nag=False,  # the findings of `dev` say it all; and the differences above would be findings
     renamed_actions={  # it enforces a batch call by the call's name, AWS by the name of the single one
         "sqs:SendMessage": Renamed("sqs:SendMessageBatch"),

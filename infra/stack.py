@@ -14,12 +14,14 @@ from infra.accounts import Accounts
 from infra.alarms import Alarms, Operators
 from infra.api import Api
 from infra.bury import Bury
+from infra.dashboard import Dashboard
 from infra.dispatch import Dispatch
 from infra.execute import Execute
 from infra.function import Foundation
 from infra.lanes import Lanes, camel
 from infra.plan import Plan
 from infra.project import Project
+from infra.queries import Queries
 from infra.redrive import Redrive
 from infra.scale import Scale
 from infra.settings import Settings
@@ -49,7 +51,25 @@ class PunctualStack(cdk.Stack):
         self.project = Project(self, "Project", foundation)
         self.scale = Scale(self, "Scale", foundation, {lane: execute.mapping for lane, execute in self.execute.items()})
 
-        Alarms(self, "Alarms", operators, self.lanes, self.tick.function, self.plan.function, self.api.http)
+        Alarms(
+            self,
+            "Alarms",
+            operators,
+            self.lanes,
+            self.tick.function,
+            self.plan.function,
+            self.api.http,
+            self.storage,
+            self.project.function,
+            settings,
+        )
+        functions = {
+            verb: getattr(self, verb).function for verb in ("api", "tick", "dispatch", "plan", "project", "scale", "redrive", "bury")
+        }
+        functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
+        Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions)
+        if settings.saved_queries:
+            Queries(self, "Queries", settings, functions)
         for name, value in self._outputs().items():
             cdk.CfnOutput(self, name, value=value)
 

@@ -19,6 +19,8 @@ ENVIRONMENTS: dict[str, type[_settings.Settings]] = {
     "project": _settings.ProjectSettings,
     "scale": _settings.ScaleSettings,
 }
+SHARED = ("shards", "hold_ms", "lead_ms", "units", "retention_days", "failure_retention_days", "allow_private_http")
+SHARED += ("one_shard", "most_pollers", "executors")
 
 
 def verb(function: dict[str, Any]) -> str:

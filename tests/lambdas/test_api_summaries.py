@@ -22,7 +22,7 @@ ANN, BOB = "sub-ann", "sub-bob"
 
 @pytest.fixture
 def counted(world: World) -> None:
-    """Of ann a job in five minutes and a task every half hour, of bob two jobs; three of ann's have run for a second each, one of bob's for two."""
+    """Ahead: of ann a job and a task every half hour, of bob two jobs. Ended: three of ann's after a second, one of bob's after two."""
     changes: list[Any] = []
 
     def told(kind: Any, *states: Any) -> None:
