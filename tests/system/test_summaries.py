@@ -13,13 +13,7 @@ def test_what_is_posted_shows_within_seconds_and_what_ran_is_counted_once(deploy
     client = deployed.client("looking-ahead")
     minute = (datetime.now(UTC) + LATER).replace(second=0, microsecond=0)
     jobs = [client.post_job("log", {"message": str(n)}, execute_at=rfc3339(minute + timedelta(seconds=n))) for n in range(12)]
-    body = {
-        "name": "every minute",
-        "type": "http",
-        "payload": {"url": system.receiver.url("/ok/summary")},
-        "schedule": {"cron": "* * * * *"},
-    }
-    task = client.post("/tasks", body)
+    task = client.create_task("every minute", "log", {"message": "again"}, {"cron": "* * * * *"})
 
     def at_that_minute() -> dict[str, Any]:
         minutes = client.request("GET", "/scheduled-tasks-summary")["minutes"]
