@@ -54,7 +54,12 @@ ENVIRONMENT = {
     "POWERTOOLS_TRACE_DISABLED": "true",
     "POWERTOOLS_SERVICE_NAME": "bench",
     **ApiSettings(
-        **COMMON, tasks_table=TASKS, outputs_bucket="bench-outputs", user_pool_client_id="bench", redrive_function="punctual-bench-redrive"
+        **COMMON,
+        tasks_table=TASKS,
+        outputs_bucket="bench-outputs",
+        user_pool_client_id="bench",
+        redrive_function="punctual-bench-redrive",
+        counters_table="punctual-bench-counters",
     ).render(),
     **DispatchSettings(**COMMON, topic_arn=TOPIC).render(),
     **ExecuteSettings(**COMMON, tasks_table=TASKS, outputs_bucket="bench-outputs", lane="one-time").render(),

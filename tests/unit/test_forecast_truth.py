@@ -32,7 +32,9 @@ def a_task(chance: random.Random) -> Task:
         schedule = Schedule(Rate(chance.choice([90_000, 600_000]), NOW - chance.randint(0, 10**6)))
     elif chance.random() < 0.1:
         schedule = replace(schedule, end=NOW + chance.randint(1, AHEAD))
-    return make.task(owner=owner, type=type, schedule=schedule, created_at=NOW - 10**7, updated_at=NOW - 10**7, planned_until=NOW - 1, planned=0)
+    return make.task(
+        owner=owner, type=type, schedule=schedule, created_at=NOW - 10**7, updated_at=NOW - 10**7, planned_until=NOW - 1, planned=0
+    )
 
 
 @pytest.mark.long
