@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lambdas import _runtime, project, scale
+from lambdas._metrics import emit
 from lambdas._settings import ProjectSettings, ScaleSettings
 from scheduler import counting, metrics
 from scheduler.aws import items, keys, task_items
@@ -71,6 +72,15 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     units = {each["Name"]: each["Unit"] for line in lines for each in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
     assert all(metrics.BY_NAME[name].unit == unit for name, unit in units.items())
     return found
+
+
+def test_of_more_values_than_a_line_holds_none_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    emit("project", {metrics.START_DELAY: list(range(250)), metrics.CREATED: 7, metrics.CANARY_DELAY: []})
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    values = [value for line in lines for value in line.get(metrics.START_DELAY, [])]
+    assert sorted(values) == list(range(250)) and len(lines) == 3
+    assert sum(sum(line.get(metrics.CREATED, [])) for line in lines) == 7
+    assert all(line[metrics.SERVICE] == "project" and metrics.CANARY_DELAY not in line for line in lines)
 
 
 def stats(world: SimpleNamespace) -> dict[str, int]:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from local.samples import rfc3339
+from scheduler.metrics import NAMESPACE
 from tests.system.conftest import System, ended, until
 
 LATER = timedelta(minutes=50)
@@ -37,3 +38,22 @@ def test_what_is_posted_shows_within_seconds_and_what_ran_is_counted_once(deploy
     everybody = deployed.client().request("GET", "/task-summary")
     assert everybody["scope"] == "all"
     assert next(each for each in everybody["types"] if each["type"] == "log")["runs"] >= 7
+
+
+def test_what_breaches_an_alarm_on_our_own_metrics_rings_it(deployed: System) -> None:
+    """The local AWS looks at alarms when a metric is put, and not at dimensions; it makes no metrics of our logs."""
+    watch = deployed.aws("cloudwatch")
+    alarms = [alarm for page in watch.get_paginator("describe_alarms").paginate() for alarm in page["MetricAlarms"]]
+    ours = {alarm["AlarmName"]: alarm for alarm in alarms if alarm["Namespace"] == NAMESPACE and alarm["EvaluationPeriods"] == 1}
+    assert len(ours) >= 7
+
+    def ringing() -> set[str]:
+        pages = watch.get_paginator("describe_alarms").paginate(AlarmNames=list(ours))
+        return {alarm["AlarmName"] for page in pages for alarm in page["MetricAlarms"] if alarm["StateValue"] == "ALARM"}
+
+    before = ringing()
+    for alarm in ours.values():
+        worse = {"MetricName": alarm["MetricName"], "Dimensions": alarm["Dimensions"], "Value": alarm["Threshold"] + 1}
+        watch.put_metric_data(Namespace=NAMESPACE, MetricData=[worse])
+    until(20, lambda: ringing() == ours.keys())
+    assert before == set()
