@@ -292,6 +292,8 @@ def test_the_document_lists_every_route(document: Any) -> None:
         ("post", "/api/v1/tasks/{task_id}/run"),
         ("get", "/api/v1/tasks/{task_id}/next"),
         ("get", "/api/v1/tasks/{task_id}/jobs"),
+        ("get", "/api/v1/scheduled-tasks-summary"),
+        ("get", "/api/v1/task-summary"),
         ("get", "/api/v1/system"),
         ("post", "/api/v1/system/pause"),
         ("post", "/api/v1/system/resume"),
