@@ -6,7 +6,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo burst drill stop test audit check bench simulate synth deploy destroy admin lock clean types fast need-stage
+.PHONY: help setup run demo burst drill stop test audit check bench simulate synth deploy destroy admin recount lock clean types fast need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ destroy: setup need-stage ## Delete a stage from AWS (STAGE=dev|prod)
 
 admin: setup need-stage ## Make the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
 	@$(PY) -m local.user --stage $(STAGE) --username $(or $(USERNAME),admin)
+
+recount: setup need-stage ## Count all jobs and tasks of a stage on AWS anew, and correct its counters (STAGE=dev)
+	@$(PY) -m local.recount --stage $(STAGE)
 
 lock: setup ## Resolve the dependencies anew and write both locks
 	$(PY) -m uv pip compile pyproject.toml --group dev --universal --generate-hashes -o requirements.txt

@@ -64,6 +64,7 @@ ENVIRONMENT = {
         users_table="punctual-bench-users",
         audit_table="punctual-bench-audit",
         user_pool="us-east-1_bench",
+        counters_table="punctual-bench-counters",
     ).render(),
     **DispatchSettings(**COMMON, tasks_table=TASKS, topic_arn=TOPIC, users_table="punctual-bench-users").render(),
     **ExecuteSettings(**COMMON, tasks_table=TASKS, outputs_bucket="bench-outputs", lane="one-time").render(),

@@ -12,10 +12,14 @@ from constructs import Construct
 
 from infra.lanes import Lanes, camel
 from infra.settings import Settings
+from infra.storage import Storage
 from scheduler import metrics
 
 LAG_SECONDS = 180
 PLAN_LAG_SECONDS = 180  # besides the three minutes that plan gives every minute: when its own comes, a task has 7.5 minutes of runs left
+LATE_MS = 10_000
+LANE_AGE_SECONDS = 60
+COUNTED_LATE_MS = 300_000  # how far the counters may be behind the streams
 NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
 BREACHING = cloudwatch.TreatMissingData.BREACHING
 
@@ -25,6 +29,7 @@ class Operators(Construct):
 
     def __init__(self, scope: Construct, id: str, settings: Settings) -> None:
         super().__init__(scope, id)
+        self.alarms: list[cloudwatch.Alarm] = []
         self.topic = sns.Topic(self, "Topic", enforce_ssl=settings.tls_only)
         # A topic policy replaces the default one, so the alarms of this account need their own leave.
         self.topic.add_to_resource_policy(
@@ -62,6 +67,7 @@ class Operators(Construct):
             treat_missing_data=missing,
             alarm_description=description,
         )
+        self.alarms.append(made)
         made.add_alarm_action(actions.SnsAction(self.topic))
         made.add_ok_action(actions.SnsAction(self.topic))
 
@@ -78,8 +84,13 @@ class Alarms(Construct):
         tick: lambda_.Function,
         plan: lambda_.Function,
         api: apigateway.HttpApi,
+        storage: Storage,
+        project: lambda_.Function,
+        settings: Settings,
     ) -> None:
         super().__init__(scope, id)
+        self._on_time(operators, lanes, settings)
+        self._holding(operators, storage, project)
         for lane, queues in lanes.queues.items():
             dead = queues.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
             operators.alarm(self, f"{camel(lane)}Dead", dead, f"A dead letter waits in the lane {lane}", above=0)
@@ -105,6 +116,46 @@ class Alarms(Construct):
             called = function.metric_invocations(statistic="Sum")
             operators.alarm(self, id, called, description, below=1, minutes=3, missing=BREACHING)
         operators.alarm(self, "ApiErrors", api.metric_server_error(statistic="Sum"), "The API answered with a 5xx status", above=0)
+
+    def _on_time(self, operators: Operators, lanes: Lanes, settings: Settings) -> None:
+        late = LATE_MS - 1  # "above" is to mean: this late, or later
+        for id, metric, description in (
+            ("StartDelay", metrics.START_DELAY, "One job in a hundred or more starts 10 s late, though it waits for nothing but its time"),
+            ("JobOverhead", metrics.OVERHEAD, "One job in a hundred or more ends 10 s later than its own run explains"),
+        ):
+            operators.alarm(self, id, own_metric(metric, "project", "p99"), description, above=late)
+        if settings.lag_canary:
+            delay = own_metric(metrics.CANARY_DELAY, "project", "Maximum")
+            operators.alarm(self, "CanaryLate", delay, "The scheduler's own job started 10 s late", above=late)
+            seen = own_metric(metrics.CANARY_DELAY, "project", "SampleCount")
+            gone = "The scheduler's own job has not come through for 5 minutes: somewhere on the way nothing moves"
+            operators.alarm(self, "NoCanary", seen, gone, below=1, minutes=5, missing=BREACHING)
+        for lane, queues in lanes.queues.items():
+            age = queues.main.metric_approximate_age_of_oldest_message(statistic="Maximum")
+            gone = f"A message of the lane {lane} is over {LANE_AGE_SECONDS} s old for 5 minutes: its executors do not keep up"
+            # Messages that are delayed to their instants are up to four minutes old when they may be taken: one alone is no backlog.
+            operators.alarm(self, f"{camel(lane)}Age", age, gone, above=LANE_AGE_SECONDS, minutes=5)
+
+    def _holding(self, operators: Operators, storage: Storage, project: lambda_.Function) -> None:
+        used = own_metric(metrics.USED, "scale", "Maximum")
+        operators.alarm(self, "Capacity", used, "The next ten minutes require more executors than there may be", above=100, minutes=3)
+        for name, table in (("Jobs", storage.jobs), ("Tasks", storage.tasks), ("Ledger", storage.ledger)):
+            for kind in ("Read", "Write"):
+                throttled = table_metric(table.table_name, f"{kind}ThrottleEvents", "Sum")
+                operators.alarm(
+                    self, f"{name}{kind}Throttles", throttled, f"DynamoDB throttles: {kind.lower()}s of {name}", above=0, minutes=3
+                )
+        behind = project.metric("IteratorAge", statistic="Maximum")
+        operators.alarm(self, "CountersBehind", behind, "The counters are over 5 minutes behind", above=COUNTED_LATE_MS, minutes=3)
+        unreadable = own_metric(metrics.POISON, "project", "Sum")
+        operators.alarm(self, "Unreadable", unreadable, "A change could not be read: it is missing from the counters", above=0)
+        dead = own_metric(metrics.DEAD, "project", "Sum")
+        operators.alarm(self, "DeadLetters", dead, "A job failed for good, or was killed", above=0)
+
+
+def table_metric(table: str, name: str, statistic: str) -> cloudwatch.Metric:
+    """A metric that DynamoDB keeps of a table, indexes left out."""
+    return cloudwatch.Metric(namespace="AWS/DynamoDB", metric_name=name, dimensions_map={"TableName": table}, statistic=statistic)
 
 
 def own_metric(name: str, service: str, statistic: str) -> cloudwatch.Metric:

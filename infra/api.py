@@ -86,6 +86,8 @@ class Api(Construct):
                 machine_clients=" ".join(f"{name}={client.user_pool_client_id}" for name, client in accounts.machines.items()),
                 max_jobs=foundation.settings.max_jobs,
                 creates_per_second=foundation.settings.creates_per_second,
+                **foundation.counters,
+                executors=foundation.settings.executors,
             ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),
@@ -110,6 +112,7 @@ class Api(Construct):
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # a redrive that is aborted moves to those that have ended
                 allow(storage.outputs.arn_for_objects("*"), "s3:GetObject"),
                 allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 says "denied" of what has expired
+                allow(storage.counters.table_arn, "dynamodb:Query"),  # summaries
                 allow(redrive.function_arn, "lambda:InvokeFunction"),
                 allow(dispatch.function_arn, "lambda:InvokeFunction"),  # for the intake
                 allow(lanes.arns, "sqs:SendMessage"),

@@ -7,6 +7,7 @@ from infra import targets
 from infra.function import Foundation, Function, allow, change_jobs, read_callback_secret, step_out
 from infra.lanes import EXECUTE_TIMEOUT
 from lambdas._settings import ExecuteSettings
+from scheduler import scaling
 from scheduler.model import Lane
 
 # A retry runs alone: a job that kills its executor takes nobody with it.
@@ -61,12 +62,15 @@ class Execute(Construct):
         )
         targets.acknowledge(self, settings)
         storage.acknowledge_outputs(self)
-        lambda_.EventSourceMapping(
+        most = settings.most_pollers if lane is not Lane.RETRY else 0  # what is tried again comes spread out
+        ready = lambda_.ProvisionedPollerConfig(minimum_pollers=scaling.LEAST, maximum_pollers=most) if most else None
+        self.mapping = lambda_.EventSourceMapping(
             self,
             "Lane",
             target=self.function,
             event_source_arn=queue.queue_arn,
             batch_size=BATCH[lane],
-            max_concurrency=settings.concurrency[lane],
+            max_concurrency=None if most else settings.concurrency[lane],  # AWS takes one or the other
+            provisioned_poller_config=ready,
             report_batch_item_failures=True,
         )

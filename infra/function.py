@@ -47,6 +47,11 @@ class Foundation:
         return {"tasks_table": self.storage.tasks.table_name}
 
     @property
+    def counters(self) -> dict[str, Any]:
+        """The field of every environment that knows the counters."""
+        return {"counters_table": self.storage.counters.table_name}
+
+    @property
     def outputs(self) -> dict[str, Any]:
         """The field of the environments that know what attempts put out."""
         return {"outputs_bucket": self.storage.outputs.bucket_name}
@@ -151,6 +156,9 @@ class Function(lambda_.Function):
         )
         foundation.operators.alarm(
             scope, "Errors", self.metric_errors(statistic="Sum"), f"The function {scope.node.id} failed or ran out of time", above=0
+        )
+        foundation.operators.alarm(
+            scope, "Throttles", self.metric_throttles(statistic="Sum"), f"Calls of {scope.node.id} were turned away", above=0, minutes=3
         )
 
 

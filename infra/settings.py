@@ -13,6 +13,7 @@ from lambdas._settings import HOST
 from scheduler import arns
 from scheduler.access import Scope
 from scheduler.model import Lane
+from scheduler.scaling import EXECUTORS_EACH
 
 MOST_ALLOWED = 2_000  # characters of all allowed ARNs: an environment has 4 KB for everything
 SAMPLE = "punctual-sample"  # how what `infra/samples.py` makes is called
@@ -41,6 +42,10 @@ class Settings:
     )
     direct_burst: int = 200  # jobs of a user that one api process hands over directly at once; what is beyond goes to the intake ...
     direct_rate: int = 100  # ... and a second after that
+    most_pollers: int = 0  # of a lane, kept ready ahead of what is to come; 0: none, and AWS scales by itself. Replaces `concurrency`
+    lag_canary: bool = True  # a job of the scheduler's own every minute, whose delay is measured
+    batching_s: int = 5  # how long changes wait to be counted together
+    one_shard: bool = False  # events of streams name no shard, and streams have one
     memory_mb: Mapping[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
         default_factory=lambda: {
             "api": 512,
@@ -51,6 +56,8 @@ class Settings:
             "execute": 512,
             "bury": 256,
             "fetch": 256,
+            "project": 512,
+            "scale": 512,
         }
     )
     retention_days: int = 30  # of jobs that ended well
@@ -89,6 +96,7 @@ class Settings:
     tracing: bool = True  # X-Ray
     tls_only: bool = True  # queues and topics refuse plain HTTP
     access_logs: bool = True  # of the HTTP API
+    saved_queries: bool = True  # of CloudWatch Logs Insights
     nag: bool = True  # a cdk-nag finding fails the synth
     renamed_actions: Mapping[str, Renamed] = field(default_factory=dict)  # by AWS's name: what the stage enforces under its own
 
@@ -96,6 +104,11 @@ class Settings:
     def secret_prefix(self) -> str:
         """How the names of secrets begin that jobs may use; the owner's id comes next."""
         return f"punctual/{self.stage}/"
+
+    def executors(self) -> int:
+        """That there may be at once for first attempts."""
+        lanes = (Lane.ONE_TIME, Lane.RECURRING)
+        return sum(EXECUTORS_EACH * self.most_pollers if self.most_pollers else self.concurrency[lane] for lane in lanes)
 
     @property
     def removal_policy(self) -> RemovalPolicy:
@@ -107,7 +120,7 @@ DEV = Settings(stage="dev")
 PROD = Settings(
     stage="prod",
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
-    memory_mb={"api": 512, "tick": 512, "plan": 512, "redrive": 512, "dispatch": 1_769, "execute": 1_024, "bury": 256, "fetch": 256},
+    memory_mb={**DEV.memory_mb, "dispatch": 1_769, "execute": 1_024, "project": 1_024},
     api_rate=2_000,
     api_burst=4_000,
     write_rate=1_000,
@@ -128,6 +141,9 @@ LOCAL = replace(
     # Each executor is a process of about 50 MB; a thousand jobs of one instant come in up to 115 batches.
     concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
+    one_shard=True,
+    batching_s=1,  # who looks on wants to see what they did
+    lag_canary=False,  # a job that nobody posted would be in the way of those who look at lanes and tables
     allow_private_http=True,  # the sample receiver listens on loopback
     plain_http=True,  # ... without a certificate
     # Each call under way would be a process of its own, and the drills that kill executors look for calls in those.
@@ -151,6 +167,7 @@ LOCAL = replace(
     tracing=False,  # there is no X-Ray daemon
     tls_only=False,  # it speaks plain HTTP
     access_logs=False,  # it writes none
+    saved_queries=False,  # it refuses them
     nag=False,  # the findings of `dev` say it all; and the differences above would be findings
     renamed_actions={  # it enforces a batch call by the call's name, AWS by the name of the single one
         "sqs:SendMessage": Renamed("sqs:SendMessageBatch"),

@@ -14,6 +14,7 @@ from infra.accounts import Accounts
 from infra.alarms import Alarms, Operators
 from infra.api import Api
 from infra.bury import Bury
+from infra.dashboard import Dashboard
 from infra.dispatch import Dispatch
 from infra.encryption import Encryption
 from infra.execute import Execute
@@ -21,7 +22,10 @@ from infra.fetch import Fetch
 from infra.function import Foundation
 from infra.lanes import Lanes, camel
 from infra.plan import Plan
+from infra.project import Project
+from infra.queries import Queries
 from infra.redrive import Redrive
+from infra.scale import Scale
 from infra.settings import Settings
 from infra.storage import Storage
 from infra.tick import Tick
@@ -50,8 +54,28 @@ class PunctualStack(cdk.Stack):
             lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch.function) for lane in Lane
         }
         self.bury = Bury(self, "Bury", foundation)
+        self.project = Project(self, "Project", foundation)
+        self.scale = Scale(self, "Scale", foundation, {lane: execute.mapping for lane, execute in self.execute.items()})
 
-        Alarms(self, "Alarms", operators, self.lanes, self.tick.function, self.plan.function, self.api.http)
+        Alarms(
+            self,
+            "Alarms",
+            operators,
+            self.lanes,
+            self.tick.function,
+            self.plan.function,
+            self.api.http,
+            self.storage,
+            self.project.function,
+            settings,
+        )
+        functions = {
+            verb: getattr(self, verb).function for verb in ("api", "tick", "dispatch", "plan", "project", "scale", "redrive", "bury")
+        }
+        functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
+        Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions)
+        if settings.saved_queries:
+            Queries(self, "Queries", settings, functions)
         for name, value in self._outputs().items():
             cdk.CfnOutput(self, name, value=value)
 
@@ -65,6 +89,7 @@ class PunctualStack(cdk.Stack):
             "UsersTable": self.storage.users.table_name,
             "LedgerTable": self.storage.ledger.table_name,
             "AuditTable": self.storage.audit.table_name,
+            "CountersTable": self.storage.counters.table_name,
             "TopicArn": self.lanes.topic.topic_arn,
             "TickScheduleName": self.tick.schedule.schedule_name,
             "PlanScheduleName": self.plan.schedule.schedule_name,
@@ -72,6 +97,9 @@ class PunctualStack(cdk.Stack):
             "DispatchFunction": self.dispatch.function.function_name,
             "PlanFunction": self.plan.function.function_name,
             "RedriveFunction": self.redrive.function.function_name,
+            "ProjectFunction": self.project.function.function_name,
+            "ScaleFunction": self.scale.function.function_name,
+            "ScaleScheduleName": self.scale.schedule.schedule_name,
             "BuryFunction": self.bury.function.function_name,
             "ApiFunction": self.api.function.function_name,
             "FetchFunction": self.fetch.function.function_name,

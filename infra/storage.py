@@ -1,5 +1,5 @@
-"""The tables: `jobs` and `tasks` with their sparse indexes, the `ledger` of minutes, `users`, and the `audit` trail; a bucket for outputs
-and logs; and the secret that signs call-backs."""
+"""The tables: `jobs` and `tasks` with their sparse indexes, the `ledger` of minutes, `users`, the `audit` trail and the `counters`; a
+bucket for outputs and logs; and the secret that signs call-backs."""
 
 from typing import cast
 
@@ -70,6 +70,7 @@ class Storage(Construct):
         self.tasks = self._table(
             "Tasks",
             settings,
+            stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
             indexes=[
                 dynamodb.GlobalSecondaryIndexPropsV2(  # tasks whose next runs must be stored, by the minute of it
                     index_name=REPLENISH_INDEX,
@@ -93,6 +94,7 @@ class Storage(Construct):
                 ),
             ],
         )
+        self.counters = self._table("Counters", settings)
         self.outputs = self._outputs(settings)
         self.callback_secret_arn = self._callback_secret(settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"

@@ -67,6 +67,8 @@ RULES: dict[str, Rule] = {
     "POST /tasks/<task_id>/run": Rule(Need.WRITE, foreign=True, action="task.run", creates=1),
     "GET /tasks/<task_id>/next": Rule(Need.READ, foreign=True),
     "GET /tasks/<task_id>/jobs": Rule(Need.READ, foreign=True),
+    "GET /scheduled-tasks-summary": Rule(Need.READ, foreign=True),
+    "GET /task-summary": Rule(Need.READ, foreign=True),
     "POST /schedules/preview": Rule(Need.SIGNED_IN),
     "GET /task-types": Rule(Need.SIGNED_IN),
     "GET /targets": Rule(Need.READ),

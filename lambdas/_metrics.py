@@ -1,14 +1,20 @@
 """Metrics as EMF log lines: CloudWatch makes them from the log, no call is made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from aws_lambda_powertools.metrics import MetricUnit, single_metric
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from scheduler.metrics import NAMESPACE, SERVICE
+from scheduler.metrics import BY_NAME, NAMESPACE
 
 
-def emit(service: str, values: Mapping[str, float], unit: str = "Count") -> None:
-    """Emit each value under its name, with the one dimension that says which verb speaks."""
+def emit(service: str, values: Mapping[str, float | Sequence[float]]) -> None:
+    """Emit each value, or all of several, under its name, with the one dimension that says which verb speaks: a line of log, or one for
+    each hundred values. Of no values nothing is emitted."""
+    line = EphemeralMetrics(namespace=NAMESPACE, service=service)
+    told = False
     for name, value in values.items():
-        with single_metric(name=name, unit=MetricUnit(unit), value=value, namespace=NAMESPACE) as metric:
-            metric.add_dimension(SERVICE, service)
+        for each in value if isinstance(value, Sequence) else [value]:
+            line.add_metric(name=name, unit=MetricUnit(BY_NAME[name].unit), value=each)
+            told = True
+    if told:
+        line.flush_metrics()

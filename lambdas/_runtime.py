@@ -25,8 +25,10 @@ from lambdas._settings import (
     HandOver,
     KnowsTasks,
     PlanSettings,
+    ProjectSettings,
     Reaching,
     RedriveSettings,
+    ScaleSettings,
     TickSettings,
 )
 from scheduler.aws import clients
@@ -37,7 +39,9 @@ from scheduler.lifecycle import Retention
 from scheduler.model import Job, Lane
 from scheduler.ports import (
     Accounts,
+    Capacity,
     Clock,
+    Counters,
     Dispatchers,
     Jobs,
     Lanes,
@@ -105,6 +109,7 @@ class Api:
     tallies: "Tallies"
     trail: "Trail"
     quotas: "QuotaGate"
+    counters: Counters
 
 
 @dataclass(frozen=True)
@@ -176,6 +181,24 @@ class Execute:
 
 
 @dataclass(frozen=True)
+class Project:
+    settings: ProjectSettings
+    counters: Counters
+
+
+@dataclass(frozen=True)
+class Scale:
+    settings: ScaleSettings
+    rules: Rules
+    clock: Clock
+    jobs: Jobs
+    lanes: Lanes
+    orders: Orders
+    counters: Counters
+    capacity: Capacity
+
+
+@dataclass(frozen=True)
 class Bury:
     rules: Rules
     clock: Clock
@@ -203,7 +226,7 @@ def api() -> Api:
     rules = _rules(settings, direct_burst=settings.direct_burst, direct_rate=settings.direct_rate)
     direct = DirectPath(ledger, LambdaDispatchers(clients.functions(), settings.dispatch_function), clock, rules)
     stores, lines, targets = (*_stores(settings), ledger), _orders(settings), DynamoTargets(_dynamodb(), settings.tasks_table)
-    rest = (reach, direct, signing, targets, Known(targets, clock), *_accounts(settings, clock))
+    rest = (reach, direct, signing, targets, Known(targets, clock), *_accounts(settings, clock), _counters(settings))
     return Api(settings, rules, clock, *stores, accounts, receipts, tasks, lines, redrives, redrivers, *rest)
 
 
@@ -351,6 +374,23 @@ def bury() -> Bury:
     return Bury(_rules(settings), SystemClock(), *_stores(settings), _gate(settings), _orders(settings))
 
 
+@cache
+def project() -> Project:
+    settings = ProjectSettings.parse(os.environ)
+    return Project(settings, _counters(settings))
+
+
+@cache
+def scale() -> Scale:
+    from scheduler.aws.capacity import LambdaCapacity
+
+    settings = ScaleSettings.parse(os.environ)
+    named = {Lane.ONE_TIME: settings.one_time_mapping, Lane.RECURRING: settings.recurring_mapping}
+    mappings = {lane: mapping for lane, mapping in named.items() if mapping}
+    capacity = LambdaCapacity(clients.functions(), mappings, settings.most_pollers)
+    return Scale(settings, _rules(settings), SystemClock(), *_stores(settings), _orders(settings), _counters(settings), capacity)
+
+
 def _accounts(settings: ApiSettings, clock: Clock) -> tuple[Any, ...]:
     """What the api knows of users: the last fields of its world."""
     from scheduler.accounts import Quotas
@@ -445,3 +485,9 @@ def _orders(settings: KnowsTasks) -> Orders:
     from scheduler.aws.orders import DynamoOrders
 
     return DynamoOrders(_dynamodb(), settings.tasks_table)
+
+
+def _counters(settings: ApiSettings | ProjectSettings | ScaleSettings) -> Counters:
+    from scheduler.aws.counters import DynamoCounters  # what is counted knows schedules
+
+    return DynamoCounters(_dynamodb(), settings.counters_table)

@@ -120,6 +120,8 @@ class ApiSettings(CallBacks):
     raw_http: bool = True  # `http` jobs without a named target
     users_table: str
     audit_table: str
+    counters_table: str
+    executors: int = 100  # that there may be at once for first attempts, shown beside what is required
     user_pool: str
     machine_clients: str = ""  # name=id, with blanks between them
     max_jobs: int = 1_000_000  # of each user, that wait for their time, unless administrators say otherwise; 0: any number
@@ -172,6 +174,22 @@ class FetchSettings(Settings):
     allow_private_http: bool = False
     plain_http: bool = False
     http_hosts: Hosts = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectSettings(Settings):
+    counters_table: str
+    one_shard: bool = False  # events name no shard, and streams have one (the local AWS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleSettings(KnowsTasks):
+    counters_table: str
+    executors: int = 100  # that there may be at once for first attempts
+    canary: bool = True  # send a job through the scheduler every minute, to see how late it starts
+    most_pollers: int = 0  # of a lane, kept ready ahead of what is to come; 0: AWS scales by itself
+    one_time_mapping: str = ""  # the event source mappings whose pollers are kept ready
+    recurring_mapping: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from lambdas import (
     _parameters,
     _receipts,
     _runtime,
+    _summary_routes,
     _system_routes,
     _target_routes,
     _task_routes,
@@ -87,6 +88,7 @@ app.include_router(_system_routes.router)
 app.include_router(_target_routes.router)
 app.include_router(_user_routes.router)
 app.include_router(_audit_routes.router)
+app.include_router(_summary_routes.router)
 LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 
 

@@ -4,6 +4,8 @@ from dataclasses import asdict
 from typing import Any
 
 from lambdas import _runtime
+from lambdas._metrics import emit
+from scheduler import metrics
 from scheduler.aws.dispatchers import unit
 from scheduler.services.dispatch import dispatch
 from scheduler.services.intake import INTAKE, intake
@@ -19,4 +21,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     else:
         result = dispatch(key, **ports, clock=at.clock, rules=at.rules)
     _runtime.logger.info("dispatch", extra={"minute": key.minute, "part": key.part} | asdict(result))
+    if result.published:
+        emit("dispatch", {metrics.PULLED: result.published})
     return asdict(result)

@@ -14,5 +14,5 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     at = _runtime.plan()
     result = plan(tasks=at.tasks, jobs=at.jobs, orders=at.orders, lanes=at.lanes, ledger=at.ledger, clock=at.clock, rules=at.rules)
     _runtime.logger.info("plan", extra=asdict(result))
-    emit("plan", {metrics.PLAN_LAG: result.lag_ms / 1000}, "Seconds")
+    emit("plan", {metrics.PLAN_LAG: result.lag_ms / 1000})
     return asdict(result)

@@ -23,5 +23,5 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         rules=at.rules,
     )
     _runtime.logger.info("tick", extra=asdict(result))
-    emit("tick", {metrics.OLDEST_OPEN_MINUTE: result.lag_ms / 1000}, "Seconds")
+    emit("tick", {metrics.OLDEST_OPEN_MINUTE: result.lag_ms / 1000})
     return asdict(result)

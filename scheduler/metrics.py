@@ -1,11 +1,55 @@
-"""The names of our own metrics, for the functions that emit them and the alarms that watch them.
+"""The names of our own metrics, for the functions that emit them and the alarms and widgets that show them.
 
-Each is emitted with the one dimension `service`, the verb that emits it.
+Each is emitted with the one dimension `service`, the verb that emits it: never a user, a job or a task, for every value of a
+dimension is a metric that is paid for. `docs/operations.md` has this table; a test holds them equal.
 """
+
+from typing import NamedTuple
 
 NAMESPACE = "Punctual"
 SERVICE = "service"
 
-OLDEST_OPEN_MINUTE = "OldestOpenMinuteSeconds"  # tick: the scheduler's lag, the age of the oldest minute not closed
-PLAN_LAG = "PlanLagSeconds"  # plan: the age of the oldest minute whose tasks are not all topped up
-BURIED = "Buried"  # bury: jobs that ended in a dead-letter queue
+OLDEST_OPEN_MINUTE = "OldestOpenMinuteSeconds"
+PULLED = "JobsPulled"
+PLAN_LAG = "PlanLagSeconds"
+BURIED = "Buried"
+CREATED = "JobsCreated"
+PROCESSED = "JobsProcessed"
+DEAD = "DeadLetters"
+START_DELAY = "StartDelay"
+LATENCY = "JobLatency"
+OVERHEAD = "JobOverhead"
+CANARY_DELAY = "CanaryDelay"
+POISON = "UnreadableRecords"
+REQUIRED = "RequiredExecutors"
+AVAILABLE = "AvailableExecutors"
+USED = "ExecutorsRequiredPercent"
+
+
+class Metric(NamedTuple):
+    """One metric: who emits it, in what unit of CloudWatch's, and what it tells."""
+
+    name: str
+    service: str
+    unit: str
+    tells: str
+
+
+METRICS = (
+    Metric(OLDEST_OPEN_MINUTE, "tick", "Seconds", "the scheduler's lag: age of the oldest minute not closed"),
+    Metric(PULLED, "dispatch", "Count", "jobs handed to their lanes by dispatch"),
+    Metric(PLAN_LAG, "plan", "Seconds", "age of the oldest minute whose tasks are not all topped up"),
+    Metric(BURIED, "bury", "Count", "jobs that ended in a dead-letter queue"),
+    Metric(CREATED, "project", "Count", "jobs stored, runs of tasks among them"),
+    Metric(PROCESSED, "project", "Count", "jobs that ended, whichever way"),
+    Metric(DEAD, "project", "Count", "jobs that failed for good or were killed"),
+    Metric(START_DELAY, "project", "Milliseconds", "start minus scheduled time, of jobs that waited for nothing but their time"),
+    Metric(LATENCY, "project", "Milliseconds", "finish minus scheduled time, of the same"),
+    Metric(OVERHEAD, "project", "Milliseconds", "that without the time the job itself took"),
+    Metric(CANARY_DELAY, "project", "Milliseconds", "start minus scheduled time of a job that the scheduler sends itself each minute"),
+    Metric(POISON, "project", "Count", "stream records that could not be read, and are missing from the counters"),
+    Metric(REQUIRED, "scale", "Count", "executors that the busiest of the next ten minutes requires"),
+    Metric(AVAILABLE, "scale", "Count", "executors that there may be at once for first attempts"),
+    Metric(USED, "scale", "Percent", "required by available"),
+)
+BY_NAME = {metric.name: metric for metric in METRICS}

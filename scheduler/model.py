@@ -335,7 +335,8 @@ class Job:
 
     def log_context(self) -> dict[str, Any]:
         """The fields that name this job in a log line."""
-        return {"job_id": self.id, "user_id": self.owner, "fence": self.fence, "lane": str(self.lane), "type": self.type}
+        named = {"job_id": self.id, "user_id": self.owner, "fence": self.fence, "lane": str(self.lane), "type": self.type}
+        return named if self.origin is None else named | {"task_id": self.origin.task}
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from scheduler.model import (
 from scheduler.named_target import NamedTarget
 
 if TYPE_CHECKING:  # hot functions never load schedules
+    from scheduler.counting import Counted, Entry
     from scheduler.excerpts import Whole
     from scheduler.redrive import Redrive
     from scheduler.task import Task, TaskPage
@@ -365,6 +366,32 @@ class Redrivers(Protocol):
 
     def start(self) -> None:
         """Start one, without waiting for it."""
+
+
+class Counters(Protocol):
+    """Sums that are written from streams, each change counted once. What a row stands for: `scheduler.counting`."""
+
+    def add(self, shard: str, entries: Sequence["Entry"]) -> None:
+        """Add each entry that was not added before. Those of one shard come in the order of their sequences, and again from any of them on.
+
+        Raises Unavailable: some of them may be added; all of them have to come again.
+        """
+
+    def read(self, partition: str, low: str, high: str) -> list["Counted"]:
+        """The rows with `low <= name < high`, by name. Eventually consistent."""
+
+    def forget(self, partition: str, rows: Sequence["Counted"]) -> None:
+        """Take rows away whose time is over: nothing adds to them any more."""
+
+
+class Capacity(Protocol):
+    """Executors that are kept ready, by the pollers that call them."""
+
+    def pollers(self, lane: Lane) -> int:
+        """How many the lane keeps."""
+
+    def keep_pollers(self, lane: Lane, count: int) -> None:
+        """Keep so many from now on. Raises Unavailable."""
 
 
 class Lanes(Protocol):

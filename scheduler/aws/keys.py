@@ -158,6 +158,7 @@ def holder(key: TaskKey) -> Value:
 
 
 TARGETS = "targets"  # all named targets
+BESIDE_TASKS = ("holder#", "order#", "usage#", TARGETS)  # partitions of the tasks table that hold no tasks
 
 
 def target(name: str) -> Value:
@@ -316,6 +317,18 @@ def if_version(version: int) -> dict[str, Any]:
     values = {":version": {"N": str(version)}}
     names = {"#version": "version"}
     return {"ConditionExpression": "#version = :version", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
+
+
+# Counters: a row per stream shard that adds to it. `|` sorts after all that names are made of.
+UNSEEN = "attribute_not_exists(seen) OR seen < :first"  # none of the entries was added before
+
+
+def counted(name: str, shard: str) -> str:
+    return f"{name}|{shard}"
+
+
+def counted_name(sk: str) -> str:
+    return sk.partition("|")[0]
 
 
 def unit_key(text: str) -> UnitKey:

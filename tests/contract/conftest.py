@@ -17,6 +17,7 @@ import pytest
 from moto import mock_aws
 
 from scheduler.aws import clients
+from scheduler.aws.counters import DynamoCounters
 from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
@@ -27,11 +28,12 @@ from scheduler.aws.targets import DynamoTargets
 from scheduler.aws.tasks import DynamoTasks
 from scheduler.aws.users import DynamoUsers
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
+from scheduler.memory_counters import MemoryCounters
 from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_targets import MemoryTargets
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Lane
-from scheduler.ports import Jobs, Lanes, Ledger, Orders, Receipts, Redrives, Targets, Tasks, Users
+from scheduler.ports import Counters, Jobs, Lanes, Ledger, Orders, Receipts, Redrives, Targets, Tasks, Users
 from tests.contract import tables
 
 
@@ -178,3 +180,13 @@ def lanes(request: pytest.FixtureRequest) -> Lanes:
     request.getfixturevalue("moto")
     client = clients.sqs()
     return SqsLanes(client, {lane: client.create_queue(QueueName=lane)["QueueUrl"] for lane in Lane})
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def counters(request: pytest.FixtureRequest) -> Counters:
+    if request.param == "memory":
+        return MemoryCounters()
+    request.getfixturevalue("moto")
+    client = clients.dynamodb()
+    client.create_table(TableName="counters", **tables.COUNTERS)
+    return DynamoCounters(client, "counters")

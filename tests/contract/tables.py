@@ -49,6 +49,7 @@ LEDGER: dict[str, Any] = {
     "KeySchema": _keys("pk", "sk"),
 }
 USERS = LEDGER  # the same keys
+COUNTERS = LEDGER
 AUDIT: dict[str, Any] = {
     "BillingMode": "PAY_PER_REQUEST",
     "AttributeDefinitions": _attributes(pk="S", sk="S", month="S"),

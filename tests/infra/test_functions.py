@@ -7,7 +7,20 @@ from lambdas import _settings
 from scheduler.model import Lane
 from tests.infra.conftest import ROOT, Synthesized
 
-NAMES = ["Api", "Tick", "Plan", "Dispatch", "ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry", "Bury", "Redrive", "Fetch"]
+NAMES = [
+    "Api",
+    "Tick",
+    "Plan",
+    "Dispatch",
+    "ExecuteOneTime",
+    "ExecuteRecurring",
+    "ExecuteRetry",
+    "Bury",
+    "Redrive",
+    "Fetch",
+    "Project",
+    "Scale",
+]
 ENVIRONMENTS: dict[str, type[_settings.Settings]] = {
     "api": _settings.ApiSettings,
     "tick": _settings.TickSettings,
@@ -17,7 +30,11 @@ ENVIRONMENTS: dict[str, type[_settings.Settings]] = {
     "bury": _settings.BurySettings,
     "redrive": _settings.RedriveSettings,
     "fetch": _settings.FetchSettings,
+    "project": _settings.ProjectSettings,
+    "scale": _settings.ScaleSettings,
 }
+SHARED = ("shards", "hold_ms", "lead_ms", "units", "retention_days", "failure_retention_days", "allow_private_http")
+SHARED += ("one_shard", "most_pollers", "executors")
 
 
 def verb(function: dict[str, Any]) -> str:
@@ -49,7 +66,19 @@ def test_a_function_s_environment_is_what_its_handler_parses(any_stage: Synthesi
     assert parsed.stage == settings.stage
     ours = {name for name in environ(function) if name.startswith(_settings.PREFIX)}
     assert ours == set(parsed.render()), "a variable that no handler reads, or one left to its default"
-    for shared in ("shards", "hold_ms", "lead_ms", "units", "retention_days", "failure_retention_days", "allow_private_http", "plain_http"):
+    for shared in (
+        "one_shard",
+        "most_pollers",
+        "executors",
+        "shards",
+        "hold_ms",
+        "lead_ms",
+        "units",
+        "retention_days",
+        "failure_retention_days",
+        "allow_private_http",
+        "plain_http",
+    ):
         if hasattr(parsed, shared):
             assert getattr(parsed, shared) == getattr(settings, shared)
 
@@ -104,9 +133,9 @@ def test_all_functions_share_one_code_asset(any_stage: Synthesized) -> None:
     assert len({json.dumps(function["Code"], sort_keys=True) for function in any_stage.functions().values()}) == 1
 
 
-@pytest.mark.parametrize("name", ["Tick", "Plan", "Redrive"])
-def test_tick_plan_and_redrive_come_every_minute_and_are_not_insisted_on(any_stage: Synthesized, name: str) -> None:
-    assert len(any_stage.all("Scheduler::Schedule")) == 3
+@pytest.mark.parametrize("name", ["Tick", "Plan", "Redrive", "Scale"])
+def test_tick_plan_redrive_and_scale_come_every_minute_and_are_not_insisted_on(any_stage: Synthesized, name: str) -> None:
+    assert len(any_stage.all("Scheduler::Schedule")) == 4
     schedule = any_stage.one("Scheduler::Schedule", f"{name}EveryMinute")
     assert schedule["ScheduleExpression"] == "rate(1 minute)"
     assert schedule["State"] == "ENABLED"

@@ -60,10 +60,10 @@ def test_a_role_can_be_assumed_by_its_service_alone(any_stage: Synthesized) -> N
 
 
 def test_a_job_is_written_by_the_verbs_that_change_jobs_and_inserted_and_withdrawn_by_api_and_plan_alone(prod: Synthesized) -> None:
-    changers = {"Api", "Tick", "Dispatch", "Bury", "Redrive"} | EXECUTORS  # dispatch: rechecks of the intake
+    changers = {"Api", "Tick", "Dispatch", "Bury", "Redrive", "Scale"} | EXECUTORS  # dispatch: rechecks of the intake; scale: its canaries
     assert who_may(prod, "dynamodb:UpdateItem", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageJobs") == changers
-    assert who_may(prod, "dynamodb:PutItem", "StorageJobs") == {"Api", "Tick"}  # tick: canaries
+    assert who_may(prod, "dynamodb:PutItem", "StorageJobs") == {"Api", "Tick", "Scale"}  # tick: canaries
     assert who_may(prod, "dynamodb:PartiQLInsert", "StorageJobs") == {"Api", "Plan"}
     assert who_may(prod, "dynamodb:PartiQLDelete", "StorageJobs") == {"Api", "Plan"}
     assert who_may(prod, "dynamodb:DeleteItem", "StorageJobs") == {"Tick"}  # canaries as well

@@ -54,6 +54,10 @@ OUTPUTS = {
     "TopicArn",
     "TickScheduleName",
     "PlanScheduleName",
+    "ScaleScheduleName",
+    "CountersTable",
+    "ProjectFunction",
+    "ScaleFunction",
     *(f"{lane}{kind}" for lane in ("OneTime", "Recurring", "Retry") for kind in ("QueueUrl", "DlqUrl")),
     *(
         f"{name}Function"

@@ -12,6 +12,10 @@ def test_jobs_is_keyed_by_owner_and_id_and_streams_both_images(any_stage: Synthe
     assert jobs["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
+def test_tasks_stream_both_images(any_stage: Synthesized) -> None:
+    assert any_stage.one("DynamoDB::GlobalTable", "StorageTasks")["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
+
+
 def test_the_due_index_projects_only_what_dispatch_needs(any_stage: Synthesized) -> None:
     jobs = any_stage.one("DynamoDB::GlobalTable", "StorageJobs")
     due = next(index for index in jobs["GlobalSecondaryIndexes"] if index["IndexName"] == "due")
@@ -22,8 +26,7 @@ def test_the_due_index_projects_only_what_dispatch_needs(any_stage: Synthesized)
 
 
 @pytest.mark.parametrize(
-    ("kind", "prefix"),
-    [("JOBS", "StorageJobs"), ("TASKS", "StorageTasks"), ("LEDGER", "StorageLedger"), ("USERS", "StorageUsers"), ("AUDIT", "StorageAudit")],
+    ("kind", "prefix"), [(kind.upper(), f"Storage{kind}") for kind in ("Jobs", "Tasks", "Ledger", "Users", "Audit", "Counters")]
 )
 def test_the_tables_of_the_contract_tests_are_these(any_stage: Synthesized, kind: str, prefix: str) -> None:
     """Keys, indexes and what they project: what those tests say holds for what is deployed."""
@@ -39,7 +42,7 @@ def test_the_tables_of_the_contract_tests_are_these(any_stage: Synthesized, kind
 
 def test_tables_are_on_demand_expire_items_and_can_be_restored_to_a_point_in_time(any_stage: Synthesized) -> None:
     made = any_stage.all("DynamoDB::GlobalTable")
-    assert len(made) == 5
+    assert len(made) == 6
     for table in made.values():
         assert table["BillingMode"] == "PAY_PER_REQUEST"
         assert table["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}

@@ -14,6 +14,7 @@ from scheduler.errors import Invalid, Unauthorized
 from scheduler.instants import parse
 from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
 from scheduler.memory_accounts import MemoryDirectory, MemoryProfiles, MemoryTallies, MemoryTrail
+from scheduler.memory_counters import MemoryCounters
 from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_targets import MemoryTargets
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
@@ -42,6 +43,7 @@ SETTINGS = ApiSettings(
     audit_table="audit",
     user_pool="pool",
     machine_clients="robot=3h5robot",
+    counters_table="counters",
 )
 
 
@@ -89,6 +91,7 @@ class World:
     redrivers: Any = field(default_factory=lambda: SimpleNamespace(start=lambda: None))
     started: list[Any] = field(default_factory=list)  # units whose dispatcher was asked for
     direct: Any = None
+    counters: Any = field(default_factory=MemoryCounters)
     signing: Any = field(default_factory=lambda: MemoryKeys(b"key"))
     users: Any = field(default_factory=MemoryUsers)
     directory: Any = field(default_factory=MemoryDirectory)

@@ -13,12 +13,14 @@ from lambdas._settings import (
     DispatchSettings,
     ExecuteSettings,
     PlanSettings,
+    ProjectSettings,
+    ScaleSettings,
     Settings,
     SettingsError,
     TickSettings,
 )
 
-KINDS = [ApiSettings, TickSettings, PlanSettings, DispatchSettings, ExecuteSettings, BurySettings]
+KINDS = [ApiSettings, TickSettings, PlanSettings, DispatchSettings, ExecuteSettings, BurySettings, ProjectSettings, ScaleSettings]
 
 
 def some(kind: type[Settings], **chosen: Any) -> Settings:

@@ -1,0 +1,73 @@
+"""A burst against AWS's scaling of a queue's executors, with and without pollers kept ready: a model of the limits, not of the services.
+
+Modelled: five executors at first, 300 more a minute, up to the lane's limit; with pollers, ten executors each, a thousand pollers more a
+minute. A new executor has a cold start. Each runs ten jobs at once.
+"""
+
+import heapq
+from typing import NamedTuple
+
+from bench.figures import Figure
+from scheduler import scaling
+
+BURST = 50_000
+JOB_MS = 200
+BATCH = 10
+COLD_MS = 600
+FIRST, MORE_A_MINUTE, LIMIT = 5, 300, 1_250
+POLLER_HOUR = 0.00925  # dollars
+AHEAD_MINUTES = 10  # pollers are raised so long before; afterwards they fall by a tenth a minute
+
+
+class Burst(NamedTuple):
+    """How late the jobs of a burst started, and what the pollers cost that were kept ready for it."""
+
+    p50_ms: int
+    p99_ms: int
+    last_ms: int
+    dollars: float
+
+
+def by_itself(jobs: int = BURST) -> Burst:
+    """AWS scales as messages wait."""
+    return _run(jobs, [min(FIRST + MORE_A_MINUTE * minute, LIMIT) for minute in range(60)], 0.0)
+
+
+def kept_ready(jobs: int = BURST, most: int = scaling.MOST) -> Burst:
+    """Pollers are raised ahead, to what the burst requires."""
+    wanted = scaling.pollers(scaling.LEAST, -(-jobs * JOB_MS // 9_000), most)
+    minutes, kept = float(AHEAD_MINUTES * wanted), wanted
+    while kept > scaling.LEAST:
+        kept = scaling.pollers(kept, 0, most)
+        minutes += kept
+    return _run(jobs, [wanted * scaling.EXECUTORS_EACH] * 60, minutes / 60 * POLLER_HOUR)
+
+
+def _run(jobs: int, executors: list[int], dollars: float) -> Burst:
+    """Batches go to whichever executor is free first; minute by minute there may be more."""
+    free = [COLD_MS] * executors[0]
+    heapq.heapify(free)
+    have, delays = executors[0], list[int]()
+    minute = 1
+    for _ in range(0, jobs, BATCH):
+        while minute < len(executors) and free[0] >= minute * 60_000:
+            for _ in range(executors[minute] - have):
+                heapq.heappush(free, minute * 60_000 + COLD_MS)
+            have, minute = executors[minute], minute + 1
+        at = heapq.heappop(free)
+        delays += [at] * BATCH
+        heapq.heappush(free, at + JOB_MS)
+    delays.sort()
+    return Burst(delays[len(delays) // 2], delays[len(delays) * 99 // 100], delays[-1], dollars)
+
+
+def measure() -> list[Figure]:
+    found = []
+    for key, what, burst in (("by_itself", "AWS by itself", by_itself()), ("kept_ready", "pollers kept ready", kept_ready())):
+        named = f"50,000 jobs at once, {what}"
+        found += [
+            Figure(f"burst_{key}_p50", f"{named}: start delay p50", burst.p50_ms / 1_000, "s"),
+            Figure(f"burst_{key}_p99", f"{named}: start delay p99", burst.p99_ms / 1_000, "s"),
+            Figure(f"burst_{key}_cost", f"{named}: pollers", round(burst.dollars, 2), "$"),
+        ]
+    return found

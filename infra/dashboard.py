@@ -1,0 +1,119 @@
+"""One dashboard, in the order of the questions: is it healthy, is it on time, will it hold; below that, where to look next."""
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import Duration
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.alarms import LAG_SECONDS, LATE_MS, Operators, own_metric, table_metric
+from infra.lanes import Lanes
+from infra.storage import Storage
+from scheduler import metrics
+
+ROW = 24  # columns
+PERCENTILES = ("p50", "p95", "p99")
+
+
+class Dashboard(Construct):
+    """Its widgets name only metrics that some function emits, or AWS itself: a test joins them."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        operators: Operators,
+        lanes: Lanes,
+        storage: Storage,
+        http: apigateway.HttpApi,
+        functions: Mapping[str, lambda_.Function],
+    ) -> None:
+        super().__init__(scope, id)
+        board = cloudwatch.Dashboard(self, "Board", default_interval=Duration.hours(3), period_override=cloudwatch.PeriodOverride.AUTO)
+        board.add_widgets(*_healthy(operators, http))
+        board.add_widgets(*_on_time(lanes))
+        board.add_widgets(*_holding(lanes, storage))
+        board.add_widgets(*_api(http))
+        board.add_widgets(*_functions(functions))
+
+
+def _healthy(operators: Operators, http: apigateway.HttpApi) -> list[cloudwatch.IWidget]:
+    lag = own_metric(metrics.OLDEST_OPEN_MINUTE, "tick", "Maximum")
+    return [
+        _title("Is it healthy?"),
+        cloudwatch.AlarmStatusWidget(title="Alarms", alarms=operators.alarms, width=ROW, height=5),
+        _graph("Oldest open minute, plan's lag (s)", [lag, own_metric(metrics.PLAN_LAG, "plan", "Maximum")], limit=LAG_SECONDS),
+        _graph(
+            "Dead letters, buried, unreadable",
+            [
+                own_metric(metrics.DEAD, "project", "Sum"),
+                own_metric(metrics.BURIED, "bury", "Sum"),
+                own_metric(metrics.POISON, "project", "Sum"),
+            ],
+        ),
+        _graph("API errors", [http.metric_server_error(statistic="Sum"), http.metric_client_error(statistic="Sum")]),
+    ]
+
+
+def _on_time(lanes: Lanes) -> list[cloudwatch.IWidget]:
+    delays = [own_metric(metrics.START_DELAY, "project", each) for each in PERCENTILES]
+    latencies = [own_metric(metrics.LATENCY, "project", each) for each in PERCENTILES]
+    overhead = own_metric(metrics.OVERHEAD, "project", "p99")
+    ages = [queues.main.metric_approximate_age_of_oldest_message(label=str(lane)) for lane, queues in lanes.queues.items()]
+    return [
+        _title("Is it on time?"),
+        _graph("Start delay (ms)", [*delays, own_metric(metrics.CANARY_DELAY, "project", "Maximum")], limit=LATE_MS),
+        _graph("Job latency: finish minus scheduled (ms)", [*latencies, overhead]),
+        _graph("Age of the oldest message of a lane (s)", ages),
+    ]
+
+
+def _holding(lanes: Lanes, storage: Storage) -> list[cloudwatch.IWidget]:
+    required = [own_metric(name, "scale", "Maximum") for name in (metrics.REQUIRED, metrics.AVAILABLE)]
+    flow = [(metrics.CREATED, "project"), (metrics.PULLED, "dispatch"), (metrics.PROCESSED, "project")]
+    depths = [queues.main.metric_approximate_number_of_messages_visible(label=str(lane)) for lane, queues in lanes.queues.items()]
+    used = [table_metric(storage.jobs.table_name, f"Consumed{kind}CapacityUnits", "Sum") for kind in ("Read", "Write")]
+    throttled = [table_metric(storage.jobs.table_name, f"{kind}ThrottleEvents", "Sum") for kind in ("Read", "Write")]
+    return [
+        _title("Will it hold?"),
+        _graph("Executors: required in the next ten minutes, available", required, right=[own_metric(metrics.USED, "scale", "Maximum")]),
+        _graph("Jobs a minute: created, pulled, processed", [own_metric(name, service, "Sum") for name, service in flow]),
+        _graph("Messages that wait", depths),
+        _graph("Jobs table: capacity units, throttles", used, right=throttled),
+    ]
+
+
+def _api(http: apigateway.HttpApi) -> list[cloudwatch.IWidget]:
+    return [
+        _title("The API"),
+        _graph("Requests a minute", [http.metric_count(statistic="Sum")]),
+        _graph("Latency (ms)", [http.metric_latency(statistic=each) for each in ("p95", "p99")]),
+    ]
+
+
+def _functions(functions: Mapping[str, lambda_.Function]) -> list[cloudwatch.IWidget]:
+    def each(name: str, statistic: str) -> list[cloudwatch.IMetric]:
+        return [function.metric(name, statistic=statistic, label=verb) for verb, function in functions.items()]
+
+    return [
+        _title("The functions"),
+        _graph("Errors", each("Errors", "Sum")),
+        _graph("Throttles", each("Throttles", "Sum")),
+        _graph("Running at once", each("ConcurrentExecutions", "Maximum")),
+        _graph("Duration p99 (ms)", each("Duration", "p99")),
+    ]
+
+
+def _title(text: str) -> cloudwatch.TextWidget:
+    return cloudwatch.TextWidget(markdown=f"## {text}", width=ROW, height=1)
+
+
+def _graph(
+    title: str, left: Sequence[cloudwatch.IMetric], *, right: Sequence[cloudwatch.IMetric] = (), limit: float | None = None
+) -> cloudwatch.GraphWidget:
+    lines = [cloudwatch.HorizontalAnnotation(value=limit, label="alarm", color=cloudwatch.Color.RED)] if limit is not None else []
+    return cloudwatch.GraphWidget(
+        title=title, left=list(left), right=list(right), left_annotations=lines, width=8, height=6, period=Duration.minutes(1)
+    )

@@ -1,0 +1,51 @@
+"""project: folds the streams of jobs and tasks into the counters."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.function import Foundation, Function, allow
+from lambdas._settings import ProjectSettings
+
+WINDOW = Duration.minutes(15)  # AWS's longest
+
+
+class Project(Construct):
+    """The function and both streams as event sources. What fails comes again for a day, as long as a stream keeps it."""
+
+    def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
+        super().__init__(scope, id)
+        settings, storage = foundation.settings, foundation.storage
+        streams = {"Jobs": _stream(storage.jobs), "Tasks": _stream(storage.tasks)}
+        self.function = Function(
+            self,
+            "project",
+            foundation,
+            ProjectSettings(**foundation.tables, **foundation.counters, one_shard=settings.one_shard),
+            grants=[
+                allow(storage.counters.table_arn, "dynamodb:UpdateItem"),
+                allow(list(streams.values()), "dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
+                allow(list(streams.values()), "dynamodb:ListStreams"),
+            ],
+            timeout=Duration.minutes(2),
+        )
+        for name, arn in streams.items():
+            lambda_.EventSourceMapping(
+                self,
+                name,
+                target=self.function,
+                event_source_arn=arn,
+                starting_position=lambda_.StartingPosition.TRIM_HORIZON,
+                batch_size=1_000,
+                max_batching_window=Duration.seconds(settings.batching_s),
+                parallelization_factor=1,  # more would take the order of a shard apart, by which each change counts once
+                bisect_batch_on_error=True,
+                # Events name their shard only if there is a window; its state is not used.
+                tumbling_window=None if settings.one_shard else WINDOW,
+            )
+
+
+def _stream(table: dynamodb.TableV2) -> str:
+    assert table.table_stream_arn is not None
+    return table.table_stream_arn

@@ -1,0 +1,60 @@
+"""Routes that tell what is to come, and how long jobs take."""
+
+from typing import Annotated, Literal
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _access, _parameters, _runtime
+from lambdas._envelope import answer
+from lambdas._models import Answer
+from lambdas._resolver import answers, owner_of
+from lambdas._summary_models import ScheduledSummaryShape, TaskSummaryShape
+from scheduler import render_summary
+from scheduler.access import Need
+from scheduler.counting import EVERYBODY
+from scheduler.instants import render as instant
+from scheduler.services import summary
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+Scope = Annotated[Literal["own", "all"] | None, Query(description="whose: operators see all unless they ask for their own, others own")]
+
+
+@router.get(
+    "/api/v1/scheduled-tasks-summary",
+    summary="What is to start in the next three hours",
+    description="Per minute: jobs, the work in them, and the executors it requires. It follows what is posted within seconds.",
+    tags=["summaries"],
+    responses=answers(200, Answer[ScheduledSummaryShape], errors=(400, 401, 403, 503)),
+)
+def scheduled_tasks_summary(scope: Scope = None) -> Response[str]:
+    world, (told, owner) = _runtime.api(), _scope(scope)
+    minutes = summary.ahead(owner, world.clock.now(), world.counters)
+    return answer({"scope": told, "available_instances": world.settings.executors, "minutes": list(map(render_summary.minute, minutes))})
+
+
+@router.get(
+    "/api/v1/task-summary",
+    summary="How long jobs of each type took in the past year",
+    tags=["summaries"],
+    responses=answers(200, Answer[TaskSummaryShape], errors=(400, 401, 403, 503)),
+)
+def task_summary(scope: Scope = None) -> Response[str]:
+    world, (told, owner) = _runtime.api(), _scope(scope)
+    now = world.clock.now()
+    types = summary.by_type(owner, now - summary.YEAR, now, world.counters)
+    span = {"since": instant(now - summary.YEAR), "until": instant(now)}
+    return answer({"scope": told, **span, "types": list(map(render_summary.type_summary, types))})
+
+
+def _scope(asked: str | None) -> tuple[str, str]:
+    """Whose, as it is told and as the counters know it. Raises Forbidden for somebody who asks for all and may not see it."""
+    event = router.current_event.raw_event
+    caller, owner = _access.caller_of(event), owner_of(event)
+    _parameters.known(router.current_event, "scope")
+    if asked == "all":
+        _access.check(caller, Need.OVERSEE)
+    everybody = caller.may(Need.OVERSEE) and owner == caller.id if asked is None else asked == "all"
+    return ("all", EVERYBODY) if everybody else ("own", owner)

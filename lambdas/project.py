@@ -1,0 +1,27 @@
+"""A batch from the stream of the jobs or of the tasks table → services.project."""
+
+from typing import Any
+
+from lambdas import _runtime
+from lambdas._metrics import emit
+from scheduler import metrics
+from scheduler.aws.stream import batch
+from scheduler.services.project import project
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Fold a batch; if it fails it comes again. The end of a tumbling window, which only names our shard, comes without records."""
+    at = _runtime.project()
+    read = batch(event, one_shard=at.settings.one_shard)
+    done = project(read.shard, read.changes, counters=at.counters)
+    _runtime.logger.debug("project", extra={"changes": done.changes, "created": done.created, "ended": done.ended})
+    counts = {metrics.CREATED: done.created, metrics.PROCESSED: done.processed, metrics.DEAD: done.dead, metrics.POISON: len(read.poison)}
+    told: dict[str, float | list[int]] = {name: count for name, count in counts.items() if count}
+    told |= {
+        metrics.START_DELAY: done.start_delays_ms,
+        metrics.LATENCY: done.latencies_ms,
+        metrics.OVERHEAD: done.overheads_ms,
+        metrics.CANARY_DELAY: done.canary_delays_ms,
+    }
+    emit("project", told)
+    return {"state": {}}

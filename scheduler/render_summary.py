@@ -1,0 +1,24 @@
+"""What is to come and what has been, as the API shows it."""
+
+from typing import Any
+
+from scheduler.counting import LATE
+from scheduler.forecast import Expected
+from scheduler.instants import render as instant
+from scheduler.lifecycle import FINAL_TIMES
+from scheduler.services.summary import TypeSummary
+
+
+def minute(record: Expected) -> dict[str, Any]:
+    return {
+        "scheduled_at": instant(record.at),
+        "jobs": record.jobs,
+        "compute_ms": record.compute_ms,
+        "required_instances": record.executors,
+    }
+
+
+def type_summary(record: TypeSummary) -> dict[str, Any]:
+    average = None if record.average_ms is None else round(record.average_ms, 1)
+    shown = {"type": record.type, "runs": record.runs, "average_ms": average, "p50_ms": record.p50_ms, "p95_ms": record.p95_ms}
+    return shown | {str(name): record.counts.get(str(name), 0) for name in (*FINAL_TIMES, LATE)}

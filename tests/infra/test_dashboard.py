@@ -1,0 +1,137 @@
+"""Alarms and widgets show what is emitted, and what is emitted is shown."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from scheduler import metrics
+from scheduler.metrics import METRICS, NAMESPACE, SERVICE
+from tests.infra.conftest import ROOT, Synthesized
+
+OURS = {(metric.name, metric.service) for metric in METRICS}
+CONSTANTS = {name: value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
+OF_AWS = {  # what each namespace has, as far as we show it
+    "AWS/Lambda": {"Errors", "Throttles", "Duration", "ConcurrentExecutions", "Invocations", "IteratorAge"},
+    "AWS/SQS": {"ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"},
+    "AWS/ApiGateway": {"Count", "Latency", "4xx", "5xx"},
+    "AWS/DynamoDB": {"ConsumedReadCapacityUnits", "ConsumedWriteCapacityUnits", "ReadThrottleEvents", "WriteThrottleEvents"},
+}
+
+
+def plain(value: Any) -> str:
+    """The text of a template's value; what CloudFormation fills in is left out."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and "Fn::Join" in value:
+        return "".join(plain(part) if isinstance(part, str) else "x" for part in value["Fn::Join"][1])
+    return "x"
+
+
+def board(stack: Synthesized) -> dict[str, Any]:
+    (made,) = stack.all("CloudWatch::Dashboard").values()
+    read: dict[str, Any] = json.loads(plain(made["DashboardBody"]))
+    return read
+
+
+def on_board(stack: Synthesized) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Namespace, name and dimensions of every metric of every widget."""
+    for widget in board(stack)["widgets"]:
+        for namespace, name, *rest in widget["properties"].get("metrics", []):
+            words = [word for word in rest if isinstance(word, str)]
+            yield namespace, name, dict(zip(words[::2], words[1::2], strict=True))
+
+
+def in_alarms(stack: Synthesized) -> Iterator[tuple[str, str, dict[str, str]]]:
+    for alarm in stack.all("CloudWatch::Alarm").values():
+        yield alarm["Namespace"], alarm["MetricName"], {each["Name"]: plain(each["Value"]) for each in alarm["Dimensions"]}
+
+
+def emitted_by(service: str) -> set[str]:
+    """The names that a handler's file emits."""
+    tree = ast.parse((ROOT / "lambdas" / f"{service}.py").read_text())
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "metrics"}
+    return {CONSTANTS[name] for name in used}
+
+
+@pytest.mark.parametrize("service", sorted({path.stem for path in (ROOT / "lambdas").glob("[!_]*.py")}))
+def test_a_handler_emits_what_the_table_of_metrics_says_of_it(service: str) -> None:
+    assert emitted_by(service) == {metric.name for metric in METRICS if metric.service == service}
+
+
+def test_every_metric_of_an_alarm_or_a_widget_is_emitted_by_somebody(any_stage: Synthesized) -> None:
+    for namespace, name, dimensions in [*on_board(any_stage), *in_alarms(any_stage)]:
+        if namespace == NAMESPACE:
+            assert dimensions.keys() == {SERVICE} and (name, dimensions[SERVICE]) in OURS
+        else:
+            assert name in OF_AWS[namespace], (namespace, name)
+
+
+def test_every_metric_of_ours_is_on_the_dashboard(any_stage: Synthesized) -> None:
+    assert {(name, dimensions[SERVICE]) for namespace, name, dimensions in on_board(any_stage) if namespace == NAMESPACE} == OURS
+
+
+def test_the_dashboard_answers_its_questions_in_their_order(any_stage: Synthesized) -> None:
+    titles = [widget["properties"]["markdown"] for widget in board(any_stage)["widgets"] if widget["type"] == "text"]
+    assert titles == ["## Is it healthy?", "## Is it on time?", "## Will it hold?", "## The API", "## The functions"]
+    placed = {widget["properties"].get("title"): widget["y"] for widget in board(any_stage)["widgets"]}
+    assert placed["Alarms"] < placed["Start delay (ms)"] < placed["Executors: required in the next ten minutes, available"]
+
+
+def test_the_dashboard_shows_the_state_of_every_alarm(any_stage: Synthesized) -> None:
+    (status,) = [widget for widget in board(any_stage)["widgets"] if widget["type"] == "alarm"]
+    assert len(status["properties"]["alarms"]) == len(any_stage.all("CloudWatch::Alarm"))
+
+
+@pytest.mark.parametrize(
+    ("id", "metric", "statistic", "threshold", "minutes"),
+    [
+        ("AlarmsStartDelay", metrics.START_DELAY, "p99", 9_999, 1),
+        ("AlarmsJobOverhead", metrics.OVERHEAD, "p99", 9_999, 1),
+        ("AlarmsCapacity", metrics.USED, "Maximum", 100, 3),
+        ("AlarmsDeadLetters", metrics.DEAD, "Sum", 0, 1),
+        ("AlarmsUnreadable", metrics.POISON, "Sum", 0, 1),
+        ("AlarmsOneTimeAge", "ApproximateAgeOfOldestMessage", "Maximum", 60, 5),
+        ("AlarmsJobsWriteThrottles", "WriteThrottleEvents", "Sum", 0, 3),
+        ("TickThrottles", "Throttles", "Sum", 0, 3),
+        ("AlarmsCountersBehind", "IteratorAge", "Maximum", 300_000, 3),
+    ],
+)
+def test_what_is_promised_is_watched(any_stage: Synthesized, id: str, metric: str, statistic: str, threshold: float, minutes: int) -> None:
+    alarm = any_stage.one("CloudWatch::Alarm", id)
+    assert (alarm["MetricName"], alarm.get("Statistic") or alarm["ExtendedStatistic"]) == (metric, statistic)
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", threshold)
+    assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, minutes, "notBreaching")
+
+
+def test_a_canary_that_does_not_come_through_is_an_alarm_where_there_is_one(any_stage: Synthesized) -> None:
+    alarms = {id[:-8]: alarm for id, alarm in any_stage.all("CloudWatch::Alarm").items()}
+    assert ("AlarmsNoCanary" in alarms) == any_stage.settings.lag_canary
+    if any_stage.settings.lag_canary:
+        gone = alarms["AlarmsNoCanary"]
+        assert (gone["MetricName"], gone["Statistic"], gone["TreatMissingData"]) == (metrics.CANARY_DELAY, "SampleCount", "breaching")
+
+
+def test_saved_queries_ask_every_function_where_there_are_any(any_stage: Synthesized) -> None:
+    queries = any_stage.all("Logs::QueryDefinition")
+    assert bool(queries) == any_stage.settings.saved_queries
+    for query in queries.values():
+        assert len(query["LogGroupNames"]) == len(any_stage.functions())
+        assert re.match(rf"punctual/{any_stage.settings.stage}/", query["Name"])
+
+
+def test_each_alarm_has_its_line_in_the_runbook(any_stage: Synthesized) -> None:
+    text = (ROOT / "docs" / "operations.md").read_text()
+    names = set(re.findall(r"^\| `…?(\w+)`", text.partition("## Alarms")[2].partition("\n## ")[0], re.MULTILINE))
+    for id in any_stage.all("CloudWatch::Alarm"):
+        name = id[:-8].removeprefix("Alarms")
+        assert any(name.endswith(known) for known in names), name
+
+
+def test_the_runbook_has_the_table_of_metrics() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (\w+) \| (.+?) \|$", text.partition("## Metrics")[2].partition("\n## ")[0], re.MULTILINE)
+    assert rows == [tuple(metric) for metric in METRICS]

@@ -1,0 +1,94 @@
+"""What is to come and how long jobs take: own, or everybody's for administrators."""
+
+from typing import Any
+
+import pytest
+
+from lambdas import _models, _summary_models
+from scheduler.aws.stream import JobChange, TaskChange
+from scheduler.instants import render
+from scheduler.schedule import Cron, Schedule
+from scheduler.services.project import project
+from tests.contract import make
+from tests.lambdas.gateway import NOW, World, send
+
+pytestmark = pytest.mark.usefixtures("world")
+
+MINUTE = 60_000
+FIRST = NOW // MINUTE * MINUTE
+ADMIN = "[administrators]"
+ANN, BOB = "sub-ann", "sub-bob"
+
+
+@pytest.fixture
+def counted(world: World) -> None:
+    """Ahead: of ann a job and a task every half hour, of bob two jobs. Ended: three of ann's after a second, one of bob's after two."""
+    changes: list[Any] = []
+
+    def told(kind: Any, *states: Any) -> None:
+        for before, after in zip((None, *states), states, strict=False):
+            changes.append(kind(f"{len(changes) + 1:040d}", before, after))
+
+    told(JobChange, make.job(at=NOW + 5 * MINUTE, owner=ANN))
+    for _ in range(2):
+        told(JobChange, make.job(at=NOW + 5 * MINUTE, owner=BOB, type="http"))
+    told(TaskChange, make.task(owner=ANN, schedule=Schedule(Cron("*/30 * * * *")), created_at=NOW, updated_at=NOW))
+    for owner, count, took in ((ANN, 3, 1_000), (BOB, 1, 2_000)):
+        for _ in range(count):
+            claimed = make.claimed(make.job(at=make.NOW, owner=owner))
+            told(JobChange, claimed, make.succeeded(claimed, make.NOW + took))
+    project("s", changes, counters=world.counters)
+
+
+def minutes(**more: Any) -> dict[str, dict[str, Any]]:
+    answered = send("GET", "/scheduled-tasks-summary", **more)
+    _models.Answer[_summary_models.ScheduledSummaryShape].model_validate(answered.body)
+    assert [each["scheduled_at"] for each in answered.data["minutes"]] == [render(FIRST + number * MINUTE) for number in range(181)]
+    return {each.pop("scheduled_at"): each for each in answered.data["minutes"] if each["jobs"]}
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_user_sees_what_is_ahead_of_their_own() -> None:
+    half_hours = {render(FIRST + number * 30 * MINUTE): {"jobs": 1, "compute_ms": 1_250, "required_instances": 1} for number in range(7)}
+    in_five = {render(FIRST + 5 * MINUTE): {"jobs": 1, "compute_ms": 1_250, "required_instances": 1}}
+    assert minutes(user=ANN) == half_hours | in_five
+    assert minutes(user=BOB) == {render(FIRST + 5 * MINUTE): {"jobs": 2, "compute_ms": 2_000, "required_instances": 1}}
+
+
+@pytest.mark.usefixtures("counted")
+def test_an_administrator_sees_everybody_s_unless_they_ask_for_their_own() -> None:
+    shown = minutes(user=ANN, groups=ADMIN)[render(FIRST + 5 * MINUTE)]
+    assert shown == {"jobs": 3, "compute_ms": 3_250, "required_instances": 1}
+    assert minutes(user=ANN, groups=ADMIN, query={"scope": "own"}) == minutes(user=ANN)
+    assert send("GET", "/scheduled-tasks-summary", user=ANN, groups=ADMIN).data["scope"] == "all"
+
+
+@pytest.mark.parametrize("path", ["/scheduled-tasks-summary", "/task-summary"])
+def test_who_is_no_administrator_may_not_ask_for_all(path: str) -> None:
+    answered = send("GET", path, query={"scope": "all"})
+    assert (answered.status, answered.error["code"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("path", ["/scheduled-tasks-summary", "/task-summary"])
+@pytest.mark.parametrize(("query", "field"), [({"scope": "everybody"}, "scope"), ({"hours": "4"}, "hours")])
+def test_what_cannot_be_asked_is_refused_by_name(path: str, query: dict[str, str], field: str) -> None:
+    answered = send("GET", path, query=query)
+    assert (answered.status, list(answered.fields)) == (400, [field])
+
+
+def test_where_nothing_is_known_there_are_zeros_and_what_there_may_be() -> None:
+    assert minutes() == {}
+    assert send("GET", "/scheduled-tasks-summary").data["available_instances"] == 100
+    assert send("GET", "/task-summary").data["types"] == []
+
+
+@pytest.mark.usefixtures("counted")
+def test_types_tell_how_long_their_jobs_took_and_how_they_ended() -> None:
+    answered = send("GET", "/task-summary", user=ANN, groups=ADMIN)
+    _models.Answer[_summary_models.TaskSummaryShape].model_validate(answered.body)
+    (log,) = answered.data["types"]
+    assert (log["type"], log["runs"], log["succeeded"], log["failed"]) == ("log", 4, 4, 0)
+    assert log["average_ms"] == 1_250
+    assert log["p50_ms"] == pytest.approx(1_000, rel=0.1) and log["p95_ms"] == pytest.approx(2_000, rel=0.1)
+    (own,) = send("GET", "/task-summary", user=ANN).data["types"]
+    assert (own["runs"], own["average_ms"]) == (3, 1_000)

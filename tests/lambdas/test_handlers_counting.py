@@ -1,0 +1,166 @@
+"""project and scale behind their triggers."""
+
+import json
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lambdas import _runtime, project, scale
+from lambdas._metrics import emit
+from lambdas._settings import ProjectSettings, ScaleSettings
+from scheduler import counting, metrics
+from scheduler.aws import items, keys, task_items
+from scheduler.errors import Invalid
+from scheduler.memory import MemoryJobs, MemoryLanes
+from scheduler.memory_counters import MemoryCounters
+from scheduler.memory_orders import MemoryOrders
+from scheduler.model import Job, UnitKey
+from scheduler.rules import Rules
+from scheduler.task import Task
+from tests.conftest import NOW, FixedClock
+from tests.contract import make
+
+SHARD = "shardId-00000001795168800000-0badf00d"
+QUEUES = {"one_time_queue_url": "1", "recurring_queue_url": "2", "retry_queue_url": "3"}
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+    made = SimpleNamespace(
+        settings=ProjectSettings(stage="test", jobs_table="jobs", ledger_table="l", counters_table="c"),
+        rules=Rules(shards=2),
+        clock=FixedClock(),
+        jobs=MemoryJobs(),
+        lanes=MemoryLanes(),
+        orders=MemoryOrders(),
+        counters=MemoryCounters(),
+        capacity=None,
+    )
+    monkeypatch.setattr(_runtime, "project", lambda: made)
+    monkeypatch.setattr(_runtime, "scale", lambda: made)
+    yield made
+
+
+def record(number: int, before: Job | Task | None, after: Job | Task | None) -> dict[str, Any]:
+    """A record of a stream, in the fields that Lambda sends."""
+    images = [task_items.encode(each) if isinstance(each, Task) else items.encode(each) if each else None for each in (before, after)]
+    known = images[1] or images[0] or {}
+    told = {"Keys": {"pk": known["pk"], "sk": known["sk"]}, "SequenceNumber": str(100 + number), "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    told |= {name: image for name, image in zip(("OldImage", "NewImage"), images, strict=True) if image is not None}
+    table = "tasks" if isinstance(before or after, Task) else "jobs"
+    source = f"arn:aws:dynamodb:us-east-1:000000000000:table/{table}/stream/2026-11-20T10:00:00.000"
+    return {"eventID": f"e{number}", "eventSource": "aws:dynamodb", "eventSourceARN": source, "dynamodb": told}
+
+
+def event(*records: dict[str, Any], shard: str | None = SHARD) -> dict[str, Any]:
+    named = {} if shard is None else {"shardId": shard, "window": {"start": "x", "end": "y"}, "state": {}, "isFinalInvokeForWindow": False}
+    return {"Records": list(records), **named}
+
+
+def ended(number: int = 1) -> list[dict[str, Any]]:
+    job = make.job(at=make.NOW)
+    claimed = make.claimed(job)
+    steps = [(None, job), (job, claimed), (claimed, make.succeeded(claimed, make.NOW + 250))]
+    return [record(number + place, before, after) for place, (before, after) in enumerate(steps)]
+
+
+def emitted(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    found = {name: value for line in lines for name, value in line.items()}
+    units = {each["Name"]: each["Unit"] for line in lines for each in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
+    assert all(metrics.BY_NAME[name].unit == unit for name, unit in units.items())
+    return found
+
+
+def test_of_more_values_than_a_line_holds_none_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    emit("project", {metrics.START_DELAY: list(range(250)), metrics.CREATED: 7, metrics.CANARY_DELAY: []})
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    values = [value for line in lines for value in line.get(metrics.START_DELAY, [])]
+    assert sorted(values) == list(range(250)) and len(lines) == 3
+    assert sum(sum(line.get(metrics.CREATED, [])) for line in lines) == 7
+    assert all(line[metrics.SERVICE] == "project" and metrics.CANARY_DELAY not in line for line in lines)
+
+
+def stats(world: SimpleNamespace) -> dict[str, int]:
+    rows = world.counters.read(counting.stats_partition("ada"), "0", "~")
+    return dict(rows[0].amounts) if rows else {}
+
+
+def test_a_batch_is_counted_and_told(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+    assert project.handler(event(*ended()), None) == {"state": {}}
+    assert stats(world)["succeeded"] == 1
+    told = emitted(capsys)
+    assert (told[metrics.SERVICE], told[metrics.CREATED], told[metrics.PROCESSED]) == ("project", [1.0], [1.0])
+    assert (told[metrics.START_DELAY], told[metrics.LATENCY], told[metrics.OVERHEAD]) == ([0.0], [250.0], [0.0])
+    assert metrics.DEAD not in told and metrics.CANARY_DELAY not in told
+
+
+def test_a_batch_that_comes_again_counts_for_nothing(world: SimpleNamespace) -> None:
+    batch = event(*ended())
+    for _ in range(3):
+        project.handler(batch, None)
+    assert stats(world)["succeeded"] == 1
+
+
+def test_shards_and_tables_do_not_hide_one_another_s_records(world: SimpleNamespace) -> None:
+    project.handler(event(*ended()), None)
+    project.handler(event(*ended(), shard="shardId-2"), None)
+    project.handler(event(record(1, None, make.task())), None)
+    assert stats(world)["succeeded"] == 2
+    assert len(world.counters.read(counting.recurring_partition("ada"), "0", "~")) == 1
+
+
+def test_sequence_numbers_sort_by_their_value_not_as_text(world: SimpleNamespace) -> None:
+    first, last = ended(1), ended(900)  # 101..103, 1000..1002: a digit longer
+    project.handler(event(*first), None)
+    project.handler(event(*last), None)
+    assert stats(world)["succeeded"] == 2
+
+
+def test_an_event_that_names_no_shard_is_refused_unless_there_is_one_alone(world: SimpleNamespace) -> None:
+    with pytest.raises(Invalid, match="tumbling window"):
+        project.handler(event(*ended(), shard=None), None)
+    assert stats(world) == {}
+    world.settings = ProjectSettings(stage="local", jobs_table="jobs", ledger_table="l", counters_table="c", one_shard=True)
+    project.handler(event(*ended(), shard=None), None)
+    assert stats(world)["succeeded"] == 1
+
+
+def test_the_end_of_a_window_comes_without_records(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+    assert project.handler(event(), None) == {"state": {}}
+    assert emitted(capsys) == {}
+
+
+@pytest.mark.parametrize(
+    "broken", [{}, {"Keys": {"pk": {"S": "a#00"}, "sk": {"S": "b"}}, "SequenceNumber": "7", "NewImage": {"x": {"S": ""}}}]
+)
+def test_a_record_that_cannot_be_read_is_left_out_and_told(
+    world: SimpleNamespace, broken: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.handler(event(record(1, None, make.job()) | {"dynamodb": broken}, *ended(2)), None)
+    assert stats(world)["succeeded"] == 1
+    assert emitted(capsys)[metrics.POISON] == [1.0]
+
+
+def test_what_is_beside_jobs_and_tasks_is_passed_over(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+    canary = keys.canary(UnitKey("2026-11-20T10:00", 0)) | {"slot": {"S": "s"}, "due_at": {"N": "0"}}
+    others = [canary, keys.holder(make.task().key) | {"job": {"S": "j"}}, {"pk": {"S": "order#ada#0"}, "sk": {"S": "m#1"}}]
+    template = record(1, None, make.job())
+    for number, image in enumerate(others):
+        told = {"Keys": {"pk": image["pk"], "sk": image["sk"]}, "SequenceNumber": str(number), "NewImage": image}
+        project.handler(event(template | {"dynamodb": told}), None)
+    assert world.counters.rows == {} and emitted(capsys) == {}
+
+
+def test_scale_emits_what_is_required_and_sends_a_canary(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+    project.handler(event(*[record(number, None, make.job(at=NOW + 60_000)) for number in range(27)]), None)
+    capsys.readouterr()
+    tables = {"jobs_table": "j", "ledger_table": "l", "tasks_table": "t", "counters_table": "c"}
+    world.settings = ScaleSettings(stage="test", executors=10, **tables, **QUEUES)
+    answer = scale.handler({"anything": ["at", "all"]}, None)
+    assert (answer["required"], answer["available"], answer["canary"]) == (3, 10, True)
+    told = emitted(capsys)
+    assert (told[metrics.REQUIRED], told[metrics.AVAILABLE], told[metrics.USED]) == ([3.0], [10.0], [30.0])
+    assert [job.owner for job in world.jobs.rows.values()] == [counting.CANARY_OWNER]

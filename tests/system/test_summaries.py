@@ -1,0 +1,59 @@
+"""What is to come and what has been, on the deployed stack: streams are folded into what the API tells, once each."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from local.samples import rfc3339
+from scheduler.metrics import NAMESPACE
+from tests.system.conftest import System, ended, until
+
+LATER = timedelta(minutes=50)
+
+
+def test_what_is_posted_shows_within_seconds_and_what_ran_is_counted_once(deployed: System) -> None:
+    client = deployed.client("looking-ahead")
+    minute = (datetime.now(UTC) + LATER).replace(second=0, microsecond=0)
+    jobs = [client.post_job("log", {"message": str(n)}, execute_at=rfc3339(minute + timedelta(seconds=n))) for n in range(12)]
+    task = client.create_task("every minute", "log", {"message": "again"}, {"cron": "* * * * *"})
+
+    def at_that_minute() -> dict[str, Any]:
+        minutes = client.request("GET", "/scheduled-tasks-summary")["minutes"]
+        assert len(minutes) == 181
+        return next(each for each in minutes if each["scheduled_at"] == rfc3339(minute))
+
+    until(30, lambda: at_that_minute()["jobs"] == 13)
+    client.cancel(jobs[0]["id"])
+    client.pause_task(task["id"], "seen")
+    until(30, lambda: at_that_minute()["jobs"] == 11)
+
+    done = ended(client, [client.post_job("log", {"message": "now"}) for _ in range(7)], 60)
+    assert {job["status"] for job in done} == {"succeeded"}
+
+    def of_log() -> dict[str, Any]:
+        return next((each for each in client.request("GET", "/task-summary")["types"] if each["type"] == "log"), {})
+
+    runs = list(client.task_jobs(task["id"], status="succeeded"))  # its minutes may have come meanwhile
+    until(30, lambda: of_log().get("succeeded", 0) >= 7 + len(runs))
+    assert (of_log()["runs"], of_log()["succeeded"], of_log()["cancelled"]) == (7 + len(runs), 7 + len(runs), 1)
+    everybody = deployed.client().request("GET", "/task-summary")
+    assert everybody["scope"] == "all"
+    assert next(each for each in everybody["types"] if each["type"] == "log")["runs"] >= 7
+
+
+def test_what_breaches_an_alarm_on_our_own_metrics_rings_it(deployed: System) -> None:
+    """The local AWS looks at alarms when a metric is put, and not at dimensions; it makes no metrics of our logs."""
+    watch = deployed.aws("cloudwatch")
+    alarms = [alarm for page in watch.get_paginator("describe_alarms").paginate() for alarm in page["MetricAlarms"]]
+    ours = {alarm["AlarmName"]: alarm for alarm in alarms if alarm["Namespace"] == NAMESPACE and alarm["EvaluationPeriods"] == 1}
+    assert len(ours) >= 7
+
+    def ringing() -> set[str]:
+        pages = watch.get_paginator("describe_alarms").paginate(AlarmNames=list(ours))
+        return {alarm["AlarmName"] for page in pages for alarm in page["MetricAlarms"] if alarm["StateValue"] == "ALARM"}
+
+    before = ringing()
+    for alarm in ours.values():
+        worse = {"MetricName": alarm["MetricName"], "Dimensions": alarm["Dimensions"], "Value": alarm["Threshold"] + 1}
+        watch.put_metric_data(Namespace=NAMESPACE, MetricData=[worse])
+    until(20, lambda: ringing() == ours.keys())
+    assert before == set()

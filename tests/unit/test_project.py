@@ -1,0 +1,300 @@
+"""Changes of jobs and tasks become counters; and counters are what a recount of the tables finds."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler import counting, ids, lifecycle
+from scheduler.aws.stream import JobChange, TaskChange
+from scheduler.counting import CANARY_OWNER, EVERYBODY, day_of, hour_of, load_at
+from scheduler.forecast import MINUTE
+from scheduler.memory_counters import MemoryCounters
+from scheduler.model import Job, Misfire, Ordering, Origin, Overlap, Result, Status
+from scheduler.schedule import Cron, Rate, Schedule
+from scheduler.services.project import ProjectResult, project
+from scheduler.task import Task
+from tests.contract import make
+from tests.contract.make import NOW
+
+SLOT = "2026-11-20T10:09#03"
+
+
+class Told:
+    """Counters that are told of changes, one batch each."""
+
+    def __init__(self) -> None:
+        self.counters = MemoryCounters()
+        self._sequence = 0
+
+    def change(self, before: Any, after: Any) -> ProjectResult:
+        self._sequence += 1
+        kind = TaskChange if isinstance(before or after, Task) else JobChange
+        return project("s", [kind(f"{self._sequence:040d}", before, after)], counters=self.counters)
+
+    def through(self, *states: Job | Task | None) -> ProjectResult:
+        for before, after in zip((None, *states), states, strict=False):
+            result = self.change(before, after)
+        return result
+
+    def load(self, owner: str = EVERYBODY) -> dict[tuple[int, str], int]:
+        rows = self.counters.read(counting.load_partition(owner), "0", "~")
+        return {(at, type): amount for row in rows for at, type, amount in load_at(row)}
+
+    def stats(self, owner: str = EVERYBODY) -> dict[str, dict[str, int]]:
+        return {row.name: dict(row.amounts) for row in self.counters.read(counting.stats_partition(owner), "0", "~")}
+
+    def recurring(self, owner: str = EVERYBODY) -> list[int]:
+        return [row.amounts.get("tasks", 0) for row in self.counters.read(counting.recurring_partition(owner), "0", "~")]
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def minute(at: int) -> int:
+    return at // MINUTE * MINUTE
+
+
+def test_a_job_is_load_of_its_minute_for_its_owner_and_for_everybody(told: Told) -> None:
+    job = make.job(at=NOW + 90_000, type="http")
+    told.through(job)
+    assert told.load() == told.load("ada") == {(minute(NOW + 90_000), "http"): 1}
+    assert told.load("eve") == {}
+
+
+def test_a_start_that_happened_stays_in_the_count_of_its_minute(told: Told) -> None:
+    job = make.job(at=NOW)
+    claimed = make.claimed(job)
+    told.through(job, claimed, make.succeeded(claimed), None)
+    assert told.load() == {(minute(NOW), "log"): 1}
+
+
+@pytest.mark.parametrize("gone", [make.cancelled, lambda job: None], ids=["cancelled", "withdrawn"])
+def test_a_start_that_is_called_off_leaves_it(told: Told, gone: Any) -> None:
+    job = make.job(at=NOW)
+    told.through(job, gone(job))
+    assert told.load() == {}
+
+
+def test_a_start_that_is_moved_moves_and_another_look_changes_nothing(told: Told) -> None:
+    job = make.job(at=NOW)
+    told.through(job, make.rescheduled(job, NOW + 3 * MINUTE))
+    assert told.load() == {(minute(NOW + 3 * MINUTE), "log"): 1}
+    told.change(job, make.moved(job, SLOT))
+    assert told.load() == {(minute(NOW + 3 * MINUTE), "log"): 1}
+
+
+def test_within_an_hour_a_move_is_one_entry(told: Told) -> None:
+    """Two entries of one row under one sequence would count as one."""
+    job = make.job(at=NOW // 3_600_000 * 3_600_000)
+    told.through(job, make.rescheduled(job, job.due_at + MINUTE))
+    assert told.load() == {(minute(job.due_at + MINUTE), "log"): 1}
+
+
+def test_a_retry_is_another_start(told: Told) -> None:
+    job = make.job(at=NOW)
+    claimed = make.claimed(job)
+    told.through(job, claimed, make.retried(claimed, SLOT, NOW + 5 * MINUTE))
+    assert told.load() == {(minute(NOW), "log"): 1, (minute(NOW + 5 * MINUTE), "log"): 1}
+
+
+def test_a_run_of_a_recurring_task_is_not_load_until_it_is_tried_again(told: Told) -> None:
+    origin = Origin("t", 1, NOW, Overlap.SKIP, Misfire.RUN_LATEST)
+    run = make.job(at=NOW, origin=origin)
+    claimed = make.claimed(run)
+    told.through(run, claimed)
+    assert told.load() == {}
+    told.change(claimed, make.retried(claimed, SLOT, NOW + MINUTE))
+    assert told.load() == {(minute(NOW + MINUTE), "log"): 1}
+    told.through(make.job(at=NOW, origin=Origin("t", 1, overlap=Overlap.SKIP)))
+    assert told.load()[(minute(NOW), "log")] == 1, "asked for by hand: no schedule knows of it"
+
+
+def test_an_end_is_counted_with_how_long_it_ran(told: Told) -> None:
+    claimed = make.claimed(make.job(at=NOW))
+    told.through(claimed, make.succeeded(claimed, NOW + 1_000))
+    day = f"{day_of(NOW + 1_000)}#log"
+    assert told.stats() == told.stats("ada") == {day: {"succeeded": 1, "runs": 1, "run_ms": 1_000, "h39": 1}}
+
+
+def test_an_item_that_is_deleted_after_its_end_counts_for_nothing(told: Told) -> None:
+    claimed = make.claimed(make.job(at=NOW))
+    ended = make.succeeded(claimed)
+    told.through(claimed, ended)
+    before = told.stats()
+    told.change(ended, None)
+    told.change(ended, replace(ended, expires=1))
+    assert told.stats() == before and told.load() == {}
+
+
+def test_each_life_has_its_end(told: Told) -> None:
+    claimed = make.claimed(make.job(at=NOW))
+    failed = make.failed(claimed)
+    again = make.redriven(failed)
+    told.through(claimed, failed, again, make.cancelled(again))
+    assert sum(each["failed"] for each in told.stats().values() if "failed" in each) == 1
+    assert sum(each.get("cancelled", 0) for each in told.stats().values()) == 1
+    assert told.load() == {}, "the start of its second life was called off"
+
+
+def test_one_that_never_started_has_no_run(told: Told) -> None:
+    job = make.job(at=NOW)
+    told.through(job, make.cancelled(job))
+    assert told.stats() == {f"{day_of(NOW)}#log": {"cancelled": 1}}
+
+
+def test_a_late_start_is_counted_as_late(told: Told) -> None:
+    job = make.claimed(make.job(at=NOW))
+    late = lifecycle.apply(job, lifecycle.Event.SUCCEED, NOW + 20_000, started_at=NOW + 15_000, result=Result("done"))
+    told.through(job, late)
+    assert next(iter(told.stats().values()))["late"] == 1
+
+
+def test_recurring_tasks_are_counted_by_recurrence_and_plan_changes_nothing(told: Told) -> None:
+    tasks = [make.task(schedule=Schedule(Cron("*/5 * * * *")), owner=owner) for owner in ("ada", "ada", "eve")]
+    for task in tasks:
+        told.change(None, task)
+    assert (told.recurring(), told.recurring("ada"), told.recurring("eve")) == ([3], [2], [1])
+    rows = len(told.counters.rows)
+    told.change(tasks[0], replace(tasks[0], planned_until=NOW + 10**7, planned=40))
+    told.change(tasks[1], replace(tasks[1], inactive_at=NOW, replenish=None))
+    told.change(tasks[2], None)
+    assert told.recurring() == [1] and len(told.counters.rows) == rows
+
+
+def test_an_edit_moves_a_task_to_another_recurrence_that_reads_back(told: Told) -> None:
+    task = make.task(schedule=Schedule(Cron("*/5 * * * *", "Europe/Berlin")), type="http")
+    told.through(task, replace(task, schedule=Schedule(Rate(60_000, NOW)), generation=2))
+    rows = told.counters.read(counting.recurring_partition(EVERYBODY), "0", "~")
+    assert sorted(row.amounts.get("tasks", 0) for row in rows) == [0, 1]
+    read = {counting.read_recurrence(row.about or "").schedule.spec for row in rows}
+    assert read == {Cron("*/5 * * * *", "Europe/Berlin"), Rate(60_000, NOW % 60_000 // 1_000 * 1_000)}
+
+
+def test_delays_are_told_of_jobs_that_waited_for_nothing_but_their_time(told: Told) -> None:
+    job = make.job(at=NOW)
+    claimed = make.claimed(job)
+    result = told.through(job, claimed, make.succeeded(claimed, NOW + 250))
+    assert (result.start_delays_ms, result.latencies_ms, result.overheads_ms) == ([0], [250], [0])
+    assert (result.processed, result.dead, result.ended) == (1, 0, {"succeeded": 1})
+    for other in (replace(claimed, fence=2), replace(claimed, ordering=Ordering("k")), replace(claimed, created_at=NOW + 1)):
+        result = told.through(other, make.failed(other))
+        assert result.start_delays_ms == [] and result.dead == 1
+
+
+def test_creation_is_told_once(told: Told) -> None:
+    job = make.job(at=NOW)
+    assert told.through(job).created == 1
+    assert told.change(job, make.claimed(job)).created == 0
+
+
+def test_the_canary_is_nobody_s_load_and_tells_its_delay(told: Told) -> None:
+    claimed = make.claimed(make.job(at=NOW, owner=CANARY_OWNER))
+    result = told.through(claimed, make.succeeded(claimed))
+    assert result.canary_delays_ms == [0]
+    assert (result.processed, result.created, told.counters.rows) == (0, 0, {})
+
+
+# A chaotic run: jobs take random legal steps; their stream comes in several shards, doubled, cut and bisected; then all is counted anew.
+
+
+def _steps(chance: random.Random, job: Job) -> list[Job | None]:
+    """Random states that follow one another, from creation on."""
+    steps: dict[Status, list[Callable[[Job, int], Job | None]]] = {
+        Status.SCHEDULED: [
+            lambda each, _: make.claimed(each),
+            lambda each, _: make.cancelled(each),
+            lambda each, _: make.moved(each, SLOT),
+            make.rescheduled,
+        ],
+        Status.RUNNING: [
+            lambda each, _: make.succeeded(each),
+            lambda each, _: make.failed(each),
+            lambda each, later: make.retried(each, SLOT, later),
+            lambda each, _: make.taken_back(each),
+        ],
+        Status.FAILED: [lambda each, _: make.redriven(each), lambda each, _: None],
+    }
+    states: list[Job | None] = [job]
+    for _ in range(chance.randint(1, 6)):
+        current = states[-1]
+        possible = steps.get(lifecycle.state(current)) if current is not None else None
+        if current is None or possible is None:
+            break
+        states.append(chance.choice(possible)(current, NOW + chance.randint(1, 600) * 1_000))
+    return states
+
+
+def _some_job(chance: random.Random, number: int) -> Job:
+    at, owner, type = NOW + chance.randint(0, 600) * 1_000, chance.choice(["ada", "eve"]), chance.choice(["log", "http"])
+    return make.job(id=ids.new(NOW, number), at=at, owner=owner, type=type)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_after_a_chaotic_run_the_counters_are_what_a_recount_finds(seed: int) -> None:
+    chance = random.Random(seed)
+    jobs = [_some_job(chance, number) for number in range(60)]
+    histories = [_steps(chance, job) for job in jobs]
+    shards: dict[str, list[JobChange]] = {"a": [], "b": [], "c": []}
+    waiting = [list(zip((None, *states), states, strict=False)) for states in histories]
+    while any(waiting):
+        number = chance.choice([each for each, steps in enumerate(waiting) if steps])
+        before, after = waiting[number].pop(0)
+        shard = shards["abc"[number % 3]]
+        shard.append(JobChange(f"{len(shard) + 1:040d}", before, after))
+    counters = MemoryCounters()
+    for name, stream in shards.items():
+        done = 0
+        while done < len(stream):
+            size = chance.randint(1, 25)
+            for _ in range(chance.randint(0, 2)):  # given up after some rows, then in halves
+                project(name, stream[done : done + size], counters=_Dying(counters, chance))  # type: ignore[arg-type]
+                size = max(1, size // 2)
+            project(name, stream[done : done + size], counters=counters)
+            done += size
+    told = Told()
+    told.counters = counters
+
+    planned: dict[tuple[int, str], int] = {}
+    ends: dict[str, int] = {}
+    ran = 0
+    for states in histories:
+        for before, after in zip((None, *states), states, strict=False):
+            for job, amount in ((before, -1), (after, 1)):
+                open_ = job is not None and job.slot is not None and job.claim is None
+                if open_ and job is not None and not (amount < 0 and after is not None and after.claim is not None):
+                    key = (minute(job.due_at), job.type)
+                    planned[key] = planned.get(key, 0) + amount
+            if after is not None and after.slot is None and before is not None and before.slot is not None:
+                status = str(lifecycle.state(after))
+                ends[status] = ends.get(status, 0) + 1
+                ran += after.started_at is not None
+    assert told.load() == {key: amount for key, amount in planned.items() if amount}
+    both = {owner: told.load(owner) for owner in ("ada", "eve")}
+    assert {key: sum(each.get(key, 0) for each in both.values()) for key in told.load()} == told.load()
+    counted: dict[str, int] = {}
+    for row in told.stats().values():
+        for name, amount in row.items():
+            counted[name] = counted.get(name, 0) + amount
+    assert {name: counted.get(name, 0) for name in ends} == ends and counted.get("runs", 0) == ran
+    assert sum(amount for name, amount in counted.items() if name.startswith("h")) == ran
+
+
+class _Dying:
+    """Counters of a call that dies: some rows are written, others not."""
+
+    def __init__(self, counters: MemoryCounters, chance: random.Random) -> None:
+        self._counters, self._chance = counters, chance
+
+    def add(self, shard: str, entries: list[counting.Entry]) -> None:
+        rows = sorted({entry.row[:2] for entry in entries})
+        written = set(self._chance.sample(rows, self._chance.randint(0, len(rows))))
+        self._counters.add(shard, [entry for entry in entries if entry.row[:2] in written])
+
+
+def test_hours_and_days_are_read_from_the_instant() -> None:
+    assert (hour_of(NOW), day_of(NOW)) == ("2026-11-18T11", "2026-11-18")

@@ -1,0 +1,91 @@
+"""What the tables hold is what the counters say once they were recounted, whatever they said before."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from scheduler.aws.stream import JobChange, TaskChange
+from scheduler.counting import EVERYBODY
+from scheduler.forecast import MINUTE
+from scheduler.instants import parse
+from scheduler.memory_counters import MemoryCounters
+from scheduler.model import Job
+from scheduler.schedule import Cron, Schedule
+from scheduler.services import summary
+from scheduler.services.project import project
+from scheduler.services.recount import recount
+from tests.contract import make
+
+NOW = parse("2026-11-20T10:00:30Z")
+
+
+def world(seed: int) -> tuple[list[JobChange], list[TaskChange], list[Job]]:
+    """Changes, and the jobs that there are in the end: some to come, some that have run today or yesterday."""
+    chance = random.Random(seed)
+    changes: list[tuple[Job | None, Job]] = []
+    stored = []
+    for _ in range(40):
+        owner = chance.choice(["ada", "eve"])
+        if chance.random() < 0.5:
+            job = make.job(at=NOW + chance.randint(60, 9_000) * 1_000, owner=owner)
+            changes.append((None, job))
+        else:
+            claimed = make.claimed(make.job(at=NOW, owner=owner))
+            job = make.succeeded(claimed, NOW - chance.randint(0, 30) * 3_600_000)
+            changes += [(None, claimed), (claimed, job)]
+        stored.append(job)
+    tasks = [make.task(schedule=Schedule(Cron("*/5 * * * *")), owner="ada") for _ in range(3)]
+    job_changes = [JobChange(f"{number:040d}", before, after) for number, (before, after) in enumerate(changes, 1)]
+    return job_changes, [TaskChange(f"{number:040d}", None, task) for number, task in enumerate(tasks, 1)], stored
+
+
+def figures(counters: MemoryCounters) -> list[object]:
+    owners = (EVERYBODY, "ada", "eve")
+    ahead = [summary.ahead(owner, NOW, counters) for owner in owners]
+    return [*ahead, *(summary.by_type(owner, NOW - 5 * summary.DAY, NOW, counters) for owner in owners)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_was_missed_or_doubled_is_put_right_and_nothing_else_touched(seed: int) -> None:
+    jobs, tasks, stored = world(seed)
+    right = MemoryCounters()
+    project("jobs/a", jobs, counters=right)
+    project("tasks/a", tasks, counters=right)
+
+    chance, wrong = random.Random(seed), MemoryCounters()
+    project("jobs/a", [change for change in jobs if chance.random() < 0.7], counters=wrong)
+    project("jobs/b", [change for change in jobs if chance.random() < 0.4], counters=wrong)
+    project("tasks/a", tasks[:1], counters=wrong)
+    assert figures(wrong) != figures(right)
+
+    planned = [change.after for change in tasks if change.after]
+    done = recount(stored, planned, NOW, 30, counters=wrong)
+    assert (done.jobs, done.tasks) == (40, 3) and done.corrected > 0
+    assert figures(wrong) == figures(right)
+    assert recount(stored, planned, NOW + 1, 30, counters=wrong).corrected == 0
+
+    one = make.job(at=NOW + 5 * MINUTE)
+    for counters in (right, wrong):
+        project("jobs/a", [JobChange("9" * 40, None, one)], counters=counters)
+    assert figures(wrong) == figures(right), "what comes after is added as ever"
+
+
+def test_the_past_that_the_tables_do_not_tell_stays() -> None:
+    counters = MemoryCounters()
+    claimed = make.claimed(make.job(at=NOW))
+    old = make.succeeded(claimed, NOW - 40 * summary.DAY)
+    project("jobs/a", [JobChange("1", claimed, old), JobChange("2", None, make.job(at=NOW - 20 * MINUTE))], counters=counters)
+    before = dict(counters.rows)
+    assert recount([], [], NOW, 30, counters=counters).corrected == 0
+    assert counters.rows == before
+
+
+def test_a_task_that_is_gone_is_counted_no_more() -> None:
+    counters = MemoryCounters()
+    task = make.task(schedule=Schedule(Cron("*/5 * * * *")))
+    project("tasks/a", [TaskChange("1", None, task)], counters=counters)
+    recount([], [replace(task, inactive_at=NOW, replenish=None)], NOW, 30, counters=counters)
+    assert not any(minute.jobs for minute in summary.ahead(EVERYBODY, NOW, counters))
+    recount([], [task], NOW + 1, 30, counters=counters)
+    assert any(minute.jobs for minute in summary.ahead("ada", NOW, counters))

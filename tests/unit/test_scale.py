@@ -1,0 +1,151 @@
+"""What is required soon, what is kept ready, and the canary."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler import scaling
+from scheduler.aws.stream import JobChange, TaskChange
+from scheduler.counting import CANARY_OWNER
+from scheduler.errors import Unavailable
+from scheduler.forecast import MINUTE
+from scheduler.histogram import bucket, percentile
+from scheduler.memory_counters import MemoryCounters
+from scheduler.model import Lane
+from scheduler.schedule import Cron, Schedule
+from scheduler.services.project import project
+from scheduler.services.scale import ScaleResult, scale
+from tests.conftest import NOW
+from tests.contract import make
+from tests.unit.stage import Stage, Wrapped, refuse
+
+
+@dataclass
+class Pollers:
+    """The port `Capacity`."""
+
+    kept: dict[Lane, int] = field(default_factory=lambda: {Lane.ONE_TIME: 2, Lane.RECURRING: 2})
+
+    def pollers(self, lane: Lane) -> int:
+        return self.kept[lane]
+
+    def keep_pollers(self, lane: Lane, count: int) -> None:
+        self.kept[lane] = count
+
+
+@dataclass
+class Scaled(Stage):
+    """The stage with counters on it."""
+
+    counters: Any = field(default_factory=MemoryCounters)
+    capacity: Any = field(default_factory=Pollers)
+
+    def scale(self, *, most_pollers: int = 100, canary: bool = False) -> ScaleResult:
+        self.requests += 1
+        return scale(
+            counters=self.counters,
+            capacity=self.capacity,
+            executors=200,
+            most_pollers=most_pollers,
+            canary=canary,
+            random=self.requests,
+            **self.makers(),
+        )
+
+    def plan_jobs(self, at: int, count: int) -> None:
+        self.requests += 1
+        changes = [JobChange(f"{self.requests:020d}{number:020d}", None, make.job(at=at)) for number in range(count)]
+        project("s", changes, counters=self.counters)
+
+
+def test_required_is_the_busiest_of_the_next_ten_minutes() -> None:
+    stage = Scaled()
+    for minute, count in ((1, 90), (9, 270), (12, 9_000)):
+        stage.plan_jobs(NOW + minute * MINUTE, count)
+    result = stage.scale()
+    assert (result.required, result.available, result.used_percent) == (30, 200, 15.0)  # 270 s of work
+    assert result.pollers == {"one-time": 3, "recurring": 2} and stage.capacity.kept[Lane.ONE_TIME] == 3
+
+
+def test_recurring_tasks_raise_the_pollers_of_their_own_lane() -> None:
+    stage = Scaled()
+    tasks = [make.task(schedule=Schedule(Cron("5 10 * * *")), created_at=NOW, updated_at=NOW) for _ in range(360)]
+    project("t", [TaskChange(f"{number:040d}", None, task) for number, task in enumerate(tasks, 1)], counters=stage.counters)
+    assert stage.scale().pollers == {"one-time": 2, "recurring": 4}
+
+
+def test_what_was_raised_falls_slowly_and_never_below_the_least() -> None:
+    stage = Scaled()
+    stage.capacity.kept[Lane.ONE_TIME] = 40
+    seen = [stage.scale().pollers["one-time"] for _ in range(40)]
+    assert seen[:4] == [36, 33, 30, 27] and seen[-1] == scaling.LEAST
+    assert seen == sorted(seen, reverse=True)
+
+
+def test_where_none_are_kept_ready_none_are_touched() -> None:
+    stage = Scaled(capacity=None)
+    stage.plan_jobs(NOW + MINUTE, 900)
+    result = stage.scale(most_pollers=0)
+    assert (result.required, result.pollers) == (100, {})
+
+
+def test_a_lane_that_cannot_be_set_does_not_hold_the_figures_up() -> None:
+    stage = Scaled()
+    stage.plan_jobs(NOW + MINUTE, 9_000)
+    stage.capacity = Wrapped(stage.capacity, keep_pollers=refuse)
+    result = stage.scale()
+    assert result.required == 1_000 and "one-time" not in result.pollers
+
+
+@given(st.integers(2, 200), st.integers(0, 5_000), st.integers(2, 200))
+def test_pollers_stay_within_bounds_and_cover_what_is_required(current: int, required: int, most: int) -> None:
+    kept = scaling.pollers(current, required, most)
+    assert scaling.LEAST <= kept <= most
+    assert kept * scaling.EXECUTORS_EACH >= min(required, most * scaling.EXECUTORS_EACH)
+    assert kept >= min(most, current - max(1, current // 10))
+
+
+def test_the_canary_takes_the_whole_way() -> None:
+    stage = Scaled()
+    assert stage.scale(canary=True).canary
+    (job,) = stage.jobs.rows.values()
+    assert (job.owner, job.type, job.max_attempts) == (CANARY_OWNER, "log", 1)
+    assert job.slot.startswith("2026-11-20T10:06") and stage.waiting(Lane.ONE_TIME) == []
+
+
+def test_each_minute_has_its_canary() -> None:
+    stage = Scaled()
+    for _ in range(3):
+        stage.scale(canary=True)
+        stage.clock.advance(MINUTE)
+    assert sorted(job.scheduled_at - NOW for job in stage.jobs.rows.values()) == [380_000, 440_000, 500_000]
+
+
+def test_a_canary_that_is_refused_is_missed_where_it_should_arrive() -> None:
+    stage = Scaled()
+    stage.jobs = Wrapped(stage.jobs, put=refuse)
+    assert not stage.scale(canary=True).canary
+
+
+def test_counters_that_cannot_be_read_fail_the_round() -> None:
+    stage = Scaled()
+    stage.counters = Wrapped(stage.counters, read=refuse)
+    with pytest.raises(Unavailable):
+        stage.scale()
+
+
+@given(st.lists(st.integers(1, 10**8), min_size=1, max_size=60), st.sampled_from([0.5, 0.95, 0.99]))
+def test_a_percentile_is_off_by_a_tenth_at_most(values: list[int], share: float) -> None:
+    counts: dict[int, int] = {}
+    for value in values:
+        counts[bucket(value)] = counts.get(bucket(value), 0) + 1
+    true = sorted(values)[max(0, -(-int(share * 100) * len(values) // 100) - 1)]
+    found = percentile(counts, share)
+    assert found is not None and abs(found - true) <= max(1, 0.1 * true)
+
+
+def test_nothing_has_no_percentile() -> None:
+    assert percentile({}, 0.5) is None
