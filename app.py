@@ -8,7 +8,7 @@ from infra.settings import settings_for
 from infra.stack import PunctualStack
 
 app = cdk.App()
-context = {name: app.node.try_get_context(name) for name in ("operator_email", "allowed_targets", "email_sender")}
+context = {name: app.node.try_get_context(name) for name in ("operator_email", "allowed_targets", "email_sender", "endpoint_port")}
 settings = settings_for(app.node.try_get_context("stage") or "dev", **context)
 PunctualStack(app, settings)
 if settings.sample_targets:

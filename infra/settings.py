@@ -54,6 +54,7 @@ class Settings:
     report_rate: int = 100  # of each of the routes by which workers report
     report_burst: int = 200
     api_at_endpoint: bool = False  # the API is reached under the address of the local AWS
+    endpoint_port: int | None = None  # where that listens; from `-c endpoint_port=...`
 
     log_level: str = "INFO"
     log_retention: RetentionDays = RetentionDays.ONE_WEEK
@@ -96,6 +97,7 @@ LOCAL = replace(
     # Each executor is a process of about 50 MB; a thousand jobs of one instant come in up to 115 batches.
     concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
+    endpoint_port=4566,
     allow_private_http=True,  # the sample receiver listens on loopback
     allowed_targets=tuple(  # the samples, in the only region and account there are
         f"arn:aws:{service}:us-east-1:000000000000:{name}"
@@ -131,7 +133,12 @@ STAGES = {settings.stage: settings for settings in (LOCAL, DEV, PROD)}
 
 
 def settings_for(
-    stage: str, *, operator_email: str | None = None, allowed_targets: str | None = None, email_sender: str | None = None
+    stage: str,
+    *,
+    operator_email: str | None = None,
+    allowed_targets: str | None = None,
+    email_sender: str | None = None,
+    endpoint_port: str | None = None,
 ) -> Settings:
     """The settings of a stage; `allowed_targets` has blanks or commas between its ARNs.
 
@@ -148,4 +155,5 @@ def settings_for(
     if len(" ".join(allowed)) > MOST_ALLOWED:
         raise ValueError(f"allowed_targets are longer than {MOST_ALLOWED} characters: name several at once with `*`")
     sender = chosen.email_sender if email_sender is None else email_sender
-    return replace(chosen, operator_email=operator_email, allowed_targets=tuple(allowed), email_sender=sender)
+    port = chosen.endpoint_port if endpoint_port is None else int(endpoint_port)
+    return replace(chosen, operator_email=operator_email, allowed_targets=tuple(allowed), email_sender=sender, endpoint_port=port)

@@ -14,6 +14,7 @@ from infra.accounts import Accounts
 from infra.alarms import Alarms, Operators
 from infra.api import Api
 from infra.bury import Bury
+from infra.console import Console
 from infra.dispatch import Dispatch
 from infra.execute import Execute
 from infra.function import Foundation
@@ -44,6 +45,7 @@ class PunctualStack(cdk.Stack):
         self.plan = Plan(self, "Plan", foundation)
         self.execute = {lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings)) for lane in Lane}
         self.bury = Bury(self, "Bury", foundation)
+        self.console = Console(self, "Console", settings, self.api.http)
 
         Alarms(self, "Alarms", operators, self.lanes, self.tick.function, self.plan.function, self.api.http)
         for name, value in self._outputs().items():
@@ -52,6 +54,8 @@ class PunctualStack(cdk.Stack):
     def _outputs(self) -> dict[str, str]:
         outputs = {
             "ApiUrl": self.api.http.api_endpoint,
+            "ConsoleUrl": self.console.url,
+            "ConsoleBucket": self.console.bucket.bucket_name,
             "UserPoolId": self.accounts.pool.user_pool_id,
             "UserPoolClientId": self.accounts.client.user_pool_client_id,
             "JobsTable": self.storage.jobs.table_name,

@@ -39,6 +39,8 @@ REFUSED_LOCALLY = (
 
 OUTPUTS = {
     "ApiUrl",
+    "ConsoleUrl",
+    "ConsoleBucket",
     "UserPoolId",
     "UserPoolClientId",
     "JobsTable",
