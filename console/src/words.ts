@@ -99,7 +99,7 @@ function pad(n: number): string {
 }
 
 /** A schedule in words; of a cron that has none, the expression itself. */
-export function scheduleInWords(schedule: ScheduleRequest | null | undefined): string {
+export function scheduleInWords(schedule: Pick<ScheduleRequest, 'cron' | 'rate' | 'at'> | null | undefined): string {
   if (schedule?.cron) return cronInWords(schedule.cron) ?? schedule.cron;
   if (schedule?.rate) return rateInWords(schedule.rate);
   if (schedule?.at) return 'Once, at a time';
