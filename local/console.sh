@@ -18,8 +18,11 @@ document=console/openapi.json
 if cmp -s "$document.new" "$document"; then rm "$document.new"; else mv "$document.new" "$document"; fi
 
 built=console/node_modules/built.cksum
-sum() { find console -name node_modules -prune -o -name dist -prune -o -name schema.ts -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum; }
-if [ -e console/dist/index.html ] && sum | cmp -s - "$built"; then exit 0; fi
+sum() { # into a file: a reader that stops at the first difference would break the pipe
+    find console -name node_modules -prune -o -name dist -prune -o -name schema.ts -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum >"$1"
+}
+sum "$built.new"
+if [ -e console/dist/index.html ] && cmp -s "$built.new" "$built"; then exit 0; fi
 echo "Building the web console ..."
 (cd console && npm run --silent build) || fail "The web console could not be built; what is wrong stands above."
-sum >"$built"
+mv "$built.new" "$built"

@@ -44,7 +44,6 @@ export function Shell(): ReactNode {
         <TopNavigation
           identity={{ href: '/', title: 'Punctual', logo: { src: '/clock.svg', alt: '' }, onFollow: (event) => { event.preventDefault(); void navigate('/'); } }}
           utilities={[
-            { type: 'button', text: VIEWERS_ZONE, title: 'Times are shown in your time zone; UTC is on hover', disableTextCollapse: false },
             {
               type: 'button',
               text: dark ? 'Light' : 'Dark',
@@ -77,6 +76,7 @@ export function Shell(): ReactNode {
             activeHref={`/${pathname.split('/')[1] ?? ''}`}
             items={[...PAGES, ...(administrator ? OF_ADMINISTRATORS : []), ...ELSEWHERE]}
             onFollow={go}
+            itemsControl={<Box color="text-body-secondary" fontSize="body-s">Times are of {VIEWERS_ZONE}; UTC is on hover.</Box>}
           />
         }
         notifications={<Flashes />}

@@ -111,7 +111,7 @@ function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
             steps={timeline(job).map((step) => ({
               status: step.look,
               header: step.what,
-              details: <>{step.at !== null && <When at={step.at} exact />}{step.note !== null && <Box variant="small"> {step.note}</Box>}</>,
+              details: <>{step.at !== null && <When at={step.at} exact />}{step.note !== null && <Box color="text-body-secondary">{step.note}</Box>}</>,
             }))}
           />
         </Container>

@@ -122,11 +122,11 @@ function Overview({ task }: { task: Task }): ReactNode {
             value: (
               <>
                 <TaskStatus status={task.status} />
-                {task.inactive_at !== null && <Box variant="small"> <Ago at={task.inactive_at} />{task.inactive_reason === null ? '' : `: ${task.inactive_reason}`}</Box>}
+                {task.inactive_at !== null && <Box color="text-body-secondary"><Ago at={task.inactive_at} />{task.inactive_reason === null ? '' : `: ${task.inactive_reason}`}</Box>}
               </>
             ),
           },
-          { label: 'Schedule', value: <>{scheduleInWords(schedule)}{schedule?.cron ? <Box variant="small"> {schedule.cron}</Box> : null}{schedule?.at ? <Box variant="small"> <When at={schedule.at} /></Box> : null}</> },
+          { label: 'Schedule', value: <>{scheduleInWords(schedule)}{schedule?.cron ? <Box variant="p" color="text-body-secondary">{schedule.cron}</Box> : null}{schedule?.at ? <Box variant="p" color="text-body-secondary"><When at={schedule.at} /></Box> : null}</> },
           { label: 'Time zone', value: schedule === null ? '–' : (schedule.time_zone ?? 'UTC') },
           { label: 'Type', value: task.type },
           { label: 'Attempts at most', value: String(task.max_attempts) },

@@ -122,7 +122,7 @@ export default function Tasks(): ReactNode {
           <SpaceBetween size="xs">
             <Header
               variant="awsui-h1-sticky"
-              description="The newest first."
+              description={`The newest first. On time: of the last ${RECENT} runs.`}
               actions={
                 <SpaceBetween direction="horizontal" size="xs">
                   <Button iconName="refresh" ariaLabel="Refresh" onClick={live.reload} />
@@ -199,12 +199,12 @@ export default function Tasks(): ReactNode {
 
 function columns(recent: ReadonlyMap<string, Job[]>): TableProps.ColumnDefinition<ListedTask>[] {
   return [
-    { id: 'name', header: 'Name', cell: (task) => <To href={`/tasks/${task.id}`}>{task.name}</To>, isRowHeader: true, minWidth: 180 },
+    { id: 'name', header: 'Name', cell: (task) => <To href={`/tasks/${task.id}`}>{task.name}</To>, isRowHeader: true, minWidth: 150 },
     { id: 'status', header: 'Status', cell: (task) => <TaskStatus status={task.status} />, minWidth: 100 },
-    { id: 'type', header: 'Type', cell: (task) => task.type, minWidth: 90 },
-    { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), minWidth: 200 },
-    { id: 'zone', header: 'Time zone', cell: (task) => (task.schedule === null ? '–' : (task.schedule.time_zone ?? 'UTC')), minWidth: 120 },
-    { id: 'next', header: 'Next run', cell: (task) => <Ago at={task.next_run?.at ?? null} />, minWidth: 120 },
+    { id: 'type', header: 'Type', cell: (task) => task.type, minWidth: 70 },
+    { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), minWidth: 160 },
+    { id: 'zone', header: 'Time zone', cell: (task) => (task.schedule === null ? '–' : (task.schedule.time_zone ?? 'UTC')), minWidth: 110 },
+    { id: 'next', header: 'Next run', cell: (task) => <Ago at={task.next_run?.at ?? null} />, minWidth: 110 },
     {
       id: 'last',
       header: 'Last result',
@@ -212,18 +212,18 @@ function columns(recent: ReadonlyMap<string, Job[]>): TableProps.ColumnDefinitio
         const last = recent.get(task.id)?.[0];
         return last === undefined ? '–' : <To href={`/jobs/${last.id}`}><JobStatus job={last} /></To>;
       },
-      minWidth: 130,
+      minWidth: 100,
     },
     {
       id: 'on-time',
-      header: `On time, last ${RECENT}`,
+      header: 'On time',
       cell: (task) => {
         const share = onTimeShare(recent.get(task.id) ?? []);
         return share === null ? '–' : percent(share);
       },
-      minWidth: 130,
+      minWidth: 100,
     },
-    { id: 'tags', header: 'Tags', cell: (task) => task.tags.join(', ') || '–', minWidth: 120 },
+    { id: 'tags', header: 'Tags', cell: (task) => task.tags.join(', ') || '–', minWidth: 110 },
   ];
 }
 

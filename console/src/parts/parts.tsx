@@ -69,7 +69,7 @@ export function Failed({ error, what, retry }: { error: ApiError; what: string; 
   return (
     <Alert type="error" header={header} action={retry && error.status !== 404 ? <Button onClick={retry}>Try again</Button> : undefined}>
       {error.message}
-      {error.requestId !== null && <Box variant="small"> Request {error.requestId}</Box>}
+      {error.requestId !== null && <Box color="text-body-secondary">Request {error.requestId}</Box>}
     </Alert>
   );
 }
