@@ -32,7 +32,7 @@ drill: setup console ## What is promised, shown on a fresh stack, each round in 
 stop: setup ## Stop what runs on this machine, and clean up after runs that were killed
 	@$(PY) -m local.stop
 
-test: check ## All tests; the system tests deploy the stack on a local AWS with IAM enforced
+test: check console ## All tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	$(PY) -m pytest -m "system or long"
 
 check: setup ## Lint, types and the fast tests: under a minute

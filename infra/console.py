@@ -51,9 +51,7 @@ class Console(Construct):
             removal_policy=settings.removal_policy,
         )
         files = origins.S3BucketOrigin.with_origin_access_control(self.bucket)
-        protocol = (
-            cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS if settings.tls_only else cloudfront.ViewerProtocolPolicy.ALLOW_ALL
-        )
+        protocol = cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS if settings.tls_only else cloudfront.ViewerProtocolPolicy.ALLOW_ALL
         headers = self._headers()
         self.distribution = cloudfront.Distribution(
             self,

@@ -54,7 +54,7 @@ export default function Jobs(): ReactNode {
       loading={live.loading}
       loadingText="Loading jobs"
       ariaLabels={{ tableLabel: 'Jobs', selectionGroupLabel: '' }}
-      columns={upcoming ? ['scheduled', 'job', 'status', 'type', 'task'] : ['scheduled', 'job', 'status', 'type', 'task', 'started', 'delay', 'duration', 'attempts', 'reason']}
+      columns={upcoming ? ['scheduled', 'job', 'status', 'type', 'task'] : ['scheduled', 'job', 'status', 'type', 'delay', 'duration', 'attempts', 'task', 'reason']}
       header={
         <SpaceBetween size="xs">
           <Header variant="awsui-h1-sticky" description={upcoming ? 'What is ahead, soonest first.' : 'What was due, latest first.'}>

@@ -30,7 +30,7 @@ export function useNow(): number {
 export function When({ at, exact = false }: { at: string | null; exact?: boolean }): ReactNode {
   if (at === null) return '–';
   const date = new Date(at);
-  const text = exact ? `${LONG.format(date)}.${String(date.getUTCMilliseconds()).padStart(3, '0')}` : SHORT.format(date);
+  const text = exact ? `${SHORT.format(date)}.${String(date.getUTCMilliseconds()).padStart(3, '0')}` : SHORT.format(date);
   return (
     <time dateTime={at} title={`${at} (UTC)`} className="when">
       {text}
