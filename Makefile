@@ -46,7 +46,7 @@ types:
 fast:
 	$(PY) -m pytest -m "not system and not long"
 
-bench: setup ## Start delays, CPU and write units per job, next runs per second, against the budgets
+bench: setup console ## Start delays, CPU and write units per job, next runs per second, against the budgets
 	@$(PY) -m bench
 
 simulate: setup ## The long simulation: the real services in virtual time, with faults

@@ -11,6 +11,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const NASTY = '<img src=x onerror=alert(1)>';
 const FIRST_LOAD_MS = 2_000;
 const SCRIPT_KB = 600;
+const FIRST_PAGE_MS = 300; // a page of a list: the API pages, so that ten thousand tasks are no more work than these
 
 let browser: Browser;
 let page: Page & { complaints: string[] };
@@ -179,18 +180,18 @@ describe('tasks', () => {
     await until('only one is left', 15, async () => (await page.getByRole('table', { name: 'Tasks' }).getByRole('row').count()) === 2);
     await page.getByLabel('Find by name').fill('');
     await until('both are back', 15, async () => (await page.getByRole('table', { name: 'Tasks' }).getByRole('row').count()) === 3);
-    await page.getByLabel('Select all').click({ force: true });
+    await page.getByRole('checkbox', { name: 'Select all' }).first().click({ force: true });
     await act('Pause');
     await until('both are paused', 15, async () => (await page.getByRole('table', { name: 'Tasks' }).getByText('Paused').count()) === 2);
-    await page.getByLabel('Select all').click({ force: true });
+    await page.getByRole('checkbox', { name: 'Select all' }).first().click({ force: true });
     await act('Resume');
     await until('both are active', 15, async () => (await page.getByRole('table', { name: 'Tasks' }).getByText('Active').count()) === 2);
-    await page.getByLabel('Select all').click({ force: true });
+    await page.getByRole('checkbox', { name: 'Select all' }).first().click({ force: true });
     await act('Run now');
     await page.getByText('Started 2 tasks.').waitFor();
     await until('the last result is shown', 90, async () => (await page.getByRole('table', { name: 'Tasks' }).getByText('Succeeded').count()) === 2);
     await picture(page, 'tasks');
-    await page.getByLabel('Select all').click({ force: true });
+    await page.getByRole('checkbox', { name: 'Select all' }).first().click({ force: true });
     await act('Delete');
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page.getByText('No task fits').waitFor();
@@ -263,15 +264,15 @@ describe('what goes wrong looks as it should', () => {
 
   test('an error of the API, a job that is not there, a page that is not there', async () => {
     await signIn(page, '/jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV');
-    await page.getByText('There is no such job').waitFor();
+    await page.getByText('There is no such job', { exact: true }).first().waitFor();
     await page.goto(`${CONSOLE}/nowhere`);
-    await page.getByText('There is no such page').waitFor();
+    await page.getByText('There is no such page').first().waitFor();
     await page.route('**/api/v1/tasks?*', (route) =>
       route.fulfill({ status: 503, contentType: 'application/json', body: JSON.stringify({ success: false, error: { code: 'unavailable', message: 'Try again in a moment.', details: [], request_id: 'r-1' } }) }),
     );
     await page.goto(`${CONSOLE}/tasks`);
-    await page.getByText('Could not load tasks').waitFor();
-    await page.getByText('Try again in a moment.').waitFor();
+    await page.getByText('Could not load tasks').first().waitFor();
+    await page.getByText('Try again in a moment.').first().waitFor();
     await picture(page, 'api-error');
   });
 
@@ -357,9 +358,20 @@ test('the first load is quick and small', async () => {
     loads.push(Math.round(performance.now() - begin));
   }
   const kb = Math.round(scripts / 3 / 1024);
+  const shown: number[] = [];
+  await call('POST', '/tasks', { name: 'to be shown', message: 'x', schedule: { cron: '0 0 1 1 *' } });
+  for (let turn = 0; turn < 3; turn += 1) {
+    const answered = cold.waitForResponse((answer) => answer.url().includes('/api/v1/tasks?'));
+    await cold.goto(`${CONSOLE}/tasks`);
+    await (await answered).finished();
+    const begin = performance.now();
+    await cold.getByRole('table', { name: 'Tasks' }).getByText('to be shown').first().waitFor();
+    shown.push(Math.round(performance.now() - begin));
+  }
   const best = Math.min(...loads);
-  console.log(`figures: first load of the tasks page ${loads.join(', ')} ms (best counts: the machine is shared), scripts ${kb} KB gzipped`);
+  console.log(`figures: first load of the tasks page ${loads.join(', ')} ms (best counts: the machine is shared), scripts ${kb} KB gzipped, tasks shown ${shown.join(', ')} ms after the API's answer`);
   expect(best).toBeLessThan(FIRST_LOAD_MS);
+  expect(Math.min(...shown)).toBeLessThan(FIRST_PAGE_MS);
   expect(kb).toBeLessThan(SCRIPT_KB);
 });
 

@@ -58,7 +58,7 @@ export function Shell(): ReactNode {
               text: session?.username ?? '',
               description: administrator ? 'Administrator' : undefined,
               iconName: 'user-profile',
-              ariaLabel: 'Account',
+              ariaLabel: `Account: ${session?.username ?? ''}`,
               items: [{ id: 'sign-out', text: 'Sign out' }],
               onItemClick: account,
             },
@@ -76,7 +76,7 @@ export function Shell(): ReactNode {
             activeHref={`/${pathname.split('/')[1] ?? ''}`}
             items={[...PAGES, ...(administrator ? OF_ADMINISTRATORS : []), ...ELSEWHERE]}
             onFollow={go}
-            itemsControl={<Box color="text-body-secondary" fontSize="body-s">Times are of {VIEWERS_ZONE}; UTC is on hover.</Box>}
+            itemsControl={<Box color="text-body-secondary" fontSize="body-s">Times are in {VIEWERS_ZONE}; UTC is on hover.</Box>}
           />
         }
         notifications={<Flashes />}

@@ -13,13 +13,13 @@ CONSOLE = REPOSITORY / "console"
 ARTEFACTS = CONSOLE / "artefacts"  # the pictures of this run
 
 
-def test_people_get_their_work_done_in_a_browser(system: System, capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_get_their_work_done_in_a_browser(deployed: System, capsys: pytest.CaptureFixture[str]) -> None:
     told = {
-        "CONSOLE_URL": system.stack.console_address,
-        "CONSOLE_API": system.address,
-        "CONSOLE_USER": system.stack.username,
-        "CONSOLE_PASSWORD": system.stack.password,
-        "CONSOLE_RECEIVER": system.receiver.url("/ok/console"),
+        "CONSOLE_URL": deployed.stack.console_address,
+        "CONSOLE_API": deployed.address,
+        "CONSOLE_USER": deployed.stack.username,
+        "CONSOLE_PASSWORD": deployed.stack.password,
+        "CONSOLE_RECEIVER": deployed.receiver.url("/ok/console"),
         "CONSOLE_ARTEFACTS": str(ARTEFACTS),
     }
     runner = [str(CONSOLE / "node_modules/.bin/vitest"), "run", "--config", "vitest.browser.config.ts"]

@@ -74,6 +74,7 @@ export default function DeadLetters(): ReactNode {
           {
             id: 'redrive',
             header: 'Action',
+            minWidth: 110,
             cell: (group) =>
               group.fingerprint === null ? null : (
                 <Button variant="inline-link" ariaLabel={`Redrive ${group.count} jobs`} onClick={() => setChosen({ fingerprint: group.fingerprint ?? undefined, count: group.count })}>

@@ -174,7 +174,7 @@ function Editor({ types, task, editing }: EditorProps): ReactNode {
             </Button>
           </SpaceBetween>
         }
-        errorText={error === null ? undefined : error.details.length === 0 ? error.message : elsewhere.length > 0 ? elsewhere.join('; ') : 'Some fields are not as they must be.'}
+        errorText={error === null ? undefined : error.details.length === 0 ? error.message : elsewhere.length > 0 ? elsewhere.join('; ') : `These are not as they must be: ${Object.keys(errors).join(', ')}.`}
       >
         <SpaceBetween size="l">
           <Container header={<Header variant="h2">What</Header>}>

@@ -4,6 +4,7 @@ import { useEffect, useState, type ReactNode } from 'react';
 import { relative, span } from '../words';
 
 const SHORT = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+const YEARS = new Intl.DateTimeFormat(undefined, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const LONG = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' });
 
 export const VIEWERS_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC';
@@ -30,7 +31,7 @@ export function useNow(): number {
 export function When({ at, exact = false }: { at: string | null; exact?: boolean }): ReactNode {
   if (at === null) return '–';
   const date = new Date(at);
-  const text = exact ? `${SHORT.format(date)}.${String(date.getUTCMilliseconds()).padStart(3, '0')}` : SHORT.format(date);
+  const text = exact ? `${SHORT.format(date)}.${String(date.getUTCMilliseconds()).padStart(3, '0')}` : (date.getFullYear() === new Date(now).getFullYear() ? SHORT : YEARS).format(date);
   return (
     <time dateTime={at} title={`${at} (UTC)`} className="when">
       {text}
