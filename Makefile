@@ -6,7 +6,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo burst drill stop test audit check bench simulate synth deploy destroy admin recount lock clean types fast need-stage
+.PHONY: help setup console run demo burst drill stop test audit check bench simulate synth deploy destroy admin recount lock clean types fast need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,22 +14,25 @@ help: ## This list
 setup: ## Install everything into .venv and node_modules (instant when nothing changed)
 	@./local/setup.sh
 
-run: setup ## The whole stack on this machine, sample jobs live in the terminal until Ctrl-C (PORT=4566)
+console: setup ## The web console into console/dist (instant when nothing changed)
+	@./local/console.sh
+
+run: setup console ## The whole stack on this machine, sample jobs live in the terminal until Ctrl-C (PORT=4566)
 	@$(PY) -m local.run
 
-demo: setup ## The same scripted: a fresh stack, sixty jobs and a task, a verdict; exit code 1 if a job was not on time
+demo: setup console ## The same scripted: a fresh stack, sixty jobs and a task, a verdict; exit code 1 if a job was not on time
 	@$(PY) -m local.demo
 
 burst: setup ## A thousand jobs for one instant on the stack that `make run` has up (N=1000), and how late they started
 	@$(PY) -m local.burst $(N)
 
-drill: setup ## What is promised, shown on a fresh stack, each round in minutes (ONLY="batch edits kill limits ...")
+drill: setup console ## What is promised, shown on a fresh stack, each round in minutes (ONLY="batch edits kill limits ...")
 	@$(PY) -m local.drill $(ONLY)
 
 stop: setup ## Stop what runs on this machine, and clean up after runs that were killed
 	@$(PY) -m local.stop
 
-test: check ## All tests; the system tests deploy the stack on a local AWS with IAM enforced
+test: check console ## All tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
 	$(PY) -m pytest -m "system or long"
 
 audit: setup ## Known holes in what we depend on, by the advisories of PyPI and npm (needs the network)
@@ -47,7 +50,7 @@ types:
 fast:
 	$(PY) -m pytest -m "not system and not long"
 
-bench: setup ## Start delays, CPU and write units per job, next runs per second, against the budgets
+bench: setup console ## Start delays, CPU and write units per job, next runs per second, against the budgets
 	@$(PY) -m bench
 
 simulate: setup ## The long simulation: the real services in virtual time, with faults
@@ -56,8 +59,9 @@ simulate: setup ## The long simulation: the real services in virtual time, with 
 synth: setup ## The CloudFormation templates of a stage into cdk.out, without credentials (STAGE=dev|prod)
 	$(CDK) synth --quiet -c stage=$(or $(STAGE),dev)
 
-deploy: setup need-stage ## Deploy a stage to AWS (STAGE=dev|prod); once per account and region: node_modules/.bin/cdk bootstrap
+deploy: setup console need-stage ## Deploy a stage to AWS (STAGE=dev|prod); once per account and region: node_modules/.bin/cdk bootstrap
 	$(CDK) deploy punctual-$(STAGE) -c stage=$(STAGE)
+	@$(PY) -m local.publish --stage $(STAGE)
 
 destroy: setup need-stage ## Delete a stage from AWS (STAGE=dev|prod)
 	$(CDK) destroy punctual-$(STAGE) -c stage=$(STAGE)

@@ -17,6 +17,7 @@ CHOSEN = (
     "http_hosts",
     "plain_http",
     "customer_key",
+    "endpoint_port",
 )
 app = cdk.App()
 context = {name: app.node.try_get_context(name) for name in CHOSEN}

@@ -85,6 +85,7 @@ class Settings:
     report_rate: int = 100  # of each of the routes by which workers report
     report_burst: int = 200
     api_at_endpoint: bool = False  # the API is reached under the address of the local AWS
+    endpoint_port: int | None = None  # where that listens; from `-c endpoint_port=...`
 
     customer_key: bool = False  # tables, queues, topics, outputs and secret under a KMS key of this stage; from `-c customer_key=true`
     log_level: str = "INFO"
@@ -144,6 +145,7 @@ LOCAL = replace(
     one_shard=True,
     batching_s=1,  # who looks on wants to see what they did
     lag_canary=False,  # a job that nobody posted would be in the way of those who look at lanes and tables
+    endpoint_port=4566,
     allow_private_http=True,  # the sample receiver listens on loopback
     plain_http=True,  # ... without a certificate
     # Each call under way would be a process of its own, and the drills that kill executors look for calls in those.
@@ -195,6 +197,7 @@ def settings_for(
     http_hosts: str | None = None,
     plain_http: str | None = None,
     customer_key: str | None = None,
+    endpoint_port: str | None = None,
 ) -> Settings:
     """The settings of a stage; `allowed_targets` and `http_hosts` have blanks or commas between their parts, `machine_clients` is
     `ci=jobs:read+jobs:write ...`, and `self_sign_up`, `raw_http`, `plain_http`, `customer_key` are true or false.
@@ -223,6 +226,7 @@ def settings_for(
         http_hosts=chosen.http_hosts if http_hosts is None else _hosts(http_hosts),
         plain_http=_flag("plain_http", plain_http, chosen.plain_http),
         customer_key=_flag("customer_key", customer_key, chosen.customer_key),
+        endpoint_port=chosen.endpoint_port if endpoint_port is None else int(endpoint_port),
     )
 
 

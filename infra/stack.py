@@ -14,6 +14,7 @@ from infra.accounts import Accounts
 from infra.alarms import Alarms, Operators
 from infra.api import Api
 from infra.bury import Bury
+from infra.console import Console
 from infra.dashboard import Dashboard
 from infra.dispatch import Dispatch
 from infra.encryption import Encryption
@@ -56,6 +57,7 @@ class PunctualStack(cdk.Stack):
         self.bury = Bury(self, "Bury", foundation)
         self.project = Project(self, "Project", foundation)
         self.scale = Scale(self, "Scale", foundation, {lane: execute.mapping for lane, execute in self.execute.items()})
+        self.console = Console(self, "Console", settings, self.api.http)
 
         Alarms(
             self,
@@ -82,6 +84,8 @@ class PunctualStack(cdk.Stack):
     def _outputs(self) -> dict[str, str]:
         outputs = {
             "ApiUrl": self.api.http.api_endpoint,
+            "ConsoleUrl": self.console.url,
+            "ConsoleBucket": self.console.bucket.bucket_name,
             "UserPoolId": self.accounts.pool.user_pool_id,
             "UserPoolClientId": self.accounts.client.user_pool_client_id,
             "JobsTable": self.storage.jobs.table_name,

@@ -57,6 +57,11 @@ class LocalAws:
         """The stack's outputs; empty if it is not (completely) there."""
         return stack_outputs(self.client("cloudformation"), stack)
 
+    def console_address(self, outputs: Mapping[str, str]) -> str:
+        """The console under a host name that browsers take for this machine, whatever the system's resolver thinks of it."""
+        distribution = outputs["ConsoleUrl"].split("://", 1)[-1].split(".", 1)[0]
+        return f"http://{distribution}.cloudfront.localhost:{self.port}"
+
     def api_address(self, outputs: Mapping[str, str]) -> str:
         """The API under the one address: its own host name (<id>.execute-api.localhost) resolves on few machines."""
         api_id = outputs["ApiUrl"].split("://", 1)[-1].split(".", 1)[0]

@@ -25,7 +25,7 @@ EVENT = re.compile(r"\|\s*(\d+)/(\d+)\s*\|.*\|\s*(\w+)\s*\|\s*(AWS::\S+)")
 
 def deploy(home: Home, aws: LocalAws) -> dict[str, str]:
     """The outputs of the deployed stack; deploys first if the sources changed since this state saw them last."""
-    wanted = fingerprint(REPOSITORY)
+    wanted = f"{fingerprint(REPOSITORY)} {aws.port}"  # the console's way to the API has the port in it
     outputs = aws.outputs()
     if outputs and _deployed(aws.client("ssm")) == wanted:
         return outputs
@@ -89,6 +89,7 @@ class Cdk:
     def __init__(self, home: Home, aws: LocalAws, command: list[str]) -> None:
         self._home = home
         self._command = command
+        self._port = aws.port
         self._environment = {
             **aws.environment(),
             "CDK_DEFAULT_ACCOUNT": ACCOUNT,
@@ -100,7 +101,8 @@ class Cdk:
         }
 
     def synth(self, say: Say) -> None:
-        self._run(say, "synth", "--quiet", "--app", f"{sys.executable} app.py", "--output", str(self._home.assembly), "-c", "stage=local")
+        context = ("-c", "stage=local", "-c", f"endpoint_port={self._port}")
+        self._run(say, "synth", "--quiet", "--app", f"{sys.executable} app.py", "--output", str(self._home.assembly), *context)
 
     def bootstrap(self, say: Say) -> None:
         self._run(say, "bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", str(self._home.assembly))

@@ -48,6 +48,7 @@ def main() -> int:
 def introduce(stack: Stack, seconds: float) -> None:
     """How to use what is up, ready to be copied."""
     console.print(f"\nPunctual is up after {seconds:.0f} s.\n")
+    console.print(f"  console    {stack.console_address}", markup=False)
     console.print(f"  API        {stack.address}/api/v1", markup=False)
     console.print(f"  user       {stack.username}", markup=False)
     console.print(f"  password   {stack.password}", markup=False)

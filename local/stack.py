@@ -12,6 +12,7 @@ from local.aws import LocalAws
 from local.client import ApiError, Client
 from local.deploy import deploy
 from local.home import Home
+from local.publish import publish
 from local.steps import console, step
 
 USERNAME = "admin"
@@ -35,6 +36,10 @@ class Stack:
     @property
     def address(self) -> str:
         return self.aws.api_address(self.outputs)
+
+    @property
+    def console_address(self) -> str:
+        return self.aws.console_address(self.outputs)
 
     def client(self, **options: Any) -> Client:
         """The API as its first user sees it."""
@@ -91,6 +96,8 @@ def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Ite
             if enforce_iam:
                 with step("Restarting it with IAM enforced"):
                     stack.restart(enforce_iam=True)
+            with step("Putting the console in place"):
+                publish(stack.aws.client("s3"), stack.outputs["ConsoleBucket"])
             with step("Making sure of the first user"):
                 _first_user(stack)
             yield stack

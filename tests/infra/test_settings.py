@@ -34,6 +34,7 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
     assert differing - {"architecture"} == {  # which is that of the machine: an Arm laptop has no difference there
         "stage",
         "api_at_endpoint",
+        "endpoint_port",
         "shards",
         "concurrency",
         "one_shard",

@@ -44,6 +44,8 @@ REFUSED_LOCALLY = (
 OUTPUTS = {
     "ApiUrl",
     "FetchFunction",
+    "ConsoleUrl",
+    "ConsoleBucket",
     "UserPoolId",
     "UserPoolClientId",
     "JobsTable",

@@ -1,0 +1,84 @@
+/** A real Chromium on the console, and the API beside it. */
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { chromium, type Browser, type Page } from 'playwright-core';
+
+/** Where everything is: handed over by whoever brought the stack up. */
+function given(name: string): string {
+  const value = process.env[name];
+  if (value === undefined || value === '') throw new Error(`${name} is not set: run these tests by tests/system/test_console.py`);
+  return value;
+}
+
+export const CONSOLE = given('CONSOLE_URL');
+export const USER = given('CONSOLE_USER');
+export const PASSWORD = given('CONSOLE_PASSWORD');
+export const RECEIVER = given('CONSOLE_RECEIVER');
+const API = given('CONSOLE_API');
+const ARTEFACTS = given('CONSOLE_ARTEFACTS');
+mkdirSync(ARTEFACTS, { recursive: true });
+
+const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'];
+
+export async function launch(): Promise<Browser> {
+  const executablePath = process.env['CHROMIUM'] ?? PLACES.find((place) => existsSync(place));
+  if (executablePath === undefined) throw new Error('Chromium is missing. Debian: apt-get install chromium; or set CHROMIUM to yours.');
+  return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage', '--no-proxy-server'] });
+}
+
+/** A page of its own session; every complaint of the browser is kept. */
+export async function open(browser: Browser, options: { width?: number; height?: number; dark?: boolean } = {}): Promise<Page & { complaints: string[] }> {
+  const context = await browser.newContext({
+    viewport: { width: options.width ?? 1440, height: options.height ?? 900 },
+    colorScheme: options.dark ? 'dark' : 'light',
+    timezoneId: 'Europe/Berlin',
+    locale: 'en-GB',
+  });
+  const page = Object.assign(await context.newPage(), { complaints: [] as string[] });
+  page.setDefaultTimeout(20_000);
+  page.on('pageerror', (error) => page.complaints.push(`error: ${error.message}`));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !message.text().includes('Failed to load resource')) page.complaints.push(message.text());
+  });
+  return page;
+}
+
+export async function signIn(page: Page, path = '/'): Promise<void> {
+  await page.goto(`${CONSOLE}${path}`);
+  await page.getByLabel('User name').fill(USER);
+  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Account' }).waitFor();
+}
+
+export async function picture(page: Page, name: string): Promise<void> {
+  await page.screenshot({ path: join(ARTEFACTS, `${name}.png`) });
+}
+
+let token: string | null = null;
+
+/** The API itself, for what a test needs to be there. */
+export async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  token ??= ((await send('POST', '/auth/login', { username: USER, password: PASSWORD })) as { token: string }).token;
+  return (await send(method, path, body, token)) as T;
+}
+
+async function send(method: string, path: string, body?: unknown, bearer?: string): Promise<unknown> {
+  const headers = { 'content-type': 'application/json', ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }) };
+  const answer = await fetch(`${API}/api/v1${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  const told = (await answer.json()) as { success: boolean; data: unknown };
+  if (!told.success) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(told)}`);
+  return told.data;
+}
+
+/** Jobs and tasks change by themselves: look until it is so. */
+export async function until<T>(what: string, seconds: number, look: () => Promise<T | null | undefined | false>): Promise<T> {
+  const end = Date.now() + seconds * 1_000;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`not within ${seconds} s: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+}

@@ -1,0 +1,111 @@
+/** The API: one typed client, one kind of error, a new token when the old one has expired. */
+import createClient from 'openapi-fetch';
+
+import type { components, paths } from './schema';
+import { begin, end, session } from './session';
+
+export type Schemas = components['schemas'];
+export type Job = Schemas['JobShape'];
+export type Task = Schemas['TaskShape'];
+export type ListedTask = Schemas['ListedTaskShape'];
+export type TaskType = Schemas['TaskTypeShape'];
+export type Run = Schemas['RunShape'];
+export type TaskRequest = Schemas['TaskRequest'];
+export type ScheduleRequest = Schemas['ScheduleRequest'];
+
+export interface Violation {
+  field: string;
+  rule: string;
+}
+
+/** The API said no, or nothing (`status` 0). */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly details: Violation[] = [],
+    readonly requestId: string | null = null,
+  ) {
+    super(message);
+  }
+}
+
+let renewing: Promise<boolean> | null = null;
+
+/** One refresh at a time, however many calls found the token expired. */
+function renew(): Promise<boolean> {
+  renewing ??= refreshed().finally(() => {
+    renewing = null;
+  });
+  return renewing;
+}
+
+async function refreshed(): Promise<boolean> {
+  const had = session();
+  if (had === null) return false;
+  const answer = await fetch('/api/v1/auth/refresh', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ refresh_token: had.refreshToken }),
+  });
+  if (!answer.ok) return answer.status >= 500;
+  const { data } = (await answer.json()) as { data: Schemas['RefreshedShape'] };
+  begin({ ...had, token: data.token, refreshToken: data.refresh_token ?? had.refreshToken });
+  return true;
+}
+
+async function send(request: Request): Promise<Response> {
+  const open = request.url.endsWith('/auth/login');
+  const again = request.clone();
+  const first = await fetch(authorized(request, open));
+  if (first.status !== 401 || open) return first;
+  if (await renew()) {
+    const second = await fetch(authorized(again, open));
+    if (second.status !== 401) return second;
+  }
+  end('expired');
+  return first;
+}
+
+function authorized(request: Request, open: boolean): Request {
+  const token = session()?.token;
+  if (!open && token !== undefined) request.headers.set('authorization', `Bearer ${token}`);
+  return request;
+}
+
+export const api = createClient<paths>({ baseUrl: '', fetch: send });
+
+interface Answered<T> {
+  data?: { success: true; data: T } | undefined;
+  error?: unknown;
+  response: Response;
+}
+
+/** The `data` of an answer. Throws ApiError for everything else. */
+export async function take<T>(call: Promise<Answered<T>>): Promise<T> {
+  let answered: Answered<T>;
+  try {
+    answered = await call;
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new ApiError(0, 'no_answer', 'The server does not answer. Is the network there?');
+  }
+  if (answered.data !== undefined) return answered.data.data;
+  throw refusal(answered.response.status, answered.error);
+}
+
+/** What an answer that is no success says; it may be of the gateway and not of the API. */
+export function refusal(status: number, body: unknown): ApiError {
+  const error = (body as { error?: Partial<Schemas['ErrorShape']> } | undefined)?.error;
+  if (error?.message === undefined) {
+    const words = status === 401 ? 'Your session has expired.' : `The server answered ${status}.`;
+    return new ApiError(status, 'unexpected_answer', words);
+  }
+  return new ApiError(status, error.code ?? 'unknown', error.message, error.details ?? [], error.request_id ?? null);
+}
+
+/** Any error as one of the API's. */
+export function apiError(error: unknown): ApiError {
+  return error instanceof ApiError ? error : new ApiError(0, 'unexpected', String(error));
+}

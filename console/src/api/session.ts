@@ -1,0 +1,82 @@
+/** Who is signed in. Kept in local storage, so that a shared address opens in another tab without signing in again. */
+import { useSyncExternalStore } from 'react';
+
+export interface Session {
+  token: string;
+  refreshToken: string;
+  username: string;
+}
+
+const NAME = 'punctual.session';
+const listeners = new Set<() => void>();
+let current: Session | null = stored();
+let ended: 'expired' | null = null;
+
+function stored(): Session | null {
+  try {
+    return JSON.parse(localStorage.getItem(NAME) ?? 'null') as Session | null;
+  } catch {
+    return null;
+  }
+}
+
+function tell(): void {
+  for (const listener of listeners) listener();
+}
+
+function subscribe(listener: () => void): () => void {
+  const fromAnotherTab = (event: StorageEvent): void => {
+    if (event.key !== NAME) return;
+    current = stored();
+    listener();
+  };
+  listeners.add(listener);
+  window.addEventListener('storage', fromAnotherTab);
+  return () => {
+    listeners.delete(listener);
+    window.removeEventListener('storage', fromAnotherTab);
+  };
+}
+
+export function session(): Session | null {
+  return current;
+}
+
+export function begin(next: Session): void {
+  current = next;
+  ended = null;
+  localStorage.setItem(NAME, JSON.stringify(next));
+  tell();
+}
+
+/** Sign out, or find that the session is over. */
+export function end(why: 'expired' | null): void {
+  current = null;
+  ended = why;
+  localStorage.removeItem(NAME);
+  tell();
+}
+
+export function useSession(): Session | null {
+  return useSyncExternalStore(subscribe, session);
+}
+
+export function hasExpired(): boolean {
+  return ended === 'expired';
+}
+
+/** Whether the token names the group of administrators. Only decides what is shown: the API decides what is done. */
+export function isAdministrator(token: string): boolean {
+  return groups(token).includes('administrators');
+}
+
+export function groups(token: string): string[] {
+  try {
+    const part = token.split('.')[1] ?? '';
+    const claims = JSON.parse(atob(part.replaceAll('-', '+').replaceAll('_', '/'))) as Record<string, unknown>;
+    const named = claims['cognito:groups'];
+    return Array.isArray(named) ? named.map(String) : [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,33 @@
+/** The next runs of a schedule that is being typed, as the API sees them. */
+import Alert from '@cloudscape-design/components/alert';
+import Badge from '@cloudscape-design/components/badge';
+import Box from '@cloudscape-design/components/box';
+import Table from '@cloudscape-design/components/table';
+import type { ReactNode } from 'react';
+
+import type { Run } from '../api/client';
+import { Ago, When } from '../parts/time';
+
+export function Runs({ runs, loading = false, empty }: { runs: readonly Run[]; loading?: boolean; empty: ReactNode }): ReactNode {
+  return (
+    <Table<Run>
+      variant="embedded"
+      contentDensity="compact"
+      items={runs}
+      loading={loading}
+      loadingText="Asking for the next runs"
+      ariaLabels={{ tableLabel: 'Next runs', selectionGroupLabel: '' }}
+      empty={<Box textAlign="center" color="inherit">{empty}</Box>}
+      columnDefinitions={[
+        { id: 'local', header: 'In its time zone', cell: (run) => <span className="when">{run.local.replace('T', ' ')}</span>, isRowHeader: true },
+        { id: 'here', header: 'In yours', cell: (run) => (run.at === null ? '–' : <When at={run.at} />) },
+        { id: 'away', header: '', cell: (run) => (run.at === null ? <Badge color="grey">skipped</Badge> : <Ago at={run.at} />) },
+        { id: 'odd', header: 'Odd', cell: (run) => (run.odd === null ? '' : <Badge color="severity-medium">{run.odd}</Badge>) },
+      ]}
+    />
+  );
+}
+
+export function PreviewFailed({ message }: { message: string }): ReactNode {
+  return <Alert type="warning" header="No preview">{message}</Alert>;
+}

@@ -1,0 +1,67 @@
+import '@cloudscape-design/global-styles/index.css';
+import './styles.css';
+
+import { I18nProvider } from '@cloudscape-design/components/i18n';
+import messages from '@cloudscape-design/components/i18n/messages/all.en';
+import { StrictMode, Suspense, lazy } from 'react';
+import { createRoot } from 'react-dom/client';
+import { createBrowserRouter, Navigate, RouterProvider, type RouteObject } from 'react-router';
+
+import { useSession } from './api/session';
+import { Lost } from './pages/lost';
+import { SignIn } from './pages/sign-in';
+import { NoticesProvider } from './parts/notices';
+import { applyTheme } from './parts/theme';
+import { Shell } from './shell';
+
+const Tasks = lazy(() => import('./pages/tasks'));
+const TaskForm = lazy(() => import('./pages/task-form'));
+const TaskPage = lazy(() => import('./pages/task'));
+const Jobs = lazy(() => import('./pages/jobs'));
+const JobPage = lazy(() => import('./pages/job'));
+const DeadLetters = lazy(() => import('./pages/dead-letters'));
+const DeadLetterGroup = lazy(() => import('./pages/dead-letter-group'));
+const System = lazy(() => import('./pages/system'));
+
+const routes: RouteObject[] = [
+  {
+    element: <Shell />,
+    children: [
+      { index: true, element: <Navigate to="/tasks" replace /> },
+      { path: 'tasks', element: <Tasks /> },
+      { path: 'tasks/new', element: <TaskForm /> },
+      { path: 'tasks/:id', element: <TaskPage /> },
+      { path: 'tasks/:id/edit', element: <TaskForm /> },
+      { path: 'jobs', element: <Jobs /> },
+      { path: 'jobs/:id', element: <JobPage /> },
+      { path: 'dead-letters', element: <DeadLetters /> },
+      { path: 'dead-letters/:fingerprint', element: <DeadLetterGroup /> },
+      { path: 'system', element: <System /> },
+      { path: '*', element: <Lost /> },
+    ],
+  },
+];
+const router = createBrowserRouter(routes);
+
+/** Without a session every address shows the sign-in, and the page it names right after it. */
+function Console() {
+  if (useSession() === null) return <SignIn />;
+  return (
+    <NoticesProvider>
+      <RouterProvider router={router} />
+    </NoticesProvider>
+  );
+}
+
+applyTheme();
+const root = document.getElementById('root');
+if (root === null) throw new Error('index.html has no root');
+createRoot(root).render(
+  <StrictMode>
+    <I18nProvider locale="en" messages={[messages]}>
+      <Suspense>
+        <Console />
+      </Suspense>
+    </I18nProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,77 @@
+import Button from '@cloudscape-design/components/button';
+import Header from '@cloudscape-design/components/header';
+import Pagination from '@cloudscape-design/components/pagination';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import { useState, type ReactNode } from 'react';
+import { useParams } from 'react-router';
+
+import { api, take, type Job } from '../api/client';
+import { useLive } from '../live';
+import { JobTable } from '../parts/job-table';
+import { useNotices } from '../parts/notices';
+import { usePages } from '../parts/pages';
+import { Empty, Failed, Stale, useTitle } from '../parts/parts';
+import { RedriveDialog, RedriveProgress } from './redrive';
+
+/** The jobs that died of one error. */
+export default function DeadLetterGroup(): ReactNode {
+  const { fingerprint = '' } = useParams();
+  useTitle('Dead letters of one error');
+  const pages = usePages(fingerprint);
+  const live = useLive(`${fingerprint}${pages.cursor ?? ''}`, () =>
+    take(api.GET('/api/v1/dead-letters/{fingerprint}/jobs', { params: { path: { fingerprint }, query: { limit: 25, cursor: pages.cursor } } })),
+  );
+  const [asking, setAsking] = useState(false);
+  const [selected, setSelected] = useState<Job[]>([]);
+  const { done, failed } = useNotices();
+  const jobs = live.data?.jobs ?? [];
+  const retry = async (): Promise<void> => {
+    const results = await Promise.allSettled(selected.map((job) => take(api.POST('/api/v1/me/jobs/{job_id}/retry', { params: { path: { job_id: job.id } } }))));
+    const good = results.filter((result) => result.status === 'fulfilled').length;
+    const bad = results.find((result) => result.status === 'rejected');
+    if (good > 0) done(`${good} ${good === 1 ? 'job runs' : 'jobs run'} again.`);
+    if (bad !== undefined) failed(`${results.length - good} not retried`, bad.reason);
+    setSelected([]);
+    live.reload();
+  };
+  return (
+    <SpaceBetween size="m">
+      <RedriveProgress onEnd={live.reload} />
+      <RedriveDialog filter={asking ? { fingerprint } : null} expected={jobs.length} onClose={() => setAsking(false)} />
+      <JobTable
+        variant="full-page"
+        jobs={jobs}
+        loading={live.loading}
+        loadingText="Loading jobs"
+        selectionType="multi"
+        selectedItems={selected}
+        onSelectionChange={({ detail }) => setSelected(detail.selectedItems)}
+        ariaLabels={{ tableLabel: 'Jobs', selectionGroupLabel: 'Jobs', allItemsSelectionLabel: () => 'Select all', itemSelectionLabel: (_, job) => `Select ${job.id}` }}
+        columns={['scheduled', 'job', 'status', 'type', 'task', 'attempts', 'reason']}
+        header={
+          <SpaceBetween size="xs">
+            <Header
+              variant="awsui-h1-sticky"
+              description={jobs[0]?.reason ?? undefined}
+              actions={
+                <SpaceBetween direction="horizontal" size="xs">
+                  <Button disabled={selected.length === 0} onClick={() => void retry()}>
+                    Retry selected
+                  </Button>
+                  <Button variant="primary" disabled={jobs.length === 0} onClick={() => setAsking(true)}>
+                    Redrive all
+                  </Button>
+                </SpaceBetween>
+              }
+            >
+              Dead letters of {fingerprint}
+            </Header>
+            <Stale live={live} />
+          </SpaceBetween>
+        }
+        pagination={<Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
+        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="dead letters" retry={live.reload} /> : <Empty title="None left" />}
+      />
+    </SpaceBetween>
+  );
+}

@@ -1,0 +1,260 @@
+import Alert from '@cloudscape-design/components/alert';
+import Box from '@cloudscape-design/components/box';
+import BreadcrumbGroup from '@cloudscape-design/components/breadcrumb-group';
+import Button from '@cloudscape-design/components/button';
+import ColumnLayout from '@cloudscape-design/components/column-layout';
+import Container from '@cloudscape-design/components/container';
+import CopyToClipboard from '@cloudscape-design/components/copy-to-clipboard';
+import ExpandableSection from '@cloudscape-design/components/expandable-section';
+import Header from '@cloudscape-design/components/header';
+import KeyValuePairs from '@cloudscape-design/components/key-value-pairs';
+import ProgressBar from '@cloudscape-design/components/progress-bar';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import Steps from '@cloudscape-design/components/steps';
+import { useState, type ReactNode } from 'react';
+import { useNavigate, useParams } from 'react-router';
+
+import { api, apiError, take, type Job } from '../api/client';
+import { useLive } from '../live';
+import { useNotices } from '../parts/notices';
+import { Code, Loaded, pretty, To, useConfirm, useTitle } from '../parts/parts';
+import { isFinal, JobStatus } from '../parts/status';
+import { Ago, between, When } from '../parts/time';
+import { timeline } from '../timeline';
+import { span } from '../words';
+
+const QUICK = 1_000;
+const SLOW = 10_000;
+const SOON = 60_000;
+
+export default function JobPage(): ReactNode {
+  const { id = '' } = useParams();
+  const live = useLive(
+    id,
+    () => take(api.GET('/api/v1/me/jobs/{job_id}', { params: { path: { job_id: id } } })),
+    (job) => (job === null || (!isFinal(job) && new Date(job.due_at).getTime() - Date.now() < SOON) ? QUICK : SLOW),
+  );
+  useTitle(`Job ${id}`);
+  return (
+    <Loaded live={live} what="job">
+      {(job) => <Shown job={job} reload={live.reload} />}
+    </Loaded>
+  );
+}
+
+function Shown({ job, reload }: { job: Job; reload: () => void }): ReactNode {
+  const navigate = useNavigate();
+  const { done, failed } = useNotices();
+  const [dialog, confirm] = useConfirm();
+  const [busy, setBusy] = useState(false);
+  const act = async (what: 'cancel' | 'retry'): Promise<void> => {
+    setBusy(true);
+    try {
+      const params = { path: { job_id: job.id } };
+      if (what === 'cancel') await take(api.POST('/api/v1/me/jobs/{job_id}/cancel', { params }));
+      else await take(api.POST('/api/v1/me/jobs/{job_id}/retry', { params }));
+      done(what === 'retry' ? 'It runs again.' : job.status === 'running' ? 'It was asked to stop.' : 'Cancelled.');
+      reload();
+    } catch (error) {
+      failed(what === 'retry' ? 'Not retried' : 'Not cancelled', error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const dead = job.status === 'failed' || job.status === 'killed';
+  return (
+    <SpaceBetween size="l">
+      {dialog}
+      <BreadcrumbGroup
+        items={[job.task_id === null ? { text: 'Jobs', href: '/jobs' } : { text: 'Task', href: `/tasks/${job.task_id}` }, { text: job.id, href: '#' }]}
+        onFollow={(event) => {
+          event.preventDefault();
+          if (event.detail.href !== '#') void navigate(event.detail.href);
+        }}
+      />
+      <Header
+        variant="h1"
+        actions={
+          <SpaceBetween direction="horizontal" size="xs">
+            {!isFinal(job) && (
+              <Button
+                loading={busy}
+                disabled={job.cancel_requested_at !== null}
+                onClick={() =>
+                  confirm({
+                    title: 'Cancel this job?',
+                    text: job.status === 'running' ? 'It runs: it is asked to stop.' : 'It does not start.',
+                    yes: 'Cancel the job',
+                    act: () => act('cancel'),
+                  })
+                }
+              >
+                Cancel job
+              </Button>
+            )}
+            {dead && (
+              <Button variant="primary" loading={busy} onClick={() => void act('retry')}>
+                Retry
+              </Button>
+            )}
+          </SpaceBetween>
+        }
+      >
+        Job <CopyToClipboard variant="inline" textToCopy={job.id} copyButtonAriaLabel="Copy the id" copySuccessText="Copied" copyErrorText="Not copied" />
+      </Header>
+      <Why job={job} />
+      <Overview job={job} />
+      <ColumnLayout columns={2}>
+        <Container header={<Header variant="h2">Timeline</Header>}>
+          <Steps
+            ariaLabel="Timeline"
+            steps={timeline(job).map((step) => ({
+              status: step.look,
+              header: step.what,
+              details: <>{step.at !== null && <When at={step.at} exact />}{step.note !== null && <Box color="text-body-secondary">{step.note}</Box>}</>,
+            }))}
+          />
+        </Container>
+        <SpaceBetween size="l">
+          <Container header={<Header variant="h2">Request</Header>}>
+            <Code label="Request" text={JSON.stringify(job.payload, null, 2)} />
+          </Container>
+          <Answer job={job} />
+        </SpaceBetween>
+      </ColumnLayout>
+      <Attempts job={job} />
+    </SpaceBetween>
+  );
+}
+
+/** Why it did not run, or not well. */
+function Why({ job }: { job: Job }): ReactNode {
+  if (job.reason === null || job.status === 'succeeded') return null;
+  const type = job.status === 'failed' || job.status === 'killed' ? 'error' : 'info';
+  const header = { skipped: 'Why it did not run', cancelled: 'Why it was cancelled', failed: 'Why it failed', killed: 'Why it was killed' }[job.status as string] ?? 'What has happened';
+  return (
+    <Alert
+      type={type}
+      header={header}
+      action={job.fingerprint === null ? undefined : <To href={`/dead-letters/${job.fingerprint}`}>Others like it</To>}
+    >
+      {job.reason}
+    </Alert>
+  );
+}
+
+function Overview({ job }: { job: Job }): ReactNode {
+  const progress = job.progress;
+  return (
+    <Container header={<Header variant="h2">Overview</Header>}>
+      <SpaceBetween size="m">
+        <KeyValuePairs
+          columns={4}
+          items={[
+            { label: 'Status', value: <JobStatus job={job} /> },
+            { label: 'Planned', value: <When at={job.scheduled_at} exact /> },
+            { label: isFinal(job) ? 'Started' : 'Due', value: isFinal(job) ? <When at={job.started_at} exact /> : <Ago at={job.due_at} /> },
+            { label: 'Delay', value: job.start_delay_ms === null ? '–' : span(job.start_delay_ms) },
+            { label: 'Duration', value: between(job.started_at, job.completed_at ?? job.failed_at ?? job.killed_at ?? job.cancelled_at) },
+            { label: 'Attempts', value: `${job.attempts.length} of ${job.max_attempts}` },
+            { label: 'Type', value: job.type },
+            { label: 'Lane', value: job.lane },
+            { label: 'Task', value: job.task_id === null ? '–' : <To href={`/tasks/${job.task_id}`}>{job.task_id}</To> },
+            { label: 'Time-out', value: span(job.timeout_seconds * 1_000) },
+            { label: 'Ordering key', value: job.ordering_key ?? '–' },
+            { label: 'Tags', value: job.tags.join(', ') || '–' },
+            ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),
+            ...(job.lease_until === null ? [] : [{ label: 'Must be heard of within', value: <Ago at={job.lease_until} /> }]),
+            ...(job.heartbeat_at === null ? [] : [{ label: 'Last heartbeat', value: <Ago at={job.heartbeat_at} /> }]),
+            ...(job.redrives === 0 ? [] : [{ label: 'Redriven', value: <>{job.redrives} × <Ago at={job.redriven_at} /></> }]),
+          ]}
+        />
+        {progress !== null && (
+          <ProgressBar
+            label="Progress, as its worker told"
+            value={(progress.fraction ?? 0) * 100}
+            additionalInfo={progress.message ?? undefined}
+            status={isFinal(job) ? (job.status === 'succeeded' ? 'success' : 'error') : 'in-progress'}
+          />
+        )}
+      </SpaceBetween>
+    </Container>
+  );
+}
+
+function Answer({ job }: { job: Job }): ReactNode {
+  const last = job.attempts.at(-1);
+  const body = job.response?.body ?? job.output;
+  return (
+    <Container header={<Header variant="h2">{job.response === null ? 'Output' : `Response: ${job.response.status}`}</Header>}>
+      <SpaceBetween size="s">
+        {job.response !== null && (
+          <ExpandableSection headerText={`Headers (${Object.keys(job.response.headers).length})`}>
+            <Code label="Response headers" text={Object.entries(job.response.headers).map(([name, value]) => `${name}: ${value}`).join('\n')} />
+          </ExpandableSection>
+        )}
+        {body === null || body === undefined || body === '' ? <Box color="text-body-secondary">None{isFinal(job) ? '.' : ' yet.'}</Box> : <Code label="Output" text={pretty(body)} />}
+        {last !== undefined && body !== null && body !== '' && last.output_kept === 'whole' && <Whole job={job} number={last.number} what="output" />}
+      </SpaceBetween>
+    </Container>
+  );
+}
+
+function Attempts({ job }: { job: Job }): ReactNode {
+  if (job.attempts.length === 0) return null;
+  return (
+    <Container header={<Header variant="h2" description="The last five, the latest first.">Attempts and logs</Header>}>
+      <SpaceBetween size="s">
+        {[...job.attempts].reverse().map((attempt, index) => (
+          <ExpandableSection
+            key={attempt.number}
+            defaultExpanded={index === 0}
+            headerText={`Attempt ${attempt.number}: ${attempt.outcome}${attempt.failure === null ? '' : ` (${attempt.failure.kind})`}`}
+          >
+            <SpaceBetween size="s">
+              <KeyValuePairs
+                columns={4}
+                items={[
+                  { label: 'Picked', value: <When at={attempt.picked_at} exact /> },
+                  { label: 'Started', value: <When at={attempt.started_at} exact /> },
+                  { label: 'Ended', value: <When at={attempt.ended_at} exact /> },
+                  { label: 'Duration', value: between(attempt.started_at, attempt.ended_at) },
+                ]}
+              />
+              {attempt.failure !== null && <Alert type="error" header={attempt.failure.kind}>{attempt.failure.message}</Alert>}
+              <Box variant="h4">Log</Box>
+              {attempt.log ? <Code label={`Log of attempt ${attempt.number}`} text={attempt.log} /> : <Box color="text-body-secondary">Nothing was logged.</Box>}
+              {attempt.log && attempt.output_kept === 'whole' && <Whole job={job} number={attempt.number} what="log" />}
+              {index > 0 && attempt.output !== null && <><Box variant="h4">Output</Box><Code label={`Output of attempt ${attempt.number}`} text={pretty(attempt.output)} /></>}
+            </SpaceBetween>
+          </ExpandableSection>
+        ))}
+      </SpaceBetween>
+    </Container>
+  );
+}
+
+/** All of it, fetched only when asked for: it may be a megabyte. */
+function Whole({ job, number, what }: { job: Job; number: number; what: 'output' | 'log' }): ReactNode {
+  const [text, setText] = useState<string | null>(null);
+  const [busy, setBusy] = useState(false);
+  const { failed } = useNotices();
+  const load = async (): Promise<void> => {
+    setBusy(true);
+    try {
+      const params = { path: { job_id: job.id, number } };
+      const found = await take(
+        what === 'output'
+          ? api.GET('/api/v1/me/jobs/{job_id}/attempts/{number}/output', { params })
+          : api.GET('/api/v1/me/jobs/{job_id}/attempts/{number}/log', { params }),
+      );
+      setText(found.complete ? found.text : `${found.text}\n… (the rest was not kept)`);
+    } catch (error) {
+      failed(`The whole ${what} is not to be had`, apiError(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  if (text !== null) return <Code label={`Whole ${what}`} text={text} />;
+  return <Button variant="inline-link" loading={busy} onClick={() => void load()}>Show the whole {what}</Button>;
+}

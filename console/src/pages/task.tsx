@@ -1,0 +1,224 @@
+import Box from '@cloudscape-design/components/box';
+import BreadcrumbGroup from '@cloudscape-design/components/breadcrumb-group';
+import Button from '@cloudscape-design/components/button';
+import ButtonDropdown from '@cloudscape-design/components/button-dropdown';
+import Container from '@cloudscape-design/components/container';
+import CopyToClipboard from '@cloudscape-design/components/copy-to-clipboard';
+import Header from '@cloudscape-design/components/header';
+import KeyValuePairs from '@cloudscape-design/components/key-value-pairs';
+import LineChart from '@cloudscape-design/components/line-chart';
+import Pagination from '@cloudscape-design/components/pagination';
+import SegmentedControl from '@cloudscape-design/components/segmented-control';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import { useState, type ReactNode } from 'react';
+import { useNavigate, useParams } from 'react-router';
+
+import { api, take, type Job, type Task } from '../api/client';
+import { Runs } from '../form/preview';
+import { useLive } from '../live';
+import { endedAt, JobTable } from '../parts/job-table';
+import { useNotices } from '../parts/notices';
+import { usePages } from '../parts/pages';
+import { Code, Empty, Loaded, Stale, useConfirm, useTitle } from '../parts/parts';
+import { TaskStatus } from '../parts/status';
+import { Ago, When } from '../parts/time';
+import { onTimeShare, percent, scheduleInWords, span } from '../words';
+import { change } from './tasks';
+
+const LIMIT = 25;
+const CHARTED = 100;
+
+export default function TaskPage(): ReactNode {
+  const { id = '' } = useParams();
+  const live = useLive(id, () => take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: id } } })));
+  useTitle(live.data?.name ?? 'Task');
+  return (
+    <Loaded live={live} what="task">
+      {(task) => <Shown task={task} reload={live.reload} />}
+    </Loaded>
+  );
+}
+
+function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode {
+  const navigate = useNavigate();
+  const { done, failed } = useNotices();
+  const [dialog, confirm] = useConfirm();
+  const act = async (action: string, said: string): Promise<void> => {
+    try {
+      const result = await change(action, task.id);
+      if (action === 'run') void navigate(`/jobs/${(result as Job).id}`);
+      done(said);
+      if (action === 'delete') void navigate('/tasks');
+      else reload();
+    } catch (error) {
+      failed(`“${task.name}” was not changed`, error);
+    }
+  };
+  const more = (action: string): void => {
+    if (action === 'clone') void navigate(`/tasks/new?clone=${task.id}`);
+    else
+      confirm({
+        title: `Delete “${task.name}”?`,
+        text: 'Its future runs go with it; what has run stays in the history.',
+        yes: 'Delete',
+        act: () => act('delete', `Deleted “${task.name}”.`),
+      });
+  };
+  const paused = task.status === 'inactive';
+  return (
+    <SpaceBetween size="l">
+      {dialog}
+      <BreadcrumbGroup
+        items={[{ text: 'Tasks', href: '/tasks' }, { text: task.name, href: '#' }]}
+        onFollow={(event) => {
+          event.preventDefault();
+          if (event.detail.href !== '#') void navigate(event.detail.href);
+        }}
+      />
+      <Header
+        variant="h1"
+        description={task.description ?? undefined}
+        actions={
+          <SpaceBetween direction="horizontal" size="xs">
+            <Button onClick={() => void act('run', `Started “${task.name}”.`)}>Run now</Button>
+            {task.status !== 'ended' &&
+              (paused ? (
+                <Button onClick={() => void act('resume', `Resumed “${task.name}”.`)}>Resume</Button>
+              ) : (
+                <Button onClick={() => void act('pause', `Paused “${task.name}”.`)}>Pause</Button>
+              ))}
+            <ButtonDropdown items={[{ id: 'clone', text: 'Clone' }, { id: 'delete', text: 'Delete' }]} onItemClick={({ detail }) => more(detail.id)}>
+              More
+            </ButtonDropdown>
+            <Button variant="primary" onClick={() => void navigate(`/tasks/${task.id}/edit`)}>
+              Edit
+            </Button>
+          </SpaceBetween>
+        }
+      >
+        {task.name}
+      </Header>
+      <Overview task={task} />
+      <Container header={<Header variant="h2">Next runs</Header>}>
+        <Runs runs={task.next_runs} empty={paused ? 'None: it is paused.' : 'None.'} />
+      </Container>
+      <History task={task} />
+      <Container header={<Header variant="h2">Payload</Header>}>
+        <Code label="Payload" text={JSON.stringify(task.payload, null, 2)} />
+      </Container>
+    </SpaceBetween>
+  );
+}
+
+function Overview({ task }: { task: Task }): ReactNode {
+  const schedule = task.schedule;
+  return (
+    <Container header={<Header variant="h2">Overview</Header>}>
+      <KeyValuePairs
+        columns={4}
+        items={[
+          {
+            label: 'Status',
+            value: (
+              <>
+                <TaskStatus status={task.status} />
+                {task.inactive_at !== null && <Box color="text-body-secondary"><Ago at={task.inactive_at} />{task.inactive_reason === null ? '' : `: ${task.inactive_reason}`}</Box>}
+              </>
+            ),
+          },
+          { label: 'Schedule', value: <>{scheduleInWords(schedule)}{schedule?.cron ? <Box variant="p" color="text-body-secondary">{schedule.cron}</Box> : null}{schedule?.at ? <Box variant="p" color="text-body-secondary"><When at={schedule.at} /></Box> : null}</> },
+          { label: 'Time zone', value: schedule === null ? '–' : (schedule.time_zone ?? 'UTC') },
+          { label: 'Type', value: task.type },
+          { label: 'Attempts at most', value: String(task.max_attempts) },
+          { label: 'Time-out', value: span(task.timeout_seconds * 1_000) },
+          { label: 'Overlap', value: task.overlap.replaceAll('_', ' ') },
+          { label: 'Missed runs', value: task.misfire === null ? '–' : task.misfire.replaceAll('_', ' ') },
+          { label: 'Ordering key', value: task.ordering_key ?? '–' },
+          { label: 'Tags', value: task.tags.join(', ') || '–' },
+          { label: 'Changed', value: <><When at={task.updated_at} /> <Box variant="small">version {task.generation}</Box></> },
+          { label: 'Id', value: <CopyToClipboard variant="inline" textToCopy={task.id} copyButtonAriaLabel="Copy the id" copySuccessText="Copied" copyErrorText="Not copied" /> },
+        ]}
+      />
+    </Container>
+  );
+}
+
+type View = 'all' | 'failed' | 'ahead';
+
+function History({ task }: { task: Task }): ReactNode {
+  const [view, setView] = useState<View>('all');
+  const pages = usePages(`${task.id}${view}`);
+  const live = useLive(`${task.id}${view}${pages.cursor ?? ''}`, () =>
+    take(
+      api.GET('/api/v1/tasks/{task_id}/jobs', {
+        params: {
+          path: { task_id: task.id },
+          query: { limit: LIMIT, cursor: pages.cursor, upcoming: view === 'ahead' || undefined, status: view === 'failed' ? 'failed' : undefined },
+        },
+      }),
+    ), 2_000);
+  return (
+    <SpaceBetween size="l">
+      <Charts task={task} />
+      <JobTable
+        jobs={live.data?.jobs ?? []}
+        loading={live.loading}
+        loadingText="Loading runs"
+        columns={view === 'ahead' ? ['scheduled', 'job', 'status'] : ['scheduled', 'job', 'status', 'started', 'delay', 'duration', 'attempts', 'reason']}
+        header={
+          <SpaceBetween size="xs">
+            <Header variant="h2" actions={
+              <SegmentedControl
+                label="Which runs"
+                selectedId={view}
+                options={[{ id: 'all', text: 'History' }, { id: 'failed', text: 'Failures' }, { id: 'ahead', text: 'Stored ahead' }]}
+                onChange={({ detail }) => setView(detail.selectedId as View)}
+              />
+            }>
+              Runs
+            </Header>
+            <Stale live={live} />
+          </SpaceBetween>
+        }
+        pagination={<Pagination {...pages.bar(live.data?.cursor)} />}
+        empty={<Empty title={live.error?.message ?? (view === 'failed' ? 'No failures' : 'No runs yet')} />}
+      />
+    </SpaceBetween>
+  );
+}
+
+/** Delay and duration of the last runs. */
+function Charts({ task }: { task: Task }): ReactNode {
+  const live = useLive(`chart ${task.id}`, () => take(api.GET('/api/v1/tasks/{task_id}/jobs', { params: { path: { task_id: task.id }, query: { limit: CHARTED } } })), 10_000);
+  const started = (live.data?.jobs ?? []).filter((job) => job.started_at !== null).reverse();
+  const share = onTimeShare(started);
+  const delays = started.map((job) => ({ x: new Date(job.scheduled_at), y: job.start_delay_ms ?? 0 }));
+  const durations = started.flatMap((job) => {
+    const end = endedAt(job);
+    return end === null || job.started_at === null ? [] : [{ x: new Date(job.scheduled_at), y: new Date(end).getTime() - new Date(job.started_at).getTime() }];
+  });
+  const domain: [Date, Date] | undefined = started.length < 2 ? undefined : [new Date(started[0]?.scheduled_at ?? 0), new Date(started.at(-1)?.scheduled_at ?? 0)];
+  return (
+    <Container header={<Header variant="h2" description={share === null ? undefined : `The last ${started.length} runs; ${percent(share)} on time.`}>Delay and duration</Header>}>
+      <LineChart
+        height={200}
+        hideFilter
+        xScaleType="time"
+        xDomain={domain}
+        xTitle="Planned"
+        yTitle="Time"
+        ariaLabel="Delay and duration of the last runs"
+        series={[
+          { title: 'Delay', type: 'line', data: delays, valueFormatter: span },
+          { title: 'Duration', type: 'line', data: durations, valueFormatter: span },
+        ]}
+        i18nStrings={{ yTickFormatter: span, xTickFormatter: (x) => x.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }) }}
+        statusType={live.loading ? 'loading' : live.error !== null && live.data === null ? 'error' : 'finished'}
+        loadingText="Loading"
+        errorText={live.error?.message}
+        empty={<Empty title="Nothing has run yet" />}
+        noMatch={<Empty title="Nothing has run yet" />}
+      />
+    </Container>
+  );
+}

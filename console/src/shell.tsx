@@ -1,0 +1,93 @@
+/** What stands around every page: name and account above, the pages at the side. */
+import AppLayout from '@cloudscape-design/components/app-layout';
+import Box from '@cloudscape-design/components/box';
+import SideNavigation, { type SideNavigationProps } from '@cloudscape-design/components/side-navigation';
+import Spinner from '@cloudscape-design/components/spinner';
+import TopNavigation from '@cloudscape-design/components/top-navigation';
+import { Suspense, useState, type ReactNode } from 'react';
+import { Outlet, useLocation, useNavigate } from 'react-router';
+
+import { end, isAdministrator, useSession } from './api/session';
+import { Flashes } from './parts/notices';
+import { choose, isDark } from './parts/theme';
+import { VIEWERS_ZONE } from './parts/time';
+
+const PAGES: SideNavigationProps.Item[] = [
+  { type: 'link', text: 'Tasks', href: '/tasks' },
+  { type: 'link', text: 'Jobs', href: '/jobs' },
+  { type: 'link', text: 'Dead letters', href: '/dead-letters' },
+];
+const OF_ADMINISTRATORS: SideNavigationProps.Item[] = [{ type: 'divider' }, { type: 'link', text: 'System', href: '/system' }];
+const ELSEWHERE: SideNavigationProps.Item[] = [
+  { type: 'divider' },
+  { type: 'link', text: 'API', href: '/api/v1/docs', external: true, externalIconAriaLabel: 'opens in a new tab' },
+];
+
+export function Shell(): ReactNode {
+  const navigate = useNavigate();
+  const { pathname } = useLocation();
+  const session = useSession();
+  const [dark, setDark] = useState(isDark);
+  const [open, setOpen] = useState(window.innerWidth > 900);
+  const administrator = session !== null && isAdministrator(session.token);
+  const go = (event: CustomEvent<{ href?: string; external?: boolean }>): void => {
+    if (event.detail.external || event.detail.href === undefined) return;
+    event.preventDefault();
+    void navigate(event.detail.href);
+  };
+  const account = (event: CustomEvent<{ id: string }>): void => {
+    if (event.detail.id === 'sign-out') end(null);
+  };
+  return (
+    <>
+      <div id="top">
+        <TopNavigation
+          identity={{ href: '/', title: 'Punctual', logo: { src: '/clock.svg', alt: '' }, onFollow: (event) => { event.preventDefault(); void navigate('/'); } }}
+          utilities={[
+            {
+              type: 'button',
+              text: dark ? 'Light' : 'Dark',
+              ariaLabel: dark ? 'Light mode' : 'Dark mode',
+              onClick: () => {
+                choose(!dark);
+                setDark(!dark);
+              },
+            },
+            {
+              type: 'menu-dropdown',
+              text: session?.username ?? '',
+              description: administrator ? 'Administrator' : undefined,
+              iconName: 'user-profile',
+              ariaLabel: `Account: ${session?.username ?? ''}`,
+              items: [{ id: 'sign-out', text: 'Sign out' }],
+              onItemClick: account,
+            },
+          ]}
+        />
+      </div>
+      <AppLayout
+        headerSelector="#top"
+        toolsHide
+        navigationOpen={open}
+        onNavigationChange={({ detail }) => setOpen(detail.open)}
+        navigation={
+          <SideNavigation
+            header={{ href: '/', text: 'Scheduler' }}
+            activeHref={`/${pathname.split('/')[1] ?? ''}`}
+            items={[...PAGES, ...(administrator ? OF_ADMINISTRATORS : []), ...ELSEWHERE]}
+            onFollow={go}
+            itemsControl={<Box color="text-body-secondary" fontSize="body-s">Times are in {VIEWERS_ZONE}; UTC is on hover.</Box>}
+          />
+        }
+        notifications={<Flashes />}
+        stickyNotifications
+        maxContentWidth={1_800}
+        content={
+          <Suspense fallback={<Box textAlign="center" padding="xxl"><Spinner size="large" /></Box>}>
+            <Outlet />
+          </Suspense>
+        }
+      />
+    </>
+  );
+}

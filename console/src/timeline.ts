@@ -1,0 +1,60 @@
+/** What happened to a job, in its order. Pure. */
+import type { Job } from './api/client';
+import { span } from './words';
+
+export interface Step {
+  what: string;
+  at: string | null;
+  note: string | null;
+  look: 'success' | 'error' | 'stopped' | 'in-progress' | 'pending' | 'info';
+}
+
+type Story = Pick<
+  Job,
+  | 'status' | 'created_at' | 'scheduled_at' | 'due_at' | 'picked_at' | 'started_at' | 'completed_at' | 'failed_at' | 'killed_at' | 'cancelled_at'
+  | 'skipped_at' | 'cancel_requested_at' | 'start_delay_ms' | 'attempts' | 'redriven_at'
+>;
+
+const ENDS = [
+  ['completed_at', 'Succeeded', 'success'],
+  ['failed_at', 'Failed', 'error'],
+  ['killed_at', 'Killed', 'error'],
+  ['cancelled_at', 'Cancelled', 'stopped'],
+  ['skipped_at', 'Skipped', 'stopped'],
+] as const;
+
+export function timeline(job: Story): Step[] {
+  const past: Step[] = [step('Created', job.created_at)];
+  const attempts = job.attempts;
+  for (const attempt of attempts) {
+    past.push(step(`Picked, attempt ${attempt.number}`, attempt.picked_at));
+    if (attempt.started_at !== null) past.push(step(`Started, attempt ${attempt.number}`, attempt.started_at));
+    const good = attempt.outcome === 'succeeded';
+    past.push(step(`Attempt ${attempt.number} ${attempt.outcome}`, attempt.ended_at, attempt.failure?.message ?? null, good ? 'success' : attempt.outcome === 'cancelled' ? 'stopped' : 'error'));
+  }
+  const last = attempts.at(-1)?.picked_at ?? '';
+  if (job.status === 'running') {
+    if (job.picked_at !== null && job.picked_at > last) past.push(step('Picked', job.picked_at));
+    if (job.started_at !== null && attempts.length === 0) past.push(step('Started', job.started_at, delay(job.start_delay_ms)));
+  }
+  if (job.redriven_at !== null) past.push(step('Redriven', job.redriven_at, null, 'info'));
+  if (job.cancel_requested_at !== null) past.push(step('Cancel asked for', job.cancel_requested_at, null, 'info'));
+  past.sort((one, other) => (one.at ?? '').localeCompare(other.at ?? ''));
+  const first = past.find((each) => each.what.startsWith('Started'));
+  if (first !== undefined && first.note === null) first.note = delay(job.start_delay_ms);
+
+  for (const [field, what, look] of ENDS) {
+    const at = job[field];
+    if (at !== null) return [...past, step(what, at, null, look)];
+  }
+  if (job.status === 'running') return [...past, step('Running', null, null, 'in-progress')];
+  return [...past, step(attempts.length > 0 ? 'Next attempt' : 'Due', job.due_at, null, 'pending')];
+}
+
+function step(what: string, at: string | null, note: string | null = null, look: Step['look'] = 'success'): Step {
+  return { what, at, note, look };
+}
+
+function delay(ms: number | null): string | null {
+  return ms === null ? null : `${span(ms)} after its time`;
+}

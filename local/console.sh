@@ -1,0 +1,28 @@
+#!/bin/sh
+# The web console into console/dist: its packages, the types of the API as it is served now, a check of types, the build.
+# A second call finds the checksum of all that goes into it unchanged and does nothing.
+set -eu
+cd "$(dirname "$0")/.."
+
+fail() { printf '\n%s\n' "$*" >&2; exit 1; }
+
+stamp=console/node_modules/lock.cksum
+if ! cksum <console/package-lock.json | cmp -s - "$stamp"; then
+    echo "Installing the packages of the web console into console/node_modules ..."
+    (cd console && npm ci --no-audit --no-fund) || fail "The packages of the console could not be installed; npm says why above. Repeat: make console"
+    cksum <console/package-lock.json >"$stamp"
+fi
+
+document=console/openapi.json
+.venv/bin/python -m local.openapi "$document.new"
+if cmp -s "$document.new" "$document"; then rm "$document.new"; else mv "$document.new" "$document"; fi
+
+built=console/node_modules/built.cksum
+sum() { # into a file: a reader that stops at the first difference would break the pipe
+    find console -name node_modules -prune -o -name dist -prune -o -name schema.ts -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum >"$1"
+}
+sum "$built.new"
+if [ -e console/dist/index.html ] && cmp -s "$built.new" "$built"; then exit 0; fi
+echo "Building the web console ..."
+(cd console && npm run --silent build) || fail "The web console could not be built; what is wrong stands above."
+mv "$built.new" "$built"
