@@ -4,23 +4,11 @@ import aws_cdk as cdk
 from cdk_nag import AwsSolutionsChecks
 
 from infra.samples import SamplesStack
-from infra.settings import settings_for
+from infra.settings import OPTIONS, settings_for
 from infra.stack import PunctualStack
 
-CHOSEN = (
-    "operator_email",
-    "allowed_targets",
-    "email_sender",
-    "machine_clients",
-    "self_sign_up",
-    "raw_http",
-    "http_hosts",
-    "plain_http",
-    "customer_key",
-    "endpoint_port",
-)
 app = cdk.App()
-context = {name: app.node.try_get_context(name) for name in CHOSEN}
+context = {name: app.node.try_get_context(name) for name in OPTIONS}
 settings = settings_for(app.node.try_get_context("stage") or "dev", **context)
 PunctualStack(app, settings)
 if settings.sample_targets:

@@ -22,7 +22,7 @@ class Project(Construct):
             self,
             "project",
             foundation,
-            ProjectSettings(**foundation.tables, **foundation.counters, one_shard=settings.one_shard),
+            ProjectSettings(stage=settings.stage, **foundation.counters, one_shard=settings.one_shard),
             grants=[
                 allow(storage.counters.table_arn, "dynamodb:UpdateItem"),
                 allow(list(streams.values()), "dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),

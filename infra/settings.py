@@ -106,6 +106,7 @@ class Settings:
         """How the names of secrets begin that jobs may use; the owner's id comes next."""
         return f"punctual/{self.stage}/"
 
+    @property
     def executors(self) -> int:
         """That there may be at once for first attempts."""
         lanes = (Lane.ONE_TIME, Lane.RECURRING)
@@ -228,6 +229,9 @@ def settings_for(
         customer_key=_flag("customer_key", customer_key, chosen.customer_key),
         endpoint_port=chosen.endpoint_port if endpoint_port is None else int(endpoint_port),
     )
+
+
+OPTIONS = tuple(settings_for.__kwdefaults__ or ())  # what `-c name=value` may say of a stage
 
 
 def _machine_clients(text: str) -> dict[str, tuple[str, ...]]:

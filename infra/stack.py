@@ -72,7 +72,8 @@ class PunctualStack(cdk.Stack):
             settings,
         )
         functions = {
-            verb: getattr(self, verb).function for verb in ("api", "tick", "dispatch", "plan", "project", "scale", "redrive", "bury")
+            verb: getattr(self, verb).function
+            for verb in ("api", "tick", "dispatch", "plan", "fetch", "project", "scale", "redrive", "bury")
         }
         functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
         Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions)

@@ -117,13 +117,18 @@ class Refused(Exception):
 
 
 def check(payload: Mapping[str, Any], reach: Reach) -> None:
-    """Raises NotAllowed if the stage may not call the URL, or if credentials are named by halves."""
-    url = parse_url(payload["url"])
+    """Raises NotAllowed if the stage may not call the URL, or if credentials are named by halves. Without a URL only the latter."""
+    if "url" in payload:  # the defaults of a named target may leave it to jobs
+        _check_url(payload["url"], reach)
+    _credentials.check(payload)
+
+
+def _check_url(text: str, reach: Reach) -> None:
+    url = parse_url(text)
     if url.scheme != "https" and not reach.plain_http:
         raise NotAllowed("url", "must be an https:// URL: this stage calls no others (deploy it with -c plain_http=true)")
     if reach.hosts and not any(_is_host(url.host or "", pattern) for pattern in reach.hosts):
         raise NotAllowed("url", f"is not on a host that jobs of this stage may call; allowed: {', '.join(reach.hosts)}")
-    _credentials.check(payload)
 
 
 def _is_host(host: str, pattern: str) -> bool:

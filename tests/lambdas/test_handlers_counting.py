@@ -29,7 +29,7 @@ QUEUES = {"one_time_queue_url": "1", "recurring_queue_url": "2", "retry_queue_ur
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     made = SimpleNamespace(
-        settings=ProjectSettings(stage="test", jobs_table="jobs", ledger_table="l", counters_table="c"),
+        settings=ProjectSettings(stage="test", counters_table="c"),
         rules=Rules(shards=2),
         clock=FixedClock(),
         jobs=MemoryJobs(),
@@ -123,7 +123,7 @@ def test_an_event_that_names_no_shard_is_refused_unless_there_is_one_alone(world
     with pytest.raises(Invalid, match="tumbling window"):
         project.handler(event(*ended(), shard=None), None)
     assert stats(world) == {}
-    world.settings = ProjectSettings(stage="local", jobs_table="jobs", ledger_table="l", counters_table="c", one_shard=True)
+    world.settings = ProjectSettings(stage="local", counters_table="c", one_shard=True)
     project.handler(event(*ended(), shard=None), None)
     assert stats(world)["succeeded"] == 1
 
