@@ -8,10 +8,11 @@ step of the rate a ticket; where there is no rate, and for who came and found no
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from scheduler.model import JobKey
 from scheduler.named_target import NamedTarget
+from scheduler.records import replace
 
 NEAR_MS = 1_500  # a start that far ahead is waited for; for one farther away there is a ticket
 LATE_MS = 250  # a job that much late for its start still has it
@@ -107,7 +108,8 @@ def admit(usage: Usage, limit: NamedTarget, asks: Sequence[Ask], now: int) -> tu
             answers[ask.job] = Start()
             if limit.concurrency is not None:
                 held[ask.job] = Place(ask.job, ask.fence, now, now + ask.timeout_ms + LEASE_MS)
-    after = replace(after, places=tuple(held.values()))
+    places = tuple(held.values())
+    after = after if places == after.places else replace(after, places=places)
     return (usage if after == usage else replace(after, version=usage.version + 1)), answers
 
 

@@ -38,12 +38,43 @@ DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
 MAX_RECEIVES = 10
 
 
+class _Shown:
+    """What the due index shows in one slot: read often while it changes little, so kept in order."""
+
+    __slots__ = ("_dues", "_order", "by_key")
+
+    def __init__(self) -> None:
+        self.by_key: dict[JobKey, DueEntry] = {}
+        self._order: list[tuple[int, JobKey]] = []
+        self._dues: dict[Lane, list[int]] = {lane: [] for lane in Lane}
+
+    def show(self, entry: DueEntry) -> None:
+        self.drop(entry.key)
+        self.by_key[entry.key] = entry
+        bisect.insort(self._order, (entry.due_at, entry.key))
+        bisect.insort(self._dues[entry.lane], entry.due_at)
+
+    def drop(self, key: JobKey) -> None:
+        entry = self.by_key.pop(key, None)
+        if entry is not None:
+            dues = self._dues[entry.lane]
+            del self._order[bisect.bisect_left(self._order, (entry.due_at, key))]
+            del dues[bisect.bisect_left(dues, entry.due_at)]
+
+    def entries(self) -> list[DueEntry]:
+        return [self.by_key[key] for _, key in self._order]
+
+    def count(self, lane: Lane, since: int, until: int) -> int:
+        dues = self._dues[lane]
+        return max(bisect.bisect_right(dues, until) - bisect.bisect_left(dues, since), 0)
+
+
 class MemoryJobs:
     """The jobs table. `_index` is the due index; the simulation overrides `_project` to let it lag."""
 
     def __init__(self) -> None:
         self.rows: dict[JobKey, Job] = {}
-        self._index: dict[str, dict[JobKey, DueEntry]] = defaultdict(dict)
+        self._index: dict[str, _Shown] = defaultdict(_Shown)
         self._canaries: dict[UnitKey, str] = {}
         self._order: list[tuple[str, str]] = []  # (id, owner), sorted
 
@@ -73,10 +104,10 @@ class MemoryJobs:
         return [self._withdraw(key) for key in keys]
 
     def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
-        return sorted(self._index[slot].values(), key=lambda entry: (entry.due_at, entry.key)), None
+        return self._index[slot].entries(), None
 
     def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
-        return sum(1 for entry in self._index[slot].values() if entry.lane is lane and since <= entry.due_at <= until)
+        return self._index[slot].count(lane, since, until)
 
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         self._canaries[unit] = slot
@@ -88,7 +119,7 @@ class MemoryJobs:
         self._canaries.pop(unit, None)
 
     def oldest_slot(self) -> str | None:
-        minutes = (slot for slot, entries in self._index.items() if entries and not slots.is_intake(slot))
+        minutes = (slot for slot, shown in self._index.items() if shown.by_key and not slots.is_intake(slot))
         return min(minutes, default=None)
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
@@ -155,15 +186,16 @@ class MemoryJobs:
         self._project(job, None)
 
     def _project(self, before: Job | None, after: Job | None) -> None:
-        old, new = _entry(before) if before else None, _entry(after) if after else None
-        if old != new:
-            self._reindex(old, new)
+        if before is None or after is None or _looked_at(before) != _looked_at(after):
+            old, new = _entry(before) if before else None, _entry(after) if after else None
+            if old != new:
+                self._reindex(old, new)
 
     def _reindex(self, old: DueEntry | None, new: DueEntry | None) -> None:
         if old is not None:
-            self._index[old.slot].pop(old.key, None)
+            self._index[old.slot].drop(old.key)
         if new is not None:
-            self._index[new.slot][new.key] = new
+            self._index[new.slot].show(new)
 
 
 def _nonce(job: Job) -> str | None:
@@ -172,6 +204,11 @@ def _nonce(job: Job) -> str | None:
 
 def _lease(job: Job) -> int | None:
     return job.claim.lease_until if job.claim else None
+
+
+def _looked_at(job: Job) -> tuple[object, ...]:
+    """What its entry in the index says of a job."""
+    return (job.slot, job.due_at, job.lane, job.fence)
 
 
 def _entry(job: Job) -> DueEntry | None:

@@ -6,13 +6,14 @@ Counted by each process on its own: cheap, and enough to turn a flood away from 
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from scheduler import slots
 from scheduler.errors import Unavailable
 from scheduler.fairness import Backlog
 from scheduler.model import Job, Lane
 from scheduler.ports import Clock, Dispatchers, Ledger
+from scheduler.records import replace
 from scheduler.rules import Rules
 from scheduler.services.flow import PUBLISHED_MS
 from scheduler.services.intake import INTAKE, open_intake

@@ -8,13 +8,14 @@ what stays in the index is found by the recheck.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
 from scheduler import recheck as rule
 from scheduler import release, slots
 from scheduler.model import DueEntry, Lane, Message, Unit, UnitKey
 from scheduler.ports import Clock, Jobs, Lanes, Ledger, Topic, Users
+from scheduler.records import replace
 from scheduler.rules import Rules
 from scheduler.services.flow import Flow
 from scheduler.services.pause import LOOK_MS, Watch

@@ -232,6 +232,8 @@ class Execution:
 
     def _drop(self, keys: Collection[JobKey]) -> list[Job]:
         """Hold them no longer; the jobs."""
+        if not keys:
+            return []
         dropped = [held.job for held in self._held if held.job.key in keys]
         self._held = [held for held in self._held if held.job.key not in keys]
         return dropped
@@ -239,6 +241,8 @@ class Execution:
     def _start_due(self) -> None:
         now = self.clock.now()
         due = [held for held in self._held if self._leaves_at(held) <= now]
+        if not due:
+            return
         late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, max(now, held.due_at)))}
         ready = [held for held in due if held.is_ready(now) and held.job.key not in late]
         for held in ready:
@@ -277,13 +281,16 @@ class Execution:
 
     def _act(self, verdicts: Mapping[JobKey, Verdict]) -> None:
         """Carry out what was decided on held jobs."""
+        if not verdicts:
+            return
         for held in self._held:
             verdict = verdicts.get(held.job.key)
             if isinstance(verdict, Clear):
                 held.cleared_at = verdict.asked_at
                 held.due_at = max(held.due_at, verdict.not_before)
         others = {key: verdict for key, verdict in verdicts.items() if not isinstance(verdict, Clear)}
-        self._write([Change(job, self._dropped(job, others[job.key])) for job in self._drop(others)])
+        if others:
+            self._write([Change(job, self._dropped(job, others[job.key])) for job in self._drop(others)])
 
     def _dropped(self, job: Job, verdict: Cancel | Skip | HandBack) -> Job:
         now = self.clock.now()

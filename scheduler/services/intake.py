@@ -7,13 +7,14 @@ starts it, and the tick does so every minute.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from scheduler import recheck as rule
 from scheduler import slots
 from scheduler.model import DueEntry, Lane, Unit, UnitKey
 from scheduler.ports import Clock, Dispatchers, Jobs, Lanes, Ledger, Orders, TaskGate, Topic, Users
+from scheduler.records import replace
 from scheduler.rules import Rules
 from scheduler.services.dispatch import LEASE_MS, Dispatch, DispatchResult
 from scheduler.services.recheck import read, recheck, remaining

@@ -5,7 +5,7 @@ Jobs without a named target are never asked about; those of one without limits c
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from scheduler import limits
 from scheduler.errors import Unavailable
@@ -14,6 +14,7 @@ from scheduler.limits import Answer, Ask, At, Start, Ticket, Usage
 from scheduler.model import Job, JobKey
 from scheduler.named_target import NamedTarget
 from scheduler.ports import Clock, Jobs, TargetGate
+from scheduler.records import replace
 from scheduler.services.admission import Clear, HandBack, Verdict
 from scheduler.services.known import Known
 

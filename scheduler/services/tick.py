@@ -6,13 +6,14 @@ opens every minute from the ledger's cursor on, however long ago.
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from scheduler import recheck as rule
 from scheduler import slots
 from scheduler.errors import Unavailable
 from scheduler.model import Cursor, DueEntry, Job, Lane, Look, Unit, UnitKey
 from scheduler.ports import Clock, Dispatchers, Jobs, Lanes, Ledger, Orders, TaskGate
+from scheduler.records import replace
 from scheduler.rules import Rules
 from scheduler.services.health import lag
 from scheduler.services.intake import start_if_waiting

@@ -44,7 +44,10 @@ class Work:
 
     def next_look(self) -> int | None:
         """When `look` has something to do; None: never."""
-        return min([self._look_at, *(each.stop_by for each in self._started.values() if each.stop_by)]) if self._started else None
+        if not self._started:
+            return None
+        stops = [each.stop_by for each in self._started.values() if each.stop_by]
+        return min(self._look_at, *stops) if stops else self._look_at
 
     def look(self) -> list[Finished]:
         """When it is time, ask what was flagged to stop. Returns what did not within its grace: over, whatever it still does."""

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from random import Random
 
 from scheduler import slots
@@ -52,9 +51,10 @@ class LaggingJobs(MemoryJobs):
     def _store(self, before: Job | None, after: Job) -> None:
         self._watch(before, after)
         if before is None or before.slot != after.slot:
-            self._placed[after.key] = self._hub.time
-            self._there[(before and before.slot) or ""].discard(after.key)
-            self._there[after.slot or ""].add(after.key)
+            key = after.key
+            self._placed[key] = self._hub.time
+            self._there[(before and before.slot) or ""].discard(key)
+            self._there[after.slot or ""].add(key)
         super()._store(before, after)
 
     def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
@@ -79,7 +79,7 @@ class LaggingJobs(MemoryJobs):
     def hidden(self, unit: Unit) -> list[JobKey]:
         """Open jobs in the canary's slot that were there before the canary and that the index does not show yet."""
         slot, since = unit.slots[0], self._sung.get(unit.key, 0)
-        return [key for key in self._there[slot] if key not in self._index[slot] and self._placed[key] < since and key in self.rows]
+        return [key for key in self._there[slot] if key not in self._index[slot].by_key and self._placed[key] < since and key in self.rows]
 
     def late_comers(self, unit: Unit) -> list[JobKey]:
         """Jobs in the slots of a unit that came there so late that its dispatch may have begun."""
@@ -96,9 +96,9 @@ class LaggingJobs(MemoryJobs):
 
     def _reindex(self, old: DueEntry | None, new: DueEntry | None) -> None:
         if old is not None:
-            self._hub.at(self._when(old.slot), lambda: self._index[old.slot].pop(old.key, None))
+            self._hub.at(self._when(old.slot), lambda: self._index[old.slot].drop(old.key))
         if new is not None:
-            self._hub.at(self._when(new.slot), lambda: self._index[new.slot].__setitem__(new.key, new))
+            self._hub.at(self._when(new.slot), lambda: self._index[new.slot].show(new))
 
     def _when(self, slot: str) -> int:
         faults, now = self._faults, self._hub.time
@@ -199,32 +199,36 @@ class SimPool:
 
     def __init__(self, hub: Hub, clock: SimClock, random: Random, started: Callable[[Job, int], None]) -> None:
         self._hub, self._clock, self._random, self._started = hub, clock, random, started
-        self._running: list[tuple[int, Finished]] = []
+        self._running: list[tuple[int, Job, int, Result]] = []  # until when, what, since when by the executor's clock, and how it ends
 
     def start(self, job: Job) -> None:
         now = self._clock.now()
         self._started(job, now)
         took = min(int(job.payload["takes"]), job.timeout_ms)
-        result: Result = outcome(job, took)
-        self._running.append((self._hub.time + took, Finished(job, now, now + took, result)))
+        self._running.append((self._hub.time + took, job, now, outcome(job, took)))
 
     def wait(self, until: int) -> list[Finished]:
-        ends = min((end for end, _ in self._running), default=None)
-        wake = max(until - (self._clock.now() - self._hub.time), self._hub.time)
-        self._hub.sleep_until(wake if ends is None else min(max(ends, self._hub.time), wake))
-        done = [item for end, item in self._running if end <= self._hub.time]
-        self._running = [(end, item) for end, item in self._running if end > self._hub.time]
-        return [replace(item, ended_at=self._clock.now()) for item in done]
+        hub = self._hub
+        wake = max(until - (self._clock.now() - hub.time), hub.time)
+        ends = min([each[0] for each in self._running], default=wake)
+        hub.sleep_until(min(max(ends, hub.time), wake))
+        now = hub.time
+        if ends > now:
+            return []
+        done = [each for each in self._running if each[0] <= now]
+        self._running = [each for each in self._running if each[0] > now]
+        return [Finished(job, started, self._clock.now(), result) for _, job, started, result in done]
 
     def cancel(self, job: Job) -> None:
         """Its work ends within a second, as a target that listens does."""
         ends, stopped = self._hub.time + self._random.randint(10, 1_000), Result(failure=Failure("timeout", "stopped"))
         self._running = [
-            (ends, replace(item, result=stopped)) if item.job.key == job.key and end > ends else (end, item) for end, item in self._running
+            (ends, item, started, stopped) if item.key == job.key and end > ends else (end, item, started, result)
+            for end, item, started, result in self._running
         ]
 
     def kill(self, job: Job) -> None:
-        self._running = [(end, item) for end, item in self._running if item.job.key != job.key]
+        self._running = [each for each in self._running if each[1].key != job.key]
 
     def stop(self) -> None:
         self._running.clear()

@@ -18,13 +18,14 @@ class Hub:
     def __init__(self, start: int) -> None:
         self.time = start
         self._until = start
-        self._events: list[tuple[int, int, Callable[[], Any]]] = []
+        self._events: list[tuple[int, int, Callable[[], Any] | greenlet.greenlet]] = []  # who sleeps, or what is to be called
         self._numbers = itertools.count()
         self._main = greenlet.getcurrent()
+        self._called: Callable[[], Any] | None = None  # what comes next, taken off by somebody who went to sleep
 
     def at(self, when: int, call: Callable[[], Any]) -> None:
         """Call `call` at the instant `when`, or now if that has passed."""
-        heapq.heappush(self._events, (max(when, self.time), next(self._numbers), call))
+        heapq.heappush(self._events, (when if when > self.time else self.time, next(self._numbers), call))
 
     def spawn(self, work: Callable[[], Any], when: int | None = None) -> None:
         """Run `work` as an invocation of its own, which may sleep and may be killed."""
@@ -35,20 +36,33 @@ class Hub:
             except Killed:
                 pass
 
-        self.at(self.time if when is None else when, greenlet.greenlet(body, self._main).switch)
+        self.at(self.time if when is None else when, greenlet.greenlet(body, self._main))
 
     def sleep_until(self, when: int) -> None:
         """Let everything else run until `when`. For invocations only. Where nothing else is due by then, time passes and no more."""
         if when <= self._until and (not self._events or self._events[0][0] > when):
             self.time = max(when, self.time)
             return
-        self.at(when, greenlet.getcurrent().switch)
-        self._main.switch()
+        # Most often another invocation comes next: it is switched to from here, not by way of `run`.
+        mine = (when if when > self.time else self.time, next(self._numbers), greenlet.getcurrent())
+        if not self._events or self._events[0][0] > self._until:
+            heapq.heappush(self._events, mine)
+            self._main.switch()
+            return
+        self.time, _, following = heapq.heappushpop(self._events, mine)
+        if type(following) is greenlet.greenlet:
+            following.switch()
+        else:
+            self._called = following
+            self._main.switch()
 
     def run(self, until: int) -> None:
         """Work off the events up to the instant `until`."""
         events, self._until = self._events, until
         while events and events[0][0] <= until:
-            self.time, _, call = heapq.heappop(events)
-            call()
+            self.time, _, following = heapq.heappop(events)
+            self._called = following.switch if type(following) is greenlet.greenlet else following
+            while self._called is not None:
+                call, self._called = self._called, None
+                call()
         self.time = until
