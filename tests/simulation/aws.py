@@ -1,6 +1,6 @@
 """AWS as the simulation models it: an index that lags, queues that lose and double, Lambda that polls and dies."""
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -45,6 +45,7 @@ class LaggingJobs(MemoryJobs):
         self._sung: dict[UnitKey, int] = {}  # when each canary was put
         self._storm_lag = 0
         self._shown: dict[str, int] = {}  # slot → when its last change becomes visible
+        self._unseen: dict[str, deque[tuple[int, JobKey, DueEntry | None]]] = defaultdict(deque)  # by slot: when, who, and as what
         self._visible: dict[UnitKey, int] = {}
         self._storm_until = 0
 
@@ -79,6 +80,7 @@ class LaggingJobs(MemoryJobs):
     def hidden(self, unit: Unit) -> list[JobKey]:
         """Open jobs in the canary's slot that were there before the canary and that the index does not show yet."""
         slot, since = unit.slots[0], self._sung.get(unit.key, 0)
+        self._look(slot)
         return [key for key in self._there[slot] if key not in self._index[slot].by_key and self._placed[key] < since and key in self.rows]
 
     def late_comers(self, unit: Unit) -> list[JobKey]:
@@ -96,9 +98,32 @@ class LaggingJobs(MemoryJobs):
 
     def _reindex(self, old: DueEntry | None, new: DueEntry | None) -> None:
         if old is not None:
-            self._hub.at(self._when(old.slot), lambda: self._index[old.slot].drop(old.key))
+            self._unseen[old.slot].append((self._when(old.slot), old.key, None))
         if new is not None:
-            self._hub.at(self._when(new.slot), lambda: self._index[new.slot].show(new))
+            self._unseen[new.slot].append((self._when(new.slot), new.key, new))
+
+    def _look(self, slot: str) -> None:
+        """Let the index show what it can show by now."""
+        unseen, shown, now = self._unseen[slot], self._index[slot], self._hub.time
+        while unseen and unseen[0][0] <= now:
+            _, key, entry = unseen.popleft()
+            if entry is None:
+                shown.drop(key)
+            else:
+                shown.show(entry)
+
+    def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
+        self._look(slot)
+        return super().due(slot, after=after)
+
+    def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
+        self._look(slot)
+        return super().count(slot, lane, since=since, until=until)
+
+    def oldest_slot(self) -> str | None:
+        for slot in list(self._unseen):
+            self._look(slot)
+        return super().oldest_slot()
 
     def _when(self, slot: str) -> int:
         faults, now = self._faults, self._hub.time
