@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 
@@ -74,6 +75,9 @@ class JobKey(NamedTuple):
 
     owner: str
     id: str
+
+
+_job_key = lru_cache(maxsize=2_000)(JobKey)  # the key of a job in hand is asked for dozens of times
 
 
 class TaskKey(NamedTuple):
@@ -326,7 +330,7 @@ class Job:
 
     @property
     def key(self) -> JobKey:
-        return JobKey(self.owner, self.id)
+        return _job_key(self.owner, self.id)
 
     @property
     def shard_key(self) -> str:
