@@ -6,7 +6,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console run demo burst drill stop test audit check bench simulate synth deploy destroy admin recount lock clean types fast need-stage
+.PHONY: help setup console run demo burst drill load stop test audit check bench simulate synth deploy destroy admin recount lock clean types fast need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ burst: setup ## A thousand jobs for one instant on the stack that `make run` has
 
 drill: setup console ## What is promised, shown on a fresh stack, each round in minutes (ONLY="batch edits kill limits ...")
 	@$(PY) -m local.drill $(ONLY)
+
+load: setup console ## 10,000 jobs for one instant, 200 a second for five minutes, on a fresh stack: delays, backlog, memory
+	@$(PY) -m local.load
 
 stop: setup ## Stop what runs on this machine, and clean up after runs that were killed
 	@$(PY) -m local.stop

@@ -54,6 +54,17 @@ def _left(processes: Collection[Process], patience: float) -> list[Process]:
     return alive
 
 
+def memory_mb(process: Process) -> float | None:
+    """What it has in memory (resident); None once it is gone."""
+    if PROC.is_dir():
+        with suppress(OSError):
+            pages = int((PROC / str(process.pid) / "statm").read_text().split()[1])
+            return pages * os.sysconf("SC_PAGE_SIZE") / 1e6 if process.alive else None
+        return None
+    size = subprocess.run(["ps", "-o", "rss=", "-p", str(process.pid)], capture_output=True, text=True, check=False).stdout.strip()
+    return int(size) * 1024 / 1e6 if size and process.alive else None
+
+
 def this() -> Process:
     return Process(os.getpid(), started(os.getpid()) or "")
 

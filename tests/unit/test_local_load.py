@@ -1,0 +1,62 @@
+"""What `make load` counts and draws."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from local import load, plot, process
+from scheduler.model import Job
+from scheduler.records import replace
+from tests.contract import make
+
+NOON = 1_763_640_000_000
+
+
+def started(number: int, due: int, delay: int | None) -> Job:
+    """A job that has succeeded, or, without a delay, waits."""
+    job = make.job(at=due, id=f"j{number}", delay_ms=delay)
+    return job if delay is None else replace(job, slot=None, completed_at=due + delay)
+
+
+def part(jobs: list[Job]) -> load.Part:
+    made = load.Part("some", [job.scheduled_at for job in jobs])
+    made.posted, made.found, made.posting_s = {job.id for job in jobs}, {job.id: job for job in jobs}, 2.0
+    return made
+
+
+def test_the_backlog_is_what_is_due_and_has_not_started() -> None:
+    jobs = [started(1, NOON, 0), started(2, NOON, 2_500), started(3, NOON + 1_000, 1_200), started(4, NOON, None)]
+    zero = NOON / 1000
+    assert [(at - zero, count) for at, count in load.backlog(jobs)] == [(0, 2), (1, 3), (2, 1)]
+
+
+def test_delays_are_told_by_the_second_in_which_jobs_are_due() -> None:
+    jobs = [started(1, NOON, 10), started(2, NOON + 999, 30), started(3, NOON + 1_000, 4_000)]
+    assert load.delays_by_second(jobs) == [(NOON / 1000, {50: 0.01, 99: 0.03}), (NOON / 1000 + 1, {50: 4.0, 99: 4.0})]
+
+
+def test_who_is_not_there_or_did_not_succeed_is_lost_and_who_was_not_posted_is_doubled() -> None:
+    jobs = [started(1, NOON, 0), started(2, NOON, None), started(3, NOON, 5), started(4, NOON, -1)]
+    seen = part(jobs)
+    seen.found.pop("j3")
+    seen.found["j9"] = started(9, NOON, 0)
+    figures = load._figures(seen)
+    assert (figures["posted"], figures["succeeded"], figures["lost"], figures["doubled"], figures["early"]) == (4, 2, 2, 1, 1)
+
+
+def test_memory_of_a_process_is_known_while_it_lives() -> None:
+    mb = process.memory_mb(process.this())
+    assert mb is not None and 5 < mb < 5_000
+    assert process.memory_mb(process.Process(process.this().pid, "another")) is None
+
+
+def test_the_picture_is_well_formed_and_has_a_line_for_each_curve() -> None:
+    curves = [plot.Curve("p50 & more", [(0, 0), (1, 5)]), plot.Curve("empty", [])]
+    tree = ElementTree.fromstring(plot.svg("a < b", [plot.Panel("delay", curves), plot.Panel("nothing", [])]))
+    lines = [each.get("points") for each in tree.iter("{http://www.w3.org/2000/svg}polyline")]
+    assert lines == ["70.0,220.0 750.0,50.0", ""]
+
+
+@pytest.mark.parametrize("most", [0.3, 1, 7, 99, 240, 10_000, 123_456])
+def test_an_axis_ends_at_a_round_number_that_is_not_much_too_large(most: float) -> None:
+    assert most <= plot.nice(most) <= 2.5 * most
