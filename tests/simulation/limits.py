@@ -1,0 +1,471 @@
+"""`python -m tests.simulation.limits`: the real services against AWS's limits, in virtual time: how late is what is due, and why?
+
+Every job goes through the real tick, dispatch and execute; what is modelled is AWS (`Limits`, from its own documents):
+
+- Lambda starts a lane's executors as SQS's event source mapping does: five at once, 300 more a minute, up to the lane's limit; or as many
+  as pollers are kept ready, ten each. A poller asks ten times a second for up to ten messages. Environments grow by 1,000 in ten seconds; a
+  new one has a cold start.
+- SNS takes so many messages a second in the account, whoever publishes; a dispatcher publishes by tens, on 16 connections.
+- DynamoDB writes 1,000 units a second in one partition: of the table (a user's jobs lie in eight) and of its due index (one a slot). A
+  second's worth may come at once; nothing is taken as saved up longer, and no partition is split.
+- Calls take 1 to 6 ms, the index lags up to 300 ms.
+
+Not modelled: the processor time of our own code (`make bench` has it), faults (`make simulate`), the account's other functions.
+
+    the burst    50,000 jobs of 200 ms within one second, at the top of an hour: AWS by itself, and with pollers kept ready by the real
+                 `scale` from the real counters; then again with one limit lifted at a time, which tells what holds it up
+    the hour     5,000,000 jobs an hour. It takes an hour of processor, so by default only its first `--minutes` are run, in full; from
+                 the second or third on each minute is like the one before (the table shows it)
+
+The last line is JSON.
+"""
+
+import argparse
+import gc
+import json
+import logging
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from random import Random
+from typing import Any
+
+from bench import prices
+from bench.scaling import COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
+from scheduler import ids, scaling, slots
+from scheduler.aws.stream import JobChange
+from scheduler.memory import MemoryLanes, MemoryLedger, MemoryUsers
+from scheduler.memory_counters import MemoryCounters
+from scheduler.memory_orders import MemoryOrders
+from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
+from scheduler.model import Delivery, Job, JobKey, Lane, Message, UnitKey
+from scheduler.ports import Change, ClaimRequest, ClaimResult
+from scheduler.rules import Rules
+from scheduler.services.breaker_gate import Circuits
+from scheduler.services.dispatch import dispatch
+from scheduler.services.execute import execute
+from scheduler.services.intake import INTAKE
+from scheduler.services.latency import LatencyMeter
+from scheduler.services.pause import Watch
+from scheduler.services.project import project
+from scheduler.services.scale import scale
+from scheduler.services.tick import tick
+from tests.contract import make
+from tests.simulation.aws import LaggingJobs, SimClock, SimPool
+from tests.simulation.faults import CALM, Faults, Faulty
+from tests.simulation.hub import Hub
+
+AT = slots.start_of("2026-11-20T11:00")  # the top of an hour
+OWNERS = 20
+JOB_MS = 200
+PER_HOUR = 5_000_000
+BURST = 50_000
+BATCH = 10
+CONNECTIONS = 16  # of a dispatcher to SNS
+PUBLISH_MS = 15  # a call of it
+AHEAD = 12 * slots.MINUTE  # so long before the first instant the scene begins: `scale` looks ten minutes ahead
+STORED_AHEAD = 6 * slots.MINUTE  # the stream's jobs are stored so long before their minute
+EXECUTOR_GB = 1.0  # as in prod
+NEVER = 10**9
+
+
+@dataclass(frozen=True)
+class Limits:
+    """AWS's, of one account and region."""
+
+    first: int = FIRST  # executors at once
+    more_a_minute: int = MORE_A_MINUTE
+    most: int = LIMIT  # of a mapping that scales by itself
+    cold_ms: int = COLD_MS
+    environments: int = 1_000  # new ones in ten seconds, and so many at once
+    polls: int = 10  # a second, of a poller
+    sns: int = 30_000  # messages a second; us-east-1
+    partition: int = 1_000  # write units a second
+
+
+LIFTED: dict[str, Callable[[Limits], Limits]] = {
+    "nothing": lambda limits: limits,
+    "executors": lambda limits: replace(limits, first=NEVER, environments=NEVER, polls=NEVER),
+    "cold starts": lambda limits: replace(limits, cold_ms=0),
+    "SNS": lambda limits: replace(limits, sns=NEVER),
+    "partitions": lambda limits: replace(limits, partition=NEVER),
+}
+
+
+class Allowance:
+    """So many a second, of which a second's worth may come at once; who comes later waits in turn."""
+
+    def __init__(self, rate: float, at_once: float | None = None) -> None:
+        self._step, self._saved = 1_000 / rate, 1_000 * (1.0 if at_once is None else at_once / rate)
+        self._next = float("-inf")
+
+    def wait(self, now: int, count: int = 1) -> int:
+        """The ms until so many more have their turn."""
+        self._next = max(self._next, now - self._saved) + count * self._step
+        return max(0, round(self._next) - now)
+
+
+class LimitedJobs(LaggingJobs):
+    """The jobs table: partitions that take so many writes a second, of the table and of its index. Jobs that have ended leave."""
+
+    def __init__(self, hub: Hub, limits: Limits, waits: Counter[str]) -> None:
+        super().__init__(hub, Faults(CALM, Random(1), hub), lambda before, after: None, lambda job: None)
+        self._partitions: dict[object, Allowance] = defaultdict(lambda: Allowance(limits.partition))
+        self._waits = waits
+        self.ended = 0
+
+    def put(self, job: Job) -> bool:
+        self._store(None, job)
+        return True
+
+    def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
+        self._write([self._place(request.key) for request in requests])
+        return super().claim(requests)
+
+    def change(self, changes: Sequence[Change]) -> list[bool | None]:
+        moved = [slot for each in changes if each.before.slot != each.after.slot for slot in (each.before.slot, each.after.slot) if slot]
+        self._write([*(self._place(each.before.key) for each in changes), *moved])
+        done = super().change(changes)
+        for each in changes:
+            if each.after.slot is None and self.rows.pop(each.before.key, None) is not None:
+                self.ended += 1
+        return done
+
+    @staticmethod
+    def _place(key: JobKey) -> object:
+        return (key.owner, ids.partition(key.id))
+
+    def _write(self, places: Sequence[object]) -> None:
+        """Side by side: the call is over when its slowest write is."""
+        now = self._hub.time
+        for kind in (tuple, str):
+            wait = max((self._partitions[place].wait(now) for place in places if isinstance(place, kind)), default=0)
+            name = "table partitions" if kind is tuple else "index partitions"
+            self._waits[name] = max(self._waits[name], wait)
+            self._hub.sleep_until(now + wait)
+
+
+class LimitedLanes(MemoryLanes):
+    """SNS in front of the queues."""
+
+    def __init__(self, hub: Hub, limits: Limits, waits: Counter[str], arrived: Callable[[Lane, int], None]) -> None:
+        super().__init__()
+        self._hub, self._waits, self._arrived, self._random = hub, waits, arrived, Random(2)
+        self._sns = Allowance(limits.sns)
+
+    def now(self) -> int:
+        return self._hub.time
+
+    def publish(self, messages: Sequence[Message]) -> list[Message]:
+        calls = -(-len(messages) // BATCH)
+        wait = self._sns.wait(self._hub.time, len(messages))
+        self._waits["SNS"] = max(self._waits["SNS"], wait)
+        for first in range(0, len(messages), BATCH):
+            arrives = self._hub.time + wait + PUBLISH_MS * (first // BATCH // CONNECTIONS + 1) + self._random.randint(5, 40)
+            for message in messages[first : first + BATCH]:
+                self.add(message, arrives)
+            self._arrived(messages[first].lane, arrives)
+        self._hub.sleep_until(self._hub.time + wait + PUBLISH_MS * -(-calls // CONNECTIONS))
+        return []
+
+
+@dataclass
+class Executors:
+    """An event source mapping and the Lambda behind it: how many run at once, and how often it polls."""
+
+    hub: Hub
+    limits: Limits
+    kept: int = 0  # pollers kept ready; 0: AWS scales by itself
+    most: int = 0  # that ran at once
+    busy: int = 0
+    colds: int = 0
+    busy_ms: int = 0
+    batches: int = 0
+    poller_ms: int = 0
+    _since: int | None = None  # when it began to scale
+    _idle: list[tuple[LatencyMeter, Circuits]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._environments = Allowance(self.limits.environments / 10, at_once=self.limits.environments)
+        self._polls = Allowance(1)
+        self._polled_at: tuple[int, Allowance] = (0, self._polls)
+
+    @property
+    def may(self) -> int:
+        if self.kept:
+            return self.kept * scaling.EXECUTORS_EACH if self.limits.first < NEVER else NEVER
+        if self._since is None:
+            self._since = self.hub.time
+        grown = (self.hub.time - self._since) * self.limits.more_a_minute // slots.MINUTE
+        return min(self.limits.first + grown, max(self.limits.most, self.limits.first))
+
+    def poll_wait(self) -> int:
+        pollers = self.kept or max(self.limits.first, -(-self.may // scaling.EXECUTORS_EACH))
+        if self._polled_at[0] != pollers:
+            self._polled_at = (pollers, Allowance(pollers * self.limits.polls, at_once=pollers))
+        return self._polled_at[1].wait(self.hub.time)
+
+    def enter(self, make_one: Callable[[], tuple[LatencyMeter, Circuits]]) -> tuple[tuple[LatencyMeter, Circuits], int]:
+        """An environment, and the ms until it is ready."""
+        self.busy += 1
+        self.batches += 1
+        self.most = max(self.most, self.busy)
+        if self._idle:
+            return self._idle.pop(), 0
+        self.colds += 1
+        return make_one(), self._environments.wait(self.hub.time) + self.limits.cold_ms
+
+    def leave(self, environment: tuple[LatencyMeter, Circuits], began: int) -> None:
+        self.busy -= 1
+        self.busy_ms += self.hub.time - began
+        self._idle.append(environment)
+
+
+class Scene:
+    """One deployment under load. The lane of one-time jobs is what it looks at."""
+
+    def __init__(self, limits: Limits, rules: Rules, *, most_pollers: int = 0) -> None:
+        self.hub, self.rules, self.random = Hub(AT - AHEAD), rules, Random(3)
+        self.waits: Counter[str] = Counter()
+        self.jobs = LimitedJobs(self.hub, limits, self.waits)
+        self.ledger, self.users, self.orders = MemoryLedger(), MemoryUsers(), MemoryOrders()
+        self.tasks, self.counters = MemoryTasks(self.jobs, MemoryReceipts()), MemoryCounters()
+        self.lanes = LimitedLanes(self.hub, limits, self.waits, lambda lane, at: self.hub.at(at, self._wake))
+        self.executors = Executors(self.hub, limits, kept=scaling.LEAST if most_pollers else 0)
+        self.most_pollers = most_pollers
+        self.delays: dict[int, list[int]] = defaultdict(list)  # by minute of the due time
+        self.parts: dict[str, list[int]] = {"left late": [], "waited for an executor": [], "in the executor": []}
+        self.held_back = self.stored = self._numbers = 0
+        self._way: dict[JobKey, tuple[int, int]] = {}  # when it left dispatch, when an executor got it
+        self._waking = False
+        faults = Faults(CALM, Random(4), self.hub)
+        self._port: dict[str, Any] = {
+            name: Faulty(getattr(self, name), faults) for name in ("jobs", "ledger", "users", "orders", "tasks", "lanes")
+        }
+
+    # what is asked of it
+
+    def store(self, instants: Sequence[int]) -> None:
+        """A job due at each."""
+        for at in instants:
+            self._numbers += 1
+            job_id = ids.new(at, self.random.getrandbits(ids.RANDOM_BITS))
+            owner = f"user{self._numbers % OWNERS}"
+            slot = slots.slot(slots.minute_of(at), job_id, self.rules.shards)
+            self.jobs.put(Job(owner, job_id, "log", {"takes": JOB_MS, "fails": 0}, at, at, at - STORED_AHEAD, slot))
+        self.stored += len(instants)
+
+    def count(self, instants: Sequence[int]) -> None:
+        """The counters know of these jobs, and how long such jobs take."""
+        claimed = make.claimed(make.job(at=AT - 20 * slots.MINUTE))
+        ended = replace(make.succeeded(claimed, AT - 20 * slots.MINUTE + JOB_MS), started_at=AT - 20 * slots.MINUTE)
+        changes = [JobChange(f"{0:040d}", claimed, ended)]
+        changes += [JobChange(f"{number:040d}", None, make.job(at=at)) for number, at in enumerate(instants, 1)]
+        for first in range(0, len(changes), 250):
+            project("s", changes[first : first + 250], counters=self.counters)
+
+    def run(self, until: int) -> None:
+        for at in range(AT - AHEAD + 7_000, until, slots.MINUTE):
+            self.hub.spawn(self._tick, at)
+            if self.most_pollers:
+                self.hub.spawn(self._scale, at)
+        self.hub.run(until)
+        while self.jobs.ended < self.stored and self.hub.time < until + 30 * slots.MINUTE:
+            self.hub.spawn(self._tick, self.hub.time + 7_000)
+            if self.most_pollers:
+                self.hub.spawn(self._scale, self.hub.time + 8_000)
+            self.hub.run(self.hub.time + slots.MINUTE)
+
+    # invocations
+
+    def _tick(self) -> None:
+        ports = {name: self._port[name] for name in ("jobs", "tasks", "orders", "ledger", "lanes")}
+        tick(**ports, dispatchers=self, clock=SimClock(self.hub, 0), rules=self.rules)
+
+    def start(self, unit: UnitKey) -> None:
+        """The port Dispatchers."""
+        if unit != INTAKE:
+            self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + 50)
+
+    def _dispatch(self, unit: UnitKey) -> None:
+        ports = {name: self._port[name] for name in ("jobs", "ledger", "lanes", "users")}
+        done = dispatch(unit, **ports, topic=self.lanes, clock=SimClock(self.hub, 0), rules=self.rules)
+        self.held_back += done.waited
+
+    def _scale(self) -> None:
+        ports: dict[str, Any] = {name: self._port[name] for name in ("jobs", "orders", "lanes")}
+        least = {"executors": self.most_pollers * scaling.EXECUTORS_EACH, "most_pollers": self.most_pollers, "canary": False, "random": 0}
+        scale(counters=self.counters, capacity=self, clock=SimClock(self.hub, 0), rules=self.rules, **least, **ports)
+        self.executors.poller_ms += self.executors.kept * slots.MINUTE
+
+    def pollers(self, lane: Lane) -> int:
+        """The port Capacity."""
+        return self.executors.kept if lane is Lane.ONE_TIME else scaling.LEAST
+
+    def keep_pollers(self, lane: Lane, count: int) -> None:
+        if lane is Lane.ONE_TIME:
+            self.executors.kept = count
+
+    def _wake(self) -> None:
+        if not self._waking:
+            self._waking = True
+            self.hub.at(self.hub.time + self.executors.poll_wait(), self._poll)
+
+    def _poll(self) -> None:
+        self._waking = False
+        if self.executors.busy >= self.executors.may:
+            self.hub.at(self.hub.time + 50, self._wake)  # there may be more of them soon
+            return
+        batch = self.lanes.receive(Lane.ONE_TIME, BATCH, self.hub.time)
+        if batch:
+            self.hub.spawn(lambda: self._execute(batch))
+            self._wake()
+
+    def _execute(self, batch: Sequence[Delivery]) -> None:
+        began = self.hub.time
+        environment, ready_in = self.executors.enter(self._environment)
+        self.hub.sleep_until(began + ready_in)
+        meter, circuits = environment
+        for item in batch:
+            self._way[item.message.key] = (item.message.sent_at, began)
+        clock = SimClock(self.hub, 0)
+        left = execute(
+            Lane.ONE_TIME,
+            batch,
+            **{name: self._port[name] for name in ("jobs", "lanes", "ledger", "tasks", "orders")},
+            pool=SimPool(self.hub, clock, self.random, self._started),
+            clock=clock,
+            rules=self.rules,
+            meter=meter,
+            request_id=f"r{self.executors.batches}",
+            pauses=circuits.watch,
+            circuits=circuits,
+        )
+        for item in batch:
+            if item.message_id not in left:
+                self.lanes.delete(Lane.ONE_TIME, item.receipt)
+        self.executors.leave(environment, began)
+        self._wake()
+
+    def _environment(self) -> tuple[LatencyMeter, Circuits]:
+        clock, ledger = SimClock(self.hub, 0), self._port["ledger"]
+        return LatencyMeter(Lane.ONE_TIME, str(self.executors.colds % 8)), Circuits(ledger, clock, Watch(ledger, clock))
+
+    def _started(self, job: Job, now: int) -> None:
+        left, got = self._way.pop(job.key)
+        self.delays[job.due_at // slots.MINUTE * slots.MINUTE].append(now - job.due_at)
+        due = job.due_at
+        self.parts["left late"].append(max(left - due, 0))
+        self.parts["waited for an executor"].append(max(got - max(left, due), 0))
+        self.parts["in the executor"].append(now - max(got, due))
+
+
+def share(values: Sequence[int], percent: int) -> int:
+    ordered = sorted(values)
+    return ordered[len(ordered) * percent // 100] if ordered else 0
+
+
+def result(scene: Scene) -> dict[str, Any]:
+    """What a scene saw."""
+    delays = list(chain.from_iterable(scene.delays.values()))
+    executors = scene.executors
+    dollars = {
+        "pollers": executors.poller_ms / 3_600_000 * POLLER_HOUR,
+        "executors": executors.busy_ms / 1_000 * EXECUTOR_GB * prices.GB_SECOND + executors.batches * prices.INVOCATION,
+    }
+    return {
+        "jobs": scene.stored,
+        "ended": scene.jobs.ended,
+        "early": sum(delay < 0 for delay in delays),
+        "started_twice": len(delays) - scene.stored,
+        "p50_ms": share(delays, 50),
+        "p99_ms": share(delays, 99),
+        "max_ms": max(delays, default=0),
+        "most_executors": executors.most,
+        "cold_starts": executors.colds,
+        "held_back_by_dispatch": scene.held_back,
+        "p99_of_its_parts_ms": {name: share(values, 99) for name, values in scene.parts.items()},
+        "longest_wait_ms": {name: wait for name, wait in scene.waits.items() if wait},
+        "dollars": {name: round(amount, 3) for name, amount in dollars.items()},
+    }
+
+
+def rules(executors: int, *, shards: int = 64, units: int = 8) -> Rules:
+    """A deployment for so many executors of the lane."""
+    return Rules(shards=shards, units=units, windows={Lane.ONE_TIME: executors * BATCH, Lane.RECURRING: 1_000})
+
+
+def burst(jobs: int, *, predicted: bool, limits: Limits | None = None) -> dict[str, Any]:
+    """So many jobs within the first second of the hour."""
+    limits = limits or Limits()
+    most = scaling.MOST if predicted else 0
+    scene = Scene(limits, rules(most * scaling.EXECUTORS_EACH if predicted else limits.most), most_pollers=most)
+    instants = [AT + scene.random.randrange(1_000) for _ in range(jobs)]
+    scene.store(instants)
+    if predicted:
+        scene.count(instants)
+    scene.run(AT + (25 if predicted else 3) * slots.MINUTE)  # pollers are lowered slowly, and cost until then
+    return result(scene)
+
+
+def stream(minutes: int, per_hour: int, *, predicted: bool) -> dict[str, Any]:
+    """The first minutes of an hour of so many."""
+    limits, most = Limits(), scaling.MOST if predicted else 0
+    scene = Scene(limits, rules(most * scaling.EXECUTORS_EACH if predicted else limits.most), most_pollers=most)
+    per_minute, every = per_hour // 60, [AT + number * slots.MINUTE for number in range(minutes)]
+
+    def store(begin: int) -> None:
+        scene.store([begin + number * slots.MINUTE // per_minute for number in range(per_minute)])
+
+    for begin in every:
+        scene.hub.at(begin - STORED_AHEAD, lambda begin=begin: store(begin))  # type: ignore[misc]
+    if predicted:
+        scene.count([begin + number * slots.MINUTE // per_minute for begin in every for number in range(per_minute)])
+    scene.run(every[-1] + 2 * slots.MINUTE)
+    by_minute = [{"p50_ms": share(scene.delays[at], 50), "p99_ms": share(scene.delays[at], 99)} for at in every]
+    return result(scene) | {"by_minute": by_minute}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The real services against AWS's limits, in virtual time.")
+    parser.add_argument("--jobs", type=int, default=BURST, help=f"of the burst (default {BURST})")
+    parser.add_argument("--minutes", type=int, default=3, help="of the hour, run in full (default 3)")
+    parser.add_argument("--per-hour", type=int, default=PER_HOUR, help=f"jobs (default {PER_HOUR})")
+    parser.add_argument("--only", choices=("burst", "lifted", "hour"), help="one of the three parts")
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    gc.disable()
+    found: dict[str, dict[str, Any]] = {}
+
+    def show(name: str, seen: dict[str, Any]) -> None:
+        gc.collect()
+        found[name] = seen
+        parts = ", ".join(f"{part} {ms / 1000:.2f}" for part, ms in seen["p99_of_its_parts_ms"].items())
+        cost = " + ".join(f"${amount} {what}" for what, amount in seen["dollars"].items())
+        print(
+            f"{name:44s} p50 {seen['p50_ms'] / 1000:7.2f} s  p99 {seen['p99_ms'] / 1000:7.2f} s  max {seen['max_ms'] / 1000:7.2f} s  "
+            f"executors {seen['most_executors']:5d}  {cost}\n{'':44s} p99 in s: {parts}; longest waits in ms: {seen['longest_wait_ms']}",
+            flush=True,
+        )
+
+    if options.only in (None, "burst"):
+        show("burst, AWS by itself", burst(options.jobs, predicted=False))
+        show("burst, predicted: pollers kept ready", burst(options.jobs, predicted=True))
+    if options.only in (None, "lifted"):
+        for name, lift in LIFTED.items():
+            show(f"burst, predicted, lifted: {name}", burst(options.jobs, predicted=True, limits=lift(Limits())))
+    if options.only in (None, "hour"):
+        for predicted, name in ((False, "AWS by itself"), (True, "predicted")):
+            seen = stream(options.minutes, options.per_hour, predicted=predicted)
+            show(f"{options.per_hour:,} an hour, {name}", seen)
+            for number, minute in enumerate(seen["by_minute"], 1):
+                print(f"{'':44s} minute {number}: p50 {minute['p50_ms']} ms, p99 {minute['p99_ms']} ms", flush=True)
+    wrong = [name for name, seen in found.items() if seen["ended"] != seen["jobs"] or seen["early"] or seen["started_twice"]]
+    print(json.dumps({"scenes": found, "wrong": wrong}))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
