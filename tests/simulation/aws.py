@@ -221,7 +221,9 @@ class SimLanes(MemoryLanes):
     def await_next(self, lane: Lane) -> None:
         """Wake the poller when the next message is visible: it has taken what there was, or has room again."""
         at = self.next_at(lane)
-        if at is not None:
+        if at is not None and at <= self._hub.time:
+            self._wake(lane)
+        elif at is not None:
             self._wake_at(lane, at)
 
     def _wake_at(self, lane: Lane, at: int) -> None:

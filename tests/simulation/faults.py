@@ -98,11 +98,12 @@ class Faulty:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         effect, faults, hub, random = getattr(self._port, name), self._faults, self._faults.hub, self._faults.random.random
+        sleep_until, latency, trouble = hub.sleep_until, self.LATENCY, self._trouble
 
         def call(*args: Any, **kwargs: Any) -> Any:
             draw = random()
-            hub.sleep_until(hub.time + self.LATENCY[int(draw * 6e6) % 6])
-            if draw < self._trouble and faults.on:
+            sleep_until(hub.time + latency[int(draw * 6e6) % 6])
+            if draw < trouble and faults.on:
                 return self._troubled(self._befalls(draw), name, lambda: effect(*args, **kwargs))
             return effect(*args, **kwargs)
 
