@@ -55,7 +55,7 @@ def main() -> int:
     faults: Counter[str] = Counter()
     ordered: Counter[str] = Counter()
     gc.disable()  # a world is full of young objects: to look at them all the time is a tenth of the work
-    jobs, runs, began = 0, 0, time.process_time()
+    jobs, runs, starts, began = 0, 0, 0, time.process_time()
     for seed in range(args.first, args.first + args.seeds):
         report = World(seed, CALM if args.calm else ROUGH).run(args.jobs, args.minutes, tasks=args.tasks, ordered=args.ordered)
         delays = sorted(report.delays)
@@ -75,11 +75,17 @@ def main() -> int:
         faults += report.faults
         jobs += report.jobs + args.ordered
         runs += report.runs
+        starts += report.starts
         ordered.update(started=report.ordered, waited=report.waited, parked=report.parked)
     seconds = time.process_time() - began
-    summary = {"seeds": args.seeds, "jobs": jobs, "runs_started": runs, "ordered": dict(ordered), "faults": dict(faults)} | {
-        kind: violations[kind] for kind in KINDS
-    }
+    summary = {
+        "seeds": args.seeds,
+        "jobs": jobs,
+        "runs_started": runs,
+        "starts": starts,
+        "ordered": dict(ordered),
+        "faults": dict(faults),
+    } | {kind: violations[kind] for kind in KINDS}
     summary |= {kind: count for kind, count in violations.items() if kind not in KINDS}
     print(json.dumps(summary | {"jobs_per_second": round((jobs + runs) / seconds)}))
     return 1 if violations else 0
