@@ -39,7 +39,7 @@ from scheduler.model import Job
 BURST = 10_000
 PER_SECOND, SECONDS = 200, 300
 EXECUTORS = 20  # what two cores keep busy: more would only stand in each other's way
-POSTED_PER_S = 250  # a cautious guess: how fast a busy machine takes jobs in batches
+POSTED_PER_S = 700  # a cautious guess: how fast a busy machine takes jobs in batches
 SAFE_S = (slots.HORIZON + slots.MINUTE) // 1000 + 15  # from here on a job's own minute is safe: it goes through dispatch
 BETWEEN_S = 120  # from the burst to the first job of the stream
 PATIENCE_S = 600  # after the last due time

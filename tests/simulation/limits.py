@@ -25,6 +25,7 @@ import gc
 import json
 import logging
 import sys
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -130,6 +131,8 @@ class LimitedJobs(LaggingJobs):
         done = super().change(changes)
         for each in changes:
             if each.after.slot is None and self.rows.pop(each.before.key, None) is not None:
+                self._placed.pop(each.before.key)
+                self._there.pop("", None)
                 self.ended += 1
         return done
 
@@ -235,8 +238,8 @@ class Scene:
         self.lanes = LimitedLanes(self.hub, limits, self.waits, lambda lane, at: self.hub.at(at, self._wake))
         self.executors = Executors(self.hub, limits, kept=scaling.LEAST if most_pollers else 0)
         self.most_pollers = most_pollers
-        self.delays: dict[int, list[int]] = defaultdict(list)  # by minute of the due time
-        self.parts: dict[str, list[int]] = {"left late": [], "waited for an executor": [], "in the executor": []}
+        self.delays: dict[int, array[int]] = defaultdict(lambda: array("i"))  # by minute of the due time
+        self.parts = {name: array("i") for name in ("left late", "waited for an executor", "in the executor")}
         self.held_back = self.stored = self._numbers = 0
         self._way: dict[JobKey, tuple[int, int]] = {}  # when it left dispatch, when an executor got it
         self._waking = False
@@ -257,14 +260,17 @@ class Scene:
             self.jobs.put(Job(owner, job_id, "log", {"takes": JOB_MS, "fails": 0}, at, at, at - STORED_AHEAD, slot))
         self.stored += len(instants)
 
-    def count(self, instants: Sequence[int]) -> None:
-        """The counters know of these jobs, and how long such jobs take."""
+    def count(self, instants: Sequence[int], each: int = 1) -> None:
+        """The counters know of these jobs, each of which stands for so many, and how long such jobs take."""
         claimed = make.claimed(make.job(at=AT - 20 * slots.MINUTE))
         ended = replace(make.succeeded(claimed, AT - 20 * slots.MINUTE + JOB_MS), started_at=AT - 20 * slots.MINUTE)
         changes = [JobChange(f"{0:040d}", claimed, ended)]
         changes += [JobChange(f"{number:040d}", None, make.job(at=at)) for number, at in enumerate(instants, 1)]
         for first in range(0, len(changes), 250):
             project("s", changes[first : first + 250], counters=self.counters)
+        for (partition, _, _), amounts in self.counters.rows.items():
+            if partition.startswith("load#"):
+                amounts.update({name: amount * (each - 1) for name, amount in amounts.items()})
 
     def run(self, until: int) -> None:
         for at in range(AT - AHEAD + 7_000, until, slots.MINUTE):
@@ -422,7 +428,7 @@ def stream(minutes: int, per_hour: int, *, predicted: bool) -> dict[str, Any]:
     for begin in every:
         scene.hub.at(begin - STORED_AHEAD, lambda begin=begin: store(begin))  # type: ignore[misc]
     if predicted:
-        scene.count([begin + number * slots.MINUTE // per_minute for begin in every for number in range(per_minute)])
+        scene.count([begin + number * slots.MINUTE // per_minute for begin in every for number in range(0, per_minute, 100)], each=100)
     scene.run(every[-1] + 2 * slots.MINUTE)
     by_minute = [{"p50_ms": share(scene.delays[at], 50), "p99_ms": share(scene.delays[at], 99)} for at in every]
     return result(scene) | {"by_minute": by_minute}
