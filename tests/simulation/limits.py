@@ -3,8 +3,8 @@
 Every job goes through the real tick, dispatch and execute; what is modelled is AWS (`Limits`, from its own documents):
 
 - Lambda starts a lane's executors as SQS's event source mapping does: five at once, 300 more a minute, up to the lane's limit; or as many
-  as pollers are kept ready, ten each. A poller asks ten times a second for up to ten messages. Environments grow by 1,000 in ten seconds; a
-  new one has a cold start.
+  as pollers are kept ready, ten each. A poller asks ten times a second for up to ten messages (of those that AWS scales by itself only
+  what they may call at once is known: one each, here). Environments grow by 1,000 in ten seconds; a new one has a cold start.
 - SNS takes so many messages a second in the account, whoever publishes; a dispatcher publishes by tens, on 16 connections.
 - DynamoDB writes 1,000 units a second in one partition: of the table (a user's jobs lie in eight) and of its due index (one a slot). A
   second's worth may come at once; nothing is taken as saved up longer, and no partition is split.
@@ -13,7 +13,8 @@ Every job goes through the real tick, dispatch and execute; what is modelled is 
 Not modelled: the processor time of our own code (`make bench` has it), faults (`make simulate`), the account's other functions.
 
     the burst    50,000 jobs of 200 ms within one second, at the top of an hour: AWS by itself, and with pollers kept ready by the real
-                 `scale` from the real counters; then again with one limit lifted at a time, which tells what holds it up
+                 `scale` from the real counters; then again with one limit lifted at a time, which tells what holds it up, and with less
+                 favourable choices
     the hour     5,000,000 jobs an hour. It takes an hour of processor, so by default only its first `--minutes` are run, in full; from
                  the second or third on each minute is like the one before (the table shows it)
 
@@ -60,6 +61,7 @@ from tests.simulation.hub import Hub
 
 AT = slots.start_of("2026-11-20T11:00")  # the top of an hour
 OWNERS = 20
+SHARDS, UNITS = 64, 8  # of a minute: for ten thousand jobs a second
 JOB_MS = 200
 PER_HOUR = 5_000_000
 BURST = 50_000
@@ -87,8 +89,8 @@ class Limits:
 
 
 LIFTED: dict[str, Callable[[Limits], Limits]] = {
-    "nothing": lambda limits: limits,
     "executors": lambda limits: replace(limits, first=NEVER, environments=NEVER, polls=NEVER),
+    "polls": lambda limits: replace(limits, polls=NEVER),
     "cold starts": lambda limits: replace(limits, cold_ms=0),
     "SNS": lambda limits: replace(limits, sns=NEVER),
     "partitions": lambda limits: replace(limits, partition=NEVER),
@@ -205,7 +207,7 @@ class Executors:
         return min(self.limits.first + grown, max(self.limits.most, self.limits.first))
 
     def poll_wait(self) -> int:
-        pollers = self.kept or max(self.limits.first, -(-self.may // scaling.EXECUTORS_EACH))
+        pollers = self.kept or self.may
         if self._polled_at[0] != pollers:
             self._polled_at = (pollers, Allowance(pollers * self.limits.polls, at_once=pollers))
         return self._polled_at[1].wait(self.hub.time)
@@ -229,7 +231,7 @@ class Executors:
 class Scene:
     """One deployment under load. The lane of one-time jobs is what it looks at."""
 
-    def __init__(self, limits: Limits, rules: Rules, *, most_pollers: int = 0) -> None:
+    def __init__(self, limits: Limits, rules: Rules, *, most_pollers: int = 0, owners: int = OWNERS) -> None:
         self.hub, self.rules, self.random = Hub(AT - AHEAD), rules, Random(3)
         self.waits: Counter[str] = Counter()
         self.jobs = LimitedJobs(self.hub, limits, self.waits)
@@ -237,7 +239,7 @@ class Scene:
         self.tasks, self.counters = MemoryTasks(self.jobs, MemoryReceipts()), MemoryCounters()
         self.lanes = LimitedLanes(self.hub, limits, self.waits, lambda lane, at: self.hub.at(at, self._wake))
         self.executors = Executors(self.hub, limits, kept=scaling.LEAST if most_pollers else 0)
-        self.most_pollers = most_pollers
+        self.most_pollers, self.owners = most_pollers, owners
         self.delays: dict[int, array[int]] = defaultdict(lambda: array("i"))  # by minute of the due time
         self.parts = {name: array("i") for name in ("left late", "waited for an executor", "in the executor")}
         self.held_back = self.stored = self._numbers = 0
@@ -255,7 +257,7 @@ class Scene:
         for at in instants:
             self._numbers += 1
             job_id = ids.new(at, self.random.getrandbits(ids.RANDOM_BITS))
-            owner = f"user{self._numbers % OWNERS}"
+            owner = f"user{self._numbers % self.owners}"
             slot = slots.slot(slots.minute_of(at), job_id, self.rules.shards)
             self.jobs.put(Job(owner, job_id, "log", {"takes": JOB_MS, "fails": 0}, at, at, at - STORED_AHEAD, slot))
         self.stored += len(instants)
@@ -398,16 +400,17 @@ def result(scene: Scene) -> dict[str, Any]:
     }
 
 
-def rules(executors: int, *, shards: int = 64, units: int = 8) -> Rules:
+def rules(executors: int, shards: int = SHARDS) -> Rules:
     """A deployment for so many executors of the lane."""
-    return Rules(shards=shards, units=units, windows={Lane.ONE_TIME: executors * BATCH, Lane.RECURRING: 1_000})
+    return Rules(shards=shards, units=UNITS, windows={Lane.ONE_TIME: executors * BATCH, Lane.RECURRING: 1_000})
 
 
-def burst(jobs: int, *, predicted: bool, limits: Limits | None = None) -> dict[str, Any]:
+def burst(jobs: int, *, predicted: bool, limits: Limits | None = None, owners: int = OWNERS, shards: int = SHARDS) -> dict[str, Any]:
     """So many jobs within the first second of the hour."""
     limits = limits or Limits()
     most = scaling.MOST if predicted else 0
-    scene = Scene(limits, rules(most * scaling.EXECUTORS_EACH if predicted else limits.most), most_pollers=most)
+    of_deployment = rules(most * scaling.EXECUTORS_EACH if predicted else limits.most, shards)
+    scene = Scene(limits, of_deployment, most_pollers=most, owners=owners)
     instants = [AT + scene.random.randrange(1_000) for _ in range(jobs)]
     scene.store(instants)
     if predicted:
@@ -451,8 +454,8 @@ def main() -> int:
         parts = ", ".join(f"{part} {ms / 1000:.2f}" for part, ms in seen["p99_of_its_parts_ms"].items())
         cost = " + ".join(f"${amount} {what}" for what, amount in seen["dollars"].items())
         print(
-            f"{name:44s} p50 {seen['p50_ms'] / 1000:7.2f} s  p99 {seen['p99_ms'] / 1000:7.2f} s  max {seen['max_ms'] / 1000:7.2f} s  "
-            f"executors {seen['most_executors']:5d}  {cost}\n{'':44s} p99 in s: {parts}; longest waits in ms: {seen['longest_wait_ms']}",
+            f"{name:48s} p50 {seen['p50_ms'] / 1000:7.2f} s  p99 {seen['p99_ms'] / 1000:7.2f} s  max {seen['max_ms'] / 1000:7.2f} s  "
+            f"executors {seen['most_executors']:5d}  {cost}\n{'':48s} p99 in s: {parts}; longest waits in ms: {seen['longest_wait_ms']}",
             flush=True,
         )
 
@@ -462,12 +465,15 @@ def main() -> int:
     if options.only in (None, "lifted"):
         for name, lift in LIFTED.items():
             show(f"burst, predicted, lifted: {name}", burst(options.jobs, predicted=True, limits=lift(Limits())))
+        show("burst, predicted, all of one user", burst(options.jobs, predicted=True, owners=1))
+        show("burst, predicted, 16 shards", burst(options.jobs, predicted=True, shards=16))
+        show("burst, predicted, where SNS takes 1,500 a second", burst(options.jobs, predicted=True, limits=Limits(sns=1_500)))
     if options.only in (None, "hour"):
         for predicted, name in ((False, "AWS by itself"), (True, "predicted")):
             seen = stream(options.minutes, options.per_hour, predicted=predicted)
             show(f"{options.per_hour:,} an hour, {name}", seen)
             for number, minute in enumerate(seen["by_minute"], 1):
-                print(f"{'':44s} minute {number}: p50 {minute['p50_ms']} ms, p99 {minute['p99_ms']} ms", flush=True)
+                print(f"{'':48s} minute {number}: p50 {minute['p50_ms']} ms, p99 {minute['p99_ms']} ms", flush=True)
     wrong = [name for name, seen in found.items() if seen["ended"] != seen["jobs"] or seen["early"] or seen["started_twice"]]
     print(json.dumps({"scenes": found, "wrong": wrong}))
     return 1 if wrong else 0
