@@ -460,17 +460,6 @@ class MemoryLanes:
             taken.append(Delivery(queued.message, message_id, queued.receipt, queued.receive_count))
         return taken
 
-    def next_at(self, lane: Lane) -> int | None:
-        """When the next message is visible, or since when; None: the lane is empty."""
-        ready, queue = self._ready[lane], self.queues[lane]
-        while ready:
-            at, message_id = ready[0]
-            queued = queue.get(message_id)
-            if queued is not None and queued.visible_at == at:
-                return at
-            heapq.heappop(ready)  # deleted or extended since
-        return None
-
     def _show(self, queued: _Queued, at: int) -> None:
         """The message becomes visible at `at`."""
         queued.visible_at = at

@@ -169,7 +169,6 @@ class SimLanes(MemoryLanes):
     def __init__(self, hub: Hub, faults: Faults, wake: Callable[[Lane], None]) -> None:
         super().__init__()
         self._hub, self._faults, self._wake = hub, faults, wake
-        self._wakes: dict[Lane, int] = {}  # the next instant at which each poller is woken
 
     def now(self) -> int:
         return self._hub.time
@@ -216,31 +215,8 @@ class SimLanes(MemoryLanes):
 
     def _show(self, queued: object, at: int) -> None:
         super()._show(queued, at)  # type: ignore[arg-type]
-        self._wake_at(queued.message.lane, at)  # type: ignore[attr-defined]
-
-    def await_next(self, lane: Lane) -> None:
-        """Wake the poller when the next message is visible: it has taken what there was, or has room again."""
-        at = self.next_at(lane)
-        if at is not None and at <= self._hub.time:
-            self._wake(lane)
-        elif at is not None:
-            self._wake_at(lane, at)
-
-    def _wake_at(self, lane: Lane, at: int) -> None:
-        if at < self._wakes.get(lane, at + 1):
-            self._wakes[lane] = at
-            self._hub.at(at, lambda: self._due(lane, at))
-
-    def _due(self, lane: Lane, at: int) -> None:
-        """Of several wakes only the earliest counts; what it was for may be gone by now."""
-        if self._wakes.get(lane) != at:
-            return
-        del self._wakes[lane]
-        following = self.next_at(lane)
-        if following is not None and following <= self._hub.time:
-            self._wake(lane)
-        elif following is not None:
-            self._wake_at(lane, following)
+        lane = queued.message.lane  # type: ignore[attr-defined]
+        self._hub.at(at, lambda: self._wake(lane))
 
 
 class SimPool:

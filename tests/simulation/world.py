@@ -42,7 +42,6 @@ POSTED = (1,) * 10 + (2, 5, 20, 50)  # jobs posted in one call: one in nine alon
 OWNERS = ("user",) * 4 + ("other",)
 # How long jobs work. Long ones are watched by their executors every two seconds: a few of them find what there is to find.
 TAKES = (1, 1, 1, 20, 500, 4_000, 4_000) * 40 + (45_000,) * 5 + (250_000,)
-BURY_AGAIN_MS = 1_000  # dead letters that could not be buried come again
 POLL_MS = 25  # from one look of an event source mapping at its queue to the next one
 FAILS = (0,) * 12 + (1, 1, 2, 5)  # how often their targets say no
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
@@ -106,7 +105,6 @@ class World:
         self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation, self._direct)
         self._busy: Counter[Lane] = Counter()
         self._polls: set[Lane] = set()  # lanes that are about to be polled
-        self._burying: set[Lane] = set()
         self._warm: dict[Lane, list[Container]] = {lane: [] for lane in Lane}
         self._concurrency = concurrency
         self._accepted: set[JobKey] = set()
@@ -296,9 +294,9 @@ class World:
         if batch:
             self._busy[lane] += 1
             self.hub.spawn(lambda: self._execute(lane, batch))
-        self.lanes.await_next(lane)
-        if self.lanes.dead[lane] and lane not in self._burying:
-            self._burying.add(lane)
+        if len(batch) == BATCH[lane]:
+            self._wake(lane)
+        if self.lanes.dead[lane]:
             self.hub.spawn(lambda: self._bury(lane))
 
     def _execute(self, lane: Lane, batch: list[Any]) -> None:
@@ -334,7 +332,7 @@ class World:
             raise
         finally:
             self._busy[lane] -= 1
-            self.lanes.await_next(lane)
+            self.hub.at(self.hub.time + 1, lambda: self._wake(lane))
 
     def _container(self, lane: Lane) -> Container:
         """One that is warm, or, now and then even so, a new one."""
@@ -348,15 +346,11 @@ class World:
         batch = [Delivery(q.message, q.message_id, q.receipt, q.receive_count) for q in list(dead.values())[:10]]
         try:
             done = bury(batch, **self._ports("jobs", "tasks", "orders", "lanes"))
-            for item in batch:
-                if item.message_id not in done.returned:
-                    dead.pop(item.message_id, None)
         except Unavailable:
-            pass
-        finally:
-            self._burying.discard(lane)
-            if dead:
-                self.hub.at(self.hub.time + BURY_AGAIN_MS, lambda: self._wake(lane))
+            return
+        for item in batch:
+            if item.message_id not in done.returned:
+                dead.pop(item.message_id, None)
 
     # oracles
 
