@@ -2,6 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 
 from scheduler import slots
@@ -168,7 +169,8 @@ class SimLanes(MemoryLanes):
 
     def __init__(self, hub: Hub, faults: Faults, wake: Callable[[Lane], None]) -> None:
         super().__init__()
-        self._hub, self._faults, self._wake = hub, faults, wake
+        self._hub, self._faults = hub, faults
+        self._wake = {lane: partial(wake, lane) for lane in Lane}
 
     def now(self) -> int:
         return self._hub.time
@@ -211,12 +213,11 @@ class SimLanes(MemoryLanes):
         self.add(message, self._hub.time)
         message_id = next(reversed(self.queues[message.lane]))
         self.dead[message.lane][message_id] = self.queues[message.lane].pop(message_id)
-        self._hub.at(self._hub.time + after, lambda: self._wake(message.lane))
+        self._hub.at(self._hub.time + after, self._wake[message.lane])
 
     def _show(self, queued: object, at: int) -> None:
         super()._show(queued, at)  # type: ignore[arg-type]
-        lane = queued.message.lane  # type: ignore[attr-defined]
-        self._hub.at(at, lambda: self._wake(lane))
+        self._hub.at(at, self._wake[queued.message.lane])  # type: ignore[attr-defined]
 
 
 class SimPool:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -105,6 +106,7 @@ class World:
         self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation, self._direct)
         self._busy: Counter[Lane] = Counter()
         self._polls: set[Lane] = set()  # lanes that are about to be polled
+        self._pollers = {lane: partial(self._poll, lane) for lane in Lane}
         self._warm: dict[Lane, list[Container]] = {lane: [] for lane in Lane}
         self._concurrency = concurrency
         self._accepted: set[JobKey] = set()
@@ -283,7 +285,7 @@ class World:
         """Something may be there to receive: the event source mapping polls, as often as it does."""
         if lane not in self._polls:
             self._polls.add(lane)
-            self.hub.at(self.hub.time + POLL_MS, lambda: self._poll(lane))
+            self.hub.at(self.hub.time + POLL_MS, self._pollers[lane])
 
     def _poll(self, lane: Lane) -> None:
         """Take a batch if there is one and an executor is free."""
@@ -332,7 +334,7 @@ class World:
             raise
         finally:
             self._busy[lane] -= 1
-            self.hub.at(self.hub.time + 1, lambda: self._wake(lane))
+            self.hub.at(self.hub.time + 1, partial(self._wake, lane))
 
     def _container(self, lane: Lane) -> Container:
         """One that is warm, or, now and then even so, a new one."""
