@@ -59,8 +59,10 @@ def superseded(job: Job) -> Job:
 
 
 def _former(attempt: Attempt) -> Attempt:
-    short = replace(attempt, output=_begin(attempt.output, FORMER), log=_end(attempt.log, FORMER))
-    return short if short == attempt or attempt.kept is Kept.STORED else replace(short, kept=Kept.CUT)
+    output, log = _begin(attempt.output, FORMER), _end(attempt.log, FORMER)
+    if (output, log) == (attempt.output, attempt.log):
+        return attempt
+    return replace(attempt, output=output, log=log, kept=attempt.kept if attempt.kept is Kept.STORED else Kept.CUT)
 
 
 def _size(text: str | None) -> int:

@@ -203,45 +203,45 @@ def _heartbeat(job: Job, at: int, data: dict[str, Any]) -> Job:
     return replace(job, claim=claim, heartbeat_at=at, progress=data.get("progress") or job.progress)
 
 
-def _attempted(job: Job, at: int, data: dict[str, Any], outcome: Outcome, failure: Failure | None) -> Job:
-    """The job with one more attempt in its history, and no output yet: what it had was that of the attempt before."""
+def _attempted(job: Job, at: int, data: dict[str, Any], outcome: Outcome, failure: Failure | None, **also: Any) -> Job:
+    """The job with one more attempt in its history, and what else changes. What it had put out was that of the attempt before."""
     claim, started = job.claim, data.get("started_at")
     if claim is None:
-        return job
+        return replace(job, **also)
     if failure is not None and len(failure.message) > KEPT_FAILURE:
         failure = replace(failure, message=failure.message[:KEPT_FAILURE])
     result: Result = data.get("result") or Result()
     attempt = Attempt(job.fence, claim.at, started, at, outcome, failure, result.log, kept=result.kept)
     job = excerpts.superseded(job)
     delay_ms = job.delay_ms if job.delay_ms is not None or started is None else started - job.scheduled_at
-    return replace(job, attempts=(*job.attempts, attempt)[-KEPT_ATTEMPTS:], delay_ms=delay_ms, picked_at=claim.at, started_at=started)
+    attempts = (*job.attempts, attempt)[-KEPT_ATTEMPTS:]
+    return replace(job, attempts=attempts, delay_ms=delay_ms, picked_at=claim.at, started_at=started, **also)
 
 
 def _succeed(job: Job, at: int, data: dict[str, Any]) -> Job:
     result: Result = data["result"]
-    done = _attempted(job, at, data, Outcome.SUCCEEDED, None)
-    return replace(done, charged=job.charged + 1, output=result.output, response=result.response, reason=None)
+    put_out: dict[str, Any] = {"output": result.output, "response": result.response}
+    return _attempted(job, at, data, Outcome.SUCCEEDED, None, charged=job.charged + 1, reason=None, **put_out)
 
 
 def _retry(job: Job, at: int, data: dict[str, Any]) -> Job:
-    return replace(_failed(job, at, data), due_at=data["due_at"], slot=data["slot"], reason=None)
+    return _failed(job, at, data, due_at=data["due_at"], slot=data["slot"], reason=None)
 
 
-def _failed(job: Job, at: int, data: dict[str, Any]) -> Job:
+def _failed(job: Job, at: int, data: dict[str, Any], **also: Any) -> Job:
     if job.claim is None:  # failed without a start: buried
         return replace(job, reason=data["reason"])
     result: Result = data["result"]
     outcome = _OUTCOMES.get(result.failure.kind if result.failure else "", Outcome.FAILED)
-    done = _attempted(job, at, data, outcome, result.failure)
     throttled = 1 if result.failure and result.failure.kind == "throttled" else 0
-    return replace(
-        done,
-        charged=job.charged + 1 - throttled,
-        throttled=job.throttled + throttled,
-        output=result.output,
-        response=result.response,
-        reason=data.get("reason") or job.reason,
-    )
+    changed: dict[str, Any] = {
+        "charged": job.charged + 1 - throttled,
+        "throttled": job.throttled + throttled,
+        "output": result.output,
+        "response": result.response,
+        "reason": data.get("reason") or job.reason,
+    }
+    return _attempted(job, at, data, outcome, result.failure, **(changed | also))
 
 
 def _crash(job: Job, at: int, data: dict[str, Any]) -> Job:
