@@ -25,7 +25,7 @@ def test_a_burst_ends_whole_and_none_starts_early_and_pollers_kept_ready_start_i
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "wait"), [("partitions", "table partitions"), ("SNS", "SNS")])
 def test_a_limit_makes_wait_and_lifted_it_does_not(name: str, wait: str) -> None:
-    tight = Limits(partition=5, sns=100)
+    tight = Limits(partition=2, sns=100)
     assert burst(600, predicted=True, limits=tight)["longest_wait_ms"][wait] > 500
     assert wait not in burst(600, predicted=True, limits=LIFTED[name](tight))["longest_wait_ms"]
 
