@@ -6,7 +6,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo burst drill stop test check bench simulate synth deploy destroy admin lock clean types fast need-stage
+.PHONY: help setup run demo burst drill stop test check bench simulate synth deploy destroy admin lock clean types fast rest long apart need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,10 +30,11 @@ stop: setup ## Stop what runs on this machine, and clean up after runs that were
 	@$(PY) -m local.stop
 
 test: check ## All tests; the system tests deploy the stack on a local AWS with IAM enforced
-	$(PY) -m pytest -m "system or long"
+	@$(MAKE) --no-print-directory -j2 long apart
+	$(PY) -m pytest -m "system and not apart"
 
 check: setup ## Lint, types and the fast tests: under a minute
-	@$(MAKE) --no-print-directory -j2 types fast
+	@$(MAKE) --no-print-directory -j3 --output-sync=target types fast rest
 
 types:
 	$(PY) -m ruff check .
@@ -41,7 +42,16 @@ types:
 	$(PY) -m mypy
 
 fast:
-	$(PY) -m pytest -m "not system and not long"
+	$(PY) -m pytest -m "not system and not long" tests/unit tests/contract
+
+rest:
+	$(PY) -m pytest -m "not system and not long" --ignore tests/unit --ignore tests/contract
+
+long:
+	$(PY) -m pytest -m "long and not system"
+
+apart:
+	$(PY) -m pytest -m apart
 
 bench: setup ## Start delays, CPU and write units per job, next runs per second, against the budgets
 	@$(PY) -m bench
