@@ -88,6 +88,7 @@ class Settings:
     endpoint_port: int | None = None  # where that listens; from `-c endpoint_port=...`
 
     customer_key: bool = False  # tables, queues, topics, outputs and secret under a KMS key of this stage; from `-c customer_key=true`
+    waf: bool = False  # a web ACL before the console and the API under its name; from `-c waf=true`
     log_level: str = "INFO"
     log_retention: RetentionDays = RetentionDays.ONE_WEEK
     protected: bool = False  # tables, users and the stack itself cannot be deleted by accident
@@ -198,10 +199,11 @@ def settings_for(
     http_hosts: str | None = None,
     plain_http: str | None = None,
     customer_key: str | None = None,
+    waf: str | None = None,
     endpoint_port: str | None = None,
 ) -> Settings:
     """The settings of a stage; `allowed_targets` and `http_hosts` have blanks or commas between their parts, `machine_clients` is
-    `ci=jobs:read+jobs:write ...`, and `self_sign_up`, `raw_http`, `plain_http`, `customer_key` are true or false.
+    `ci=jobs:read+jobs:write ...`, and `self_sign_up`, `raw_http`, `plain_http`, `customer_key`, `waf` are true or false.
 
     Raises ValueError naming the stages there are, or what is wrong with an option.
     """
@@ -227,6 +229,7 @@ def settings_for(
         http_hosts=chosen.http_hosts if http_hosts is None else _hosts(http_hosts),
         plain_http=_flag("plain_http", plain_http, chosen.plain_http),
         customer_key=_flag("customer_key", customer_key, chosen.customer_key),
+        waf=_flag("waf", waf, chosen.waf),
         endpoint_port=chosen.endpoint_port if endpoint_port is None else int(endpoint_port),
     )
 
