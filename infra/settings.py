@@ -43,7 +43,7 @@ class Settings:
     direct_burst: int = 200  # jobs of a user that one api process hands over directly at once; what is beyond goes to the intake ...
     direct_rate: int = 100  # ... and a second after that
     most_pollers: int = 0  # of a lane, kept ready ahead of what is to come; 0: none, and AWS scales by itself. Replaces `concurrency`
-    lag_canary: bool = True  # a job of the scheduler's own every minute, whose delay is measured
+    lag_canary: bool = False  # a job of the scheduler's own every minute, whose delay is measured; it keeps tick and dispatch at work
     batching_s: int = 5  # how long changes wait to be counted together
     one_shard: bool = False  # events of streams name no shard, and streams have one
     memory_mb: Mapping[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
@@ -122,6 +122,7 @@ DEV = Settings(stage="dev")
 
 PROD = Settings(
     stage="prod",
+    lag_canary=True,
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
     memory_mb={**DEV.memory_mb, "dispatch": 1_769, "execute": 1_024, "project": 1_024},
     api_rate=2_000,
@@ -146,7 +147,6 @@ LOCAL = replace(
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
     one_shard=True,
     batching_s=1,  # who looks on wants to see what they did
-    lag_canary=False,  # a job that nobody posted would be in the way of those who look at lanes and tables
     endpoint_port=4566,
     allow_private_http=True,  # the sample receiver listens on loopback
     plain_http=True,  # ... without a certificate
