@@ -7,7 +7,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console run demo burst drill stop test audit check bench simulate synth deploy destroy admin recount lock clean types \
-	fast rest long apart need-stage
+	fast rest long faults apart need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ stop: setup ## Stop what runs on this machine, and clean up after runs that were
 	@$(PY) -m local.stop
 
 test: check console ## All tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
-	@$(MAKE) --no-print-directory -j2 long apart
+	@$(MAKE) --no-print-directory -j3 long faults apart
 	$(PY) -m pytest -m "system and not apart"
 
 audit: setup ## Known holes in what we depend on, by the advisories of PyPI and npm (needs the network)
@@ -58,8 +58,11 @@ rest:
 long:
 	$(PY) -m pytest -m "long and not system"
 
+faults:
+	$(PY) -m pytest tests/system/test_faults.py
+
 apart:
-	$(PY) -m pytest -m apart
+	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py
 
 bench: setup console ## Start delays, CPU and write units per job, next runs per second, against the budgets
 	@$(PY) -m bench

@@ -26,6 +26,8 @@ from local.stack import up
 from scheduler import webhooks
 from tests.system.conftest import System, ended, until
 
+pytestmark = pytest.mark.apart
+
 FETCHER = "PUNCTUAL_FETCH_FUNCTION"
 LARGE = "x" * 9_000  # an answer that goes to S3
 
