@@ -34,7 +34,8 @@ stop: setup ## Stop what runs on this machine, and clean up after runs that were
 	@$(PY) -m local.stop
 
 test: check console ## All tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
-	@$(MAKE) --no-print-directory -j3 long faults apart
+	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
+	@$(MAKE) --no-print-directory -j3 --output-sync=target long faults apart
 	$(PY) -m pytest -m "system and not apart"
 
 audit: setup ## Known holes in what we depend on, by the advisories of PyPI and npm (needs the network)
