@@ -172,9 +172,11 @@ def test_a_named_target_brings_its_own_secret_to_its_own_url_and_its_users_never
     system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}targets/vault/door", SecretString="the secret of the vault")
     defaults = {"method": "POST", "url": f"{echo}/vault", "bearer_secret": "door"}
     administrator.request("POST", "/targets", {"name": "vault", "kind": "http", "defaults": defaults})
-    (job,) = ended(user, [user.request("POST", "/me/jobs", {"target": "vault", "payload": {"body": {"a": 1}}, "max_attempts": 1})], 60)
+    (job,) = ended(
+        user, [user.request("POST", "/me/jobs", {"target": "vault", "payload": {"body": {"of": "vault"}}, "max_attempts": 1})], 60
+    )
     assert job["status"] == "succeeded"
-    assert [seen["authorization"] for seen in Echo.seen if seen[":body"] == '{"a": 1}'][-1] == "Bearer the secret of the vault"
+    assert [seen["authorization"] for seen in Echo.seen if seen[":body"] == '{"of": "vault"}'] == ["Bearer the secret of the vault"]
     assert "the secret of the vault" not in json.dumps(places(system, user, [job]))
     stolen = {"type": "http", "payload": {"method": "POST", "url": f"{echo}/thief", "bearer_secret": "vault/door"}}
     status, refused = user.send("POST", "/me/jobs", stolen)
