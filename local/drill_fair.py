@@ -24,6 +24,7 @@ SLACK_S = 3  # of the bound on waits: what the lane has in hand, and the first l
 
 def fair(clients: Mapping[str, Client]) -> Outcome:
     """Many jobs of a second for one instant, of three users: who has few waits for few, and while all wait starts follow the weights."""
+    _warm(next(iter(clients.values())))
     seen, at = Outcome(), (datetime.now(UTC) + AHEAD).replace(microsecond=0)
     instants = {"flood": (at, FLOOD), "shares": (at + BETWEEN, LONG)}
     for due, posted in instants.values():
@@ -105,7 +106,7 @@ def _warm(client: Client, count: int = 300) -> None:
     at = (datetime.now(UTC) + timedelta(seconds=20)).replace(microsecond=0)
     _post(client, count, execute_at=rfc3339(at), payload={"message": "warm-up"})
     window = {"from": rfc3339(at), "to": rfc3339(at + timedelta(milliseconds=1)), "limit": 100}
-    ended(client, lambda: _patiently(lambda: list(client.jobs(**window))), count=count)
+    ended(client, lambda: _patiently(lambda: list(client.jobs(**window))), seconds=120, count=count)
 
 
 def _patiently(look: Callable[[], list[Json]], tries: int = 10) -> Iterator[Json]:

@@ -30,6 +30,7 @@ def ordering(client: Client, receiver: Receiver, double: Double, *, keys: int = 
     """
     seen, run = Outcome(), f"{time.time_ns():x}"
     alone = _controls(client, f"alone-{run}", controls, datetime.now(UTC) + timedelta(seconds=20))
+    plain = _beside_plain(client, receiver, run, keys * each, controls)
     chance = random.Random(run)
     instant = (datetime.now(UTC) + timedelta(seconds=25)).replace(microsecond=0)
     lines = {f"{run}-{number}": [_path(f"{run}/{number}/{place}", chance) for place in range(each)] for number in range(keys)}
@@ -55,10 +56,24 @@ def ordering(client: Client, receiver: Receiver, double: Double, *, keys: int = 
     took = max(instant_of(job["completed_at"]) for job in jobs if job["completed_at"]) - instant
     seen.figures |= {"seconds until all lines were done": round(took.total_seconds(), 1)}
     _judge_parked(seen, client, receiver, f"{run}-parked", parked)
-    p99s = share(alone, 99), share(delays, 99)
-    seen.figures |= {"start delay of others ms p50, p99 alone": (share(alone, 50), p99s[0])}
-    seen.figures |= {"beside the lines": (share(delays, 50), p99s[1]), "ratio of p99": round(p99s[1] / max(1, p99s[0]), 2)}
+    seen.figures |= {"start delay of others ms p50, p99 alone": (share(alone, 50), share(alone, 99))}
+    seen.figures |= {"beside as many jobs without keys": (share(plain, 50), share(plain, 99))}
+    ratio = round(share(delays, 99) / max(1, share(plain, 99)), 2)
+    seen.figures |= {"beside the lines": (share(delays, 50), share(delays, 99)), "ratio of the last two p99": ratio}
     return seen
+
+
+def _beside_plain(client: Client, receiver: Receiver, run: str, count: int, controls: int) -> list[int]:
+    """How late others start beside as many jobs of one instant that have no keys: what the machine makes of so many."""
+    instant = (datetime.now(UTC) + timedelta(seconds=25)).replace(microsecond=0)
+    jobs = [
+        {"type": "http", "payload": {"method": "POST", "url": receiver.url(f"/ok/plain-{run}/{n}")}, "execute_at": rfc3339(instant)}
+        for n in range(count)
+    ]
+    wanted = {result["job"]["id"] for result in client.post_jobs(jobs)["results"]}
+    delays = _controls(client, f"beside-plain-{run}", controls, instant + timedelta(seconds=1))
+    _ended(client, instant, wanted)
+    return delays
 
 
 def doubler(stack: Stack, owner: str) -> Double:

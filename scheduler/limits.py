@@ -43,6 +43,7 @@ class Usage:
     places: tuple[Place, ...] = ()
     took_ms: int = USUAL_MS  # how long jobs held their places lately, by and large
     version: int = 0  # 0: not stored yet
+    writer: str = ""  # the attempt for which it was changed last: two may change the same to the same, and each would take it for its own
 
 
 @dataclass(frozen=True, slots=True)

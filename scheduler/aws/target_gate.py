@@ -76,10 +76,10 @@ def _usage(usage: Usage) -> dict[str, Any]:
     """All of the item but its key. At most 500 places of about 75 bytes: written at every start, so it is kept short."""
     places = [[place.job.owner, place.job.id, place.fence, place.since, place.until] for place in usage.places]
     numbers = {name: {"N": str(getattr(usage, name))} for name in _USED}
-    return numbers | {"places": {"S": _json(places)}}
+    return numbers | {"places": {"S": _json(places)}, "writer": {"S": usage.writer}}
 
 
 def _read_usage(target: str, item: Mapping[str, Any]) -> Usage:
     places = tuple(Place(JobKey(owner, id), *numbers) for owner, id, *numbers in json.loads(item["places"]["S"]))
     next_us, start_us, took_ms, version = (int(item[name]["N"]) for name in _USED)
-    return Usage(target, next_us, start_us, places, took_ms, version)
+    return Usage(target, next_us, start_us, places, took_ms, version, item["writer"]["S"])

@@ -20,7 +20,7 @@ from scheduler.services.known import Known
 
 ROUNDS = 5  # tries at a usage that other executors change at the same time
 WAIT_MS = 2_000  # how long a job whose instant has come waits for a place before it is given back with another instant ...
-ASK_MS = 50  # ... and how often it looks; reads only, until one is free
+ASK_MS, SELDOM_MS = 50, 200  # ... and how often it looks, at first and later; reads only, until one is free
 AWAY_MS = 1_000  # who is given back comes no sooner
 LOOK_MS = 1_000  # how often it is looked whether those who have the places still run
 
@@ -77,7 +77,11 @@ class LimitGate:
         """One round; those of which others changed the usage meanwhile."""
         now = self.clock.now()
         usages = self.gate.usages(sorted(ended))
-        changes = [(usage, after) for name, usage in usages.items() if (after := limits.freed(usage, ended[name], now)) is not usage]
+        changes = [
+            (usage, replace(after, writer=_writer(*min(ended[name]))))
+            for name, usage in usages.items()
+            if (after := limits.freed(usage, ended[name], now)) is not usage
+        ]
         held = self.gate.use(changes) if changes else []
         return {after.target: ended[after.target] for (_, after), ok in zip(changes, held, strict=True) if not ok}
 
@@ -115,7 +119,8 @@ class LimitGate:
             if after is before:
                 self._note(jobs, targets[name], answers, verdicts, asked_at, now)
             else:
-                writes.append((before, replace(after, version=before.version + 1), answers))
+                writer = _writer(jobs[0].key, jobs[0].fence)
+                writes.append((before, replace(after, version=before.version + 1, writer=writer), answers))
         held = self.gate.use([(before, after) for before, after, _ in writes]) if writes else []
         for (_, after, answers), ok in zip(writes, held, strict=True):
             if ok:
@@ -175,8 +180,12 @@ class LimitGate:
         if isinstance(answer, At):
             self._starts[job.key] = answer.at
             return Clear(asked_at if target.concurrency is None else 0, answer.at)  # 0: its place is asked for when it has come
-        self._waiting.setdefault(job.key, now)
-        return Clear(0, now + ASK_MS)
+        waited = now - self._waiting.setdefault(job.key, now)
+        return Clear(0, now + min(max(ASK_MS, waited // 4), SELDOM_MS))
+
+
+def _writer(job: JobKey, fence: int) -> str:
+    return f"{job.id}#{fence}"
 
 
 def _runs(job: Job | None, fence: int) -> bool:

@@ -53,7 +53,7 @@ def test_a_target_changes_only_for_who_has_seen_its_last_change(targets: Targets
     assert targets.all() == []
 
 
-USAGE = Usage("invoices", 1_795_000_000_000_123, 1_795_000_000_000_122, (Place(JobKey("ada#b", "j1"), 3, NOW, NOW + 9),), 120, 1)
+USAGE = Usage("invoices", 1_795_000_000_000_123, 1_795_000_000_000_122, (Place(JobKey("ada#b", "j1"), 3, NOW, NOW + 9),), 120, 1, "j1#3")
 
 
 def test_a_usage_changes_only_for_who_has_seen_its_last_change(targets: Targets) -> None:

@@ -9,6 +9,8 @@ import pytest
 from local.home import REPOSITORY
 from tests.system.conftest import System
 
+pytestmark = pytest.mark.apart
+
 CONSOLE = REPOSITORY / "console"
 ARTEFACTS = CONSOLE / "artefacts"  # the pictures of this run
 

@@ -211,3 +211,18 @@ def test_a_lease_is_as_long_as_the_job_may_take() -> None:
     (job,) = some(1, timeout_ms=7_000)
     stage.run(job, pool=Looking(stage.clock))
     assert seen == [Place(JobKey(job.owner, job.id), 1, NOW, NOW + 7_000 + limits.LEASE_MS)]
+
+
+def test_two_executors_that_ask_at_the_same_instant_are_not_given_the_same_one() -> None:
+    stage = Limited(rate=20.0)
+    (first, second), pools = some(2), [ScriptedPool(stage.clock), ScriptedPool(stage.clock)]
+
+    def meanwhile(verb: Any, names: Any) -> Any:
+        read = verb(names)
+        stage.run(second, pool=pools[1])
+        return read
+
+    calm, stage.targets = stage.targets, Wrapped(stage.targets, usages=times(1, meanwhile))
+    asking, stage.targets = stage.targets, calm
+    stage.execute(stage.hand(first), pool=pools[0], named=Known(asking, stage.clock))
+    assert offsets(pools[1]) + offsets(pools[0]) == [0, 50]
