@@ -1,8 +1,9 @@
-"""project: folds the streams of jobs and tasks into the counters."""
+"""project: folds the streams of jobs and tasks into the counters, and sends on what receivers may want to know."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.function import Foundation, Function, allow
@@ -14,7 +15,7 @@ WINDOW = Duration.minutes(15)  # AWS's longest
 class Project(Construct):
     """The function and both streams as event sources. What fails comes again for a day, as long as a stream keeps it."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, notices: sqs.Queue) -> None:
         super().__init__(scope, id)
         settings, storage = foundation.settings, foundation.storage
         streams = {"Jobs": _stream(storage.jobs), "Tasks": _stream(storage.tasks)}
@@ -22,9 +23,10 @@ class Project(Construct):
             self,
             "project",
             foundation,
-            ProjectSettings(stage=settings.stage, **foundation.counters, one_shard=settings.one_shard),
+            ProjectSettings(stage=settings.stage, **foundation.counters, notices_queue_url=notices.queue_url, one_shard=settings.one_shard),
             grants=[
                 allow(storage.counters.table_arn, "dynamodb:UpdateItem"),
+                allow(notices.queue_arn, "sqs:SendMessage"),
                 allow(list(streams.values()), "dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
                 allow(list(streams.values()), "dynamodb:ListStreams"),
             ],

@@ -57,6 +57,7 @@ class Settings:
             "bury": 256,
             "fetch": 256,
             "project": 512,
+            "notify": 512,
             "scale": 512,
         }
     )

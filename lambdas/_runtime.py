@@ -24,6 +24,7 @@ from lambdas._settings import (
     ExecuteSettings,
     HandOver,
     KnowsTasks,
+    NotifySettings,
     PlanSettings,
     ProjectSettings,
     Reaching,
@@ -46,6 +47,7 @@ from scheduler.ports import (
     Jobs,
     Lanes,
     Ledger,
+    NoticeQueue,
     Orders,
     Outputs,
     Receipts,
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from lambdas._pool import ThreadPool
     from scheduler.accounts import Directory, Profiles, Tallies
     from scheduler.audit import Trail
+    from scheduler.aws.notice_queue import SqsNoticeQueue
     from scheduler.calls import Calls
     from scheduler.services.callback import Addresses
     from scheduler.services.direct import DirectPath
@@ -184,6 +187,7 @@ class Execute:
 class Project:
     settings: ProjectSettings
     counters: Counters
+    queue: NoticeQueue
 
 
 @dataclass(frozen=True)
@@ -377,7 +381,7 @@ def bury() -> Bury:
 @cache
 def project() -> Project:
     settings = ProjectSettings.parse(os.environ)
-    return Project(settings, _counters(settings))
+    return Project(settings, _counters(settings), _notice_queue(settings))
 
 
 @cache
@@ -441,6 +445,12 @@ def _secret_keys(secret: str) -> SigningKeys:
     from scheduler.aws.signing_keys import SecretKeys
 
     return SecretKeys(clients.secrets(), secret)
+
+
+def _notice_queue(settings: ProjectSettings | NotifySettings) -> "SqsNoticeQueue":
+    from scheduler.aws.notice_queue import SqsNoticeQueue
+
+    return SqsNoticeQueue(clients.sqs(), settings.notices_queue_url)
 
 
 def _stores(settings: HandOver) -> tuple[Jobs, Lanes]:

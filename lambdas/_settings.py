@@ -179,6 +179,7 @@ class FetchSettings(Settings):
 @dataclass(frozen=True, kw_only=True)
 class ProjectSettings(Settings):
     counters_table: str
+    notices_queue_url: str
     one_shard: bool = False  # events name no shard, and streams have one (the local AWS)
 
 
@@ -195,3 +196,20 @@ class ScaleSettings(KnowsTasks):
 @dataclass(frozen=True, kw_only=True)
 class BurySettings(KnowsTasks):
     """Nothing besides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotifySettings(Settings):
+    """What it takes to decide of news, and to reach receivers by the rules for jobs of types `email` and `http`."""
+
+    tasks_table: str
+    notices_table: str
+    notices_queue_url: str
+    api_url: str  # where receivers can look; `{endpoint}` as for executors
+    console_url: str
+    email_sender: str = ""
+    plain_http: bool = False
+    http_hosts: Hosts = ()
+    allow_private_http: bool = False
+    fetch_function: str = ""
+    secret_prefix: str = ""
