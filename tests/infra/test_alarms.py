@@ -72,3 +72,10 @@ def test_the_operators_are_mailed_when_the_context_names_an_address(synth: Calla
     app = cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": []})
     template = Template.from_stack(PunctualStack(app, settings_for("dev", operator_email="ops@example.org")))
     template.has_resource_properties("AWS::SNS::Subscription", {"Protocol": "email", "Endpoint": "ops@example.org"})
+
+
+def test_a_message_that_notify_could_not_work_off_wakes_an_operator_after_many_tries(any_stage: Synthesized) -> None:
+    alarm = any_stage.one("CloudWatch::Alarm", "NotifyUndecided")
+    assert (name_of(alarm["Dimensions"][0]["Value"]), alarm["Threshold"]) == ("NotifyDead", 0)
+    queue, dead = any_stage.one("SQS::Queue", "NotifyQueue"), any_stage.one("SQS::Queue", "NotifyDead")
+    assert (queue["RedrivePolicy"]["maxReceiveCount"], dead["MessageRetentionPeriod"]) == (40, 14 * 24 * 3600)

@@ -21,7 +21,7 @@ def test_all_that_stores_or_carries_jobs_is_under_the_key() -> None:
     (rule,) = stack.one("S3::Bucket", "StorageOutputs")["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert rule["BucketKeyEnabled"] is True
     bucket = rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"]
-    assert (len(queues), len(tables)) == (6, 6)
+    assert (len(queues), len(tables)) == (8, 7)
     assert {name_of(used) for used in (*queues, *tables, topic["KmsMasterKeyId"], secret["KmsKeyId"], bucket)} == {"EncryptionKey"}
 
 

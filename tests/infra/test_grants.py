@@ -3,7 +3,7 @@ import re
 import pytest
 
 from infra.settings import SAMPLE
-from tests.infra.conftest import ROOT, Synthesized, allowed
+from tests.infra.conftest import ROOT, Synthesized, allowed, synthesized
 
 # Actions that may be granted on every resource, and why there is no other way.
 ANYWHERE = {
@@ -137,19 +137,19 @@ def test_api_and_executors_alone_read_what_signs_call_backs(any_stage: Synthesiz
 
 def test_what_calls_urls_may_write_its_log_and_do_nothing_else_and_knows_no_table(any_stage: Synthesized) -> None:
     assert any_stage.grants("Fetch") == [("logs:CreateLogStream", "FetchLogs"), ("logs:PutLogEvents", "FetchLogs")]
-    assert who_may(any_stage, "lambda:InvokeFunction", "FetchFunction") == EXECUTORS
+    assert who_may(any_stage, "lambda:InvokeFunction", "FetchFunction") == EXECUTORS | {"Notify"}
     environment = any_stage.functions()["Fetch"]["Environment"]["Variables"]
     assert all(isinstance(value, str) for value in environment.values()), "it would tell where something is"
 
 
-def test_executors_alone_read_secrets_and_only_those_that_jobs_may_use(any_stage: Synthesized) -> None:
+def test_executors_and_notify_alone_read_secrets_and_only_those_that_jobs_may_use(any_stage: Synthesized) -> None:
     granted = {
         name: {what for action, what in any_stage.grants(name) if action.startswith("secretsmanager:")} for name in any_stage.functions()
     }
     of_jobs = {
         name: {what for what in found if what.endswith(f":secret:punctual/{any_stage.settings.stage}/*")} for name, found in granted.items()
     }
-    assert {name for name, found in of_jobs.items() if found} == EXECUTORS
+    assert {name for name, found in of_jobs.items() if found} == EXECUTORS | {"Notify"}
     assert set().union(*granted.values()) - set().union(*of_jobs.values()) == {"StorageCallbackKey"}
 
 
@@ -173,7 +173,7 @@ def test_the_local_stage_grants_the_same_but_for_tracing_and_the_names_of_batche
     renamed = {item.action for item in local.settings.renamed_actions.values()}
     for name in prod.functions():
         samples = {grant for grant in local.grants(name) if SAMPLE in grant[1] or grant[0] == "ses:SendEmail"}
-        assert bool(samples) == (name in EXECUTORS)
+        assert bool(samples) == (name in EXECUTORS | {"Notify"})
         on_aws = {(action, where.replace("/prod/", "/local/")) for action, where in prod.grants(name) if not action.startswith("xray:")}
         assert {grant for grant in local.grants(name) if grant[0] not in renamed} - samples == on_aws
 
@@ -183,3 +183,25 @@ def test_the_page_of_grants_is_the_template(prod: Synthesized) -> None:
     written = re.findall(r"^\| (\w+) \| `([\w:-]+)` \| `([^`]+)` \|", (ROOT / "docs" / "grants.md").read_text(), re.MULTILINE)
     found = {(name, action, resource) for name in prod.functions() for action, resource in prod.grants(name)}
     assert set(written) == found
+
+
+def test_notify_reads_a_task_keeps_its_own_table_and_queue_and_sees_no_job(any_stage: Synthesized) -> None:
+    local = any_stage.settings.stage == "local"
+    own = {(action, what) for action, what in any_stage.grants("Notify") if "Notify" in what or "Storage" in what}
+    table = {(f"dynamodb:{action}", "StorageNotices") for action in ("BatchGetItem", "GetItem", "PutItem")}
+    queue = {
+        f"sqs:{action}" for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "ChangeMessageVisibility", "SendMessage")
+    }
+    queue |= {"sqs:SendMessageBatch", "sqs:ChangeMessageVisibilityBatch"} if local else set()
+    logs = {(f"logs:{action}", "NotifyLogs") for action in ("CreateLogStream", "PutLogEvents")}
+    assert own == table | {(action, "NotifyQueue") for action in queue} | logs | {("dynamodb:GetItem", "StorageTasks")}
+    assert who_may(any_stage, "dynamodb:PutItem", "StorageNotices") == {"Notify"}
+
+
+def test_project_sends_news_and_nobody_but_notify_else_does(prod: Synthesized) -> None:
+    assert who_may(prod, "sqs:SendMessage", "NotifyQueue") == {"Project", "Notify"}
+
+
+def test_mail_is_sent_by_executors_and_notify_under_the_one_name() -> None:
+    stack = synthesized("dev", email_sender="punctual@example.org")
+    assert {name for name in stack.functions() if "ses:SendEmail" in {action for action, _ in stack.grants(name)}} == EXECUTORS | {"Notify"}

@@ -111,6 +111,7 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
         "retry": {"base_seconds": 10, "cap_seconds": 900, "jitter": "full", "max_elapsed_seconds": None, "on_timeout": True},
         "timeout_seconds": 60,
         "callback": {"lease_seconds": 30, "max_seconds": 86_400},
+        "notifications": None,
         "generation": 1,
         "created_at": render(NOW),
         "updated_at": render(NOW),

@@ -108,7 +108,7 @@ def test_a_failure_and_a_recovery_reach_every_receiver_once(stage: Stage) -> Non
 
 def test_a_notice_says_when_the_task_runs_next(stage: Stage) -> None:
     stage.take(stage.news())
-    (mail, hook) = stage.sent()
+    mail = stage.sent()[0]
     assert isinstance(mail, Sending) and mail.notice.name == "Nightly"
     assert mail.notice.next_run is not None and stage.clock.now() < mail.notice.next_run <= stage.clock.now() + 300_000
 
