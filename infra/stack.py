@@ -13,6 +13,7 @@ from infra import bundle
 from infra.accounts import Accounts
 from infra.alarms import Alarms, Operators
 from infra.api import Api
+from infra.archive import Archive
 from infra.bury import Bury
 from infra.console import Console
 from infra.dashboard import Dashboard
@@ -43,6 +44,7 @@ class PunctualStack(cdk.Stack):
         encryption = Encryption(self, "Encryption", settings)
         self.storage = Storage(self, "Storage", settings, encryption)
         self.lanes = Lanes(self, "Lanes", settings, encryption)
+        archive = Archive(self, "Archive", settings, encryption) if settings.archive else None
         operators = Operators(self, "Operators", settings)
         foundation = Foundation(settings, bundle.code(settings.host_packages), self.storage, self.lanes, operators, encryption)
 
@@ -58,7 +60,7 @@ class PunctualStack(cdk.Stack):
         self.bury = Bury(self, "Bury", foundation)
         self.console = Console(self, "Console", settings, self.api.http)
         self.notify = Notify(self, "Notify", foundation, self.fetch.function, api_url=self.api.url(settings), console_url=self.console.url)
-        self.project = Project(self, "Project", foundation, self.notify.queue)
+        self.project = Project(self, "Project", foundation, self.notify.queue, archive)
         self.scale = Scale(self, "Scale", foundation, {lane: execute.mapping for lane, execute in self.execute.items()})
 
         Alarms(

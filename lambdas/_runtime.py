@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from lambdas._children import Children
     from lambdas._pool import ThreadPool
     from scheduler.accounts import Directory, Profiles, Tallies
+    from scheduler.archive import Archive
     from scheduler.audit import Trail
     from scheduler.aws.notice_queue import SqsNoticeQueue
     from scheduler.calls import Calls
@@ -188,6 +189,7 @@ class Project:
     settings: ProjectSettings
     counters: Counters
     queue: NoticeQueue
+    archive: "Archive | None"
 
 
 @dataclass(frozen=True)
@@ -381,7 +383,7 @@ def bury() -> Bury:
 @cache
 def project() -> Project:
     settings = ProjectSettings.parse(os.environ)
-    return Project(settings, _counters(settings), _notice_queue(settings))
+    return Project(settings, _counters(settings), _notice_queue(settings), _archive(settings))
 
 
 @cache
@@ -445,6 +447,14 @@ def _secret_keys(secret: str) -> SigningKeys:
     from scheduler.aws.signing_keys import SecretKeys
 
     return SecretKeys(clients.secrets(), secret)
+
+
+def _archive(settings: ProjectSettings) -> "Archive | None":
+    if not settings.archive_stream:
+        return None
+    from scheduler.aws.archive import FirehoseArchive
+
+    return FirehoseArchive(clients.firehose(), settings.archive_stream)
 
 
 def _notice_queue(settings: ProjectSettings | NotifySettings) -> "SqsNoticeQueue":

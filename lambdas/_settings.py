@@ -126,6 +126,7 @@ class ApiSettings(CallBacks):
     machine_clients: str = ""  # name=id, with blanks between them
     max_jobs: int = 1_000_000  # of each user, that wait for their time, unless administrators say otherwise; 0: any number
     creates_per_second: int = 1_000  # of each user; 0: any number
+    archive_database: str = ""  # where jobs are asked for that have left their table; empty: nowhere
 
     @property
     def clients(self) -> dict[str, str]:
@@ -180,6 +181,7 @@ class FetchSettings(Settings):
 class ProjectSettings(Settings):
     counters_table: str
     notices_queue_url: str
+    archive_stream: str = ""  # the delivery stream for jobs that have left their table; empty: they are gone
     one_shard: bool = False  # events name no shard, and streams have one (the local AWS)
 
 

@@ -27,6 +27,13 @@ SHARD = "shardId-00000001795168800000-0badf00d"
 QUEUES = {"one_time_queue_url": "1", "recurring_queue_url": "2", "retry_queue_url": "3"}
 
 
+class Archived(list[dict[str, Any]]):
+    """The port `Archive`."""
+
+    def put(self, records: list[dict[str, Any]]) -> None:
+        self += records
+
+
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     made = SimpleNamespace(
@@ -39,6 +46,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
         counters=MemoryCounters(),
         capacity=None,
         queue=MemoryNoticeQueue(),
+        archive=Archived(),
     )
     monkeypatch.setattr(_runtime, "project", lambda: made)
     monkeypatch.setattr(_runtime, "scale", lambda: made)
@@ -162,6 +170,17 @@ def test_the_end_of_a_run_whose_task_has_receivers_is_sent_on_as_often_as_the_ba
     for _ in range(2):
         project.handler(batch, None)
     assert [(each.job, each.ended) for each in world.queue.sent] == [(claimed.id, Status.FAILED)] * 2
+
+
+def test_a_job_that_dynamodb_has_taken_away_goes_to_the_archive_and_one_that_somebody_deleted_does_not(world: SimpleNamespace) -> None:
+    claimed = make.claimed(make.job(at=make.NOW, tags=("a",)))
+    done = make.succeeded(claimed, make.NOW + 250)
+    by_ttl = {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}}
+    project.handler(event(record(1, done, None) | by_ttl, record(2, make.job(), None), record(3, make.task(), None) | by_ttl), None)
+    (kept,) = world.archive
+    assert (kept["id"], kept["status"], kept["ended_at"], kept["tags"]) == (done.id, "succeeded", make.NOW + 250, ["a"])
+    assert kept["day"] == counting.day_of(make.NOW) and json.loads(kept["details"])["output"] == "hello"
+    assert stats(world) == {}, "that it left the table counts for nothing"
 
 
 def test_scale_emits_what_is_required_and_sends_a_canary(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
