@@ -102,7 +102,13 @@ class Archive(Construct):
             ),
         ]
         if encryption.key is not None:
-            statements.append(iam.PolicyStatement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[encryption.key.key_arn]))
+            statements.append(
+                iam.PolicyStatement(
+                    actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                    resources=[encryption.key.key_arn],
+                    conditions={"StringEquals": {"kms:ViaService": [f"s3.{Stack.of(self).region}.amazonaws.com"]}},
+                )
+            )
         role = iam.Role(
             self,
             "StreamRole",

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scheduler.aws import batches, errors
-from scheduler.errors import Invalid, Unavailable
+from scheduler.errors import Invalid, SchedulerError, Unavailable
 from scheduler.notice_messages import Message, decode, encode
 from scheduler.notices import WindowEnd
 
@@ -42,8 +42,8 @@ class SqsNoticeQueue:
         try:
             with errors.translated():
                 self._client.change_message_visibility(QueueUrl=self._url, ReceiptHandle=receipt, VisibilityTimeout=seconds)
-        except Unavailable:
-            pass
+        except SchedulerError:
+            pass  # refused for now; or it was in hand too long, and comes again by itself
 
     def _send(self, ten: Sequence[dict[str, Any]]) -> bool:
         entries: Any = [{"Id": str(place), **entry} for place, entry in enumerate(ten)]

@@ -105,7 +105,8 @@ def _decide(message: News | WindowEnd, notices: Notices, queue: NoticeQueue, tas
                 outbox = decision.outbox and _completed(decision.outbox, task, now)
                 if not notices.decide(standing, decision.standing, message.id, outbox, now):
                     continue
-            if outbox is not None and (following := [*outbox.sendings(), *outbox.ends]):
+            following: list[Message] = [] if outbox is None else [*outbox.sendings(), *outbox.ends]
+            if following:
                 queue.send(following, clock.now())
             return _Answer("decided")
     except Unavailable:
@@ -122,8 +123,8 @@ def _decision(standing: Standing | None, message: News | WindowEnd, wanted: Noti
 def _completed(outbox: Outbox, task: Task, now: int) -> Outbox:
     """With what the task says: its name, and when it runs next."""
     runs = planning.next_runs(task, now, 1) if outbox.notices else []
-    said = {"name": task.name, "next_run": runs[0].at if runs else None}
-    return replace(outbox, notices=tuple(replace(notice, **said) for notice in outbox.notices))
+    next_run = runs[0].at if runs else None
+    return replace(outbox, notices=tuple(replace(notice, name=task.name, next_run=next_run) for notice in outbox.notices))
 
 
 def _send(sending: Sending, notices: Notices, post: Post, clock: Clock) -> _Answer:
@@ -184,5 +185,5 @@ def wait_s(tries: int, asked_ms: int | None = None) -> int:
     >>> [wait_s(tries) for tries in range(1, 10)]
     [10, 30, 90, 270, 810, 2430, 3600, 3600, 3600]
     """
-    usual = min(FIRST_WAIT_S * 3 ** (tries - 1), LONGEST_WAIT_S)
+    usual = min(FIRST_WAIT_S * int(3 ** (tries - 1)), LONGEST_WAIT_S)
     return usual if asked_ms is None else min(max(usual, -(-asked_ms // 1_000)), LONGEST_WAIT_S)

@@ -73,17 +73,17 @@ def test_a_run_by_hand_is_told_of_as_well(world: World) -> None:
     [
         ({}, "notifications", "give emails, webhooks or both"),
         ({"emails": []}, "notifications", "give emails, webhooks or both"),
-        ({"emails": ["ann"]}, "notifications.emails[0]", "must be one bare e-mail address"),
-        ({"emails": ["a@example.com\nBcc: b@example.com"]}, "notifications.emails[0]", "must be one bare e-mail address"),
+        ({"emails": ["ann"]}, "notifications.emails.0", "must be one bare e-mail address"),
+        ({"emails": ["a@example.com\nBcc: b@example.com"]}, "notifications.emails.0", "must be one bare e-mail address"),
         ({"emails": [f"a{n}@example.com" for n in range(11)]}, "notifications.emails", "10"),
-        ({"webhooks": [HOOK | {"url": "ftp://example.com"}]}, "notifications.webhooks[0].url", "must be an http:// or https:// URL"),
-        ({"webhooks": [HOOK | {"url": "http://example.com"}]}, "notifications.webhooks[0].url", "must be an https:// URL"),
-        ({"webhooks": [HOOK | {"url": "https://u:p@example.com"}]}, "notifications.webhooks[0].url", "must not carry a user name"),
-        ({"webhooks": [{"url": HOOK["url"]}]}, "notifications.webhooks[0].signing_secret", "required"),
-        ({"webhooks": [HOOK | {"signing_secret": "../x"}]}, "notifications.webhooks[0].signing_secret", "must be the name of a secret"),
+        ({"webhooks": [HOOK | {"url": "ftp://example.com"}]}, "notifications.webhooks.0.url", "must be an http:// or https:// URL"),
+        ({"webhooks": [HOOK | {"url": "http://example.com"}]}, "notifications.webhooks.0.url", "must be an https:// URL"),
+        ({"webhooks": [HOOK | {"url": "https://u:p@example.com"}]}, "notifications.webhooks.0.url", "must not carry a user name"),
+        ({"webhooks": [{"url": HOOK["url"]}]}, "notifications.webhooks.0.signing_secret", "required"),
+        ({"webhooks": [HOOK | {"signing_secret": "../x"}]}, "notifications.webhooks.0.signing_secret", "must be the name of a secret"),
         ({"webhooks": [{**HOOK, "url": f"https://example.com/{n}"} for n in range(6)]}, "notifications.webhooks", "5"),
         (MAIL | {"on": []}, "notifications.on", "1"),
-        (MAIL | {"on": ["cancelled"]}, "notifications.on[0]", "failure"),
+        (MAIL | {"on": ["cancelled"]}, "notifications.on.0", "failure"),
         (MAIL | {"after_failures": 0}, "notifications.after_failures", "1"),
         (MAIL | {"digest_seconds": 901}, "notifications.digest_seconds", "900"),
         (MAIL | {"digest_seconds": 59}, "notifications.digest_seconds", "60"),
@@ -100,11 +100,11 @@ def test_a_broken_rule_is_named_with_its_field_and_nothing_is_stored(world: Worl
 
 def test_receivers_are_bound_to_what_the_stage_allows(world: World) -> None:
     world.reach = Reach(hosts=("*.example.org",))
-    assert "no sender" in post(MAIL).fields["notifications.emails[0]"]
-    assert "not on a host" in post({"webhooks": [HOOK]}).fields["notifications.webhooks[0].url"]
+    assert "no sender" in post(MAIL).fields["notifications.emails.0"]
+    assert "not on a host" in post({"webhooks": [HOOK]}).fields["notifications.webhooks.0.url"]
     assert post({"webhooks": [HOOK | {"url": "https://a.example.org/x"}]}).status == 201
     world.settings = replace(world.settings, raw_http=False)
-    assert "switched off" in post({"webhooks": [HOOK | {"url": "https://a.example.org/x"}]}).fields["notifications.webhooks[0].url"]
+    assert "switched off" in post({"webhooks": [HOOK | {"url": "https://a.example.org/x"}]}).fields["notifications.webhooks.0.url"]
 
 
 def test_jobs_without_a_task_have_no_receivers(world: World) -> None:

@@ -246,6 +246,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"on_failure": "park"}, {"on_failure": "goes with an ordering_key"}),
     ({"timeout_seconds": 841}, {"timeout_seconds": "must be at most 840"}),
     ({"callback": {}}, {"callback": "a job of type log has no worker that could report"}),
+    ({"notifications": {}}, {"notifications": "give emails, webhooks or both"}),
     ({"execute_at": render(NOW)}, {"execute_at": "is not a known field"}),
     (
         {"name": "", "tags": [1], "max_attempts": 0},
