@@ -146,6 +146,14 @@ def test_what_was_held_back_is_told_with_the_next_one_if_its_digest_never_came()
     assert task.passes(NOW + 2 * DIGEST) == [], "its window is another one now"
 
 
+def test_the_end_of_a_window_says_nothing_of_the_one_after_it() -> None:
+    task = Task()
+    task.hears(FAILED, FAILED)
+    (late,) = task.ends
+    task.hears(FAILED, FAILED, at=NOW + DIGEST + MINUTE)
+    assert digest(task.standing, late, WANTED, NOW + DIGEST + 2 * MINUTE) is None
+
+
 def test_the_first_of_those_that_are_told_together_is_named() -> None:
     task = Task()
     task.hears(FAILED, FAILED, FAILED)

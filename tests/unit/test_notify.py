@@ -196,6 +196,21 @@ def test_a_digest_comes_when_the_window_ends_and_not_before(stage: Stage) -> Non
     assert stage.subjects == ["[Punctual] Nightly failed 4 times"]
 
 
+def test_who_decides_at_the_same_time_as_another_begins_anew(stage: Stage) -> None:
+    class Racing(MemoryNotices):
+        others: int = 2
+
+        def decide(self, before: Standing | None, after: Standing, id: str, outbox: Any, now: int) -> bool:
+            if self.others:
+                self.others -= 1
+                stage.take(stage.news(id=f"other{self.others}.0"))
+            return super().decide(before, after, id, outbox, now)
+
+    stage.notices = Racing()
+    assert stage.take(stage.news()).decided == 1
+    assert stage.notices.standings[stage.task.key].streak == 3 and len(stage.notices.outboxes) == 3
+
+
 def test_a_queue_that_refuses_loses_nothing(stage: Stage) -> None:
     class Refusing(MemoryNoticeQueue):
         def send(self, messages: Sequence[Message], now: int) -> None:
