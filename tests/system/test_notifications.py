@@ -25,7 +25,7 @@ def mails(system: System, to: str) -> list[dict[str, Any]]:
     return [mail for mail in found if mail["To"] == [to]]
 
 
-def told(system: System) -> list[Call]:
+def told(deployed: System) -> list[Call]:
     return system.receiver.calls(HOOK)
 
 
@@ -34,25 +34,26 @@ def verified(call: Call) -> str:
 
 
 @pytest.fixture
-def killed_once(system: System) -> Iterator[list[int]]:
+def killed_once(deployed: System) -> Iterator[list[int]]:
     """notify dies while the first webhook is being called, and long after its mail was sent."""
     pids = list[int]()
 
     def watch(call: Call) -> None:
         if call.path == HOOK and not pids:
             time.sleep(2)
-            for worker in process.naming(system.stack.home.scratch, system.outputs["NotifyFunction"]):
+            for worker in process.naming(deployed.stack.home.scratch, deployed.outputs["NotifyFunction"]):
                 pids.append(worker.pid)
                 process.kill(worker)
 
-    before, system.receiver.watch = system.receiver.watch, watch
+    before, deployed.receiver.watch = deployed.receiver.watch, watch
     yield pids
-    system.receiver.watch = before
+    deployed.receiver.watch = before
 
 
 def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_everybody_though_notify_is_killed(
-    system: System, killed_once: list[int]
+    deployed: System, killed_once: list[int]
 ) -> None:
+    system = deployed
     client, address = system.client("notified"), "notified@example.com"
     system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{owner(client)}/hook", SecretString=SECRET)
     task = client.create_task(
@@ -92,7 +93,8 @@ def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_everybod
         assert counts["ApproximateNumberOfMessages"] == "0", name
 
 
-def test_a_receiver_that_fails_is_tried_again_and_neither_the_job_nor_the_other_receiver_waits(system: System) -> None:
+def test_a_receiver_that_fails_is_tried_again_and_neither_the_job_nor_the_other_receiver_waits(deployed: System) -> None:
+    system = deployed
     client, address = system.client("retold"), "retold@example.com"
     system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{owner(client)}/hook", SecretString=SECRET)
     hooks = [{"url": system.receiver.url(path), "signing_secret": "hook"} for path in ("/fail-once/retold", "/status/404/retold")]
