@@ -25,7 +25,7 @@ def mails(system: System, to: str) -> list[dict[str, Any]]:
     return [mail for mail in found if mail["To"] == [to]]
 
 
-def told(deployed: System) -> list[Call]:
+def told(system: System) -> list[Call]:
     return system.receiver.calls(HOOK)
 
 
