@@ -224,9 +224,10 @@ def get_job(job_id: str) -> Response[str]:
     now = world.clock.now()
     try:
         return answer(render.job(find(key, jobs=world.jobs), now))
-    except NotFound as error:
-        hint = archive.where(job_id, now, world.settings.retention_days, world.settings.archive_database)
-        raise NotFound(hint) from None if hint else error
+    except NotFound:
+        if hint := archive.where(job_id, now, world.settings.retention_days, world.settings.archive_database):
+            raise NotFound(hint) from None
+        raise
 
 
 @app.patch(
