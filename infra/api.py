@@ -86,6 +86,7 @@ class Api(Construct):
                 machine_clients=" ".join(f"{name}={client.user_pool_client_id}" for name, client in accounts.machines.items()),
                 max_jobs=foundation.settings.max_jobs,
                 creates_per_second=foundation.settings.creates_per_second,
+                archive_database=foundation.settings.archive_database,
                 **foundation.counters,
                 executors=foundation.settings.executors,
             ),

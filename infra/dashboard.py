@@ -53,6 +53,11 @@ def _healthy(operators: Operators, http: apigateway.HttpApi) -> list[cloudwatch.
                 own_metric(metrics.POISON, "project", "Sum"),
             ],
         ),
+        _graph(
+            "Notices: sent, given up",
+            [own_metric(metrics.SENT, "notify", "Sum")],
+            right=[own_metric(metrics.GIVEN_UP, "notify", "Sum")],
+        ),
         _graph("API errors", [http.metric_server_error(statistic="Sum"), http.metric_client_error(statistic="Sum")]),
     ]
 

@@ -1,10 +1,12 @@
-"""project: folds the streams of jobs and tasks into the counters."""
+"""project: folds the streams of jobs and tasks into the counters, sends on what receivers may want to know, archives what expires."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.archive import Archive
 from infra.function import Foundation, Function, allow
 from lambdas._settings import ProjectSettings
 
@@ -14,7 +16,7 @@ WINDOW = Duration.minutes(15)  # AWS's longest
 class Project(Construct):
     """The function and both streams as event sources. What fails comes again for a day, as long as a stream keeps it."""
 
-    def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
+    def __init__(self, scope: Construct, id: str, foundation: Foundation, notices: sqs.Queue, archive: Archive | None) -> None:
         super().__init__(scope, id)
         settings, storage = foundation.settings, foundation.storage
         streams = {"Jobs": _stream(storage.jobs), "Tasks": _stream(storage.tasks)}
@@ -22,9 +24,17 @@ class Project(Construct):
             self,
             "project",
             foundation,
-            ProjectSettings(stage=settings.stage, **foundation.counters, one_shard=settings.one_shard),
+            ProjectSettings(
+                stage=settings.stage,
+                **foundation.counters,
+                notices_queue_url=notices.queue_url,
+                archive_stream=archive.stream.ref if archive is not None else "",
+                one_shard=settings.one_shard,
+            ),
             grants=[
                 allow(storage.counters.table_arn, "dynamodb:UpdateItem"),
+                allow(notices.queue_arn, "sqs:SendMessage"),
+                *([allow(archive.stream.attr_arn, "firehose:PutRecordBatch")] if archive is not None else []),
                 allow(list(streams.values()), "dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
                 allow(list(streams.values()), "dynamodb:ListStreams"),
             ],

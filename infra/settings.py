@@ -57,11 +57,14 @@ class Settings:
             "bury": 256,
             "fetch": 256,
             "project": 512,
+            "notify": 512,
             "scale": 512,
         }
     )
     retention_days: int = 30  # of jobs that ended well
     failure_retention_days: int = 90  # of failed and killed ones
+    archive: bool = True  # what leaves the jobs table goes to S3, where Athena finds it
+    archive_days: int = 400  # how long it stays there
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
     plain_http: bool = False  # ... and http:// URLs; from `-c plain_http=true`
     http_hosts: Sequence[str] = ()  # the hosts that they may call, `*` for any text; empty: any; from `-c http_hosts=...`
@@ -108,6 +111,11 @@ class Settings:
         return f"punctual/{self.stage}/"
 
     @property
+    def archive_database(self) -> str:
+        """Where Athena finds what left the jobs table; empty: nowhere."""
+        return f"punctual_{self.stage}" if self.archive else ""
+
+    @property
     def executors(self) -> int:
         """That there may be at once for first attempts."""
         lanes = (Lane.ONE_TIME, Lane.RECURRING)
@@ -147,6 +155,7 @@ LOCAL = replace(
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
     one_shard=True,
     batching_s=1,  # who looks on wants to see what they did
+    archive=False,  # it tells no stream of what TTL takes away, and refuses saved queries of Athena
     endpoint_port=4566,
     allow_private_http=True,  # the sample receiver listens on loopback
     plain_http=True,  # ... without a certificate

@@ -3,7 +3,7 @@
 client ─► api ─► jobs ◄─ tick ─► dispatch ─► topic ─► lanes ─► execute ─► fetch
             │      ▲                                    └─► dead letters ─► bury
             ├─► tasks ◄─ plan
-            └─► redrive ─► lanes
+            └─► redrive ─► lanes       jobs ─► project ─► notify ─► receivers
 """
 
 import aws_cdk as cdk
@@ -13,6 +13,7 @@ from infra import bundle
 from infra.accounts import Accounts
 from infra.alarms import Alarms, Operators
 from infra.api import Api
+from infra.archive import Archive
 from infra.bury import Bury
 from infra.console import Console
 from infra.dashboard import Dashboard
@@ -22,6 +23,7 @@ from infra.execute import Execute
 from infra.fetch import Fetch
 from infra.function import Foundation
 from infra.lanes import Lanes, camel
+from infra.notify import Notify
 from infra.plan import Plan
 from infra.project import Project
 from infra.queries import Queries
@@ -42,6 +44,7 @@ class PunctualStack(cdk.Stack):
         encryption = Encryption(self, "Encryption", settings)
         self.storage = Storage(self, "Storage", settings, encryption)
         self.lanes = Lanes(self, "Lanes", settings, encryption)
+        archive = Archive(self, "Archive", settings, encryption) if settings.archive else None
         operators = Operators(self, "Operators", settings)
         foundation = Foundation(settings, bundle.code(settings.host_packages), self.storage, self.lanes, operators, encryption)
 
@@ -55,9 +58,10 @@ class PunctualStack(cdk.Stack):
             lane: Execute(self, f"Execute{camel(lane)}", foundation, lane, self.api.url(settings), self.fetch.function) for lane in Lane
         }
         self.bury = Bury(self, "Bury", foundation)
-        self.project = Project(self, "Project", foundation)
-        self.scale = Scale(self, "Scale", foundation, {lane: execute.mapping for lane, execute in self.execute.items()})
         self.console = Console(self, "Console", settings, self.api.http)
+        self.notify = Notify(self, "Notify", foundation, self.fetch.function, api_url=self.api.url(settings), console_url=self.console.url)
+        self.project = Project(self, "Project", foundation, self.notify.queue, archive)
+        self.scale = Scale(self, "Scale", foundation, {lane: execute.mapping for lane, execute in self.execute.items()})
 
         Alarms(
             self,
@@ -73,7 +77,7 @@ class PunctualStack(cdk.Stack):
         )
         functions = {
             verb: getattr(self, verb).function
-            for verb in ("api", "tick", "dispatch", "plan", "fetch", "project", "scale", "redrive", "bury")
+            for verb in ("api", "tick", "dispatch", "plan", "fetch", "project", "notify", "scale", "redrive", "bury")
         }
         functions |= {f"execute {lane}": execute.function for lane, execute in self.execute.items()}
         Dashboard(self, "Dashboard", operators, self.lanes, self.storage, self.api.http, functions)
@@ -95,6 +99,10 @@ class PunctualStack(cdk.Stack):
             "LedgerTable": self.storage.ledger.table_name,
             "AuditTable": self.storage.audit.table_name,
             "CountersTable": self.storage.counters.table_name,
+            "NoticesTable": self.storage.notices.table_name,
+            "NoticesQueueUrl": self.notify.queue.queue_url,
+            "NoticesDlqUrl": self.notify.dead.queue_url,
+            "NotifyFunction": self.notify.function.function_name,
             "TopicArn": self.lanes.topic.topic_arn,
             "TickScheduleName": self.tick.schedule.schedule_name,
             "PlanScheduleName": self.plan.schedule.schedule_name,

@@ -1,5 +1,5 @@
-"""The tables: `jobs` and `tasks` with their sparse indexes, the `ledger` of minutes, `users`, the `audit` trail and the `counters`; a
-bucket for outputs and logs; and the secret that signs call-backs."""
+"""The tables: `jobs` and `tasks` with their sparse indexes, the `ledger` of minutes, `users`, the `audit` trail, the `counters` and
+the `notices`; a bucket for outputs and logs; and the secret that signs call-backs."""
 
 from typing import cast
 
@@ -95,6 +95,7 @@ class Storage(Construct):
             ],
         )
         self.counters = self._table("Counters", settings)
+        self.notices = self._table("Notices", settings)
         self.outputs = self._outputs(settings)
         self.callback_secret_arn = self._callback_secret(settings)
         self.due_index_arn = f"{self.jobs.table_arn}/index/{DUE_INDEX}"

@@ -20,7 +20,7 @@ ACTIONS = {
 
 def grants(scope: Construct, settings: Settings) -> list[iam.PolicyStatement]:
     """Empty for a stage that allows nothing."""
-    return [*_on_arns(settings), *_mail(scope, settings)]
+    return [*_on_arns(settings), *mail(scope, settings)]
 
 
 def secrets(scope: Construct, settings: Settings) -> str:
@@ -56,7 +56,7 @@ def _executions(machine: str) -> str:
     return f"{machine.replace(':stateMachine:', ':execution:')}:*" if ":stateMachine:" in machine else machine
 
 
-def _mail(scope: Construct, settings: Settings) -> Iterator[iam.PolicyStatement]:
+def mail(scope: Construct, settings: Settings) -> Iterator[iam.PolicyStatement]:
     """The sender may be verified by itself or with its whole domain; either way mail leaves under its name alone."""
     if not settings.email_sender:
         return

@@ -24,6 +24,7 @@ from lambdas._settings import (
     ExecuteSettings,
     HandOver,
     KnowsTasks,
+    NotifySettings,
     PlanSettings,
     ProjectSettings,
     Reaching,
@@ -46,6 +47,7 @@ from scheduler.ports import (
     Jobs,
     Lanes,
     Ledger,
+    NoticeQueue,
     Orders,
     Outputs,
     Receipts,
@@ -71,7 +73,9 @@ if TYPE_CHECKING:
     from lambdas._children import Children
     from lambdas._pool import ThreadPool
     from scheduler.accounts import Directory, Profiles, Tallies
+    from scheduler.archive import Archive
     from scheduler.audit import Trail
+    from scheduler.aws.notice_queue import SqsNoticeQueue
     from scheduler.calls import Calls
     from scheduler.services.callback import Addresses
     from scheduler.services.direct import DirectPath
@@ -184,6 +188,8 @@ class Execute:
 class Project:
     settings: ProjectSettings
     counters: Counters
+    queue: NoticeQueue
+    archive: "Archive | None"
 
 
 @dataclass(frozen=True)
@@ -379,7 +385,7 @@ def bury() -> Bury:
 @cache
 def project() -> Project:
     settings = ProjectSettings.parse(os.environ)
-    return Project(settings, _counters(settings))
+    return Project(settings, _counters(settings), _notice_queue(settings), _archive(settings))
 
 
 @cache
@@ -443,6 +449,20 @@ def _secret_keys(secret: str) -> SigningKeys:
     from scheduler.aws.signing_keys import SecretKeys
 
     return SecretKeys(clients.secrets(), secret)
+
+
+def _archive(settings: ProjectSettings) -> "Archive | None":
+    if not settings.archive_stream:
+        return None
+    from scheduler.aws.archive import FirehoseArchive
+
+    return FirehoseArchive(clients.firehose(), settings.archive_stream)
+
+
+def _notice_queue(settings: ProjectSettings | NotifySettings) -> "SqsNoticeQueue":
+    from scheduler.aws.notice_queue import SqsNoticeQueue
+
+    return SqsNoticeQueue(clients.sqs(), settings.notices_queue_url)
 
 
 def _stores(settings: HandOver) -> tuple[Jobs, Lanes]:

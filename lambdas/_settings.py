@@ -126,6 +126,7 @@ class ApiSettings(CallBacks):
     machine_clients: str = ""  # name=id, with blanks between them
     max_jobs: int = 1_000_000  # of each user, that wait for their time, unless administrators say otherwise; 0: any number
     creates_per_second: int = 1_000  # of each user; 0: any number
+    archive_database: str = ""  # where jobs are asked for that have left their table; empty: nowhere
 
     @property
     def clients(self) -> dict[str, str]:
@@ -179,6 +180,8 @@ class FetchSettings(Settings):
 @dataclass(frozen=True, kw_only=True)
 class ProjectSettings(Settings):
     counters_table: str
+    notices_queue_url: str
+    archive_stream: str = ""  # the delivery stream for jobs that have left their table; empty: they are gone
     one_shard: bool = False  # events name no shard, and streams have one (the local AWS)
 
 
@@ -195,3 +198,20 @@ class ScaleSettings(KnowsTasks):
 @dataclass(frozen=True, kw_only=True)
 class BurySettings(KnowsTasks):
     """Nothing besides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotifySettings(Settings):
+    """What it takes to decide of news, and to reach receivers by the rules for jobs of types `email` and `http`."""
+
+    tasks_table: str
+    notices_table: str
+    notices_queue_url: str
+    api_url: str  # where receivers can look; `{endpoint}` as for executors
+    console_url: str
+    email_sender: str = ""
+    plain_http: bool = False
+    http_hosts: Hosts = ()
+    allow_private_http: bool = False
+    fetch_function: str = ""
+    secret_prefix: str = ""

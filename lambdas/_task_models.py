@@ -6,6 +6,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from lambdas._form_models import RunShape, ScheduleRequest
 from lambdas._models import CallBackShape, Request, RetryShape, Shape, WorkRequest, WrittenTime
+from lambdas._notification_models import NotificationsRequest, NotificationsShape
 from scheduler.model import Misfire, OnFailure, Overlap
 from scheduler.services.tasks import NewTask
 from scheduler.task import TaskStatus
@@ -30,6 +31,8 @@ class TaskRequest(WorkRequest):
     """How late a start is a misfire. Of recurring tasks only; absent: 60."""
     max_catch_up: Annotated[int, Field(ge=1, le=1_000)] | None = None
     """How many of the missed runs run, the last ones. With misfire run_all only; absent: 100."""
+    notifications: NotificationsRequest | None = None
+    """Who is told when runs fail, recover, succeed, are late or killed. Absent: nobody."""
 
     @field_validator("name")
     @classmethod
@@ -74,6 +77,7 @@ class TaskRequest(WorkRequest):
             callback=self.chosen_callback,
             ordering=self.chosen_ordering,
             target=self.target,
+            notifications=None if self.notifications is None else self.notifications.wanted,
         )
 
 
@@ -147,6 +151,8 @@ class TaskFacts(Shape):
     retry: RetryShape
     timeout_seconds: int
     callback: CallBackShape | None
+    notifications: NotificationsShape | None
+    """Who is told of its runs; null: nobody."""
     generation: int
     """Raised by every edit, pause and resume."""
     created_at: WrittenTime

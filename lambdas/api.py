@@ -44,8 +44,8 @@ from lambdas._models import (
 from lambdas._parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
 from lambdas._resolver import KEYED, OPEN, Resolver, answers, bearer_of, job_of
 from lambdas._runtime import logger
-from scheduler import ids, render
-from scheduler.errors import Conflict, Unauthorized, Unavailable
+from scheduler import archive, ids, render
+from scheduler.errors import Conflict, NotFound, Unauthorized, Unavailable
 from scheduler.model import Job, JobKey, Status
 from scheduler.ports import Outputs
 from scheduler.services import keep
@@ -220,8 +220,14 @@ def list_jobs(
 
 @app.get("/api/v1/me/jobs/<job_id>", summary="One job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
 def get_job(job_id: str) -> Response[str]:
-    world = _runtime.api()
-    return answer(render.job(find(_key(job_id), jobs=world.jobs), world.clock.now()))
+    world, key = _runtime.api(), _key(job_id)
+    now = world.clock.now()
+    try:
+        return answer(render.job(find(key, jobs=world.jobs), now))
+    except NotFound:
+        if hint := archive.where(job_id, now, world.settings.retention_days, world.settings.archive_database):
+            raise NotFound(hint) from None
+        raise
 
 
 @app.patch(

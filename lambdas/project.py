@@ -13,8 +13,11 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Fold a batch; if it fails it comes again. The end of a tumbling window, which only names our shard, comes without records."""
     at = _runtime.project()
     read = batch(event, one_shard=at.settings.one_shard)
-    done = project(read.shard, read.changes, counters=at.counters)
-    _runtime.logger.debug("project", extra={"changes": done.changes, "created": done.created, "ended": done.ended})
+    done = project(read.shard, read.changes, counters=at.counters, queue=at.queue, archive=at.archive)
+    _runtime.logger.debug(
+        "project",
+        extra={"changes": done.changes, "created": done.created, "ended": done.ended, "news": done.news, "archived": done.archived},
+    )
     counts = {metrics.CREATED: done.created, metrics.PROCESSED: done.processed, metrics.DEAD: done.dead, metrics.POISON: len(read.poison)}
     told: dict[str, float | list[int]] = {name: count for name, count in counts.items() if count}
     told |= {

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from local.aws import LocalAws
 
-EXPIRING = ("JobsTable", "LedgerTable", "UsersTable", "AuditTable", "CountersTable")
+EXPIRING = ("JobsTable", "LedgerTable", "UsersTable", "AuditTable", "CountersTable", "NoticesTable")
 EXPIRY = "expires"  # the attribute in which these tables keep their time to live
 
 

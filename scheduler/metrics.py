@@ -21,6 +21,8 @@ LATENCY = "JobLatency"
 OVERHEAD = "JobOverhead"
 CANARY_DELAY = "CanaryDelay"
 POISON = "UnreadableRecords"
+SENT = "NoticesSent"
+GIVEN_UP = "NoticesGivenUp"
 REQUIRED = "RequiredExecutors"
 AVAILABLE = "AvailableExecutors"
 USED = "ExecutorsRequiredPercent"
@@ -48,6 +50,8 @@ METRICS = (
     Metric(OVERHEAD, "project", "Milliseconds", "that without the time the job itself took"),
     Metric(CANARY_DELAY, "project", "Milliseconds", "start minus scheduled time of a job that the scheduler sends itself each minute"),
     Metric(POISON, "project", "Count", "stream records that could not be read, and are missing from the counters"),
+    Metric(SENT, "notify", "Count", "notices that reached a receiver"),
+    Metric(GIVEN_UP, "notify", "Count", "notices that did not, and are not tried again"),
     Metric(REQUIRED, "scale", "Count", "executors that the busiest of the next ten minutes requires"),
     Metric(AVAILABLE, "scale", "Count", "executors that there may be at once for first attempts"),
     Metric(USED, "scale", "Percent", "required by available"),

@@ -115,6 +115,7 @@ class Origin:
     late_from: int | None = None  # a run that starts no sooner than this first waits for the one before it to end
     previous_at: int | None = None  # when the run before it was scheduled, which names it: `ids.run`
     next_at: int | None = None  # and the run after it
+    notify: bool = False  # its task had receivers when this was planned: project tells of its end
 
 
 @dataclass(frozen=True, slots=True)

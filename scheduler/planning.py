@@ -60,7 +60,7 @@ def further(task: Task, now: int, rules: Rules, *, most: int = MOST) -> Planned:
 
 def by_hand(task: Task, at: int, random: int, overlap: Overlap | None, now: int, rules: Rules) -> Job:
     """A run that somebody asked for at the instant `at`; `random` fills its id. It goes the lane of one-time jobs."""
-    origin = Origin(task.id, task.generation, overlap=overlap or task.overlap)
+    origin = Origin(task.id, task.generation, overlap=overlap or task.overlap, notify=task.notifications is not None)
     return replace(_job(task, ids.new(at, random), at, now, rules, origin), lane=Lane.ONE_TIME)
 
 
@@ -191,7 +191,7 @@ def _jobs(task: Task, previous: list[Run], new: list[Run], later: list[Run], now
 
 
 def _run(task: Task, run: Run, previous: int | None, following: list[int], now: int, rules: Rules) -> Job:
-    origin = Origin(task.id, task.generation, run.nominal, task.overlap)
+    origin = Origin(task.id, task.generation, run.nominal, task.overlap, notify=task.notifications is not None)
     start_by = None
     if task.is_recurring:
         origin = replace(origin, misfire=task.misfire)

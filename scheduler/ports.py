@@ -39,6 +39,8 @@ from scheduler.named_target import NamedTarget
 if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.counting import Counted, Entry
     from scheduler.excerpts import Whole
+    from scheduler.notice_messages import Message as NoticeMessage
+    from scheduler.notices import Mark, Outbox, Standing
     from scheduler.redrive import Redrive
     from scheduler.task import Task, TaskPage
 
@@ -392,6 +394,33 @@ class Capacity(Protocol):
 
     def keep_pollers(self, lane: Lane, count: int) -> None:
         """Keep so many from now on. Raises Unavailable."""
+
+
+class Notices(Protocol):
+    """How tasks stand with their receivers, what was decided of which news, and how far each sending is. Kept for a while."""
+
+    def read(self, task: TaskKey, id: str) -> "tuple[Standing | None, Outbox | None]":
+        """The standing of a task, and what was decided of the news (or the end of a window) of that id (strongly consistent)."""
+
+    def decide(self, before: "Standing | None", after: "Standing", id: str, outbox: "Outbox | None", now: int) -> bool:
+        """Replace the standing and remember the outbox of `id`, both or neither; without an outbox the standing alone.
+
+        False if the standing has another version than `before` (None: there is none), or `id` was decided already. The version of
+        `after` is not looked at: it is one more than that of `before`.
+        """
+
+    def mark(self, task: TaskKey, id: str) -> "Mark | None":
+        """How far a sending is (strongly consistent)."""
+
+    def set_mark(self, before: "Mark | None", after: "Mark", now: int) -> bool:
+        """Replace it if it still has the version of `before` (None: there is none); its version is one more."""
+
+
+class NoticeQueue(Protocol):
+    """The queue of what is to be decided and sent."""
+
+    def send(self, messages: "Sequence[NoticeMessage]", now: int) -> None:
+        """Send all of them, the ends of windows delayed to their instants (at most 900 s). Raises Unavailable if any was refused."""
 
 
 class Lanes(Protocol):

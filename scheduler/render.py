@@ -8,6 +8,7 @@ from scheduler import callback, lifecycle, schedule_form
 from scheduler.instants import render as instant
 from scheduler.model import Attempt, CallBack, Failure, Job, Kept, LaneState, Misfire, Ordering, Page, Progress, RetryPolicy
 from scheduler.named_target import NamedTarget
+from scheduler.notices import Notifications
 from scheduler.ports import Session
 from scheduler.redrive import Redrive
 from scheduler.schedule import Run, Skipped
@@ -98,6 +99,7 @@ def _task(record: Task, now: int) -> dict[str, Any]:
         "retry": _retry(record.retry),
         "timeout_seconds": record.timeout_ms // 1000,
         "callback": _callback(record.callback),
+        "notifications": _notifications(record.notifications),
         "generation": record.generation,
         "created_at": instant(record.created_at),
         "updated_at": instant(record.updated_at),
@@ -281,6 +283,19 @@ def _retry(record: RetryPolicy) -> dict[str, Any]:
 def _callback(record: CallBack | None) -> dict[str, Any] | None:
     """As it may be posted again."""
     return None if record is None else {"lease_seconds": record.lease_ms // 1000, "max_seconds": record.max_ms // 1000}
+
+
+def _notifications(record: Notifications | None) -> dict[str, Any] | None:
+    """As it may be posted again."""
+    if record is None:
+        return None
+    return {
+        "emails": list(record.emails),
+        "webhooks": [{"url": hook.url, "signing_secret": hook.signing_secret} for hook in record.webhooks],
+        "on": [str(occasion) for occasion in record.on],
+        "after_failures": record.after_failures,
+        "digest_seconds": record.digest_ms // 1000,
+    }
 
 
 def _progress(record: Progress | None) -> dict[str, Any] | None:

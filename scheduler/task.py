@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from scheduler.model import USUAL_RETRIES, CallBack, Lane, Misfire, Ordering, Overlap, RetryPolicy, TaskHead, TaskKey
+from scheduler.notices import Notifications
 from scheduler.schedule import Once, Schedule
 
 STORED_WITH_IT = 10  # runs that are stored in one transaction with their task
@@ -47,6 +48,7 @@ class Task:
     callback: CallBack | None = None
     ordering: Ordering | None = None  # its runs wait for their turns
     target: str | None = None  # a named target; `type` is its kind
+    notifications: Notifications | None = None  # who is told of its runs; None: nobody
     generation: int = 1
     inactive_at: int | None = None
     inactive_reason: str | None = None

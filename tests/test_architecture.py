@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for folder in ("scheduler", "lambdas", "infra", "local", "bench") for path in (ROOT / folder).rglob("*.py"))
-VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "redrive", "fetch", "project", "scale"}
+VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "redrive", "fetch", "project", "notify", "scale"}
 TRIGGERED_BY_HTTP = "api"  # its services are submit, cancel, history; the others have one of their own name
 NOT_PURE = ("boto3", "botocore", "aws_lambda_powertools", "pydantic", "aws_cdk", "constructs", "scheduler.aws", "lambdas", "infra", "local")
 CLOCKS = {("time", word) for word in ("time", "time_ns", "monotonic", "monotonic_ns")}

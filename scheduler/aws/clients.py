@@ -53,6 +53,11 @@ def secrets(**options: Any) -> Any:
     return _client("secretsmanager", options)
 
 
+def firehose(**options: Any) -> Any:
+    """Its one call is not worth a package of stubs either."""
+    return _client("firehose", options)
+
+
 def cognito(**options: Any) -> "CognitoIdentityProviderClient":
     return cast("CognitoIdentityProviderClient", _client("cognito-idp", options))
 

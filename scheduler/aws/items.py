@@ -263,6 +263,7 @@ def _origin(origin: Origin) -> list[Any]:
         origin.late_from,
         origin.previous_at,
         origin.next_at,
+        origin.notify or None,
     ]
     while values[-1] is None:
         values.pop()
@@ -270,8 +271,8 @@ def _origin(origin: Origin) -> list[Any]:
 
 
 def _read_origin(task: str, values: list[Any]) -> Origin:
-    generation, nominal_at, overlap, misfire, *of_run_all = values + [None] * (4 - len(values))
-    return Origin(task.rpartition("#")[2], generation, nominal_at, Overlap(overlap), misfire and Misfire(misfire), *of_run_all)
+    generation, nominal_at, overlap, misfire, *rest = values + [None] * (4 - len(values))
+    return Origin(task.rpartition("#")[2], generation, nominal_at, Overlap(overlap), misfire and Misfire(misfire), *rest)
 
 
 def _attempt(attempt: Attempt) -> list[Any]:

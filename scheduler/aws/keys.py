@@ -331,6 +331,19 @@ def counted_name(sk: str) -> str:
     return sk.partition("|")[0]
 
 
+def standing(task: TaskKey) -> Value:
+    """In the table of notices."""
+    return {"pk": {"S": f"{task.owner}#{task.id}"}, "sk": {"S": "standing"}}
+
+
+def news(task: TaskKey, id: str) -> Value:
+    return standing(task) | {"sk": {"S": f"news#{id}"}}
+
+
+def sending(task: TaskKey, id: str) -> Value:
+    return standing(task) | {"sk": {"S": f"sending#{id}"}}
+
+
 def unit_key(text: str) -> UnitKey:
     """The unit named by the end of a sort key."""
     minute, part = text.split("#")[-2:]

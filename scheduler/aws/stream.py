@@ -26,6 +26,7 @@ class JobChange:
     sequence: str
     before: Job | None
     after: Job | None
+    expired: bool = False  # DynamoDB took it away, as its time was over
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,19 @@ def batch(event: Mapping[str, Any], *, one_shard: bool = False) -> Batch:
     made = Batch(f"{source.partition('/stream/')[0].rpartition('/')[2]}/{shard}")
     for record in records:
         try:
-            made.changes.extend(_changes(record["dynamodb"]))
+            made.changes.extend(_changes(record["dynamodb"], expired=_by_ttl(record)))
         except Exception:  # one record that cannot be read must not stop the shard for a day
             log.exception("a record of the stream cannot be read", extra={"event_id": record.get("eventID")})
             made.poison.append(str(record.get("eventID")))
     return made
 
 
-def _changes(record: Mapping[str, Any]) -> Iterator[JobChange | TaskChange]:
+def _by_ttl(record: Mapping[str, Any]) -> bool:
+    who = record.get("userIdentity") or {}
+    return (who.get("type"), who.get("principalId")) == ("Service", "dynamodb.amazonaws.com")
+
+
+def _changes(record: Mapping[str, Any], *, expired: bool) -> Iterator[JobChange | TaskChange]:
     """None of what is neither job nor task: canaries, holders, lines."""
     pk, sk = record["Keys"]["pk"]["S"], record["Keys"]["sk"]["S"]
     old, new = record.get("OldImage"), record.get("NewImage")
@@ -72,7 +78,7 @@ def _changes(record: Mapping[str, Any]) -> Iterator[JobChange | TaskChange]:
         return
     known = new or old or {}
     if "scheduled_at" in known:
-        yield JobChange(sequence, items.decode(old) if old else None, items.decode(new) if new else None)
+        yield JobChange(sequence, items.decode(old) if old else None, items.decode(new) if new else None, expired)
     elif "planned_until" in known:
         yield TaskChange(sequence, task_items.decode(old) if old else None, task_items.decode(new) if new else None)
     else:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from scheduler import schedule_form
+from scheduler import notice_messages, schedule_form
 from scheduler.aws import items, keys
 from scheduler.model import Misfire, Overlap
 from scheduler.task import Task
@@ -48,6 +48,8 @@ def encode(task: Task) -> Item:
         item["callback"] = items.callback(task.callback)
     if task.ordering is not None:
         item["ordering"] = items.ordering(task.ordering)
+    if task.notifications is not None:
+        item["notifications"] = {"S": notice_messages.encode_notifications(task.notifications)}
     if task.tags:
         item["tags"] = {"S": _json(task.tags)}
     if task.schedule is not None:
@@ -69,6 +71,8 @@ def decode(item: Mapping[str, Any]) -> Task:
         found["callback"] = items.read_callback(item["callback"])
     if "ordering" in item:
         found["ordering"] = items.read_ordering(item["ordering"])
+    if "notifications" in item:
+        found["notifications"] = notice_messages.decode_notifications(item["notifications"]["S"])
     if "tags" in item:
         found["tags"] = tuple(json.loads(item["tags"]["S"]))
     schedule = schedule_form.restore(json.loads(item["schedule"]["S"])) if "schedule" in item else None

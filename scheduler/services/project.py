@@ -1,13 +1,15 @@
-"""Fold changes of jobs and tasks into the counters, and tell what they mean for the metrics."""
+"""Fold changes of jobs and tasks into the counters, send on what receivers may want to know, and tell what they mean for the metrics."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from scheduler import lifecycle
+from scheduler.archive import Archive, record
 from scheduler.counting import CANARY_OWNER, DEAD_NAMES, Entry, ended_at, of_job, of_task, run_ms
 from scheduler.model import Job
-from scheduler.ports import Counters
+from scheduler.notices import News, of_change
+from scheduler.ports import Counters, NoticeQueue
 from scheduler.task import Task
 
 
@@ -33,6 +35,8 @@ class ProjectResult:
     latencies_ms: list[int] = field(default_factory=list)  # finish minus scheduled
     overheads_ms: list[int] = field(default_factory=list)  # the same without the time that the job itself took
     canary_delays_ms: list[int] = field(default_factory=list)
+    news: int = 0  # sent on to notify
+    archived: int = 0
 
     @property
     def processed(self) -> int:
@@ -43,10 +47,22 @@ class ProjectResult:
         return sum(self.ended.get(name, 0) for name in DEAD_NAMES)
 
 
-def project(shard: str, changes: Sequence[Change], *, counters: Counters) -> ProjectResult:
-    """Add the changes of one batch of one shard. Raises Unavailable: then the whole batch has to come again, and nothing counts twice."""
+def project(
+    shard: str, changes: Sequence[Change], *, counters: Counters, queue: NoticeQueue | None = None, archive: Archive | None = None
+) -> ProjectResult:
+    """Add the changes of one batch of one shard. Raises Unavailable: then the whole batch has to come again, and nothing counts twice.
+
+    News go to the queue, again with every time that the batch comes; notify knows them by their ids. Without a queue nobody is told.
+    Jobs that DynamoDB has taken away go to the archive, where one that is sent again stands twice.
+    """
     counters.add(shard, [entry for change in changes for entry in _entries(change)])
-    result = ProjectResult(changes=len(changes))
+    news = [each for change in changes for each in _news(change)]
+    if news and queue is not None:
+        queue.send(news, news[-1].at)
+    archived = [record(job) for change in changes if (job := _expired(change)) is not None]
+    if archived and archive is not None:
+        archive.put(archived)
+    result = ProjectResult(changes=len(changes), news=len(news), archived=len(archived))
     for change in changes:
         if not isinstance(change.before, Task) and not isinstance(change.after, Task):
             _note(change.before, change.after, result)
@@ -65,6 +81,18 @@ def _entries(change: Change) -> Iterable[Entry]:
         earlier = entries.get(row[:2])
         entries[row[:2]] = Entry(row, change.sequence, amounts if earlier is None else {**earlier.amounts, **amounts})
     return entries.values()
+
+
+def _news(change: Change) -> Iterable[News]:
+    if isinstance(change.before, Task) or isinstance(change.after, Task):
+        return ()
+    return of_change(change.before, change.after)
+
+
+def _expired(change: Change) -> Job | None:
+    before = change.before
+    gone = getattr(change, "expired", False) and change.after is None
+    return before if gone and isinstance(before, Job) and not lifecycle.is_open(before) else None
 
 
 def _note(before: Job | None, after: Job | None, result: ProjectResult) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from scheduler import ids, planning, schedule_form
 from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model import USUAL_RETRIES, CallBack, Job, JobKey, Misfire, Ordering, Overlap, Receipt, RetryPolicy, TaskKey
+from scheduler.notices import Notifications
 from scheduler.ports import Clock, Jobs, Lanes, Orders, Receipts, Tasks
 from scheduler.rules import Rules
 from scheduler.schedule import Once, Run, Schedule
@@ -41,6 +42,7 @@ class NewTask:
     callback: CallBack | None = None
     ordering: Ordering | None = None
     target: str | None = None  # `type` is its kind
+    notifications: Notifications | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +291,7 @@ def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Ta
         callback=new.callback,
         ordering=new.ordering,
         target=new.target,
+        notifications=new.notifications,
         **given,
     )
 

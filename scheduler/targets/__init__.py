@@ -77,6 +77,11 @@ class Context:
         return self.job_id
 
     @property
+    def id_name(self) -> str:
+        """By which name receivers are told `job_id`: a notice is sent the way a job is, and is none."""
+        return "Punctual-Notice-Id" if self.job_id.startswith("notice_") else "Punctual-Job-Id"
+
+    @property
     def unique(self) -> str:
         """What receivers drop copies by: that of the job, or, where each attempt has a worker of its own, of the attempt."""
         return self.job_id if self.callback is None else f"{self.job_id}-{self.callback.fence}"

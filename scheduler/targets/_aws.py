@@ -57,7 +57,7 @@ def _aside(call: Callable[[Calls], Result], context: Context, answers: "queue.Si
 
 def ids(context: Context) -> dict[str, str]:
     """As attributes of a message or headers of an e-mail."""
-    ours = dict(zip(IDS, (context.idempotency_key, context.job_id), strict=True))
+    ours = {IDS[0]: context.idempotency_key, context.id_name: context.job_id}
     return ours if context.callback is None else ours | dict(zip(CALL_BACK, (context.callback.url, context.callback.token), strict=True))
 
 

@@ -26,7 +26,7 @@ SHORTEST = 6  # characters of a secret: what is shorter stands in every other te
 CUT = 4  # so much of a secret is taken off the end of a text that may have been cut in its middle
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
     if not re.fullmatch(r"[A-Za-z0-9_+=.@-]+(#[A-Za-z0-9_.-]+)?", text):
         raise ValueError("must be the name of a secret, with #field if it is a JSON object: letters, digits and _+=.@-")
     return True
@@ -38,7 +38,7 @@ def is_user(text: str) -> bool:
     return True
 
 
-SecretName = Annotated[str, MaxLen(200), Predicate(_is_name)]
+SecretName = Annotated[str, MaxLen(200), Predicate(is_name)]
 
 
 class Unusable(Exception):

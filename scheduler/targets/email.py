@@ -14,7 +14,7 @@ from scheduler.targets import Context, _aws
 SENDS_MAIL = True
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
     if not re.fullmatch(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+", text):
         raise ValueError("must be one bare e-mail address in ASCII, such as ann@example.com")
     return True
@@ -32,7 +32,7 @@ class Payload:
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
-    to: Annotated[list[Annotated[str, MaxLen(254), Predicate(_is_address)]], MinLen(1), MaxLen(50)]
+    to: Annotated[list[Annotated[str, MaxLen(254), Predicate(is_address)]], MinLen(1), MaxLen(50)]
     """Addresses, 1 to 50; each sees the others."""
     subject: Annotated[str, MinLen(1), MaxLen(300), Predicate(_is_line)]
     """One line."""

@@ -32,7 +32,7 @@ from scheduler.targets._credentials import SecretName
 READ_LIMIT = 1_048_576  # bytes of an answer that are read, and kept
 KEPT_HEADERS = 4_096  # characters of header names and values that are kept
 USER_AGENT = "Punctual/1"
-_IDS = ("idempotency-key", "punctual-job-id", "punctual-callback-url", "punctual-callback-token")
+_IDS = ("idempotency-key", "punctual-job-id", "punctual-notice-id", "punctual-callback-url", "punctual-callback-token")
 _SIGNATURE = ("webhook-id", "webhook-timestamp", "webhook-signature")
 OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS, *_SIGNATURE)
 BY_SECRET = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token")
@@ -45,7 +45,7 @@ ROUTABLE_V6 = ipaddress.IPv6Network("2000::/3")
 
 
 # A predicate that raises gives its own words to the caller; one that returns False would answer "predicate failed".
-def _is_url(text: str) -> bool:
+def is_url(text: str) -> bool:
     if not re.fullmatch(r"[\x21-\x5b\x5d-\x7e]*", text):
         raise ValueError("must be ASCII without spaces and backslashes: percent-encode paths, write host names in their xn-- form")
     try:
@@ -90,7 +90,7 @@ class Payload:
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
-    url: Annotated[str, MaxLen(4_096), Predicate(_is_url)]
+    url: Annotated[str, MaxLen(4_096), Predicate(is_url)]
     """Where to: https, or http where the stage allows it."""
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "GET"
     """The HTTP method."""
@@ -247,7 +247,7 @@ def _headers(request: Payload, context: Context) -> dict[str, str]:
     return (
         {name: value for name, value in ours.items() if name.lower() not in given}
         | request.headers
-        | {"Idempotency-Key": context.idempotency_key, "Punctual-Job-Id": context.job_id}
+        | {"Idempotency-Key": context.idempotency_key, context.id_name: context.job_id}
         | _callback(context)
     )
 

@@ -21,6 +21,7 @@ from scheduler.aws.counters import DynamoCounters
 from scheduler.aws.jobs import DynamoJobs
 from scheduler.aws.lanes import SqsLanes
 from scheduler.aws.ledger import DynamoLedger
+from scheduler.aws.notices import DynamoNotices
 from scheduler.aws.orders import DynamoOrders
 from scheduler.aws.receipts import DynamoReceipts
 from scheduler.aws.redrives import DynamoRedrives
@@ -29,11 +30,12 @@ from scheduler.aws.tasks import DynamoTasks
 from scheduler.aws.users import DynamoUsers
 from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
 from scheduler.memory_counters import MemoryCounters
+from scheduler.memory_notices import MemoryNotices
 from scheduler.memory_orders import MemoryOrders
 from scheduler.memory_targets import MemoryTargets
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import Lane
-from scheduler.ports import Counters, Jobs, Lanes, Ledger, Orders, Receipts, Redrives, Targets, Tasks, Users
+from scheduler.ports import Counters, Jobs, Lanes, Ledger, Notices, Orders, Receipts, Redrives, Targets, Tasks, Users
 from tests.contract import tables
 
 
@@ -190,3 +192,13 @@ def counters(request: pytest.FixtureRequest) -> Counters:
     client = clients.dynamodb()
     client.create_table(TableName="counters", **tables.COUNTERS)
     return DynamoCounters(client, "counters")
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def notices(request: pytest.FixtureRequest) -> Notices:
+    if request.param == "memory":
+        return MemoryNotices()
+    request.getfixturevalue("moto")
+    client = clients.dynamodb()
+    client.create_table(TableName="notices", **tables.NOTICES)
+    return DynamoNotices(client, "notices")

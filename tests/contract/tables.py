@@ -50,6 +50,7 @@ LEDGER: dict[str, Any] = {
 }
 USERS = LEDGER  # the same keys
 COUNTERS = LEDGER
+NOTICES = LEDGER
 AUDIT: dict[str, Any] = {
     "BillingMode": "PAY_PER_REQUEST",
     "AttributeDefinitions": _attributes(pk="S", sk="S", month="S"),

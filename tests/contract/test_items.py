@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -173,8 +174,18 @@ def test_a_usual_run_of_a_recurring_task_stays_within_one_write_unit_when_it_has
     usual = run(payload={"message": "x" * 80}, tags=("billing", "nightly"))
     assert usual.origin is not None
     in_order = replace(usual.origin, misfire=Misfire.RUN_ALL, late_from=NOW, previous_at=NOW, next_at=NOW)
-    done = [ended(job, Event.SUCCEED, result=Result("x" * 80)) for job in (usual, replace(usual, origin=in_order))]
+    origins = (usual.origin, in_order, replace(in_order, notify=True))
+    done = [ended(replace(usual, origin=origin), Event.SUCCEED, result=Result("x" * 80)) for origin in origins]
     assert max(items.size(items.encode(job)) for job in done) <= 1024
+
+
+@pytest.mark.parametrize("fields", [{}, {"misfire": None}, {"misfire": Misfire.RUN_ALL, "late_from": NOW}])
+def test_that_somebody_is_to_be_told_of_a_run_comes_back_and_costs_nothing_where_nobody_is(fields: dict[str, Any]) -> None:
+    made = run()
+    assert made.origin is not None
+    silent, told = (replace(made, origin=replace(made.origin, notify=notify, **fields)) for notify in (False, True))
+    assert [items.decode(items.encode(job)) for job in (silent, told)] == [silent, told]
+    assert items.size(items.encode(told)) - items.size(items.encode(silent)) <= 25
 
 
 def test_a_run_is_in_the_index_of_its_task_and_other_jobs_are_not() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scheduler import ids
 from scheduler.aws import task_items
 from scheduler.model import Job, Misfire, Overlap, Receipt, TaskHead, TaskKey
+from scheduler.notices import Notifications, Occasion, Webhook
 from scheduler.ports import KEPT_RECEIPTS_MS, Tasks
 from scheduler.schedule import Cron, Once, Rate, Schedule
 from scheduler.task import STORED_WITH_IT, Task
@@ -23,6 +24,14 @@ specs = (
     st.builds(Once, instants)
     | st.builds(Rate, st.integers(1, 366 * 24 * 60).map(lambda minutes: minutes * 60_000), instants, st.just("Europe/Berlin"))
     | st.builds(Cron, st.just("*/5 9-17 * * 1-5"), st.just("Europe/Berlin"), st.sampled_from(["shift", "skip"]), st.just("both"))
+)
+receivers = st.builds(
+    Notifications,
+    emails=st.lists(st.text(), max_size=2).map(tuple),
+    webhooks=st.lists(st.builds(Webhook, st.text(), st.text()), max_size=2).map(tuple),
+    on=st.lists(st.sampled_from(Occasion), max_size=2).map(tuple),
+    after_failures=numbers,
+    digest_ms=numbers,
 )
 all_tasks = st.builds(
     Task,
@@ -43,6 +52,7 @@ all_tasks = st.builds(
     max_attempts=numbers,
     retry=retries,
     timeout_ms=numbers,
+    notifications=st.none() | receivers,
     generation=numbers,
     inactive_at=maybe_instants,
     inactive_reason=maybe_texts,

@@ -78,3 +78,10 @@ def test_the_operators_are_mailed_when_the_context_names_an_address(synth: Calla
 def test_the_bench_counts_the_alarms_and_secrets_that_a_month_without_a_job_pays_for(on_aws: Synthesized) -> None:
     counted = len(on_aws.all("CloudWatch::Alarm")), len(on_aws.all("SecretsManager::Secret"))
     assert counted == (idle.ALARMS[on_aws.settings.stage], idle.SECRETS)
+
+
+def test_a_message_that_notify_could_not_work_off_wakes_an_operator_after_many_tries(any_stage: Synthesized) -> None:
+    alarm = any_stage.one("CloudWatch::Alarm", "NotifyUndecided")
+    assert (name_of(alarm["Dimensions"][0]["Value"]), alarm["Threshold"]) == ("NotifyDead", 0)
+    queue, dead = any_stage.one("SQS::Queue", "NotifyQueue"), any_stage.one("SQS::Queue", "NotifyDead")
+    assert (queue["RedrivePolicy"]["maxReceiveCount"], dead["MessageRetentionPeriod"]) == (40, 14 * 24 * 3600)

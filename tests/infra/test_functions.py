@@ -19,6 +19,7 @@ NAMES = [
     "Redrive",
     "Fetch",
     "Project",
+    "Notify",
     "Scale",
 ]
 ENVIRONMENTS: dict[str, type[_settings.Settings]] = {
@@ -31,6 +32,7 @@ ENVIRONMENTS: dict[str, type[_settings.Settings]] = {
     "redrive": _settings.RedriveSettings,
     "fetch": _settings.FetchSettings,
     "project": _settings.ProjectSettings,
+    "notify": _settings.NotifySettings,
     "scale": _settings.ScaleSettings,
 }
 SHARED = ("shards", "hold_ms", "lead_ms", "units", "retention_days", "failure_retention_days", "allow_private_http")

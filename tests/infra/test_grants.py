@@ -3,7 +3,7 @@ import re
 import pytest
 
 from infra.settings import SAMPLE
-from tests.infra.conftest import ROOT, Synthesized, allowed
+from tests.infra.conftest import ROOT, Synthesized, allowed, synthesized
 
 # Actions that may be granted on every resource, and why there is no other way.
 ANYWHERE = {
@@ -42,6 +42,7 @@ def test_no_role_allows_a_wildcard_but_for_the_explained_ones(any_stage: Synthes
                     f":secret:punctual/{any_stage.settings.stage}/*"
                 )
                 over_objects = action in ("s3:PutObject", "s3:GetObject") and resource == "StorageOutputs/*"
+                over_objects |= action in ("s3:PutObject", "s3:AbortMultipartUpload") and resource == "ArchiveBucket/*"
                 assert "*" not in resource or action in explained or over_executions or over_objects or over_secrets, (id, action, resource)
 
 
@@ -53,10 +54,11 @@ def test_no_policy_is_added_to_a_role_behind_its_grants(any_stage: Synthesized) 
 def test_a_role_can_be_assumed_by_its_service_alone(any_stage: Synthesized) -> None:
     for id, role in any_stage.all("IAM::Role").items():
         (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
-        service = "scheduler" if id[:-8].endswith("ScheduleRole") else "lambda"
+        services = {"ScheduleRole": "scheduler", "StreamRole": "firehose"}
+        service = next((name for end, name in services.items() if id[:-8].endswith(end)), "lambda")
         assert statement["Principal"] == {"Service": f"{service}.amazonaws.com"}
         ours = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
-        assert statement.get("Condition") == (ours if service == "scheduler" else None), "another account's schedule could name it"
+        assert statement.get("Condition") == (None if service == "lambda" else ours), "another account's schedule could name it"
 
 
 def test_a_job_is_written_by_the_verbs_that_change_jobs_and_inserted_and_withdrawn_by_api_and_plan_alone(prod: Synthesized) -> None:
@@ -137,19 +139,19 @@ def test_api_and_executors_alone_read_what_signs_call_backs(any_stage: Synthesiz
 
 def test_what_calls_urls_may_write_its_log_and_do_nothing_else_and_knows_no_table(any_stage: Synthesized) -> None:
     assert any_stage.grants("Fetch") == [("logs:CreateLogStream", "FetchLogs"), ("logs:PutLogEvents", "FetchLogs")]
-    assert who_may(any_stage, "lambda:InvokeFunction", "FetchFunction") == EXECUTORS
+    assert who_may(any_stage, "lambda:InvokeFunction", "FetchFunction") == EXECUTORS | {"Notify"}
     environment = any_stage.functions()["Fetch"]["Environment"]["Variables"]
     assert all(isinstance(value, str) for value in environment.values()), "it would tell where something is"
 
 
-def test_executors_alone_read_secrets_and_only_those_that_jobs_may_use(any_stage: Synthesized) -> None:
+def test_executors_and_notify_alone_read_secrets_and_only_those_that_jobs_may_use(any_stage: Synthesized) -> None:
     granted = {
         name: {what for action, what in any_stage.grants(name) if action.startswith("secretsmanager:")} for name in any_stage.functions()
     }
     of_jobs = {
         name: {what for what in found if what.endswith(f":secret:punctual/{any_stage.settings.stage}/*")} for name, found in granted.items()
     }
-    assert {name for name, found in of_jobs.items() if found} == EXECUTORS
+    assert {name for name, found in of_jobs.items() if found} == EXECUTORS | {"Notify"}
     assert set().union(*granted.values()) - set().union(*of_jobs.values()) == {"StorageCallbackKey"}
 
 
@@ -173,8 +175,12 @@ def test_the_local_stage_grants_the_same_but_for_tracing_and_the_names_of_batche
     renamed = {item.action for item in local.settings.renamed_actions.values()}
     for name in prod.functions():
         samples = {grant for grant in local.grants(name) if SAMPLE in grant[1] or grant[0] == "ses:SendEmail"}
-        assert bool(samples) == (name in EXECUTORS)
-        on_aws = {(action, where.replace("/prod/", "/local/")) for action, where in prod.grants(name) if not action.startswith("xray:")}
+        assert bool(samples) == (name in EXECUTORS | {"Notify"})
+        on_aws = {
+            (action, where.replace("/prod/", "/local/"))
+            for action, where in prod.grants(name)
+            if not action.startswith(("xray:", "firehose:"))
+        }
         assert {grant for grant in local.grants(name) if grant[0] not in renamed} - samples == on_aws
 
 
@@ -183,3 +189,25 @@ def test_the_page_of_grants_is_the_template(prod: Synthesized) -> None:
     written = re.findall(r"^\| (\w+) \| `([\w:-]+)` \| `([^`]+)` \|", (ROOT / "docs" / "grants.md").read_text(), re.MULTILINE)
     found = {(name, action, resource) for name in prod.functions() for action, resource in prod.grants(name)}
     assert set(written) == found
+
+
+def test_notify_reads_a_task_keeps_its_own_table_and_queue_and_sees_no_job(any_stage: Synthesized) -> None:
+    local = any_stage.settings.stage == "local"
+    own = {(action, what) for action, what in any_stage.grants("Notify") if "Notify" in what or "Storage" in what}
+    table = {(f"dynamodb:{action}", "StorageNotices") for action in ("BatchGetItem", "GetItem", "PutItem")}
+    queue = {
+        f"sqs:{action}" for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "ChangeMessageVisibility", "SendMessage")
+    }
+    queue |= {"sqs:SendMessageBatch", "sqs:ChangeMessageVisibilityBatch"} if local else set()
+    logs = {(f"logs:{action}", "NotifyLogs") for action in ("CreateLogStream", "PutLogEvents")}
+    assert own == table | {(action, "NotifyQueue") for action in queue} | logs | {("dynamodb:GetItem", "StorageTasks")}
+    assert who_may(any_stage, "dynamodb:PutItem", "StorageNotices") == {"Notify"}
+
+
+def test_project_sends_news_and_nobody_but_notify_else_does(prod: Synthesized) -> None:
+    assert who_may(prod, "sqs:SendMessage", "NotifyQueue") == {"Project", "Notify"}
+
+
+def test_mail_is_sent_by_executors_and_notify_under_the_one_name() -> None:
+    stack = synthesized("dev", email_sender="punctual@example.org")
+    assert {name for name in stack.functions() if "ses:SendEmail" in {action for action, _ in stack.grants(name)}} == EXECUTORS | {"Notify"}

@@ -39,6 +39,7 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
         "concurrency",
         "one_shard",
         "batching_s",
+        "archive",
         "saved_queries",
         "allow_private_http",
         "plain_http",

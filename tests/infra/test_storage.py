@@ -26,7 +26,7 @@ def test_the_due_index_projects_only_what_dispatch_needs(any_stage: Synthesized)
 
 
 @pytest.mark.parametrize(
-    ("kind", "prefix"), [(kind.upper(), f"Storage{kind}") for kind in ("Jobs", "Tasks", "Ledger", "Users", "Audit", "Counters")]
+    ("kind", "prefix"), [(kind.upper(), f"Storage{kind}") for kind in ("Jobs", "Tasks", "Ledger", "Users", "Audit", "Counters", "Notices")]
 )
 def test_the_tables_of_the_contract_tests_are_these(any_stage: Synthesized, kind: str, prefix: str) -> None:
     """Keys, indexes and what they project: what those tests say holds for what is deployed."""
@@ -42,7 +42,7 @@ def test_the_tables_of_the_contract_tests_are_these(any_stage: Synthesized, kind
 
 def test_tables_are_on_demand_expire_items_and_can_be_restored_to_a_point_in_time(any_stage: Synthesized) -> None:
     made = any_stage.all("DynamoDB::GlobalTable")
-    assert len(made) == 6
+    assert len(made) == 7
     for table in made.values():
         assert table["BillingMode"] == "PAY_PER_REQUEST"
         assert table["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}

@@ -43,7 +43,7 @@ def test_mail_leaves_under_the_sender_s_name_alone(allowing: Synthesized) -> Non
         role = allowing.all("IAM::Role")[allowing.functions()[name]["Role"]["Fn::GetAtt"][0]]
         found = [each for each in role["Policies"][0]["PolicyDocument"]["Statement"] if each["Action"] == "ses:SendEmail"]
         assert [each["Condition"] for each in found] == (
-            [{"StringEqualsIfExists": {"ses:FromAddress": "ops@example.com"}}] if name in EXECUTORS else []
+            [{"StringEqualsIfExists": {"ses:FromAddress": "ops@example.com"}}] if name in EXECUTORS | {"Notify"} else []
         )
         for statement in found:
             ends = [arn["Fn::Join"][1][-1] for arn in statement["Resource"]]
@@ -55,7 +55,7 @@ def test_the_api_and_the_executors_know_what_is_allowed_and_nobody_else(allowing
         variables = function["Environment"]["Variables"]
         knows = name in EXECUTORS | {"Api"}
         assert variables.get("PUNCTUAL_ALLOWED_TARGETS") == (" ".join(ALL) if knows else None)
-        assert variables.get("PUNCTUAL_EMAIL_SENDER") == ("ops@example.com" if knows else None)
+        assert variables.get("PUNCTUAL_EMAIL_SENDER") == ("ops@example.com" if knows or name == "Notify" else None)
 
 
 def test_every_star_of_an_allowed_target_is_acknowledged(allowing: Synthesized) -> None:

@@ -111,6 +111,7 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
         "retry": {"base_seconds": 10, "cap_seconds": 900, "jitter": "full", "max_elapsed_seconds": None, "on_timeout": True},
         "timeout_seconds": 60,
         "callback": {"lease_seconds": 30, "max_seconds": 86_400},
+        "notifications": None,
         "generation": 1,
         "created_at": render(NOW),
         "updated_at": render(NOW),
@@ -245,6 +246,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"on_failure": "park"}, {"on_failure": "goes with an ordering_key"}),
     ({"timeout_seconds": 841}, {"timeout_seconds": "must be at most 840"}),
     ({"callback": {}}, {"callback": "a job of type log has no worker that could report"}),
+    ({"notifications": {}}, {"notifications": "give emails, webhooks or both"}),
     ({"execute_at": render(NOW)}, {"execute_at": "is not a known field"}),
     (
         {"name": "", "tags": [1], "max_attempts": 0},

@@ -15,8 +15,9 @@ from scheduler.aws import items, keys, task_items
 from scheduler.errors import Invalid
 from scheduler.memory import MemoryJobs, MemoryLanes
 from scheduler.memory_counters import MemoryCounters
+from scheduler.memory_notices import MemoryNoticeQueue
 from scheduler.memory_orders import MemoryOrders
-from scheduler.model import Job, UnitKey
+from scheduler.model import Job, Origin, Status, UnitKey
 from scheduler.rules import Rules
 from scheduler.task import Task
 from tests.conftest import NOW, FixedClock
@@ -26,10 +27,17 @@ SHARD = "shardId-00000001795168800000-0badf00d"
 QUEUES = {"one_time_queue_url": "1", "recurring_queue_url": "2", "retry_queue_url": "3"}
 
 
+class Archived(list[dict[str, Any]]):
+    """The port `Archive`."""
+
+    def put(self, records: list[dict[str, Any]]) -> None:
+        self += records
+
+
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     made = SimpleNamespace(
-        settings=ProjectSettings(stage="test", counters_table="c"),
+        settings=ProjectSettings(stage="test", counters_table="c", notices_queue_url="q"),
         rules=Rules(shards=2),
         clock=FixedClock(),
         jobs=MemoryJobs(),
@@ -37,6 +45,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
         orders=MemoryOrders(),
         counters=MemoryCounters(),
         capacity=None,
+        queue=MemoryNoticeQueue(),
+        archive=Archived(),
     )
     monkeypatch.setattr(_runtime, "project", lambda: made)
     monkeypatch.setattr(_runtime, "scale", lambda: made)
@@ -123,7 +133,7 @@ def test_an_event_that_names_no_shard_is_refused_unless_there_is_one_alone(world
     with pytest.raises(Invalid, match="tumbling window"):
         project.handler(event(*ended(), shard=None), None)
     assert stats(world) == {}
-    world.settings = ProjectSettings(stage="local", counters_table="c", one_shard=True)
+    world.settings = ProjectSettings(stage="local", counters_table="c", notices_queue_url="q", one_shard=True)
     project.handler(event(*ended(), shard=None), None)
     assert stats(world)["succeeded"] == 1
 
@@ -152,6 +162,25 @@ def test_what_is_beside_jobs_and_tasks_is_passed_over(world: SimpleNamespace, ca
         told = {"Keys": {"pk": image["pk"], "sk": image["sk"]}, "SequenceNumber": str(number), "NewImage": image}
         project.handler(event(template | {"dynamodb": told}), None)
     assert world.counters.rows == {} and emitted(capsys) == {}
+
+
+def test_the_end_of_a_run_whose_task_has_receivers_is_sent_on_as_often_as_the_batch_comes(world: SimpleNamespace) -> None:
+    claimed = make.claimed(make.job(at=make.NOW, origin=Origin("t1", 1, make.NOW, notify=True)))
+    batch = event(record(1, claimed, make.failed(claimed)), *ended(2))
+    for _ in range(2):
+        project.handler(batch, None)
+    assert [(each.job, each.ended) for each in world.queue.sent] == [(claimed.id, Status.FAILED)] * 2
+
+
+def test_a_job_that_dynamodb_has_taken_away_goes_to_the_archive_and_one_that_somebody_deleted_does_not(world: SimpleNamespace) -> None:
+    claimed = make.claimed(make.job(at=make.NOW, tags=("a",)))
+    done = make.succeeded(claimed, make.NOW + 250)
+    by_ttl = {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}}
+    project.handler(event(record(1, done, None) | by_ttl, record(2, make.job(), None), record(3, make.task(), None) | by_ttl), None)
+    (kept,) = world.archive
+    assert (kept["id"], kept["status"], kept["ended_at"], kept["tags"]) == (done.id, "succeeded", make.NOW + 250, ["a"])
+    assert kept["day"] == counting.day_of(make.NOW) and json.loads(kept["details"])["output"] == "hello"
+    assert stats(world) == {}, "that it left the table counts for nothing"
 
 
 def test_scale_emits_what_is_required_and_sends_a_canary(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from lambdas._settings import (
     BurySettings,
     DispatchSettings,
     ExecuteSettings,
+    NotifySettings,
     PlanSettings,
     ProjectSettings,
     ScaleSettings,
@@ -20,7 +21,17 @@ from lambdas._settings import (
     TickSettings,
 )
 
-KINDS = [ApiSettings, TickSettings, PlanSettings, DispatchSettings, ExecuteSettings, BurySettings, ProjectSettings, ScaleSettings]
+KINDS = [
+    ApiSettings,
+    TickSettings,
+    PlanSettings,
+    DispatchSettings,
+    ExecuteSettings,
+    BurySettings,
+    ProjectSettings,
+    NotifySettings,
+    ScaleSettings,
+]
 
 
 def some(kind: type[Settings], **chosen: Any) -> Settings:

@@ -36,6 +36,8 @@ export interface Draft {
   maxSeconds: string;
   orderingKey: string;
   onFailure: string;
+  /** As the task has them: the form does not show them, and must not take them away. */
+  notifications: Task['notifications'];
   tags: string[];
 }
 
@@ -74,6 +76,7 @@ export function empty(timeZone: string): Draft {
     maxSeconds: '86400',
     orderingKey: '',
     onFailure: '',
+    notifications: null,
     tags: [],
   };
 }
@@ -117,6 +120,7 @@ export function fromTask(task: Task, blank: Draft): Draft {
     maxSeconds: text(task.callback?.max_seconds ?? 86_400),
     orderingKey: task.ordering_key ?? '',
     onFailure: task.on_failure ?? '',
+    notifications: task.notifications,
     tags: task.tags,
   };
 }
@@ -177,6 +181,7 @@ export function toRequest(draft: Draft): TaskRequest {
     callback: draft.callback ? { lease_seconds: number(draft.leaseSeconds), max_seconds: number(draft.maxSeconds) } : undefined,
     ordering_key: text(draft.orderingKey),
     on_failure: text(draft.orderingKey) === undefined ? undefined : text(draft.onFailure),
+    notifications: draft.notifications ?? undefined,
     tags: draft.tags,
   };
   // What is typed is checked by the API alone; the types say what a good request looks like.

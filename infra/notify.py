@@ -1,0 +1,95 @@
+"""notify: tells the receivers of tasks what became of their runs, out of a queue of its own. Nothing that runs jobs waits for it."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra import targets
+from infra.function import Foundation, Function, allow
+from lambdas._settings import NotifySettings
+
+TIMEOUT = Duration.minutes(1)  # a batch calls all its receivers at once, each of which has ten seconds
+AT_ONCE = 5  # batches of ten; what is beyond waits
+MAX_RECEIVES = 40  # each try at a receiver is one, and so is each time that a digest is looked for too soon
+
+
+class Notify(Construct):
+    """The queue, its dead-letter queue, and the function behind them."""
+
+    def __init__(
+        self, scope: Construct, id: str, foundation: Foundation, fetch: lambda_.Function, *, api_url: str, console_url: str
+    ) -> None:
+        super().__init__(scope, id)
+        settings, storage = foundation.settings, foundation.storage
+        self.dead = self._queue("Dead", foundation, retention_period=Duration.days(14))
+        self.queue = self._queue(
+            "Queue", foundation, dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead, max_receive_count=MAX_RECEIVES)
+        )
+        self.function = Function(
+            self,
+            "notify",
+            foundation,
+            NotifySettings(
+                stage=settings.stage,
+                tasks_table=storage.tasks.table_name,
+                notices_table=storage.notices.table_name,
+                notices_queue_url=self.queue.queue_url,
+                api_url=api_url,
+                console_url=console_url,
+                email_sender=settings.email_sender,
+                plain_http=settings.plain_http,
+                http_hosts=tuple(settings.http_hosts),
+                allow_private_http=settings.allow_private_http,
+                fetch_function=fetch.function_arn if settings.http_apart else "",
+                secret_prefix=settings.secret_prefix,
+            ),
+            grants=[
+                allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # who is to be told
+                allow(storage.notices.table_arn, "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem"),
+                allow(
+                    self.queue.queue_arn,
+                    "sqs:ReceiveMessage",
+                    "sqs:DeleteMessage",
+                    "sqs:GetQueueAttributes",
+                    "sqs:ChangeMessageVisibility",  # the wait before another try
+                    "sqs:SendMessage",  # a sending for each receiver, and the ends of windows
+                ),
+                *targets.mail(self, settings),
+                allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # what signs webhooks
+                allow(fetch.function_arn, "lambda:InvokeFunction"),
+            ],
+            timeout=TIMEOUT,
+        )
+        targets.acknowledge(self, settings)
+        lambda_.EventSourceMapping(
+            self,
+            "Notices",
+            target=self.function,
+            event_source_arn=self.queue.queue_arn,
+            batch_size=10,
+            max_concurrency=AT_ONCE,
+            report_batch_item_failures=True,
+        )
+        dead = self.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
+        foundation.operators.alarm(self, "Undecided", dead, "notify could not work a message off", above=0)
+
+    def _queue(
+        self,
+        id: str,
+        foundation: Foundation,
+        *,
+        retention_period: Duration | None = None,
+        dead_letter_queue: sqs.DeadLetterQueue | None = None,
+    ) -> sqs.Queue:
+        return sqs.Queue(
+            self,
+            id,
+            encryption=foundation.encryption.of_queues,
+            encryption_master_key=foundation.encryption.key,
+            enforce_ssl=foundation.settings.tls_only,
+            removal_policy=foundation.settings.removal_policy,
+            visibility_timeout=TIMEOUT,
+            retention_period=retention_period,
+            dead_letter_queue=dead_letter_queue,
+        )

@@ -1,0 +1,95 @@
+"""What leaves the jobs table: as records, and by Firehose in S3."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import boto3
+import pytest
+
+from scheduler import archive, ids
+from scheduler.archive import COLUMNS, DAY, where
+from scheduler.aws import clients
+from scheduler.aws.archive import FirehoseArchive
+from scheduler.errors import Unavailable
+from scheduler.model import Origin
+from tests.contract import make
+from tests.contract.make import NOW
+
+KINDS: dict[str, tuple[type, ...]] = {"string": (str,), "bigint": (int,), "int": (int,), "array<string>": (list,)}
+
+
+def ended(**fields: Any) -> dict[str, Any]:
+    return archive.record(make.failed(make.claimed(make.job(origin=Origin("t1", 1, NOW), tags=("a",), **fields))))
+
+
+def test_a_record_has_the_columns_of_the_table_and_its_partition() -> None:
+    record = ended()
+    assert list(record) == [*COLUMNS, DAY]
+    for name, kind in COLUMNS.items():
+        assert record[name] is None or isinstance(record[name], KINDS[kind]), name
+    assert (record["task_id"], record["status"], record["attempts_charged"]) == ("t1", "failed", 1)
+    assert json.loads(record["details"])["attempts"][0]["failure"]["message"] == "no"
+
+
+def test_a_job_whose_time_was_changed_lies_under_the_day_of_its_id() -> None:
+    moved = make.rescheduled(make.job(at=NOW), NOW + 5 * archive.DAY_MS)
+    record = archive.record(make.cancelled(moved))
+    assert record[DAY] == archive.record(make.cancelled(make.job(at=NOW)))[DAY]
+    assert record["scheduled_at"] == NOW + 5 * archive.DAY_MS
+
+
+def test_where_to_look_is_told_of_ids_that_are_old_enough_alone() -> None:
+    old, young = ids.new(NOW - 31 * archive.DAY_MS, 1), ids.new(NOW - 29 * archive.DAY_MS, 1)
+    assert where(young, NOW, 30, "punctual_dev") is None and where(old, NOW, 30, "") is None
+    told = where(old, NOW, 30, "punctual_dev")
+    assert told is not None and "punctual_dev.jobs" in told and archive.day_of(NOW - 31 * archive.DAY_MS) in told
+
+
+@pytest.fixture
+def stream(moto: None) -> Iterator[tuple[FirehoseArchive, Any]]:
+    s3, client = clients.s3(), boto3.client("firehose")
+    s3.create_bucket(Bucket="archive")
+    destination = {"BucketARN": "arn:aws:s3:::archive", "RoleARN": "arn:aws:iam::123456789012:role/r", "CompressionFormat": "GZIP"}
+    client.create_delivery_stream(DeliveryStreamName="s", ExtendedS3DestinationConfiguration=destination)
+    yield FirehoseArchive(clients.firehose(), "s"), s3
+
+
+def lines(s3: Any) -> list[Any]:
+    found = []
+    for each in s3.list_objects_v2(Bucket="archive").get("Contents", []):
+        body = s3.get_object(Bucket="archive", Key=each["Key"])["Body"].read()
+        text = gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
+        found += [json.loads(line) for line in text.decode().splitlines()]
+    return found
+
+
+def test_records_arrive_as_lines_of_json_however_many_they_are(stream: tuple[FirehoseArchive, Any]) -> None:
+    records = [ended() for _ in range(1_100)]
+    stream[0].put(records)
+    assert sorted(each["id"] for each in lines(stream[1])) == sorted(each["id"] for each in records)
+    assert lines(stream[1])[0].keys() == records[0].keys()
+
+
+def test_a_record_that_no_call_could_hold_goes_without_its_details(stream: tuple[FirehoseArchive, Any]) -> None:
+    stream[0].put([ended() | {"details": "x" * 1_100_000}])
+    (line,) = lines(stream[1])
+    assert line["details"] is None and line["status"] == "failed"
+
+
+def test_no_call_is_larger_than_firehose_takes_and_what_it_refuses_has_to_come_again() -> None:
+    class Client:
+        sizes: ClassVar[list[tuple[int, int]]] = []
+        failed = 0
+
+        def put_record_batch(self, *, DeliveryStreamName: str, Records: list[dict[str, bytes]]) -> dict[str, int]:
+            self.sizes.append((len(Records), sum(len(each["Data"]) for each in Records)))
+            return {"FailedPutCount": self.failed}
+
+    client = Client()
+    FirehoseArchive(client, "s").put([ended() | {"details": "x" * 900_000} for _ in range(9)])
+    assert [count for count, _ in client.sizes] == [4, 4, 1] and max(size for _, size in client.sizes) <= 4_000_000
+    client.failed = 1
+    with pytest.raises(Unavailable):
+        FirehoseArchive(client, "s").put([ended()])

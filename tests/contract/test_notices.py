@@ -1,0 +1,90 @@
+"""The ports Notices and NoticeQueue."""
+
+from dataclasses import replace
+
+import pytest
+
+from scheduler.aws import clients
+from scheduler.aws.notice_queue import SqsNoticeQueue, received
+from scheduler.model import Status, TaskKey
+from scheduler.notice_messages import encode
+from scheduler.notices import Mark, News, Notice, Occasion, Outbox, Standing, Webhook, Window, WindowEnd
+from scheduler.ports import Notices
+from tests.contract.make import NOW
+
+TASK = TaskKey("ada", "t1")
+NEWS = News(TASK, "j1.0", "j1", "http", Status.FAILED, NOW, NOW - 5, NOW - 4, 1, 3, 3, "retryable: HTTP 500", "HTTP 500\nsorry")
+END = WindowEnd(TASK, Occasion.FAILURE, NOW, NOW + 900_000)
+OUTBOX = Outbox((Notice("n1", Occasion.FAILURE, NEWS, 1, None, 1, NOW, "Nightly", NOW + 1),), (END,), ("a@example.com", Webhook("u", "s")))
+
+
+def test_what_was_decided_is_read_with_how_the_task_stands(notices: Notices) -> None:
+    assert notices.read(TASK, "j1.0") == (None, None)
+    standing = Standing(TASK, 1, NOW, NOW, NOW - 9, "j0", True, {Occasion.FAILURE: Window(NOW, NOW + 900_000, 1, NOW, NEWS)})
+    assert notices.decide(None, standing, "j1.0", OUTBOX, NOW)
+    assert notices.read(TASK, "j1.0") == (replace(standing, version=1), OUTBOX)
+    assert notices.read(TASK, "j2.0") == (replace(standing, version=1), None)
+    assert notices.read(TaskKey("eve", "t1"), "j1.0") == (None, None)
+
+
+def test_a_decision_counts_once_and_only_on_the_standing_it_was_made_on(notices: Notices) -> None:
+    first = Standing(TASK, 1)
+    assert notices.decide(None, first, "j1.0", OUTBOX, NOW)
+    assert not notices.decide(None, Standing(TASK, 5), "j2.0", OUTBOX, NOW), "there is one by now"
+    (known, _) = notices.read(TASK, "j1.0")
+    assert not notices.decide(known, Standing(TASK, 5), "j1.0", Outbox(), NOW), "that was decided"
+    assert not notices.decide(replace(first, version=7), Standing(TASK, 5), "j2.0", Outbox(), NOW)
+    assert notices.read(TASK, "j2.0") == (replace(first, version=1), None), "neither of both was written"
+    assert notices.decide(known, Standing(TASK, 2), "j2.0", Outbox(), NOW)
+    assert notices.read(TASK, "j2.0") == (Standing(TASK, 2, version=2), Outbox())
+
+
+def test_what_need_not_be_remembered_changes_the_standing_alone(notices: Notices) -> None:
+    assert notices.decide(None, Standing(TASK, succeeded_at=NOW), "j1.0", None, NOW)
+    (known, outbox) = notices.read(TASK, "j1.0")
+    assert (known, outbox) == (Standing(TASK, succeeded_at=NOW, version=1), None)
+    assert not notices.decide(None, Standing(TASK), "j1.0", None, NOW)
+
+
+def test_a_sending_is_taken_by_one_alone(notices: Notices) -> None:
+    assert notices.mark(TASK, "s1") is None
+    mine = Mark(TASK, "s1", NOW + 60_000, 1)
+    assert notices.set_mark(None, mine, NOW)
+    assert not notices.set_mark(None, mine, NOW)
+    known = notices.mark(TASK, "s1")
+    assert known == replace(mine, version=1)
+    done = Mark(TASK, "s1", 0, 1, NOW + 5, "retryable: HTTP 500")
+    assert notices.set_mark(known, done, NOW)
+    assert not notices.set_mark(known, done, NOW)
+    assert notices.mark(TASK, "s1") == replace(done, version=2)
+    assert notices.mark(TASK, "s2") is None
+
+
+@pytest.mark.usefixtures("moto")
+def test_what_is_sent_is_received_and_the_end_of_a_window_comes_when_it_is_time() -> None:
+    client = clients.sqs()
+    url = client.create_queue(QueueName="notices")["QueueUrl"]
+    queue = SqsNoticeQueue(client, url)
+    many = [replace(NEWS, id=f"j{number}.0") for number in range(23)]
+    queue.send([*many, *OUTBOX.sendings()], NOW)
+    queue.send([END], NOW)
+    taken = []
+    while batch := client.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
+        records = [{"messageId": each["MessageId"], "receiptHandle": each["ReceiptHandle"], "body": each["Body"]} for each in batch]
+        taken += received({"Records": records})[0]
+    assert {each.message for each in taken if isinstance(each.message, News)} == set(many)
+    assert [each.message for each in taken if not isinstance(each.message, News)] == list(OUTBOX.sendings())
+    counts = client.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessagesDelayed"])["Attributes"]
+    assert counts == {"ApproximateNumberOfMessagesDelayed": "1"}
+    queue.put_back(taken[0].receipt, 0)
+    assert client.receive_message(QueueUrl=url)["Messages"][0]["MessageId"] == taken[0].message_id
+    queue.put_back("no receipt", 5)
+
+
+@pytest.mark.parametrize(
+    "body", ["", "{}", "[]", '{"v": 2, "kind": "news"}', '{"v": 1, "kind": "other"}', '{"v": 1, "kind": "news"}', "null"]
+)
+def test_a_record_that_is_no_message_is_told_from_those_that_are(body: str) -> None:
+    good = {"messageId": "m1", "receiptHandle": "r1", "body": encode(NEWS)}
+    taken, poison = received({"Records": [good, {"messageId": "m2", "receiptHandle": "r2", "body": body}]})
+    assert ([each.message for each in taken], poison) == ([NEWS], ["m2"])

@@ -1,0 +1,139 @@
+"""notify behind its queue, and what it is made of."""
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lambdas import _notifying, notify
+from lambdas._settings import NotifySettings
+from local.receiver import Receiver
+from scheduler import metrics, webhooks
+from scheduler.memory import MemoryJobs
+from scheduler.memory_notices import MemoryNoticeQueue, MemoryNotices
+from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
+from scheduler.model import Failure, Result, Status
+from scheduler.notice_messages import Message, encode
+from scheduler.notice_text import Links
+from scheduler.notices import News, Notifications, WindowEnd
+from scheduler.services.notify import Post
+from tests.conftest import NOW, FixedClock
+from tests.contract import make
+from tests.lambdas.test_handlers_counting import emitted
+
+SECRET = "whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
+SETTINGS = NotifySettings(
+    stage="test",
+    tasks_table="t",
+    notices_table="n",
+    notices_queue_url="q",
+    api_url="{endpoint}/api",
+    console_url="https://console.example.com",
+    plain_http=True,
+    allow_private_http=True,
+)
+
+
+class Queue(MemoryNoticeQueue):
+    def __init__(self) -> None:
+        super().__init__()
+        self.back: list[tuple[str, int]] = []
+
+    def put_back(self, receipt: str, seconds: int) -> None:
+        self.back.append((receipt, seconds))
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    tasks = MemoryTasks(MemoryJobs(), MemoryReceipts())
+    made = SimpleNamespace(notices=MemoryNotices(), queue=Queue(), tasks=tasks, clock=FixedClock(), threads=ThreadPoolExecutor(2))
+    made.task = make.task(name="Nightly", notifications=Notifications(("ann@example.com",)))
+    tasks.store(None, made.task, [])
+    made.answer = Result()
+    made.post = Post(lambda payload, id: made.answer, lambda owner, payload, id: made.answer)
+    monkeypatch.setattr(_notifying, "notify", lambda: made)
+    return made
+
+
+def news(world: SimpleNamespace) -> News:
+    return News(world.task.key, "j1.0", "j1", "http", Status.FAILED, NOW, NOW)
+
+
+def event(*messages: Message | str) -> dict[str, Any]:
+    bodies = [each if isinstance(each, str) else encode(each) for each in messages]
+    return {"Records": [{"messageId": f"m{n}", "receiptHandle": f"r{n}", "body": body} for n, body in enumerate(bodies)]}
+
+
+def failures(answer: dict[str, Any]) -> list[str]:
+    return [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+
+
+def test_news_become_sendings_and_sendings_are_done_and_told(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+    assert failures(notify.handler(event(news(world)), None)) == []
+    assert failures(notify.handler(event(*world.queue.sent), None)) == []
+    assert emitted(capsys)[metrics.SENT] == [1.0]
+
+
+def test_what_has_to_come_again_is_put_back_for_as_long_as_it_takes(world: SimpleNamespace) -> None:
+    end = WindowEnd(world.task.key, "failure", NOW, NOW + 5_000)  # type: ignore[arg-type]
+    assert failures(notify.handler(event(news(world), end), None)) == ["m1"]
+    assert world.queue.back == [("r1", 5)]
+    world.answer = Result(failure=Failure("retryable", "HTTP 500"))
+    assert failures(notify.handler(event(*world.queue.sent), None)) == ["m0"]
+    assert world.queue.back[1:] == [("r0", 10)]
+
+
+def test_a_notice_that_is_given_up_goes_and_is_told(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+    notify.handler(event(news(world)), None)
+    world.answer = Result(failure=Failure("permanent", "HTTP 404"))
+    assert failures(notify.handler(event(*world.queue.sent), None)) == []
+    assert emitted(capsys)[metrics.GIVEN_UP] == [1.0]
+
+
+def test_a_record_that_is_none_of_ours_is_left_to_the_dead_letter_queue(world: SimpleNamespace) -> None:
+    assert failures(notify.handler(event("what is this", news(world)), None)) == ["m0"]
+    assert len(world.queue.sent) == 1
+
+
+# What it is made of.
+
+
+def test_a_webhook_is_called_by_the_code_of_http_jobs_signed_under_the_notice_s_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    sender = _notifying.Sender(SETTINGS, _notifying.SystemClock())
+    monkeypatch.setattr(sender, "_secrets", SimpleNamespace(values=lambda owner, name, now: [{"ada": {"hook": SECRET}}[owner][name]]))
+    with Receiver() as receiver:
+        payload = {"method": "POST", "url": receiver.url("/ok/hook"), "body": {"type": "task.failure"}, "signing_secret": "hook"}
+        assert sender.call("ada", payload, "notice_t1.n1.0").failure is None
+        (call,) = receiver.calls("/ok/hook")
+    told = {name.lower(): value for name, value in call.headers.items()}
+    assert webhooks.verify(told, call.body, [SECRET], call.at) == "notice_t1.n1.0"
+    assert (told["punctual-notice-id"], told["idempotency-key"]) == ("notice_t1.n1.0",) * 2 and "punctual-job-id" not in told
+    assert json.loads(call.body) == {"type": "task.failure"}
+
+
+def test_a_private_address_is_refused_where_the_stage_refuses_it_to_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    sender = _notifying.Sender(NotifySettings(**{**SETTINGS.__dict__, "allow_private_http": False}), _notifying.SystemClock())
+    monkeypatch.setattr(sender, "_secrets", SimpleNamespace(values=lambda owner, name, now: [SECRET]))
+    with Receiver() as receiver:
+        payload = {"method": "POST", "url": receiver.url("/ok/hook"), "body": {}, "signing_secret": "hook"}
+        result = sender.call("ada", payload, "notice_x")
+        assert result.failure is not None and result.failure.kind == "permanent" and receiver.calls() == []
+
+
+def test_without_a_sender_no_mail_is_tried() -> None:
+    sender = _notifying.Sender(SETTINGS, _notifying.SystemClock())
+    failure = sender.mail({"to": ["ann@example.com"], "subject": "s", "text": "t"}, "notice_x").failure
+    assert failure is not None and failure.kind == "permanent"
+
+
+def test_it_is_made_of_what_its_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in SETTINGS.render().items():
+        monkeypatch.setitem(os.environ, name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    _notifying.notify.cache_clear()
+    made = _notifying.notify()
+    assert made.post.links == Links("https://console.example.com", "http://127.0.0.1:9/api")
+    _notifying.notify.cache_clear()

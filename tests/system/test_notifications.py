@@ -1,0 +1,114 @@
+"""A task that fails, fails and succeeds, on the deployed stack: who is told, and what a kill of notify in between changes."""
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from infra.settings import LOCAL
+from local import process
+from local.receiver import Call
+from scheduler import webhooks
+from tests.system.conftest import System, ended, until
+from tests.system.test_secrets import owner
+
+SECRET = "whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
+HOOK = "/ok/notified"
+
+
+def mails(system: System, to: str) -> list[dict[str, Any]]:
+    with urllib.request.urlopen(f"{system.stack.aws.endpoint}/_ministack/ses/messages") as answer:
+        found = [mail for account in json.load(answer)["messages"].values() for mail in account]
+    return [mail for mail in found if mail["To"] == [to]]
+
+
+def told(system: System) -> list[Call]:
+    return system.receiver.calls(HOOK)
+
+
+def verified(call: Call) -> str:
+    return webhooks.verify({name.lower(): value for name, value in call.headers.items()}, call.body, [SECRET], call.at)
+
+
+@pytest.fixture
+def killed_once(deployed: System) -> Iterator[list[int]]:
+    """notify dies while the first webhook is being called, and long after its mail was sent."""
+    pids = list[int]()
+
+    def watch(call: Call) -> None:
+        if call.path == HOOK and not pids:
+            time.sleep(2)
+            for worker in process.naming(deployed.stack.home.scratch, deployed.outputs["NotifyFunction"]):
+                pids.append(worker.pid)
+                process.kill(worker)
+
+    before, deployed.receiver.watch = deployed.receiver.watch, watch
+    yield pids
+    deployed.receiver.watch = before
+
+
+def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_everybody_though_notify_is_killed(
+    deployed: System, killed_once: list[int]
+) -> None:
+    system = deployed
+    client, address = system.client("notified"), "notified@example.com"
+    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{owner(client)}/hook", SecretString=SECRET)
+    task = client.create_task(
+        "Nightly <report>",
+        "http",
+        {"method": "POST", "url": system.receiver.url("/fail-twice/notified")},
+        {"cron": "0 0 1 1 *"},
+        max_attempts=1,
+        notifications={"emails": [address], "webhooks": [{"url": system.receiver.url(HOOK), "signing_secret": "hook"}]},
+    )
+    statuses = []
+    for _ in range(3):
+        (run,) = ended(client, [client.request("POST", f"/tasks/{task['id']}/run", {})], 60)
+        statuses.append(run["status"])
+        if len(statuses) == 1:
+            until(60, lambda: killed_once)
+    assert statuses == ["failed", "failed", "succeeded"]
+
+    until(150, lambda: len({verified(call) for call in told(system)}) == 2 and len(mails(system, address)) == 2)
+    time.sleep(5)  # whatever else might come
+    assert [mail["Subject"] for mail in mails(system, address)] == [
+        "[Punctual] Nightly <report> failed",
+        "[Punctual] Nightly <report> has recovered",
+    ]
+    failure = mails(system, address)[0]["BodyText"]
+    assert "HTTP 500" in failure and task["id"] in failure and task["next_runs"][0]["at"] in failure
+    by_id: dict[str, set[bytes]] = {}
+    for call in told(system):
+        by_id.setdefault(verified(call), set()).add(call.body)
+    assert len(by_id) == 2 and all(len(bodies) == 1 for bodies in by_id.values()), "what was sent twice was the same"
+    assert len(told(system)) == 3, "the call that was cut is made once more"
+    types = sorted(json.loads(body)["type"] for (body,) in by_id.values())
+    assert types == ["task.failure", "task.recovery"]
+    queues = system.aws("sqs")
+    for name in ("NoticesQueueUrl", "NoticesDlqUrl"):
+        counts = queues.get_queue_attributes(QueueUrl=system.outputs[name], AttributeNames=["ApproximateNumberOfMessages"])["Attributes"]
+        assert counts["ApproximateNumberOfMessages"] == "0", name
+
+
+def test_a_receiver_that_fails_is_tried_again_and_neither_the_job_nor_the_other_receiver_waits(deployed: System) -> None:
+    system = deployed
+    client, address = system.client("retold"), "retold@example.com"
+    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{owner(client)}/hook", SecretString=SECRET)
+    hooks = [{"url": system.receiver.url(path), "signing_secret": "hook"} for path in ("/fail-once/retold", "/status/404/retold")]
+    task = client.create_task(
+        "Succeeds",
+        "log",
+        {"message": "m"},
+        {"cron": "0 0 1 1 *"},
+        notifications={"emails": [address], "webhooks": hooks, "on": ["success"]},
+    )
+    (run,) = ended(client, [client.request("POST", f"/tasks/{task['id']}/run", {})], 60)
+    assert run["status"] == "succeeded"
+    until(60, lambda: mails(system, address))
+    until(60, lambda: len(system.receiver.calls("/fail-once/retold")) == 2)
+    first, second = system.receiver.calls("/fail-once/retold")
+    assert verified(first) == verified(second) and first.body == second.body and second.at - first.at >= 9_000
+    assert len(system.receiver.calls("/status/404/retold")) == 1, "it said that it never will"

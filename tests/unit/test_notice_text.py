@@ -1,0 +1,81 @@
+"""Notices as they are read."""
+
+from dataclasses import replace
+
+from scheduler.instants import parse
+from scheduler.model import Status, TaskKey
+from scheduler.notice_text import Links, mail, webhook
+from scheduler.notices import News, Notice, Occasion
+from scheduler.targets import email
+
+AT = parse("2026-11-20T10:00:00Z")
+NEWS = News(
+    TaskKey("ada", "t1"),
+    "j1.0",
+    "j1",
+    "http",
+    Status.FAILED,
+    AT + 900,
+    AT,
+    AT + 12,
+    12,
+    3,
+    3,
+    "retryable: HTTP 503",
+    "HTTP 503\n<b>busy</b>",
+)
+NOTICE = Notice("n1", Occasion.FAILURE, NEWS, 1, None, 2, AT - 60_000, "Nightly <report>", AT + 60_000)
+LINKS = Links("https://console.example.com", "https://api.example.com")
+
+
+def test_a_mail_says_what_happened_why_and_what_is_next() -> None:
+    told = mail(NOTICE, LINKS)
+    assert told["subject"] == "[Punctual] Nightly <report> failed"
+    for part in (
+        "j1 (http)",
+        "2026-11-20T10:00:00.000Z",
+        "retryable: HTTP 503",
+        "<b>busy</b>",
+        "3 of 3",
+        "2, since 2026-11-20T09:59:00.000Z",
+    ):
+        assert part in told["text"]
+    for part in ("Next run: 2026-11-20T10:01:00.000Z", "https://console.example.com/jobs/j1", "https://console.example.com/tasks/t1"):
+        assert part in told["text"]
+    assert "https://api.example.com/api/v1/me/jobs/j1" in told["text"]
+
+
+def test_html_shows_what_a_target_answered_and_does_not_obey_it() -> None:
+    page = mail(NOTICE, LINKS)["html"]
+    assert "<b>busy</b>" not in page and "&lt;b&gt;busy&lt;/b&gt;" in page and "Nightly &lt;report&gt;" in page
+
+
+def test_a_digest_says_how_many_and_between_when() -> None:
+    told = mail(replace(NOTICE, count=312, first_at=AT - 900_000), LINKS)
+    assert told["subject"] == "[Punctual] Nightly <report> failed 312 times"
+    assert "312 times, first at 2026-11-20T09:45:00.000Z, last at 2026-11-20T10:00:00.900Z" in told["text"]
+
+
+def test_a_recovery_says_how_many_failed_before() -> None:
+    over = replace(NOTICE, occasion=Occasion.RECOVERY, news=replace(NEWS, ended=Status.SUCCEEDED, error=None, response=None), failures=7)
+    told = mail(over, Links())
+    assert told["subject"] == "[Punctual] Nightly <report> has recovered"
+    assert "Failures in a row: 7" in told["text"] and "Error" not in told["text"] and "http" not in told["text"].replace("(http)", "")
+
+
+def test_every_occasion_has_words_and_every_subject_is_one_that_can_be_sent() -> None:
+    for occasion in Occasion:
+        for count in (1, 5):
+            told = mail(replace(NOTICE, occasion=occasion, count=count, name="two\nlines\u202e" * 40), LINKS)
+            email.Payload(["ann@example.com"], **told)
+            assert told["subject"].isprintable() and len(told["subject"]) <= 300
+
+
+def test_a_webhook_has_every_field_always() -> None:
+    told = webhook(NOTICE, LINKS)
+    assert (told["type"], told["timestamp"]) == ("task.failure", "2026-11-20T10:00:00.900Z")
+    assert told["data"]["task"] == {"id": "t1", "name": "Nightly <report>"}
+    assert told["data"]["job"]["error"] == "retryable: HTTP 503" and told["data"]["next_run"] == "2026-11-20T10:01:00.000Z"
+    bare = webhook(Notice("n2", Occasion.LATE, replace(NEWS, ended=None, started_at=None, error=None, response=None)), Links())
+    assert bare.keys() == told.keys() and bare["data"].keys() == told["data"].keys()
+    assert bare["data"]["job"].keys() == told["data"]["job"].keys() and bare["data"]["job"]["status"] is None

@@ -1,0 +1,47 @@
+"""The page on notifications: its example verifies what is sent, its figures are those of the code."""
+
+import re
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+from scheduler import webhooks
+from scheduler.lifecycle import LATE_MS
+from scheduler.notice_text import Links, webhook
+from scheduler.notices import KEPT_RESPONSE, Notifications, Occasion
+from scheduler.services.notify import CALL_S, FIRST_WAIT_S, LONGEST_WAIT_S, MOST_TRIES, wait_s
+from tests.unit.test_notice_text import NOTICE
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "notifications.md").read_text()
+SECRET = "whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
+
+
+def test_the_example_verifies_what_is_sent_and_nothing_else() -> None:
+    code = re.search(r"^    import base64.*?(?=^\S)", PAGE, re.MULTILINE | re.DOTALL)
+    assert code is not None
+    names: dict[str, Any] = {}
+    exec(textwrap.dedent(code[0]), names)
+    body = b'{"type": "task.failure"}'
+    headers = webhooks.headers("notice_1", round(time.time() * 1_000), body, ["another secret of 24 bytes", SECRET])
+    assert names["verified"](headers, body, SECRET)
+    assert not names["verified"](headers, body + b" ", SECRET)
+    assert not names["verified"](headers | {"webhook-timestamp": str(round(time.time()) - 301)}, body, SECRET)
+
+
+def test_every_occasion_has_its_line() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", PAGE.partition("## Occasions")[2].partition("\n## ")[0], re.MULTILINE)
+    assert rows == list(Occasion)
+
+
+def test_the_figures_are_those_of_the_code() -> None:
+    assert (Notifications().digest_ms, Notifications().after_failures, LATE_MS, CALL_S) == (900_000, 1, 10_000, 10)
+    assert (MOST_TRIES, FIRST_WAIT_S, LONGEST_WAIT_S, KEPT_RESPONSE) == (10, 10, 3_600, 500)
+    assert round(sum(wait_s(tries) for tries in range(1, MOST_TRIES)) / 3_600, 1) == 4.0
+
+
+def test_a_webhook_has_the_fields_of_the_page() -> None:
+    shown = set(re.findall(r'"(\w+)":', PAGE.partition("## What a notice says")[2].partition("### ")[0]))
+    told = webhook(NOTICE, Links("c", "a"))
+    data = told["data"]
+    assert shown == {*told, *data, *data["task"], *data["job"], *data["links"]}

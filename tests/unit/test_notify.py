@@ -1,0 +1,291 @@
+"""notify under kills, refusals and messages that come twice."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler.errors import Unavailable
+from scheduler.memory import MemoryJobs
+from scheduler.memory_notices import MemoryNoticeQueue, MemoryNotices
+from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
+from scheduler.model import Failure, Result, Status
+from scheduler.notice_messages import Message, decode, encode
+from scheduler.notices import News, Notifications, Occasion, Sending, Standing, Webhook, WindowEnd
+from scheduler.services.notify import LEASE_MS, MOST_TRIES, Incoming, Post, Told, notify, wait_s
+from tests.conftest import NOW, FixedClock
+from tests.contract import make
+
+HOOK = Webhook("https://hooks.example.com/1", "hook")
+FAILED, SUCCEEDED = Status.FAILED, Status.SUCCEEDED
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of ours catches it."""
+
+
+class Receivers:
+    """Whoever is told: remembers ids, answers as it is asked to."""
+
+    def __init__(self) -> None:
+        self.mails: list[tuple[str, dict[str, Any]]] = []
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.answer: Callable[[str], Result] = lambda id: Result()
+
+    def mail(self, payload: dict[str, Any], id: str) -> Result:
+        self.mails.append((id, payload))
+        return self.answer(id)
+
+    def call(self, owner: str, payload: dict[str, Any], id: str) -> Result:
+        assert owner == "ada"
+        self.calls.append((id, payload))
+        return self.answer(id)
+
+
+class Stage:
+    """A task with receivers, and a queue that is worked off message by message."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.clock = FixedClock()
+        self.task = make.task(
+            name="Nightly", notifications=Notifications(**({"emails": ("ann@example.com",), "webhooks": (HOOK,)} | fields))
+        )
+        jobs = MemoryJobs()
+        self.tasks = MemoryTasks(jobs, MemoryReceipts())
+        assert self.tasks.store(None, self.task, [])
+        self.notices: Any = MemoryNotices()
+        self.queue: Any = MemoryNoticeQueue()
+        self.receivers = Receivers()
+        self.threads = ThreadPoolExecutor(2)
+
+    def news(self, ended: Status | None = FAILED, **fields: Any) -> News:
+        now = self.clock.now()
+        chosen: dict[str, Any] = {"task": self.task.key, "id": f"j{now}.0", "job": f"j{now}", "type": "http", "ended": ended, "at": now}
+        return News(**(chosen | {"scheduled_at": now, "error": "retryable: HTTP 500" if ended is FAILED else None} | fields))
+
+    def take(self, *messages: Message) -> Told:
+        batch = [Incoming(f"m{number}", decode(encode(message))) for number, message in enumerate(messages)]
+        post = Post(self.receivers.mail, self.receivers.call)
+        return notify(batch, notices=self.notices, queue=self.queue, tasks=self.tasks, post=post, clock=self.clock, threads=self.threads)
+
+    def sent(self) -> list[Message]:
+        """What was put into the queue, which is empty then."""
+        messages, self.queue.sent = self.queue.sent, []
+        return messages
+
+    def work_off(self) -> None:
+        """Everything that can be done now."""
+        while messages := [each for each in self.queue.sent if not isinstance(each, WindowEnd) or each.at <= self.clock.now()]:
+            self.queue.sent = [each for each in self.queue.sent if each not in messages]
+            assert self.take(*messages).again == {}
+
+    @property
+    def subjects(self) -> list[str]:
+        return [payload["subject"] for _, payload in self.receivers.mails]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_a_failure_and_a_recovery_reach_every_receiver_once(stage: Stage) -> None:
+    for ended in (FAILED, FAILED, SUCCEEDED):
+        stage.take(stage.news(ended))
+        stage.clock.advance(1_000)
+    stage.work_off()
+    stage.clock.advance(1_000_000)
+    stage.work_off()
+    assert stage.subjects == ["[Punctual] Nightly failed", "[Punctual] Nightly has recovered"]
+    assert [payload["body"]["type"] for _, payload in stage.receivers.calls] == ["task.failure", "task.recovery"]
+    assert all(payload["signing_secret"] == "hook" and payload["url"] == HOOK.url for _, payload in stage.receivers.calls)
+    assert len({id for id, _ in [*stage.receivers.mails, *stage.receivers.calls]}) == 4
+
+
+def test_a_notice_says_when_the_task_runs_next(stage: Stage) -> None:
+    stage.take(stage.news())
+    mail = stage.sent()[0]
+    assert isinstance(mail, Sending) and mail.notice.name == "Nightly"
+    assert mail.notice.next_run is not None and stage.clock.now() < mail.notice.next_run <= stage.clock.now() + 300_000
+
+
+@pytest.mark.parametrize("change", ["gone", "nobody"])
+def test_a_task_that_is_gone_or_has_nobody_to_tell_tells_nobody(stage: Stage, change: str) -> None:
+    if change == "gone":
+        stage.tasks.delete(stage.task)
+    else:
+        stage.tasks.store(stage.task, replace(stage.task, notifications=None, generation=2), [])
+    assert stage.take(stage.news()).again == {} and stage.sent() == []
+
+
+def test_news_that_come_twice_are_decided_once_and_sent_on_twice_under_the_same_ids(stage: Stage) -> None:
+    one = stage.news()
+    stage.take(one)
+    first = stage.sent()
+    stage.take(one, one)
+    assert stage.sent() == first * 2 and len(first) == 2
+    stage.take(*first, *first)
+    stage.take(*first)
+    assert (len(stage.receivers.mails), len(stage.receivers.calls)) == (1, 1)
+
+
+def test_of_two_who_have_the_same_sending_one_waits_for_the_other_s_lease(stage: Stage) -> None:
+    stage.take(stage.news())
+    mail = stage.sent()[0]
+
+    def meanwhile(id: str) -> Result:
+        stage.receivers.answer = lambda id: Result()
+        told.append(stage.take(mail))
+        return Result()
+
+    told: list[Told] = []
+    stage.receivers.answer = meanwhile
+    assert stage.take(mail).sent == 1
+    assert told[0].again == {"m0": LEASE_MS // 1_000} and len(stage.receivers.mails) == 1
+
+
+def test_who_died_with_a_lease_is_made_good_for_when_it_is_over(stage: Stage) -> None:
+    stage.take(stage.news())
+    mail = stage.sent()[0]
+
+    def die(id: str) -> Result:
+        raise Killed
+
+    stage.receivers.answer = die
+    with pytest.raises(Killed):
+        stage.take(mail)
+    stage.receivers.answer = lambda id: Result()
+    assert stage.take(mail).again == {"m0": LEASE_MS // 1_000}
+    stage.clock.advance(LEASE_MS)
+    assert stage.take(mail).sent == 1
+
+
+def test_a_receiver_that_fails_is_tried_again_ever_later_and_then_given_up_and_the_other_one_is_told_at_once(stage: Stage) -> None:
+    stage.take(stage.news())
+    mail, hook = stage.sent()
+    stage.receivers.answer = lambda id: Result(failure=Failure("retryable", "HTTP 503")) if id.endswith(".1") else Result()
+    assert stage.take(mail, hook).sent == 1
+    waits = [stage.take(hook).again.get("m0") for _ in range(MOST_TRIES - 1)]
+    assert waits == [*(wait_s(tries) for tries in range(2, MOST_TRIES)), None]
+    assert stage.take(hook) == Told(), "it has been given up"
+    assert len(stage.receivers.calls) == MOST_TRIES
+
+
+@pytest.mark.parametrize(("failure", "given_up"), [(Failure("permanent", "HTTP 404"), 1), (Failure("throttled", "HTTP 429", 120_000), 0)])
+def test_what_a_receiver_answers_is_listened_to(stage: Stage, failure: Failure, given_up: int) -> None:
+    stage.take(stage.news())
+    stage.receivers.answer = lambda id: Result(failure=failure)
+    told = stage.take(stage.sent()[1])
+    assert told.given_up == given_up and told.again == ({} if given_up else {"m0": 120})
+
+
+def test_a_digest_comes_when_the_window_ends_and_not_before(stage: Stage) -> None:
+    for _ in range(5):
+        stage.take(stage.news())
+        stage.clock.advance(1_000)
+    (end,) = [each for each in stage.sent() if isinstance(each, WindowEnd)]
+    assert stage.take(end).again == {"m0": 895}
+    stage.clock.advance(895_000)
+    stage.take(end, end)
+    assert {each.id for each in stage.queue.sent} == {each.id for each in stage.queue.sent[:2]}
+    stage.work_off()
+    assert stage.subjects == ["[Punctual] Nightly failed 4 times"]
+
+
+def test_who_decides_at_the_same_time_as_another_begins_anew(stage: Stage) -> None:
+    class Racing(MemoryNotices):
+        others: int = 2
+
+        def decide(self, before: Standing | None, after: Standing, id: str, outbox: Any, now: int) -> bool:
+            if self.others:
+                self.others -= 1
+                stage.take(stage.news(id=f"other{self.others}.0"))
+            return super().decide(before, after, id, outbox, now)
+
+    stage.notices = Racing()
+    assert stage.take(stage.news()).decided == 1
+    assert stage.notices.standings[stage.task.key].streak == 3 and len(stage.notices.outboxes) == 3
+
+
+def test_a_queue_that_refuses_loses_nothing(stage: Stage) -> None:
+    class Refusing(MemoryNoticeQueue):
+        def send(self, messages: Sequence[Message], now: int) -> None:
+            raise Unavailable
+
+    usual, stage.queue = stage.queue, Refusing()
+    one = stage.news()
+    assert "m0" in stage.take(one).again
+    stage.queue = usual
+    stage.take(one)
+    stage.work_off()
+    assert len(stage.receivers.mails) == 1
+
+
+class Mortal:
+    """A port whose calls may end the process before or after they did what they do."""
+
+    def __init__(self, port: Any, chance: random.Random, odds: float) -> None:
+        self._port, self._chance, self._odds = port, chance, odds
+        self.armed = True
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> Any:
+            if self.armed and self._chance.random() < self._odds:
+                raise self._chance.choice([Killed, Unavailable])()
+            answer = getattr(self._port, name)(*arguments)
+            if self.armed and self._chance.random() < self._odds:
+                raise self._chance.choice([Killed, Unavailable])()
+            return answer
+
+        return call
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_killed_anywhere_and_however_often_each_end_is_told_of_once(seed: int) -> None:
+    """Messages come in any order, and twice; the process is killed, and its table refuses, before or after any call."""
+    chance = random.Random(seed)
+    stage = Stage(on=(Occasion.FAILURE, Occasion.SUCCESS), digest_ms=60_000)
+    notices, queue = stage.notices, stage.queue
+    stage.notices, stage.queue = Mortal(notices, chance, 0.08), Mortal(queue, chance, 0.08)
+    news = [stage.news(chance.choice([FAILED, SUCCEEDED]), id=f"j{n}.0", job=f"j{n}", at=NOW + n * 500) for n in range(60)]
+    waiting: list[Message] = [*news, *news[::3]]  # a batch of the stream came again
+    rounds = 0
+    while waiting:
+        rounds += 1
+        if rounds > 3_000:
+            stage.notices.armed = stage.queue.armed = False
+        stage.clock.advance(chance.randint(0, 4_000))
+        batch = [waiting.pop(chance.randrange(len(waiting))) for _ in range(min(len(waiting), chance.randint(1, 4)))]
+        try:
+            again = stage.take(*batch).again
+            waiting += [message for number, message in enumerate(batch) if f"m{number}" in again]
+        except Killed:
+            waiting += batch
+        waiting += queue.sent
+        queue.sent = []
+    mails = Counter(id for id, _ in stage.receivers.mails)
+    told = {sending.id: sending for outbox in notices.outboxes.values() for sending in outbox.sendings()}
+    assert mails.keys() | {id for id, _ in stage.receivers.calls} == told.keys(), "nobody was left out"
+    for occasion, ended in ((Occasion.FAILURE, FAILED), (Occasion.SUCCESS, SUCCEEDED)):
+        counts = [notice.count for outbox in notices.outboxes.values() for notice in outbox.notices if notice.occasion is occasion]
+        assert sum(counts) == sum(1 for one in news if one.ended is ended), "each end is in one notice"
+    done = [mark for mark in notices.marks.values() if mark.done_at is not None]
+    assert len(done) >= len(told) * 0.9, "only who was refused its last mark has none"
+
+
+def test_without_kills_no_receiver_hears_of_anything_twice(stage: Stage) -> None:
+    chance = random.Random(1)
+    news = [stage.news(chance.choice([FAILED, SUCCEEDED]), id=f"j{n}.0", at=NOW + n * 500) for n in range(60)]
+    waiting: list[Message] = [*news, *news, *news]
+    while waiting:
+        stage.clock.advance(chance.randint(0, 9_000))
+        batch = [waiting.pop(chance.randrange(len(waiting))) for _ in range(min(len(waiting), 4))]
+        again = stage.take(*batch).again
+        waiting += [message for number, message in enumerate(batch) if f"m{number}" in again] + stage.sent()
+    ids = [id for id, _ in [*stage.receivers.mails, *stage.receivers.calls]]
+    assert len(ids) == len(set(ids)) > 2
+    assert isinstance(stage.notices.standings[stage.task.key], Standing)
