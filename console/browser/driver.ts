@@ -44,10 +44,10 @@ export async function open(browser: Browser, options: { width?: number; height?:
   return page;
 }
 
-export async function signIn(page: Page, path = '/'): Promise<void> {
+export async function signIn(page: Page, path = '/', username = USER, password = PASSWORD): Promise<void> {
   await page.goto(`${CONSOLE}${path}`);
-  await page.getByLabel('User name').fill(USER);
-  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByLabel('User name').fill(username);
+  await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('button', { name: 'Account' }).waitFor();
 }
@@ -64,7 +64,8 @@ export async function call<T>(method: string, path: string, body?: unknown): Pro
   return (await send(method, path, body, token)) as T;
 }
 
-async function send(method: string, path: string, body?: unknown, bearer?: string): Promise<unknown> {
+/** The same with another token, or none. */
+export async function send(method: string, path: string, body?: unknown, bearer?: string): Promise<unknown> {
   const headers = { 'content-type': 'application/json', ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }) };
   const answer = await fetch(`${API}/api/v1${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   const told = (await answer.json()) as { success: boolean; data: unknown };

@@ -15,6 +15,7 @@ import { useState, type ReactNode } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
 import { api, apiError, take, type Job } from '../api/client';
+import { pageOfTarget } from '../form/target';
 import { useLive } from '../live';
 import { useNotices } from '../parts/notices';
 import { Code, Loaded, pretty, To, useConfirm, useTitle } from '../parts/parts';
@@ -24,15 +25,23 @@ import { timeline } from '../timeline';
 import { span } from '../words';
 
 const QUICK = 1_000;
+const LIVELY = 2_000;
 const SLOW = 10_000;
 const SOON = 60_000;
+
+/** Often, while something is about to happen. What its target took over is due when its lease ends, but is heard of before. */
+function pace(job: Job | null): number {
+  if (job === null) return QUICK;
+  if (job.status === 'running' && job.callback !== null) return LIVELY;
+  return !isFinal(job) && new Date(job.due_at).getTime() - Date.now() < SOON ? QUICK : SLOW;
+}
 
 export default function JobPage(): ReactNode {
   const { id = '' } = useParams();
   const live = useLive(
     id,
     () => take(api.GET('/api/v1/me/jobs/{job_id}', { params: { path: { job_id: id } } })),
-    (job) => (job === null || (!isFinal(job) && new Date(job.due_at).getTime() - Date.now() < SOON) ? QUICK : SLOW),
+    pace,
   );
   useTitle(`Job ${id}`);
   return (
@@ -157,7 +166,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Delay', value: job.start_delay_ms === null ? '–' : span(job.start_delay_ms) },
             { label: 'Duration', value: between(job.started_at, job.completed_at ?? job.failed_at ?? job.killed_at ?? job.cancelled_at) },
             { label: 'Attempts', value: `${job.attempts.length} of ${job.max_attempts}` },
-            { label: 'Type', value: job.type },
+            { label: 'Type', value: job.target === null ? job.type : <><To href={pageOfTarget(job.target)}>{job.target}</To> ({job.type})</> },
             { label: 'Lane', value: job.lane },
             { label: 'Task', value: job.task_id === null ? '–' : <To href={`/tasks/${job.task_id}`}>{job.task_id}</To> },
             { label: 'Time-out', value: span(job.timeout_seconds * 1_000) },
@@ -174,6 +183,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             label="Progress, as its worker told"
             value={(progress.fraction ?? 0) * 100}
             additionalInfo={progress.message ?? undefined}
+            resultText={`${Math.round((progress.fraction ?? 0) * 100)} %`}
             status={isFinal(job) ? (job.status === 'succeeded' ? 'success' : 'error') : 'in-progress'}
           />
         )}

@@ -201,7 +201,7 @@ function columns(recent: ReadonlyMap<string, Job[]>): TableProps.ColumnDefinitio
   return [
     { id: 'name', header: 'Name', cell: (task) => <To href={`/tasks/${task.id}`}>{task.name}</To>, isRowHeader: true, minWidth: 150 },
     { id: 'status', header: 'Status', cell: (task) => <TaskStatus status={task.status} />, minWidth: 100 },
-    { id: 'type', header: 'Type', cell: (task) => task.type, minWidth: 70 },
+    { id: 'type', header: 'Type', cell: (task) => task.target ?? task.type, minWidth: 70 },
     { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), minWidth: 160 },
     { id: 'zone', header: 'Time zone', cell: (task) => (task.schedule === null ? '–' : (task.schedule.time_zone ?? 'UTC')), minWidth: 110 },
     { id: 'next', header: 'Next run', cell: (task) => <Ago at={task.next_run?.at ?? null} />, minWidth: 110 },
