@@ -15,6 +15,8 @@ export const CONSOLE = given('CONSOLE_URL');
 export const USER = given('CONSOLE_USER');
 export const PASSWORD = given('CONSOLE_PASSWORD');
 export const RECEIVER = given('CONSOLE_RECEIVER');
+export const MANY_USER = given('CONSOLE_MANY_USER');
+export const MANY_PASSWORD = given('CONSOLE_MANY_PASSWORD');
 const API = given('CONSOLE_API');
 const ARTEFACTS = given('CONSOLE_ARTEFACTS');
 mkdirSync(ARTEFACTS, { recursive: true });
