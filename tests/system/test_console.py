@@ -23,7 +23,7 @@ TASKS = 10_000
 
 
 def owner_of_many_tasks(deployed: System) -> str:
-    """Makes the user MANY with as many paused tasks, put beside the API, which would take minutes; the newest is the last one. Their password."""
+    """The password of the user MANY, made here with as many paused tasks; they are put beside the API, which would take minutes."""
     password = deployed.create_user(MANY)
     client = deployed.sign_in(MANY, password)
     made = client.create_task("number 0", "log", {"message": "one of many"}, {"cron": "0 0 1 1 *"})
