@@ -332,7 +332,7 @@ describe('capacity and metrics', () => {
     await until('all of it is counted', 60, async () => (await page.getByText(/18\d executors required, 150 available/).count()) > 0);
     await picture(page, 'capacity-burst');
     const minutes = page.getByRole('table', { name: 'Minutes' });
-    await page.getByRole('button', { name: 'Scaling needed' }).click();
+    await page.getByTestId('short').click();
     await until('five minutes are marked', 30, async () => (await minutes.getByText('Scaling needed').count()) === 5);
     for (const { id } of made) await call('DELETE', `/tasks/${id}`);
     await until('it is gone again, on the page', 60, async () => (await page.getByText('Scaling is needed').count()) === 0);
@@ -437,7 +437,8 @@ describe('administration', () => {
     const name = `notes.${Date.now()}`;
     await signIn(page, '/targets');
     await button('Register target').click();
-    await field('Name').fill(name);
+    await page.getByRole('heading', { name: 'Register a target' }).waitFor();
+    await field(/^Name$/).fill(name);
     await field(/^Url/).fill('no address');
     await page.locator('form button[type=submit]').click();
     await page.getByText(/must be|not a/i).first().waitFor();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { points, shortages, totals, type Minute } from './capacity';
+import { marked, points, shortages, totals, type Minute } from './capacity';
 
 function minutes(...required: number[]): Minute[] {
   return required.map((required_instances, at) => ({
@@ -8,7 +8,14 @@ function minutes(...required: number[]): Minute[] {
   }));
 }
 
+const requiredOf = (all: Minute[]) => shortages(all, 5).map((each) => marked(all, each).map(({ y }) => y));
+
 describe('scaling is needed', () => {
+  test('and the line is marked there, from the minute before to the minute after', () => {
+    expect(requiredOf(minutes(1, 6, 9, 5, 7, 0))).toEqual([[1, 6, 9, 5], [5, 7, 0]]);
+    expect(requiredOf(minutes(6, 1, 2, 8))).toEqual([[6, 1], [2, 8]]);
+  });
+
   test('in each row of minutes that require more than there may be', () =>
     expect(shortages(minutes(1, 6, 9, 5, 7, 0), 5)).toEqual([
       { from: '2026-11-20T10:01:00.000Z', to: '2026-11-20T10:03:00.000Z', required: 9, minutes: 2 },

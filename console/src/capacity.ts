@@ -62,6 +62,13 @@ export interface Point {
   y: number;
 }
 
+/** What its minutes require, and the minutes beside it: the part of a line to be marked. */
+export function marked(minutes: readonly Minute[], { from, to }: Shortage): Point[] {
+  const first = minutes.findIndex(({ scheduled_at: at }) => at === from);
+  const end = minutes.findIndex(({ scheduled_at: at }) => at === to);
+  return points(minutes.slice(Math.max(0, first - 1), end < 0 ? undefined : end + 1), (minute) => minute.required_instances);
+}
+
 /** One point a minute. */
 export function points(minutes: readonly Minute[], value: (minute: Minute) => number): Point[] {
   return minutes.map((minute) => ({ x: new Date(minute.scheduled_at), y: value(minute) }));

@@ -24,5 +24,6 @@ test('a change whose answer was never written down is not told as done', () => {
 
 test('the fields asked for are named', () => {
   expect(fieldsAsked({ name: 'x', cron: 'y' })).toBe('name, cron');
+  expect(fieldsAsked({ a: 1, b: 2, c: 3, d: 4, e: 5 })).toBe('a, b, c + 2');
   expect(fieldsAsked({})).toBe('–');
 });

@@ -41,7 +41,7 @@ export function pageOf({ action, object }: Pick<Entry, 'action' | 'object'>): st
   if (object === null) return null;
   const [kind, verb] = action.split('.');
   if (verb === 'delete') return null;
-  if (kind === 'task') return verb === 'run' ? null : `/tasks/${object}`;
+  if (kind === 'task') return `/tasks/${object}`;
   if (kind === 'job') return `/jobs/${object}`;
   if (kind === 'target') return pageOfTarget(object);
   if (kind === 'redrive') return `/dead-letters?redrive=${object}`;
@@ -54,7 +54,11 @@ export function outcomeOf(status: number | null): { look: 'success' | 'error' | 
   return status < 300 ? { look: 'success', word: 'Done' } : { look: 'error', word: `Refused (${status})` };
 }
 
-/** The fields that were asked for, in a line. */
+const NAMED = 3;
+
+/** The first of the fields that were asked for, in a line. */
 export function fieldsAsked(changes: Record<string, unknown>): string {
-  return Object.keys(changes).join(', ') || '–';
+  const names = Object.keys(changes);
+  const more = names.length - NAMED;
+  return more > 0 ? `${names.slice(0, NAMED).join(', ')} + ${more}` : names.join(', ') || '–';
 }

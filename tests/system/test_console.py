@@ -32,7 +32,7 @@ def owner_of_many_tasks(deployed: System) -> str:
     key = TaskKey(client.request("GET", "/me")["id"], made["id"])
     task = task_items.decode(database.get_item(TableName=table, Key=keys.stored_task(key), ConsistentRead=True)["Item"])
     at = {n: task.created_at - (TASKS - n) * 1_000 for n in range(1, TASKS)}
-    others = (replace(task, key=TaskKey(key.owner, ids.new(at[n], n, partitions=1)), name=f"number {n}", created_at=at[n]) for n in at)
+    others = (replace(task, id=ids.new(at[n], n, partitions=1), name=f"number {n}", created_at=at[n]) for n in at)
     puts = ({"PutRequest": {"Item": task_items.encode(each)}} for each in others)
     while batch := list(islice(puts, 25)):
         while batch:

@@ -11,7 +11,7 @@ import Table from '@cloudscape-design/components/table';
 import { useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '../api/client';
-import { isShort, points, shortages, totals, type Minute, type Shortage } from '../capacity';
+import { isShort, marked, points, shortages, totals, type Minute, type Shortage } from '../capacity';
 import { useLive } from '../live';
 import { Empty, Loaded, useTitle } from '../parts/parts';
 import { ScopeChoice, useScope } from '../parts/scope';
@@ -20,7 +20,7 @@ import { span } from '../words';
 
 type Summary = Schemas['ScheduledSummaryShape'];
 const PER_PAGE = 20;
-const LISTED = 5; // shortages named one by one
+const LISTED = 5; // shortages told one by one; the table has all of them
 
 /** The next three hours: what is to start, what that requires, and what there may be. */
 export default function Capacity(): ReactNode {
@@ -71,16 +71,12 @@ function Shown({ summary }: { summary: Summary }): ReactNode {
             series={[
               { title: 'Required', type: 'line', data: points(minutes, (minute) => minute.required_instances) },
               { title: 'Available', type: 'threshold', y: available },
-              ...(short.length === 0
-                ? []
-                : [
-                    {
-                      title: 'Scaling needed',
-                      type: 'line' as const,
-                      color: 'var(--short)',
-                      data: points(minutes, (minute) => Math.max(minute.required_instances, available)),
-                    },
-                  ]),
+              ...short.slice(0, LISTED).map((each) => ({
+                title: `Scaling needed, ${clock(new Date(each.from))}`,
+                type: 'line' as const,
+                color: 'var(--short)',
+                data: marked(minutes, each),
+              })),
             ]}
           />
           <Graph

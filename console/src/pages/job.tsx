@@ -194,7 +194,8 @@ function Overview({ job }: { job: Job }): ReactNode {
 
 function Answer({ job }: { job: Job }): ReactNode {
   const last = job.attempts.at(-1);
-  const body = job.response?.body ?? job.output;
+  const reported = job.callback !== null && job.response !== null; // then the output is its worker's, and not what the target answered
+  const body = reported ? job.response?.body : (job.response?.body ?? job.output);
   return (
     <Container header={<Header variant="h2">{job.response === null ? 'Output' : `Response: ${job.response.status}`}</Header>}>
       <SpaceBetween size="s">
@@ -203,7 +204,13 @@ function Answer({ job }: { job: Job }): ReactNode {
             <Code label="Response headers" text={Object.entries(job.response.headers).map(([name, value]) => `${name}: ${value}`).join('\n')} />
           </ExpandableSection>
         )}
-        {body === null || body === undefined || body === '' ? <Box color="text-body-secondary">None{isFinal(job) ? '.' : ' yet.'}</Box> : <Code label="Output" text={pretty(body)} />}
+        {body === null || body === undefined || body === '' ? <Box color="text-body-secondary">None{isFinal(job) ? '.' : ' yet.'}</Box> : <Code label={reported ? 'Answer' : 'Output'} text={pretty(body)} />}
+        {reported && job.output !== null && (
+          <>
+            <Box variant="h3">Output, as its worker told</Box>
+            <Code label="Output" text={pretty(job.output)} />
+          </>
+        )}
         {last !== undefined && body !== null && body !== '' && last.output_kept === 'whole' && <Whole job={job} number={last.number} what="output" />}
       </SpaceBetween>
     </Container>

@@ -1,7 +1,6 @@
 import Box from '@cloudscape-design/components/box';
 import ColumnLayout from '@cloudscape-design/components/column-layout';
 import Container from '@cloudscape-design/components/container';
-import FormField from '@cloudscape-design/components/form-field';
 import Header from '@cloudscape-design/components/header';
 import KeyValuePairs from '@cloudscape-design/components/key-value-pairs';
 import MixedLineBarChart, { type MixedLineBarChartProps } from '@cloudscape-design/components/mixed-line-bar-chart';
@@ -27,6 +26,7 @@ const SPANS = [
 ];
 const USUAL = SPANS[1];
 const EVERY = 15_000;
+const LINE = 4; // days from which on a line is one
 const LATEST = 100; // runs by which slow tasks are told
 
 /** How jobs ended and how long they took: all in all, day by day, and by task. */
@@ -95,6 +95,8 @@ function Shown({ summary }: { summary: Summary }): ReactNode {
 function Daily({ days, daily, types }: { days: string[]; daily: NonNullable<Summary['daily']>; types: string[] }): ReactNode {
   const [wanted, setType] = useState<string | null>(null);
   const type = wanted !== null && types.includes(wanted) ? wanted : (types[0] ?? '');
+  const average = byDay(days, daily, type, ([found]) => found?.average_ms ?? null);
+  const look = average.length < LINE ? 'bar' : 'line';
   const count = (name: 'succeeded' | 'failed' | 'killed' | 'skipped' | 'cancelled') => byDay(days, daily, null, (found) => sum(found)[name]);
   const options = types.map((value) => ({ value, label: value }));
   return (
@@ -105,15 +107,13 @@ function Daily({ days, daily, types }: { days: string[]; daily: NonNullable<Summ
           <Header
             variant="h2"
             actions={
-              <FormField>
-                <Select
-                  ariaLabel="Type charted"
-                  options={options}
-                  selectedOption={options.find(({ value }) => value === type) ?? null}
-                  onChange={({ detail }) => setType(detail.selectedOption.value ?? null)}
-                  disabled={options.length === 0}
-                />
-              </FormField>
+              <Select
+                ariaLabel="Type charted"
+                options={options}
+                selectedOption={options.find(({ value }) => value === type) ?? null}
+                onChange={({ detail }) => setType(detail.selectedOption.value ?? null)}
+                disabled={options.length === 0}
+              />
             }
           >
             How long jobs took
@@ -126,8 +126,8 @@ function Daily({ days, daily, types }: { days: string[]; daily: NonNullable<Summ
           days={days}
           format={span}
           series={[
-            { title: 'Average', type: 'line', data: byDay(days, daily, type, ([found]) => found?.average_ms ?? null), valueFormatter: span },
-            { title: 'p95', type: 'line', data: byDay(days, daily, type, ([found]) => found?.p95_ms ?? null), valueFormatter: span },
+            { title: 'Average', type: look, data: average, valueFormatter: span },
+            { title: 'p95', type: look, data: byDay(days, daily, type, ([found]) => found?.p95_ms ?? null), valueFormatter: span },
           ]}
         />
       </Container>
@@ -137,6 +137,7 @@ function Daily({ days, daily, types }: { days: string[]; daily: NonNullable<Summ
           title="Jobs"
           days={days}
           format={(y) => y.toLocaleString()}
+          stacked
           series={[
             { title: 'Succeeded', type: 'bar', data: count('succeeded') },
             { title: 'Failed', type: 'bar', data: count('failed') },
@@ -155,15 +156,16 @@ interface ChartProps {
   title: string;
   days: string[];
   format: (y: number) => string;
+  stacked?: boolean;
   series: MixedLineBarChartProps<string>['series'];
 }
 
-function Chart({ label, title, days, format, series }: ChartProps): ReactNode {
+function Chart({ label, title, days, format, stacked = false, series }: ChartProps): ReactNode {
   return (
     <MixedLineBarChart
       height={220}
       hideFilter
-      stackedBars
+      stackedBars={stacked}
       xScaleType="categorical"
       xDomain={days}
       yTitle={title}

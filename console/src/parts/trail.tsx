@@ -35,7 +35,7 @@ const COLUMNS: Record<Column, TableProps.ColumnDefinition<Entry>> = {
       Object.keys(entry.changes).length === 0 ? (
         '–'
       ) : (
-        <Popover size="large" header="Asked for" dismissAriaLabel="Close" content={<Code label="Asked for" text={JSON.stringify(entry.changes, null, 2)} />}>
+        <Popover wrapTriggerText={false} size="large" header="Asked for" dismissAriaLabel="Close" content={<Code label="Asked for" text={JSON.stringify(entry.changes, null, 2)} />}>
           {fieldsAsked(entry.changes)}
         </Popover>
       ),
