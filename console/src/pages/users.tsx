@@ -176,16 +176,16 @@ function UserDialog({ user, onClose, onDone }: { user: User | null; onClose: () 
   return (
     <FormDialog title={user === null ? 'Create a user' : `Change ${user.username}`} yes={user === null ? 'Create' : 'Save'} fields={FIELDS} act={act} onClose={onClose}>
       {(errors) => (
-        <>
+        <SpaceBetween size="m">
           {user === null && (
-            <>
+            <SpaceBetween size="m">
               <FormField label="User name" errorText={errors['username']}>
                 <Input value={username} onChange={({ detail }) => setUsername(detail.value)} autoComplete={false} autoFocus />
               </FormField>
               <FormField label="Password" description={POLICY} errorText={errors['password']}>
                 <Input type="password" value={password} onChange={({ detail }) => setPassword(detail.value)} autoComplete="new-password" />
               </FormField>
-            </>
+            </SpaceBetween>
           )}
           <FormField label="Role" errorText={errors['role']} description={user === null ? undefined : 'Counts from their next token on, within the hour.'}>
             <Select
@@ -206,7 +206,7 @@ function UserDialog({ user, onClose, onDone }: { user: User | null; onClose: () 
               <Input type="number" value={creates} placeholder={text(user?.allowed.creates_per_second) || 'as everyone'} onChange={({ detail }) => setCreates(detail.value)} />
             </FormField>
           </ColumnLayout>
-        </>
+        </SpaceBetween>
       )}
     </FormDialog>
   );

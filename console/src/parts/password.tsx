@@ -1,6 +1,7 @@
 /** Change one's own password. */
 import FormField from '@cloudscape-design/components/form-field';
 import Input from '@cloudscape-design/components/input';
+import SpaceBetween from '@cloudscape-design/components/space-between';
 import { useState, type ReactNode } from 'react';
 
 import { api, ApiError, take } from '../api/client';
@@ -23,7 +24,7 @@ export function PasswordDialog({ onClose }: { onClose: () => void }): ReactNode 
   return (
     <FormDialog title="Change your password" yes="Change" fields={FIELDS} act={act} onClose={onClose}>
       {(errors) => (
-        <>
+        <SpaceBetween size="m">
           <FormField label="Current password" errorText={errors['current_password']}>
             <Input type="password" value={current} onChange={({ detail }) => setCurrent(detail.value)} autoComplete="current-password" autoFocus />
           </FormField>
@@ -33,7 +34,7 @@ export function PasswordDialog({ onClose }: { onClose: () => void }): ReactNode 
           <FormField label="New password, again" errorText={errors['again']}>
             <Input type="password" value={again} onChange={({ detail }) => setAgain(detail.value)} autoComplete="new-password" />
           </FormField>
-        </>
+        </SpaceBetween>
       )}
     </FormDialog>
   );
