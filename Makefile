@@ -6,7 +6,8 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console run demo burst drill stop test audit check bench simulate synth deploy destroy admin recount lock clean types fast need-stage
+.PHONY: help setup console run demo burst drill stop test audit check bench simulate synth deploy destroy admin recount lock clean types \
+	fast rest long faults apart need-stage
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,14 +34,16 @@ stop: setup ## Stop what runs on this machine, and clean up after runs that were
 	@$(PY) -m local.stop
 
 test: check console ## All tests; the system tests deploy the stack on a local AWS with IAM enforced (needs Chromium)
-	$(PY) -m pytest -m "system or long"
+	@echo "The long tests, the faults and the stacks apart run side by side and print when they are done, in ten minutes or so."
+	@$(MAKE) --no-print-directory -j3 --output-sync=target long faults apart
+	$(PY) -m pytest -m "system and not apart"
 
 audit: setup ## Known holes in what we depend on, by the advisories of PyPI and npm (needs the network)
 	$(PY) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --require-hashes -r requirements.txt
 	npm audit --package-lock-only
 
 check: setup ## Lint, types and the fast tests: under a minute
-	@$(MAKE) --no-print-directory -j2 types fast
+	@$(MAKE) --no-print-directory -j3 --output-sync=target types fast rest
 
 types:
 	$(PY) -m ruff check .
@@ -48,7 +51,19 @@ types:
 	$(PY) -m mypy
 
 fast:
-	$(PY) -m pytest -m "not system and not long"
+	$(PY) -m pytest -m "not system and not long" tests/unit tests/contract
+
+rest:
+	$(PY) -m pytest -m "not system and not long" --ignore tests/unit --ignore tests/contract
+
+long:
+	$(PY) -m pytest -m "long and not system"
+
+faults:
+	$(PY) -m pytest tests/system/test_faults.py
+
+apart:
+	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py
 
 bench: setup console ## Start delays, CPU and write units per job, next runs per second, against the budgets
 	@$(PY) -m bench

@@ -19,7 +19,7 @@ from bench.figures import Figure, picture, summary
 from local.failure import Trouble, tell
 from local.steps import console
 
-SECTIONS = ("cpu", "schedule", "units", "scaling", "delay")
+SECTIONS = ("cpu", "schedule", "units", "idle", "scaling", "delay")
 
 
 def main() -> int:

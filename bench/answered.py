@@ -25,6 +25,12 @@ SENT = [
     % b",".join(b'{"Id":"%d","MessageId":"%d","MD5OfMessageBody":""}' % (number, number) for number in range(size))
     for size in range(11)
 ]
+TALLY = b'{"Attributes":{"count":{"N":"1"},"total":{"N":"1"},"since":{"N":"1795000000000"}}}'
+EMPTY = {
+    "BatchGetItem": b'{"Responses":{},"UnprocessedKeys":{}}',  # who has no profile ...
+    "UpdateItem": TALLY,  # ... and has posted little
+    "GetQueueAttributes": b'{"Attributes":{"ApproximateNumberOfMessages":"0"}}',
+}
 
 
 @dataclass(slots=True)
@@ -63,7 +69,7 @@ class Answered:
             slot = SLOT.search(content)
             return self.slots.get(slot.group(), b'{"Items":[]}') if slot else b'{"Items":[]}'
         waiting = {"GetItem": self.items, "BatchGetItem": self.reads}.get(operation)
-        return waiting.popleft() if waiting else b"{}"
+        return waiting.popleft() if waiting else EMPTY.get(operation, b"{}")
 
 
 def _applied(statements: int) -> bytes:

@@ -257,7 +257,8 @@ def api(aws: Answered, jobs: int) -> Work:
 
     due = datetime.now(UTC) + timedelta(days=1)
     events = [_post({"message": _text(number), "execute_at": (due + timedelta(milliseconds=number)).isoformat()}) for number in range(jobs)]
-    _must(handler(_post({"message": "first"}), Context("request"))["statusCode"] == 201, "the first call")
+    first = handler(_post({"message": "first"}), Context("request"))
+    _must(first["statusCode"] == 201, first)
 
     def work() -> None:
         for event in events:

@@ -5,6 +5,7 @@ each held to its instant. What no emulator can tell is assumed, and listed here:
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 from bench import operations, prices
@@ -14,7 +15,7 @@ from bench.inprocess import AT_ONCE
 from bench.operations import Bench, Scenario
 from infra.settings import DEV
 from local.steps import step
-from scheduler import ids, release
+from scheduler import ids, release, slots
 from scheduler.aws.table import CONNECTIONS
 from scheduler.model import Lane, Result
 from scheduler.rules import Rules
@@ -60,12 +61,18 @@ def measure() -> Iterator[Figure]:
     for name, each in units.items():
         yield Figure(f"units.{name.replace(' ', '_')}", f"write units: {name}", each, budget=SCENARIOS[name].budget)
     with step("Counting the operations of a million jobs"):
-        run = list(_run(units["one-time job"], "execute-held" if _is_read_again() else "execute"))
-        created = {way: list(_created(way)) for way in WAYS}
+        parts = {way: parts_of(way) for way in WAYS}
         recurring = [*_planned(), *_run(units["recurring run"], "execute-runs", HEAD + HOLDER + BEFORE)]
-    for way, parts in created.items():
-        yield from _costs(way.key, way.what, parts + run, way.budget)
+    for way in WAYS:
+        yield from _costs(way.key, way.what, parts[way], way.budget)
     yield from _costs("recurring", "runs of recurring tasks", recurring)
+
+
+@cache
+def parts_of(way: Way) -> list[Part]:
+    """Dollars a job for creating it so and running it."""
+    run = _run(operations.per_job(SCENARIOS["one-time job"]), "execute-held" if _is_read_again() else "execute")
+    return [*_created(way), *run]
 
 
 def _costs(key: str, what: str, parts: list[Part], budget: float | None = None) -> Iterator[Figure]:
@@ -126,7 +133,8 @@ def _run(write_units: float, measurement: str, asked: int = 0) -> Iterator[Part]
     yield "DynamoDB reads", read * prices.READ_UNIT
     yield "SNS", dispatch["calls"]["PublishBatch"] / DISPATCHED * prices.SNS_PUBLISH
     yield "SQS", (calls["ChangeMessageVisibilityBatch"] + 2 / BATCH) * prices.SQS_REQUEST  # and its mapping receives and deletes
-    yield "dispatch function", prices.GB_SECOND * 60 * MEMORY_MB["dispatch"] / 1_024 / DISPATCHED  # it stays for the minute
+    stays = (slots.OPEN_AHEAD + slots.MINUTE) / 1000  # from when its minute is opened to the last job
+    yield "dispatch function", prices.GB_SECOND * stays * MEMORY_MB["dispatch"] / 1_024 / DISPATCHED
     each, waits = execute["cpu_ms"] / JOBS * BATCH, sum(calls.values()) * BATCH
     yield "execute function", (prices.INVOCATION + _seconds("execute", each, waits, waited_ms=_hold())) / BATCH
     yield "logs", execute["log_bytes"] / JOBS / 1e9 * prices.LOG_GB  # Lambda's own lines are switched off in `infra/function.py`

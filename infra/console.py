@@ -11,6 +11,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.settings import Settings
+from infra.waf import Waf
 
 CSP = "; ".join(
     (
@@ -57,6 +58,7 @@ class Console(Construct):
             self,
             "Distribution",
             comment=f"Punctual console, {settings.stage}",
+            web_acl_id=Waf(self, "Waf", settings.stage).arn if settings.waf else None,
             default_root_object="index.html",
             minimum_protocol_version=cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021,
             price_class=cloudfront.PriceClass.PRICE_CLASS_100,

@@ -43,7 +43,7 @@ class Settings:
     direct_burst: int = 200  # jobs of a user that one api process hands over directly at once; what is beyond goes to the intake ...
     direct_rate: int = 100  # ... and a second after that
     most_pollers: int = 0  # of a lane, kept ready ahead of what is to come; 0: none, and AWS scales by itself. Replaces `concurrency`
-    lag_canary: bool = True  # a job of the scheduler's own every minute, whose delay is measured
+    lag_canary: bool = False  # a job of the scheduler's own every minute, whose delay is measured; it keeps tick and dispatch at work
     batching_s: int = 5  # how long changes wait to be counted together
     one_shard: bool = False  # events of streams name no shard, and streams have one
     memory_mb: Mapping[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
@@ -88,6 +88,7 @@ class Settings:
     endpoint_port: int | None = None  # where that listens; from `-c endpoint_port=...`
 
     customer_key: bool = False  # tables, queues, topics, outputs and secret under a KMS key of this stage; from `-c customer_key=true`
+    waf: bool = False  # a web ACL before the console and the API under its name; from `-c waf=true`
     log_level: str = "INFO"
     log_retention: RetentionDays = RetentionDays.ONE_WEEK
     protected: bool = False  # tables, users and the stack itself cannot be deleted by accident
@@ -121,6 +122,7 @@ DEV = Settings(stage="dev")
 
 PROD = Settings(
     stage="prod",
+    lag_canary=True,
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
     memory_mb={**DEV.memory_mb, "dispatch": 1_769, "execute": 1_024, "project": 1_024},
     api_rate=2_000,
@@ -145,7 +147,6 @@ LOCAL = replace(
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
     one_shard=True,
     batching_s=1,  # who looks on wants to see what they did
-    lag_canary=False,  # a job that nobody posted would be in the way of those who look at lanes and tables
     endpoint_port=4566,
     allow_private_http=True,  # the sample receiver listens on loopback
     plain_http=True,  # ... without a certificate
@@ -198,10 +199,11 @@ def settings_for(
     http_hosts: str | None = None,
     plain_http: str | None = None,
     customer_key: str | None = None,
+    waf: str | None = None,
     endpoint_port: str | None = None,
 ) -> Settings:
     """The settings of a stage; `allowed_targets` and `http_hosts` have blanks or commas between their parts, `machine_clients` is
-    `ci=jobs:read+jobs:write ...`, and `self_sign_up`, `raw_http`, `plain_http`, `customer_key` are true or false.
+    `ci=jobs:read+jobs:write ...`, and `self_sign_up`, `raw_http`, `plain_http`, `customer_key`, `waf` are true or false.
 
     Raises ValueError naming the stages there are, or what is wrong with an option.
     """
@@ -227,6 +229,7 @@ def settings_for(
         http_hosts=chosen.http_hosts if http_hosts is None else _hosts(http_hosts),
         plain_http=_flag("plain_http", plain_http, chosen.plain_http),
         customer_key=_flag("customer_key", customer_key, chosen.customer_key),
+        waf=_flag("waf", waf, chosen.waf),
         endpoint_port=chosen.endpoint_port if endpoint_port is None else int(endpoint_port),
     )
 

@@ -339,7 +339,9 @@ def _secret_values() -> SecretValues:
 
 
 def _secrets_of(job: Job, name: str) -> Sequence[str]:
-    return _secret_values().values(job.key.owner, name, execute().clock.now())
+    """By a name of its owner's, or of its target's as `named_target.secret_of` says it."""
+    target, _, own = name.rpartition("/")
+    return _secret_values().values(f"targets/{target}" if target else job.key.owner, own, execute().clock.now())
 
 
 @cache

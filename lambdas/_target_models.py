@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, fie
 from lambdas import _envelope, _runtime
 from lambdas._models import Request, Shape, TargetName, WrittenTime, broken_rules, payload_of
 from scheduler import payload_schema, targets
-from scheduler.named_target import LEAST_PER_SECOND, MOST_AT_ONCE, MOST_PER_SECOND, NamedTarget, usual_locks
+from scheduler.named_target import DESTINATION, LEAST_PER_SECOND, MOST_AT_ONCE, MOST_PER_SECOND, NamedTarget, own_secrets, usual_locks
 
 MOST_DEFAULTS = 32_768  # bytes of all defaults
 EARLIER = ("missing", "missing_argument")  # rules of fields that the jobs will give
@@ -64,6 +64,7 @@ class TargetEdit(Request):
         unknown = sorted(set(value or ()) - set(info.data.get("defaults", value or ())))
         if unknown:
             raise ValueError(f"has no default to lock: {', '.join(unknown)}")
+        _check_secrets(info.data.get("kind", ""), info.data.get("defaults", {}), value)
         return value
 
     @property
@@ -101,6 +102,14 @@ def _check_defaults(defaults: Mapping[str, Any], kind: str) -> None:
         targets.check_reach(kind, defaults, _runtime.api().reach)
     except targets.NotAllowed as error:
         raise broken_rules(kind, [((error.field,) if error.field else (), str(error))]) from None
+
+
+def _check_secrets(kind: str, defaults: Mapping[str, Any], locked: list[str] | None) -> None:
+    """Who could say where the target's secrets are sent would have them. Raises ValueError."""
+    fixed = usual_locks(kind, defaults) if locked is None else locked
+    destination = DESTINATION.get(kind)
+    if own_secrets(kind, fixed) and destination not in fixed:
+        raise ValueError(f"must include {destination}, with a default: else a job would choose where the target's secrets are sent")
 
 
 def given_to(target: NamedTarget) -> dict[str, Any]:

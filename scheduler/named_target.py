@@ -21,6 +21,10 @@ CONTENT: Mapping[str, frozenset[str]] = {
     "email": frozenset({"subject", "text", "html"}),
 }
 
+# The fields that name secrets, by kind. Of a target's own, if they are locked.
+SECRETS: Mapping[str, frozenset[str]] = {"http": frozenset({"bearer_secret", "basic_secret", "header_secrets", "signing_secret"})}
+DESTINATION: Mapping[str, str] = {"http": "url"}  # where they are sent
+
 
 @dataclass(frozen=True, slots=True)
 class NamedTarget:
@@ -61,8 +65,21 @@ def merged(target: NamedTarget, payload: Mapping[str, Any]) -> dict[str, Any]:
     return {**target.defaults, **{name: value for name, value in payload.items() if name not in target.locked}}
 
 
+def own_secrets(kind: str, locked: Sequence[str]) -> frozenset[str]:
+    """The fields whose secrets are the target's, the same for all users; an unlocked one names a secret of the job's owner."""
+    return SECRETS.get(kind, frozenset()).intersection(locked)
+
+
+def secret_of(target: str, name: str) -> str:
+    """A secret of a target's own as work names it: no job can, for `/` is in no name."""
+    return f"{target}/{name}"
+
+
 def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure:
-    """The payload that the job runs with, or why it cannot; `target`: what stands now under the name it says."""
+    """The payload that the job runs with, or why it cannot; `target`: what stands now under the name it says.
+
+    Secrets of the target's own are in it by `secret_of`.
+    """
     if job.target is None:
         return job.payload
     if target is None:
@@ -71,4 +88,11 @@ def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure
         return Failure("permanent", f"target {job.target} is disabled")
     if target.kind != job.type:  # deleted, and made anew as something else
         return Failure("permanent", f"target {job.target} is of kind {target.kind} now, not {job.type}")
-    return merged(target, job.payload)
+    own = own_secrets(target.kind, target.locked)
+    return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, job.payload).items()}
+
+
+def _owned(target: str, named: Any) -> Any:
+    if isinstance(named, Mapping):
+        return {header: secret_of(target, name) for header, name in named.items()}
+    return None if named is None else secret_of(target, named)

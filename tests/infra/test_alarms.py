@@ -4,6 +4,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
+from bench import idle
 from infra.settings import settings_for
 from infra.stack import PunctualStack
 from scheduler import metrics
@@ -72,3 +73,8 @@ def test_the_operators_are_mailed_when_the_context_names_an_address(synth: Calla
     app = cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": []})
     template = Template.from_stack(PunctualStack(app, settings_for("dev", operator_email="ops@example.org")))
     template.has_resource_properties("AWS::SNS::Subscription", {"Protocol": "email", "Endpoint": "ops@example.org"})
+
+
+def test_the_bench_counts_the_alarms_and_secrets_that_a_month_without_a_job_pays_for(on_aws: Synthesized) -> None:
+    counted = len(on_aws.all("CloudWatch::Alarm")), len(on_aws.all("SecretsManager::Secret"))
+    assert counted == (idle.ALARMS[on_aws.settings.stage], idle.SECRETS)

@@ -1,8 +1,12 @@
 import json
 from typing import Any
 
+import pytest
+from aws_cdk import App, Environment, Stack
+
 from infra.console import CSP
-from tests.infra.conftest import Synthesized, allowed, name_of
+from infra.waf import MANAGED, REGION, Waf
+from tests.infra.conftest import Synthesized, allowed, name_of, synthesized
 
 
 def distribution(stage: Synthesized) -> Any:
@@ -69,3 +73,25 @@ def test_every_page_is_index_html_and_files_are_themselves(any_stage: Synthesize
     assert associated["EventType"] == "viewer-request"
     assert "CustomErrorResponses" not in distribution(any_stage), "they would turn the API's errors into pages, too"
     assert "FunctionAssociations" not in behaviour(any_stage, "/assets/*")
+
+
+def test_without_asking_for_one_there_is_no_web_acl(any_stage: Synthesized) -> None:
+    assert "WebACLId" not in distribution(any_stage) and not any_stage.all("WAFv2::WebACL")
+
+
+def test_a_stage_that_asks_has_a_web_acl_before_console_and_api_which_lets_batches_through() -> None:
+    stage = synthesized("prod", waf="true")
+    (acl,) = stage.all("WAFv2::WebACL").values()
+    assert acl["Scope"] == "CLOUDFRONT" and acl["DefaultAction"] == {"Allow": {}}
+    assert name_of(distribution(stage)["WebACLId"]) == "ConsoleWafAcl"
+    groups = [rule["Statement"]["ManagedRuleGroupStatement"] for rule in acl["Rules"] if "ManagedRuleGroupStatement" in rule["Statement"]]
+    assert tuple(group["Name"] for group in groups) == MANAGED
+    assert [each["Name"] for each in groups[-1]["RuleActionOverrides"]] == ["SizeRestrictions_BODY"]
+    (rate,) = [rule for rule in acl["Rules"] if "RateBasedStatement" in rule["Statement"]]
+    assert rate["Action"] == {"Block": {}}
+
+
+def test_a_web_acl_where_cloudfront_would_not_find_it_is_refused() -> None:
+    stack = Stack(App(), "elsewhere", env=Environment(region="eu-central-1"))
+    with pytest.raises(ValueError, match=f"needs the stack in {REGION}"):
+        Waf(stack, "Waf", "dev")

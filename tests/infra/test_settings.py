@@ -39,7 +39,6 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
         "concurrency",
         "one_shard",
         "batching_s",
-        "lag_canary",
         "saved_queries",
         "allow_private_http",
         "plain_http",

@@ -96,6 +96,14 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
         {"defaults.queue": "is not among what jobs of this stage may reach; allowed: none: deploy with -c allowed_targets=..."},
     ),
     ({"locked": ["timeout_seconds"]}, {"locked": "has no default to lock: timeout_seconds"}),
+    (
+        {"defaults": {"url": "https://a", "bearer_secret": "key"}, "locked": ["bearer_secret"]},
+        {"locked": "must include url, with a default: else a job would choose where the target's secrets are sent"},
+    ),
+    (
+        {"defaults": {"header_secrets": {"X-Api-Key": "key"}}},
+        {"locked": "must include url, with a default: else a job would choose where the target's secrets are sent"},
+    ),
     ({"payload_schema": {"type": "array"}}, {"payload_schema": 'must have "type": "object": it is of a payload'}),
     ({"rate": 0.01}, {"rate": "must be at least 0.1"}),
     ({"rate": 1_001}, {"rate": "must be at most 1000"}),

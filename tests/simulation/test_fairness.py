@@ -8,6 +8,7 @@ import pytest
 from tests.simulation.fairness import FLOOD, LONG, WEIGHTS, Flood, Seen, bound
 
 TOTAL = sum(WEIGHTS.values())
+LONG_TEST = pytest.mark.long
 
 
 def through(seen: Seen, jobs: dict[str, int]) -> None:
@@ -19,7 +20,9 @@ def follow_the_weights(shares: Counter[str]) -> bool:
     return all(shares[user] / shares.total() == pytest.approx(weight / TOTAL, rel=0.05) for user, weight in WEIGHTS.items())
 
 
-@pytest.mark.parametrize("options", [{}, {"units": 2}], ids=["one dispatcher", "two dispatchers"])
+@pytest.mark.parametrize(
+    "options", [pytest.param({}, id="one dispatcher"), pytest.param({"units": 2}, id="two dispatchers", marks=LONG_TEST)]
+)
 def test_while_all_wait_starts_follow_the_weights(options: dict[str, Any]) -> None:
     seen = Flood(LONG, fair=True, **options).flood()
     through(seen, LONG)
@@ -27,6 +30,7 @@ def test_while_all_wait_starts_follow_the_weights(options: dict[str, Any]) -> No
     assert follow_the_weights(seen.started_while_all_wait()) and seen.started_while_all_wait().total() > 2_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"units": 2}, {"now": True}], ids=["one dispatcher", "two dispatchers", "at once"])
 def test_a_flood_lets_nobody_else_wait_longer_than_computed(options: dict[str, Any]) -> None:
     seen = Flood(FLOOD, fair=True, **options).flood()
@@ -35,12 +39,14 @@ def test_a_flood_lets_nobody_else_wait_longer_than_computed(options: dict[str, A
         assert max(seen.waits(user)) <= bound(user, FLOOD[user])
 
 
+@pytest.mark.long
 def test_in_the_order_of_arrival_they_would_wait_for_all_of_it() -> None:
     seen = Flood(FLOOD, fair=False).flood()
     through(seen, FLOOD)
     assert min(max(seen.waits(user)) for user in ("berta", "carla")) > 45_000
 
 
+@pytest.mark.long
 def test_who_is_alone_gets_all_the_lane_can_do() -> None:
     jobs = {"anton": 3_000}
     fair, plain = (Flood(jobs, fair=fair).flood() for fair in (True, False))

@@ -148,7 +148,6 @@ class Outage:
     over: threading.Event = field(default_factory=threading.Event)
 
 
-ALONE = ("test_faults.py", "test_secrets.py")
 OFF_AT = 90  # seconds after the beginning: the missed minute starts at 250 to 310 and opens 135 earlier
 ON_AFTER = 66  # seconds after the beginning of the missed minute: all that is due in it, up to its 50th second, is late by then
 LAST = (  # in this order, after everything that does not need the tick
@@ -192,8 +191,7 @@ def outage(deployed: System) -> Iterator[Outage]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # Some have a stack of their own, which is gone before that of the others comes.
-    items.sort(key=lambda item: LAST.index(item.name) + 1 if item.name in LAST else -1 if item.path.name in ALONE else 0)
+    items.sort(key=lambda item: LAST.index(item.name) + 1 if item.name in LAST else 0)
     for item in items:
         if item.path.parent.name == "system":
             item.add_marker(pytest.mark.system)

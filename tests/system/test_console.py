@@ -14,6 +14,8 @@ from scheduler.aws import keys, task_items
 from scheduler.model import TaskKey
 from tests.system.conftest import System
 
+pytestmark = pytest.mark.apart
+
 CONSOLE = REPOSITORY / "console"
 ARTEFACTS = CONSOLE / "artefacts"  # the pictures of this run
 

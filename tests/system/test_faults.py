@@ -15,6 +15,8 @@ from local.home import Home
 from local.receiver import Receiver
 from local.stack import up
 
+pytestmark = pytest.mark.apart
+
 
 @pytest.fixture(scope="module")
 def dealt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Outcome, list[Json]]]:

@@ -26,6 +26,8 @@ from local.stack import up
 from scheduler import webhooks
 from tests.system.conftest import System, ended, until
 
+pytestmark = pytest.mark.apart
+
 FETCHER = "PUNCTUAL_FETCH_FUNCTION"
 LARGE = "x" * 9_000  # an answer that goes to S3
 
@@ -163,6 +165,20 @@ def test_a_secret_of_another_owner_cannot_be_named(apart: System, echo: str) -> 
     (job,) = ended(bob, [bob.post_job("http", payload, max_attempts=1)], 60)
     assert (job["status"], job["attempts"][0]["failure"]["kind"]) == ("failed", "permanent")
     assert "the secret of ann" not in json.dumps(Echo.seen)
+
+
+def test_a_named_target_brings_its_own_secret_to_its_own_url_and_its_users_never_see_it(apart: System, echo: str) -> None:
+    system, administrator, user = apart, apart.client(), apart.client("vault-user")
+    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}targets/vault/door", SecretString="the secret of the vault")
+    defaults = {"method": "POST", "url": f"{echo}/vault", "bearer_secret": "door"}
+    administrator.request("POST", "/targets", {"name": "vault", "kind": "http", "defaults": defaults})
+    (job,) = ended(user, [user.request("POST", "/me/jobs", {"target": "vault", "payload": {"body": {"a": 1}}, "max_attempts": 1})], 60)
+    assert job["status"] == "succeeded"
+    assert [seen["authorization"] for seen in Echo.seen if seen[":body"] == '{"a": 1}'][-1] == "Bearer the secret of the vault"
+    assert "the secret of the vault" not in json.dumps(places(system, user, [job]))
+    stolen = {"type": "http", "payload": {"method": "POST", "url": f"{echo}/thief", "bearer_secret": "vault/door"}}
+    status, refused = user.send("POST", "/me/jobs", stolen)
+    assert status == 400 and refused["error"]["details"][0]["field"] == "payload.bearer_secret"
 
 
 def test_a_call_is_made_by_the_function_for_it_and_starts_on_its_time(apart: System, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,164 @@
+"""What a month costs in which nobody posts a job, from the operations really sent, and what months and hours full of jobs cost with it.
+
+Tick, dispatch, plan and scale run some minutes over empty tables (moto), each at its own virtual time: how long a function waits
+is counted, not measured. What AWS bills without being asked is taken from its price list, and listed here.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from moto import mock_aws
+
+from bench import prices, units
+from bench.figures import Figure
+from bench.inprocess import VirtualClock
+from bench.operations import Recorder
+from infra.settings import STAGES, Settings
+from local.steps import step
+from scheduler import slots
+from scheduler.aws import clients
+from scheduler.aws.counters import DynamoCounters
+from scheduler.aws.jobs import DynamoJobs
+from scheduler.aws.ledger import DynamoLedger
+from scheduler.aws.orders import DynamoOrders
+from scheduler.aws.tasks import DynamoTasks
+from scheduler.memory import MemoryLanes, MemoryUsers
+from scheduler.metrics import METRICS
+from scheduler.model import UnitKey
+from scheduler.rules import Rules
+from scheduler.services.dispatch import dispatch
+from scheduler.services.plan import plan
+from scheduler.services.scale import CANARY_OFFSET, scale
+from scheduler.services.tick import WATCH_MS, tick
+from tests.contract import tables
+
+MINUTES = 20  # counted, after as many that are not: a new ledger has more to do
+MONTH = 43_800  # minutes
+CPU_MS = 20.0  # assumed of a warm invocation that finds nothing to do
+LOG_BYTES = 1_000  # assumed of an invocation: one line for what it did, one for its metrics
+QUEUES = 6  # three lanes and their dead-letter queues, each polled by Lambda
+POLLS = 15  # a minute and queue: five pollers that wait 20 s each, as Lambda's documentation has it
+ALARMS, SECRETS = {"dev": 48, "prod": 50}, 1  # of a stage; a test counts them in the template
+READS = ("GetItem", "Query", "BatchGetItem", "Scan")
+DUTIES = ("tick", "dispatch", "plan", "scale")
+VOLUMES = (  # millions of jobs, and months that they take
+    ("a month with 1 million jobs", 1.0, 1.0),
+    ("a month with 100 million jobs", 100.0, 1.0),
+    ("an hour with 5 million jobs", 5.0, 1 / 730),
+)
+
+
+@dataclass(slots=True)
+class Spent:
+    """Of the minutes that are counted."""
+
+    calls: Counter[str] = field(default_factory=Counter)  # to DynamoDB, by duty
+    waited_ms: Counter[str] = field(default_factory=Counter)
+    invocations: Counter[str] = field(default_factory=Counter)
+    reads: int = 0  # an empty one is a unit; these hold a few hundred bytes at most
+    writes: int = 0  # units
+
+
+def measure() -> Iterator[Figure]:
+    with step("Counting idle minutes"):
+        spent = count(Rules())
+    for name, settings in STAGES.items():
+        if name == "local":
+            continue
+        parts = dict(monthly(spent, settings))
+        yield Figure(f"idle.{name}", f"a month without a job, stage {name}", round(sum(parts.values()), 2), "$")
+        for what, dollars in parts.items():
+            yield Figure(f"idle.{name}.{what.replace(' ', '_')}", f"  {what}", round(dollars, 2), "$")
+    with step("Counting the operations of a million jobs"):
+        singly, by_batch = (sum(dollars for _, dollars in units.parts_of(way)) * prices.MILLION for way in units.WAYS)
+    yield Figure("idle.busy", "more, if every minute has a job, stage prod", round(busy(STAGES["prod"], until_s=60), 2), "$")
+    idle = sum(dict(monthly(spent, STAGES["prod"])).values())
+    for what, millions, months in VOLUMES:
+        for how, each in (("one by one", singly), ("1,000 a call", by_batch)):
+            told = f"{what}, created {how}"
+            yield Figure(f"idle.{told}".replace(" ", "_"), f"{told}, stage prod", round(months * idle + millions * each, 2), "$")
+
+
+def monthly(spent: Spent, settings: Settings) -> Iterator[tuple[str, float]]:
+    """Dollars a month, by what they go to."""
+    months = MONTH / MINUTES
+    for duty in DUTIES:
+        # CPU is slower in a small function; the calls wait for the network, and dispatch for its minute.
+        share = min(settings.memory_mb[duty] / units.WHOLE_CORE_MB, 1) if duty in settings.memory_mb else 1
+        worked = spent.invocations[duty] * CPU_MS / share + spent.calls[duty] * units.NETWORK_MS + spent.waited_ms[duty]
+        time = worked / 1000 * settings.memory_mb[duty] / 1_024 * prices.GB_SECOND
+        yield f"{duty} function", months * (time + spent.invocations[duty] * prices.INVOCATION)
+    started = months * spent.invocations.total()
+    yield "DynamoDB reads and writes", months * (spent.reads * prices.READ_UNIT + spent.writes * prices.WRITE_UNIT)
+    yield "polls of queues", MONTH * POLLS * QUEUES * prices.SQS_POLL
+    yield "alarms", ALARMS[settings.stage] * prices.ALARM_MONTH
+    yield "metrics", len(METRICS) * prices.METRIC_MONTH
+    yield "logs and traces", started * (LOG_BYTES / 1e9 * prices.LOG_GB + prices.TRACE)
+    yield "secrets", SECRETS * prices.SECRET_MONTH
+    if settings.lag_canary:
+        yield "canary: its job", MONTH * sum(dollars for _, dollars in units.parts_of(units.WAYS[0]))
+        yield "canary: tick and dispatch at work", busy(settings, until_s=CANARY_OFFSET / 1000)
+
+
+def busy(settings: Settings, until_s: float) -> float:
+    """Dollars a month if every minute has a job, the last one `until_s` into it: the tick watches, and a dispatcher stays, until then."""
+    seconds = {"tick": WATCH_MS / 1000, "dispatch": slots.OPEN_AHEAD / 1000 + until_s}
+    return sum(MONTH * each * settings.memory_mb[duty] / 1_024 * prices.GB_SECOND for duty, each in seconds.items())
+
+
+def count(rules: Rules) -> Spent:
+    """Empty minutes, one after the other."""
+    with mock_aws():
+        client, reader = (clients.dynamodb(region_name="us-east-1") for _ in range(2))
+        for name, table in {**tables.ALL, "counters": tables.COUNTERS}.items():
+            reader.create_table(TableName=name, **table)
+        return _Idle(client, reader, rules).run()
+
+
+class _Idle:
+    def __init__(self, client: Any, reader: Any, rules: Rules) -> None:
+        self.spent, self.rules, self.duty, self._now = Spent(), rules, "", 0
+        self._recorder = Recorder(client, reader)
+        client.meta.events.register("before-call.dynamodb", self._called)
+        jobs, ledger = DynamoJobs(client, "jobs"), DynamoLedger(client, "ledger")
+        tasks, orders = DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger"), DynamoOrders(client, "tasks")
+        self._ports: dict[str, Any] = {"jobs": jobs, "orders": orders, "lanes": MemoryLanes()}
+        self._ledger, self._tasks, self._counters = ledger, tasks, DynamoCounters(client, "counters")
+
+    def run(self) -> Spent:
+        now = slots.start_of(slots.minute_of(1_795_000_000_000))
+        for _ in range(MINUTES):
+            self._minute(now)
+            now += slots.MINUTE
+        self.spent, self._recorder.writes = Spent(), []
+        for _ in range(MINUTES):
+            self._minute(now)
+            now += slots.MINUTE
+        self.spent.writes = self._recorder.total()
+        return self.spent
+
+    def start(self, unit: UnitKey) -> None:
+        """The port `Dispatchers`: it is at work while the tick goes on."""
+        duty, lanes = self.duty, self._ports["lanes"]
+        ports = {"jobs": self._ports["jobs"], "lanes": lanes, "topic": lanes, "users": MemoryUsers(), "rules": self.rules}
+        self._do("dispatch", self._now, dispatch, unit, **ports, ledger=self._ledger)
+        self.duty = duty
+
+    def _minute(self, now: int) -> None:
+        self._now, shared = now, self._ports | {"rules": self.rules}
+        self._do("tick", now, tick, **shared, tasks=self._tasks, ledger=self._ledger, dispatchers=self)
+        self._do("plan", now, plan, **shared, tasks=self._tasks, ledger=self._ledger)
+        options = {"capacity": None, "executors": 100, "most_pollers": 0, "canary": False, "random": 0}
+        self._do("scale", now, scale, **shared, counters=self._counters, **options)
+
+    def _do(self, duty: str, now: int, service: Any, *arguments: Any, **options: Any) -> None:
+        self.duty, clock = duty, VirtualClock(now)
+        service(*arguments, clock=clock, **options)
+        self.spent.invocations[duty] += 1
+        self.spent.waited_ms[duty] += clock.at - now
+
+    def _called(self, model: Any, **_: Any) -> None:
+        self.spent.calls[self.duty] += 1
+        self.spent.reads += model.name in READS
