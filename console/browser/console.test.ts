@@ -449,7 +449,7 @@ describe('administration', () => {
     await page.locator('form button[type=submit]').click();
     await page.getByRole('table', { name: 'Named targets' }).getByRole('row').filter({ hasText: name }).getByText('3', { exact: true }).waitFor();
     await picture(page, 'targets');
-    await page.getByRole('link', { name }).click();
+    await page.getByRole('link', { name, exact: true }).click();
     await page.getByRole('heading', { name, level: 1 }).waitFor();
     await page.reload();
     await page.getByRole('heading', { name, level: 1 }).waitFor();
@@ -467,10 +467,10 @@ describe('administration', () => {
     expect(await page.getByLabel(/^Url/).count()).toBe(0);
     await page.locator('form button[type=submit]').click();
     await page.getByRole('heading', { name: `to ${name}`, level: 1 }).waitFor();
-    await page.getByRole('link', { name }).waitFor();
+    await page.getByRole('link', { name, exact: true }).waitFor();
     await button('Run now').click();
     await until('it has succeeded, on the page', 60, async () => (await status('Succeeded').count()) > 0);
-    await page.getByRole('link', { name }).click();
+    await page.getByRole('link', { name, exact: true }).click();
     await button('Delete').click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page.getByText(`Deleted ${name}.`).waitFor();

@@ -154,6 +154,7 @@ function Why({ job }: { job: Job }): ReactNode {
 
 function Overview({ job }: { job: Job }): ReactNode {
   const progress = job.progress;
+  const begun = isFinal(job) || job.status === 'running';
   return (
     <Container header={<Header variant="h2">Overview</Header>}>
       <SpaceBetween size="m">
@@ -162,7 +163,7 @@ function Overview({ job }: { job: Job }): ReactNode {
           items={[
             { label: 'Status', value: <JobStatus job={job} /> },
             { label: 'Planned', value: <When at={job.scheduled_at} exact /> },
-            { label: isFinal(job) ? 'Started' : 'Due', value: isFinal(job) ? <When at={job.started_at} exact /> : <Ago at={job.due_at} /> },
+            begun ? { label: 'Started', value: <When at={job.started_at} exact /> } : { label: 'Due', value: <Ago at={job.due_at} /> },
             { label: 'Delay', value: job.start_delay_ms === null ? '–' : span(job.start_delay_ms) },
             { label: 'Duration', value: between(job.started_at, job.completed_at ?? job.failed_at ?? job.killed_at ?? job.cancelled_at) },
             { label: 'Attempts', value: `${job.attempts.length} of ${job.max_attempts}` },
@@ -173,7 +174,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             { label: 'Ordering key', value: job.ordering_key ?? '–' },
             { label: 'Tags', value: job.tags.join(', ') || '–' },
             ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),
-            ...(job.lease_until === null ? [] : [{ label: 'Must be heard of within', value: <Ago at={job.lease_until} /> }]),
+            ...(job.lease_until === null ? [] : [{ label: 'Must be heard of', value: <Ago at={job.lease_until} /> }]),
             ...(job.heartbeat_at === null ? [] : [{ label: 'Last heartbeat', value: <Ago at={job.heartbeat_at} /> }]),
             ...(job.redrives === 0 ? [] : [{ label: 'Redriven', value: <>{job.redrives} × <Ago at={job.redriven_at} /></> }]),
           ]}

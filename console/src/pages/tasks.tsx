@@ -199,12 +199,12 @@ export default function Tasks(): ReactNode {
 
 function columns(recent: ReadonlyMap<string, Job[]>): TableProps.ColumnDefinition<ListedTask>[] {
   return [
-    { id: 'name', header: 'Name', cell: (task) => <To href={`/tasks/${task.id}`}>{task.name}</To>, isRowHeader: true, width: 210, minWidth: 150 },
-    { id: 'status', header: 'Status', cell: (task) => <TaskStatus status={task.status} />, width: 95, minWidth: 95 },
-    { id: 'type', header: 'Type', cell: (task) => task.target ?? task.type, width: 75, minWidth: 75 },
-    { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), width: 170, minWidth: 160 },
-    { id: 'zone', header: 'Time zone', cell: (task) => (task.schedule === null ? '–' : (task.schedule.time_zone ?? 'UTC')), width: 115, minWidth: 110 },
-    { id: 'next', header: 'Next run', cell: (task) => <Ago at={task.next_run?.at ?? null} />, width: 105, minWidth: 105 },
+    { id: 'name', header: 'Name', cell: (task) => <To href={`/tasks/${task.id}`}>{task.name}</To>, isRowHeader: true, width: 172, minWidth: 150 },
+    { id: 'status', header: 'Status', cell: (task) => <TaskStatus status={task.status} />, width: 102, minWidth: 102 },
+    { id: 'type', header: 'Type', cell: (task) => task.target ?? task.type, width: 66, minWidth: 66 },
+    { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), width: 165, minWidth: 160 },
+    { id: 'zone', header: 'Time zone', cell: (task) => (task.schedule === null ? '–' : (task.schedule.time_zone ?? 'UTC')), width: 114, minWidth: 110 },
+    { id: 'next', header: 'Next run', cell: (task) => <Ago at={task.next_run?.at ?? null} />, width: 120, minWidth: 120 },
     {
       id: 'last',
       header: 'Last result',
@@ -212,8 +212,8 @@ function columns(recent: ReadonlyMap<string, Job[]>): TableProps.ColumnDefinitio
         const last = recent.get(task.id)?.[0];
         return last === undefined ? '–' : <To href={`/jobs/${last.id}`}><JobStatus job={last} /></To>;
       },
-      width: 130,
-      minWidth: 130,
+      width: 126,
+      minWidth: 126,
     },
     {
       id: 'on-time',
@@ -222,10 +222,10 @@ function columns(recent: ReadonlyMap<string, Job[]>): TableProps.ColumnDefinitio
         const share = onTimeShare(recent.get(task.id) ?? []);
         return share === null ? '–' : percent(share);
       },
-      width: 85,
-      minWidth: 85,
+      width: 97,
+      minWidth: 97,
     },
-    { id: 'tags', header: 'Tags', cell: (task) => task.tags.join(', ') || '–', width: 110, minWidth: 110 },
+    { id: 'tags', header: 'Tags', cell: (task) => task.tags.join(', ') || '–', width: 96, minWidth: 90 },
   ];
 }
 
