@@ -442,7 +442,9 @@ describe('administration', () => {
     await field(/^Name$/).fill(name);
     await field(/^Url/).fill('no address');
     await page.locator('form button[type=submit]').click();
-    await page.getByText(/must be|not a/i).first().waitFor();
+    await page.getByText('These are not as they must be: defaults.url.').waitFor();
+    expect(await field(/^Url/).getAttribute('aria-invalid')).toBe('true');
+    await field(/^Url/).scrollIntoViewIfNeeded();
     await picture(page, 'target-errors');
     await field(/^Url/).fill(RECEIVER);
     await field(/^At once at most/).fill('3');
@@ -573,6 +575,7 @@ describe('every page', () => {
     for (const name of ['tasks', 'job'] as const) {
       await page.goto(`${CONSOLE}${all[name]}`);
       await page.locator('h1').first().waitFor();
+      await until('it has loaded', 20, async () => (await page.getByText(/^Loading /).count()) === 0);
       await picture(page, `${name}-phone`);
     }
     expect(found).toEqual([]);

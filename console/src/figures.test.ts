@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { byDay, daysOf, endedOf, onTimeOf, slowest, slowTasks, successOf, sum, type Day, type Type } from './figures';
+import { byDay, daysOf, endedOf, onTimeOf, since, slowest, slowTasks, successOf, sum, type Day, type Type } from './figures';
 
 const NONE: Type = { type: 'log', runs: 0, average_ms: null, p50_ms: null, p95_ms: null, succeeded: 0, failed: 0, killed: 0, cancelled: 0, skipped: 0, late: 0 };
 const of = (given: Partial<Type>): Type => ({ ...NONE, ...given });
@@ -19,6 +19,13 @@ test('counts of several types add up', () => expect(endedOf(sum([of({ succeeded:
 
 test('a span has all its days, also over the end of a month', () =>
   expect(daysOf('2026-11-29T23:00:00.000Z', '2026-12-01T00:00:00.000Z')).toEqual(['2026-11-29', '2026-11-30', '2026-12-01']));
+
+test('a chart begins with the first day on which anything ended, but is not narrower than it is readable', () => {
+  const days = daysOf('2026-11-01T00:00:00.000Z', '2026-11-30T00:00:00.000Z');
+  const from = (...told: string[]) => since(days, told.map((day) => ({ day, types: [] })), 7);
+  expect([from('2026-11-11', '2026-11-29')[0], from('2026-11-29')[0], from()[0]]).toEqual(['2026-11-11', '2026-11-24', '2026-11-24']);
+  expect(since(['2026-11-30'], [], 7)).toEqual(['2026-11-30']);
+});
 
 test('a chart has a value for every day, of one type or of all', () => {
   const daily: Day[] = [{ day: '2026-11-20', types: [of({ succeeded: 2, p95_ms: 40 }), of({ type: 'http', succeeded: 5, p95_ms: 900 })] }];

@@ -39,6 +39,13 @@ export function daysOf(since: string, until: string): string[] {
   return found;
 }
 
+/** Without the days before the first one on which anything ended, but of `least` days at any rate. */
+export function since(days: readonly string[], daily: readonly Day[], least: number): string[] {
+  const first = daily[0]?.day;
+  const begun = first === undefined ? days.length : days.findIndex((day) => day >= first);
+  return days.slice(Math.max(0, Math.min(begun < 0 ? days.length : begun, days.length - least)));
+}
+
 export interface Bar {
   x: string;
   y: number;

@@ -59,7 +59,7 @@ export default function Audit(): ReactNode {
       stickyHeader
       live={live}
       pages={pages}
-      columns={['at', 'who', 'action', 'object', 'changes', 'outcome', 'address']}
+      columns={['at', 'who', 'action', 'outcome', 'object', 'changes', 'address']}
       header={
         <SpaceBetween size="xs">
           <Header

@@ -11,7 +11,7 @@ import { useState, type ReactNode } from 'react';
 import { useSearchParams } from 'react-router';
 
 import { api, take, type Schemas } from '../api/client';
-import { byDay, daysOf, endedOf, onTimeOf, slowest, slowTasks, successOf, sum, type SlowTask, type Type } from '../figures';
+import { byDay, daysOf, endedOf, onTimeOf, since, slowest, slowTasks, successOf, sum, type SlowTask, type Type } from '../figures';
 import { useLive } from '../live';
 import { Empty, Failed, Loaded, To, useTitle } from '../parts/parts';
 import { ScopeChoice, useScope } from '../parts/scope';
@@ -26,6 +26,7 @@ const SPANS = [
 ];
 const USUAL = SPANS[1];
 const EVERY = 15_000;
+const NARROWEST = 7; // days of a chart
 const LINE = 4; // days from which on a line is one
 const LATEST = 100; // runs by which slow tasks are told
 
@@ -92,7 +93,8 @@ function Shown({ summary }: { summary: Summary }): ReactNode {
   );
 }
 
-function Daily({ days, daily, types }: { days: string[]; daily: NonNullable<Summary['daily']>; types: string[] }): ReactNode {
+function Daily({ days: all, daily, types }: { days: string[]; daily: NonNullable<Summary['daily']>; types: string[] }): ReactNode {
+  const days = since(all, daily, NARROWEST);
   const [wanted, setType] = useState<string | null>(null);
   const type = wanted !== null && types.includes(wanted) ? wanted : (types[0] ?? '');
   const average = byDay(days, daily, type, ([found]) => found?.average_ms ?? null);

@@ -180,7 +180,7 @@ function Editor({ types, target, reload }: { types: TaskType[]; target: Target |
               </Button>
             </SpaceBetween>
           }
-          errorText={error === null ? undefined : error.details.length === 0 ? error.message : elsewhere.length > 0 ? elsewhere.join('; ') : 'Some fields are not as they must be.'}
+          errorText={error === null ? undefined : error.details.length === 0 ? error.message : elsewhere.length > 0 ? elsewhere.join('; ') : `These are not as they must be: ${error.details.map(({ field }) => field).join(', ')}.`}
         >
           <SpaceBetween size="l">
             <Container header={<Header variant="h2">What it is</Header>}>
