@@ -40,9 +40,17 @@ class TypeSummaryShape(Shape):
     """Of all of them: started 10 s or more after their time, or posted for a time already past."""
 
 
+class DaySummaryShape(Shape):
+    day: str
+    """In UTC: `2026-11-20`. Days on which nothing ended are left out."""
+    types: list[TypeSummaryShape]
+
+
 class TaskSummaryShape(Shape):
     scope: str
     """`own` or `all`."""
     since: WrittenTime
     until: WrittenTime
     types: list[TypeSummaryShape]
+    daily: list[DaySummaryShape] | None
+    """Null without `days`."""

@@ -21,6 +21,8 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
 Scope = Annotated[Literal["own", "all"] | None, Query(description="whose: operators see all unless they ask for their own, others own")]
 
+Days = Annotated[int | None, Query(ge=1, le=90, description="of the last so many days in UTC, today being one, and day by day")]
+
 
 @router.get(
     "/api/v1/scheduled-tasks-summary",
@@ -38,22 +40,25 @@ def scheduled_tasks_summary(scope: Scope = None) -> Response[str]:
 @router.get(
     "/api/v1/task-summary",
     summary="How long jobs of each type took in the past year",
+    description="With `days`, in the last so many days, and day by day.",
     tags=["summaries"],
     responses=answers(200, Answer[TaskSummaryShape], errors=(400, 401, 403, 503)),
 )
-def task_summary(scope: Scope = None) -> Response[str]:
-    world, (told, owner) = _runtime.api(), _scope(scope)
+def task_summary(scope: Scope = None, days: Days = None) -> Response[str]:
+    world, (told, owner) = _runtime.api(), _scope(scope, "days")
     now = world.clock.now()
-    types = summary.by_type(owner, now - summary.YEAR, now, world.counters)
-    span = {"since": instant(now - summary.YEAR), "until": instant(now)}
-    return answer({"scope": told, **span, "types": list(map(render_summary.type_summary, types))})
+    since = now - (summary.YEAR if days is None else (days - 1) * summary.DAY)
+    types = summary.by_type(owner, since, now, world.counters)
+    daily = {} if days is None else {"daily": list(map(render_summary.day, summary.by_day(owner, since, now, world.counters).items()))}
+    span = {"since": instant(since), "until": instant(now)}
+    return answer({"scope": told, **span, "types": list(map(render_summary.type_summary, types)), "daily": None, **daily})
 
 
-def _scope(asked: str | None) -> tuple[str, str]:
+def _scope(asked: str | None, *others: str) -> tuple[str, str]:
     """Whose, as it is told and as the counters know it. Raises Forbidden for somebody who asks for all and may not see it."""
     event = router.current_event.raw_event
     caller, owner = _access.caller_of(event), owner_of(event)
-    _parameters.known(router.current_event, "scope")
+    _parameters.known(router.current_event, "scope", *others)
     if asked == "all":
         _access.check(caller, Need.OVERSEE)
     everybody = caller.may(Need.OVERSEE) and owner == caller.id if asked is None else asked == "all"

@@ -19,7 +19,7 @@ if cmp -s "$document.new" "$document"; then rm "$document.new"; else mv "$docume
 
 built=console/node_modules/built.cksum
 sum() { # into a file: a reader that stops at the first difference would break the pipe
-    find console -name node_modules -prune -o -name dist -prune -o -name schema.ts -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum >"$1"
+    find console -name node_modules -prune -o -name artefacts -prune -o -name dist -prune -o -name schema.ts -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum >"$1"
 }
 sum "$built.new"
 if [ -e console/dist/index.html ] && cmp -s "$built.new" "$built"; then exit 0; fi

@@ -18,6 +18,11 @@ def minute(record: Expected) -> dict[str, Any]:
     }
 
 
+def day(record: tuple[str, list[TypeSummary]]) -> dict[str, Any]:
+    named, types = record
+    return {"day": named, "types": list(map(type_summary, types))}
+
+
 def type_summary(record: TypeSummary) -> dict[str, Any]:
     average = None if record.average_ms is None else round(record.average_ms, 1)
     shown = {"type": record.type, "runs": record.runs, "average_ms": average, "p50_ms": record.p50_ms, "p95_ms": record.p95_ms}

@@ -15,6 +15,8 @@ export const CONSOLE = given('CONSOLE_URL');
 export const USER = given('CONSOLE_USER');
 export const PASSWORD = given('CONSOLE_PASSWORD');
 export const RECEIVER = given('CONSOLE_RECEIVER');
+export const MANY_USER = given('CONSOLE_MANY_USER');
+export const MANY_PASSWORD = given('CONSOLE_MANY_PASSWORD');
 const API = given('CONSOLE_API');
 const ARTEFACTS = given('CONSOLE_ARTEFACTS');
 mkdirSync(ARTEFACTS, { recursive: true });
@@ -44,10 +46,10 @@ export async function open(browser: Browser, options: { width?: number; height?:
   return page;
 }
 
-export async function signIn(page: Page, path = '/'): Promise<void> {
+export async function signIn(page: Page, path = '/', username = USER, password = PASSWORD): Promise<void> {
   await page.goto(`${CONSOLE}${path}`);
-  await page.getByLabel('User name').fill(USER);
-  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByLabel('User name').fill(username);
+  await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('button', { name: 'Account' }).waitFor();
 }
@@ -64,7 +66,8 @@ export async function call<T>(method: string, path: string, body?: unknown): Pro
   return (await send(method, path, body, token)) as T;
 }
 
-async function send(method: string, path: string, body?: unknown, bearer?: string): Promise<unknown> {
+/** The same with another token, or none. */
+export async function send(method: string, path: string, body?: unknown, bearer?: string): Promise<unknown> {
   const headers = { 'content-type': 'application/json', ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }) };
   const answer = await fetch(`${API}/api/v1${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   const told = (await answer.json()) as { success: boolean; data: unknown };

@@ -21,6 +21,12 @@ const Jobs = lazy(() => import('./pages/jobs'));
 const JobPage = lazy(() => import('./pages/job'));
 const DeadLetters = lazy(() => import('./pages/dead-letters'));
 const DeadLetterGroup = lazy(() => import('./pages/dead-letter-group'));
+const Capacity = lazy(() => import('./pages/capacity'));
+const Metrics = lazy(() => import('./pages/metrics'));
+const Targets = lazy(() => import('./pages/targets'));
+const TargetPage = lazy(() => import('./pages/target'));
+const Users = lazy(() => import('./pages/users'));
+const Audit = lazy(() => import('./pages/audit'));
 const System = lazy(() => import('./pages/system'));
 
 const routes: RouteObject[] = [
@@ -36,6 +42,13 @@ const routes: RouteObject[] = [
       { path: 'jobs/:id', element: <JobPage /> },
       { path: 'dead-letters', element: <DeadLetters /> },
       { path: 'dead-letters/:fingerprint', element: <DeadLetterGroup /> },
+      { path: 'capacity', element: <Capacity /> },
+      { path: 'metrics', element: <Metrics /> },
+      { path: 'targets', element: <Targets /> },
+      { path: 'targets/new', element: <TargetPage /> },
+      { path: 'targets/one', element: <TargetPage /> },
+      { path: 'users', element: <Users /> },
+      { path: 'audit', element: <Audit /> },
       { path: 'system', element: <System /> },
       { path: '*', element: <Lost /> },
     ],

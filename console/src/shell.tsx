@@ -7,8 +7,9 @@ import TopNavigation from '@cloudscape-design/components/top-navigation';
 import { Suspense, useState, type ReactNode } from 'react';
 import { Outlet, useLocation, useNavigate } from 'react-router';
 
-import { end, isAdministrator, useSession } from './api/session';
+import { end, mayOversee, useRole, useSession, type Role } from './api/session';
 import { Flashes } from './parts/notices';
+import { PasswordDialog } from './parts/password';
 import { choose, isDark } from './parts/theme';
 import { VIEWERS_ZONE } from './parts/time';
 
@@ -16,8 +17,18 @@ const PAGES: SideNavigationProps.Item[] = [
   { type: 'link', text: 'Tasks', href: '/tasks' },
   { type: 'link', text: 'Jobs', href: '/jobs' },
   { type: 'link', text: 'Dead letters', href: '/dead-letters' },
+  { type: 'divider' },
+  { type: 'link', text: 'Capacity', href: '/capacity' },
+  { type: 'link', text: 'Metrics', href: '/metrics' },
+  { type: 'divider' },
+  { type: 'link', text: 'Named targets', href: '/targets' },
 ];
-const OF_ADMINISTRATORS: SideNavigationProps.Item[] = [{ type: 'divider' }, { type: 'link', text: 'System', href: '/system' }];
+const OF_OPERATORS: SideNavigationProps.Item[] = [
+  { type: 'link', text: 'Users', href: '/users' },
+  { type: 'link', text: 'System', href: '/system' },
+];
+const TRAIL: SideNavigationProps.Item = { type: 'link', text: 'Audit trail', href: '/audit' };
+const ROLES: Record<Role, string | undefined> = { user: undefined, operator: 'Operator', administrator: 'Administrator' };
 const ELSEWHERE: SideNavigationProps.Item[] = [
   { type: 'divider' },
   { type: 'link', text: 'API', href: '/api/v1/docs', external: true, externalIconAriaLabel: 'opens in a new tab' },
@@ -29,7 +40,8 @@ export function Shell(): ReactNode {
   const session = useSession();
   const [dark, setDark] = useState(isDark);
   const [open, setOpen] = useState(window.innerWidth > 900);
-  const administrator = session !== null && isAdministrator(session.token);
+  const role = useRole();
+  const [changing, setChanging] = useState(false);
   const go = (event: CustomEvent<{ href?: string; external?: boolean }>): void => {
     if (event.detail.external || event.detail.href === undefined) return;
     event.preventDefault();
@@ -37,9 +49,11 @@ export function Shell(): ReactNode {
   };
   const account = (event: CustomEvent<{ id: string }>): void => {
     if (event.detail.id === 'sign-out') end(null);
+    if (event.detail.id === 'password') setChanging(true);
   };
   return (
     <>
+      {changing && <PasswordDialog onClose={() => setChanging(false)} />}
       <div id="top">
         <TopNavigation
           identity={{ href: '/', title: 'Punctual', logo: { src: '/clock.svg', alt: '' }, onFollow: (event) => { event.preventDefault(); void navigate('/'); } }}
@@ -56,10 +70,10 @@ export function Shell(): ReactNode {
             {
               type: 'menu-dropdown',
               text: session?.username ?? '',
-              description: administrator ? 'Administrator' : undefined,
+              description: ROLES[role],
               iconName: 'user-profile',
               ariaLabel: `Account: ${session?.username ?? ''}`,
-              items: [{ id: 'sign-out', text: 'Sign out' }],
+              items: [{ id: 'password', text: 'Change password' }, { id: 'sign-out', text: 'Sign out' }],
               onItemClick: account,
             },
           ]}
@@ -74,7 +88,7 @@ export function Shell(): ReactNode {
           <SideNavigation
             header={{ href: '/', text: 'Scheduler' }}
             activeHref={`/${pathname.split('/')[1] ?? ''}`}
-            items={[...PAGES, ...(administrator ? OF_ADMINISTRATORS : []), ...ELSEWHERE]}
+            items={[...PAGES, ...(mayOversee(role) ? OF_OPERATORS : []), TRAIL, ...ELSEWHERE]}
             onFollow={go}
             itemsControl={<Box color="text-body-secondary" fontSize="body-s">Times are in {VIEWERS_ZONE}; UTC is on hover.</Box>}
           />

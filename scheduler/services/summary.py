@@ -74,6 +74,16 @@ def by_type(owner: str, since: int, until: int, counters: Counters) -> list[Type
     return [_summary(type, total[type]) for type in sorted(total)]
 
 
+def by_day(owner: str, since: int, until: int, counters: Counters) -> dict[str, list[TypeSummary]]:
+    """The same day by day, in UTC: each day of the span on which jobs ended, the first one first."""
+    days: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
+    for row in counters.read(stats_partition(owner), day_of(since), day_of(until) + _LAST):
+        day, _, type = row.name.partition("#")
+        for name, amount in row.amounts.items():
+            days[day][type][name] += amount
+    return {day: [_summary(type, days[day][type]) for type in sorted(days[day])] for day in sorted(days)}
+
+
 def _summary(type: str, amounts: Mapping[str, int]) -> TypeSummary:
     histogram = {int(name.removeprefix(BUCKET)): amount for name, amount in amounts.items() if name.removeprefix(BUCKET).isdigit()}
     counts = {name: amount for name, amount in amounts.items() if name not in (RUNS, RUN_MS) and not name.removeprefix(BUCKET).isdigit()}

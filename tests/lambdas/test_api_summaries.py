@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from lambdas import _models, _summary_models
+from scheduler import lifecycle
 from scheduler.aws.stream import JobChange, TaskChange
 from scheduler.instants import render
+from scheduler.lifecycle import Event
+from scheduler.model import Result
 from scheduler.schedule import Cron, Schedule
 from scheduler.services.project import project
 from tests.contract import make
@@ -16,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("world")
 
 MINUTE = 60_000
 FIRST = NOW // MINUTE * MINUTE
+DAYS = NOW // 86_400_000 - make.NOW // 86_400_000 + 1  # back to the one on which jobs have ended
 ADMIN = "[administrators]"
 ANN, BOB = "sub-ann", "sub-bob"
 
@@ -92,3 +96,31 @@ def test_types_tell_how_long_their_jobs_took_and_how_they_ended() -> None:
     assert log["p50_ms"] == pytest.approx(1_000, rel=0.1) and log["p95_ms"] == pytest.approx(2_000, rel=0.1)
     (own,) = send("GET", "/task-summary", user=ANN).data["types"]
     assert (own["runs"], own["average_ms"]) == (3, 1_000)
+
+
+@pytest.mark.usefixtures("counted")
+def test_types_are_told_day_by_day_of_as_many_days_as_asked(world: World) -> None:
+    earlier = make.NOW - 86_400_000
+    claimed = make.claimed(make.job(at=earlier, owner=ANN))
+    ended = lifecycle.apply(claimed, Event.SUCCEED, earlier + 4_000, started_at=earlier, result=Result("hello"))
+    project("s", [JobChange(f"{99:040d}", claimed, ended)], counters=world.counters)
+
+    def told(days: int) -> dict[str, Any]:
+        answered = send("GET", "/task-summary", user=ANN, query={"days": str(days)})
+        _models.Answer[_summary_models.TaskSummaryShape].model_validate(answered.body)
+        found: dict[str, Any] = answered.data
+        return found
+
+    whole = told(DAYS + 1)
+    assert [each["day"] for each in whole["daily"]] == [render(earlier)[:10], render(make.NOW)[:10]]
+    assert [(day["types"][0]["runs"], day["types"][0]["average_ms"]) for day in whole["daily"]] == [(1, 4_000), (3, 1_000)]
+    assert (whole["types"][0]["runs"], whole["types"][0]["average_ms"]) == (4, 1_750)
+    without = told(DAYS)
+    assert ([each["day"] for each in without["daily"]], without["types"][0]["runs"]) == ([render(make.NOW)[:10]], 3)
+    assert send("GET", "/task-summary", user=ANN).data["daily"] is None
+
+
+@pytest.mark.parametrize("days", ["0", "91", "many"])
+def test_more_or_fewer_days_than_are_told_are_refused(days: str) -> None:
+    answered = send("GET", "/task-summary", query={"days": days})
+    assert (answered.status, list(answered.fields)) == (400, ["days"])

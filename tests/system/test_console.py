@@ -3,16 +3,43 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import islice
 
 import pytest
 
 from local.home import REPOSITORY
+from scheduler import ids
+from scheduler.aws import keys, task_items
+from scheduler.model import TaskKey
 from tests.system.conftest import System
 
 pytestmark = pytest.mark.apart
 
 CONSOLE = REPOSITORY / "console"
 ARTEFACTS = CONSOLE / "artefacts"  # the pictures of this run
+
+
+MANY = "many-tasks"
+TASKS = 10_000
+
+
+def owner_of_many_tasks(deployed: System) -> str:
+    """The password of the user MANY, made here with as many paused tasks; they are put beside the API, which would take minutes."""
+    password = deployed.create_user(MANY)
+    client = deployed.sign_in(MANY, password)
+    made = client.create_task("number 0", "log", {"message": "one of many"}, {"cron": "0 0 1 1 *"})
+    client.pause_task(made["id"], "only to be looked at")
+    table, database = deployed.outputs["TasksTable"], deployed.aws("dynamodb")
+    key = TaskKey(client.request("GET", "/me")["id"], made["id"])
+    task = task_items.decode(database.get_item(TableName=table, Key=keys.stored_task(key), ConsistentRead=True)["Item"])
+    at = {n: task.created_at - (TASKS - n) * 1_000 for n in range(1, TASKS)}
+    others = (replace(task, id=ids.new(at[n], n, partitions=1), name=f"number {n}", created_at=at[n]) for n in at)
+    puts = ({"PutRequest": {"Item": task_items.encode(each)}} for each in others)
+    while batch := list(islice(puts, 25)):
+        while batch:
+            batch = database.batch_write_item(RequestItems={table: batch})["UnprocessedItems"].get(table, [])
+    return password
 
 
 def test_people_get_their_work_done_in_a_browser(deployed: System, capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,6 +50,8 @@ def test_people_get_their_work_done_in_a_browser(deployed: System, capsys: pytes
         "CONSOLE_PASSWORD": deployed.stack.password,
         "CONSOLE_RECEIVER": deployed.receiver.url("/ok/console"),
         "CONSOLE_ARTEFACTS": str(ARTEFACTS),
+        "CONSOLE_MANY_USER": MANY,
+        "CONSOLE_MANY_PASSWORD": owner_of_many_tasks(deployed),
     }
     runner = [str(CONSOLE / "node_modules/.bin/vitest"), "run", "--config", "vitest.browser.config.ts"]
     done = subprocess.run(runner, cwd=CONSOLE, env={**os.environ, **told}, capture_output=True, text=True)

@@ -65,9 +65,22 @@ export function hasExpired(): boolean {
   return ended === 'expired';
 }
 
-/** Whether the token names the group of administrators. Only decides what is shown: the API decides what is done. */
-export function isAdministrator(token: string): boolean {
-  return groups(token).includes('administrators');
+export type Role = 'user' | 'operator' | 'administrator';
+
+/** What the groups in the token say. Only decides what is shown: the API decides what is done. */
+export function roleOf(token: string): Role {
+  const named = groups(token);
+  return named.includes('administrators') ? 'administrator' : named.includes('operators') ? 'operator' : 'user';
+}
+
+export function useRole(): Role {
+  const found = useSession();
+  return found === null ? 'user' : roleOf(found.token);
+}
+
+/** Whether the role sees what is everybody's. */
+export function mayOversee(role: Role): boolean {
+  return role !== 'user';
 }
 
 export function groups(token: string): string[] {

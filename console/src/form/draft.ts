@@ -7,6 +7,8 @@ export interface Draft {
   name: string;
   description: string;
   type: string;
+  /** The named target instead of a type; '': none. */
+  target: string;
   payload: Record<string, unknown>;
   kind: Kind;
   cron: string;
@@ -47,6 +49,7 @@ export function empty(timeZone: string): Draft {
     name: '',
     description: '',
     type: 'http',
+    target: '',
     payload: {},
     kind: 'cron',
     cron: '*/5 * * * *',
@@ -91,6 +94,7 @@ export function fromTask(task: Task, blank: Draft): Draft {
     name: task.name,
     description: task.description ?? '',
     type: task.type,
+    target: task.target ?? '',
     payload: task.payload,
     kind,
     cron: schedule?.cron ?? blank.cron,
@@ -162,7 +166,7 @@ export function toRequest(draft: Draft): TaskRequest {
   const request = {
     name: draft.name,
     description: text(draft.description),
-    type: draft.type,
+    ...(draft.target === '' ? { type: draft.type } : { target: draft.target }),
     payload: draft.payload,
     schedule: scheduleOf(draft),
     overlap: text(draft.overlap),
@@ -208,7 +212,7 @@ export function leftOver(errors: FieldErrors, shown: readonly string[]): string[
 }
 
 export const SHOWN_FIELDS = [
-  'name', 'description', 'type', 'schedule.cron', 'schedule.rate', 'schedule.at', 'schedule.time_zone', 'schedule.jitter_seconds',
+  'name', 'description', 'type', 'target', 'schedule.cron', 'schedule.rate', 'schedule.at', 'schedule.time_zone', 'schedule.jitter_seconds',
   'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.dst_gap', 'schedule.dst_overlap', 'overlap', 'misfire', 'misfire_threshold_seconds', 'max_catch_up',
   'max_attempts', 'timeout_seconds', 'retry.base_seconds', 'retry.cap_seconds', 'retry.max_elapsed_seconds', 'retry.jitter', 'callback',
   'callback.lease_seconds', 'callback.max_seconds', 'ordering_key', 'on_failure', 'tags',

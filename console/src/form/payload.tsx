@@ -186,7 +186,7 @@ interface JsonProps {
   onBroken: (broken: boolean) => void;
 }
 
-function Json({ label, description, value, error, rows, check, onChange, onBroken }: JsonProps): ReactNode {
+export function Json({ label, description, value, error, rows, check, onChange, onBroken }: JsonProps): ReactNode {
   const [text, setText] = useState(() => (value === undefined ? '' : JSON.stringify(value, null, 2)));
   const [why, setWhy] = useState<string | null>(null);
   const typed = (next: string): void => {

@@ -15,6 +15,7 @@ import { useState, type ReactNode } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
 import { api, apiError, take, type Job } from '../api/client';
+import { pageOfTarget } from '../form/target';
 import { useLive } from '../live';
 import { useNotices } from '../parts/notices';
 import { Code, Loaded, pretty, To, useConfirm, useTitle } from '../parts/parts';
@@ -24,15 +25,23 @@ import { timeline } from '../timeline';
 import { span } from '../words';
 
 const QUICK = 1_000;
+const LIVELY = 2_000;
 const SLOW = 10_000;
 const SOON = 60_000;
+
+/** Often, while something is about to happen. What its target took over is due when its lease ends, but is heard of before. */
+function pace(job: Job | null): number {
+  if (job === null) return QUICK;
+  if (job.status === 'running' && job.callback !== null) return LIVELY;
+  return !isFinal(job) && new Date(job.due_at).getTime() - Date.now() < SOON ? QUICK : SLOW;
+}
 
 export default function JobPage(): ReactNode {
   const { id = '' } = useParams();
   const live = useLive(
     id,
     () => take(api.GET('/api/v1/me/jobs/{job_id}', { params: { path: { job_id: id } } })),
-    (job) => (job === null || (!isFinal(job) && new Date(job.due_at).getTime() - Date.now() < SOON) ? QUICK : SLOW),
+    pace,
   );
   useTitle(`Job ${id}`);
   return (
@@ -145,6 +154,7 @@ function Why({ job }: { job: Job }): ReactNode {
 
 function Overview({ job }: { job: Job }): ReactNode {
   const progress = job.progress;
+  const begun = isFinal(job) || job.status === 'running';
   return (
     <Container header={<Header variant="h2">Overview</Header>}>
       <SpaceBetween size="m">
@@ -153,18 +163,18 @@ function Overview({ job }: { job: Job }): ReactNode {
           items={[
             { label: 'Status', value: <JobStatus job={job} /> },
             { label: 'Planned', value: <When at={job.scheduled_at} exact /> },
-            { label: isFinal(job) ? 'Started' : 'Due', value: isFinal(job) ? <When at={job.started_at} exact /> : <Ago at={job.due_at} /> },
+            begun ? { label: 'Started', value: <When at={job.started_at} exact /> } : { label: 'Due', value: <Ago at={job.due_at} /> },
             { label: 'Delay', value: job.start_delay_ms === null ? '–' : span(job.start_delay_ms) },
             { label: 'Duration', value: between(job.started_at, job.completed_at ?? job.failed_at ?? job.killed_at ?? job.cancelled_at) },
             { label: 'Attempts', value: `${job.attempts.length} of ${job.max_attempts}` },
-            { label: 'Type', value: job.type },
+            { label: 'Type', value: job.target === null ? job.type : <><To href={pageOfTarget(job.target)}>{job.target}</To> ({job.type})</> },
             { label: 'Lane', value: job.lane },
             { label: 'Task', value: job.task_id === null ? '–' : <To href={`/tasks/${job.task_id}`}>{job.task_id}</To> },
             { label: 'Time-out', value: span(job.timeout_seconds * 1_000) },
             { label: 'Ordering key', value: job.ordering_key ?? '–' },
             { label: 'Tags', value: job.tags.join(', ') || '–' },
             ...(job.expires_at === null ? [] : [{ label: 'Expires', value: <When at={job.expires_at} /> }]),
-            ...(job.lease_until === null ? [] : [{ label: 'Must be heard of within', value: <Ago at={job.lease_until} /> }]),
+            ...(job.lease_until === null ? [] : [{ label: 'Must be heard of', value: <Ago at={job.lease_until} /> }]),
             ...(job.heartbeat_at === null ? [] : [{ label: 'Last heartbeat', value: <Ago at={job.heartbeat_at} /> }]),
             ...(job.redrives === 0 ? [] : [{ label: 'Redriven', value: <>{job.redrives} × <Ago at={job.redriven_at} /></> }]),
           ]}
@@ -174,6 +184,7 @@ function Overview({ job }: { job: Job }): ReactNode {
             label="Progress, as its worker told"
             value={(progress.fraction ?? 0) * 100}
             additionalInfo={progress.message ?? undefined}
+            resultText={`${Math.round((progress.fraction ?? 0) * 100)} %`}
             status={isFinal(job) ? (job.status === 'succeeded' ? 'success' : 'error') : 'in-progress'}
           />
         )}
@@ -184,7 +195,8 @@ function Overview({ job }: { job: Job }): ReactNode {
 
 function Answer({ job }: { job: Job }): ReactNode {
   const last = job.attempts.at(-1);
-  const body = job.response?.body ?? job.output;
+  const reported = job.callback !== null && job.response !== null; // then the output is its worker's, and not what the target answered
+  const body = reported ? job.response?.body : (job.response?.body ?? job.output);
   return (
     <Container header={<Header variant="h2">{job.response === null ? 'Output' : `Response: ${job.response.status}`}</Header>}>
       <SpaceBetween size="s">
@@ -193,7 +205,13 @@ function Answer({ job }: { job: Job }): ReactNode {
             <Code label="Response headers" text={Object.entries(job.response.headers).map(([name, value]) => `${name}: ${value}`).join('\n')} />
           </ExpandableSection>
         )}
-        {body === null || body === undefined || body === '' ? <Box color="text-body-secondary">None{isFinal(job) ? '.' : ' yet.'}</Box> : <Code label="Output" text={pretty(body)} />}
+        {body === null || body === undefined || body === '' ? <Box color="text-body-secondary">None{isFinal(job) ? '.' : ' yet.'}</Box> : <Code label={reported ? 'Answer' : 'Output'} text={pretty(body)} />}
+        {reported && job.output !== null && (
+          <>
+            <Box variant="h3">Output, as its worker told</Box>
+            <Code label="Output" text={pretty(job.output)} />
+          </>
+        )}
         {last !== undefined && body !== null && body !== '' && last.output_kept === 'whole' && <Whole job={job} number={last.number} what="output" />}
       </SpaceBetween>
     </Container>

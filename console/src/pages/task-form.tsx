@@ -18,12 +18,13 @@ import TokenGroup from '@cloudscape-design/components/token-group';
 import { useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
 import { useBlocker, useNavigate, useParams, useSearchParams } from 'react-router';
 
-import { api, apiError, take, type ApiError, type Task } from '../api/client';
+import { api, apiError, take, type ApiError, type Task, type TaskType } from '../api/client';
 import { empty, fieldErrors, fromTask, leftOver, scheduleOf, SHOWN_FIELDS, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
 import { InstantField } from '../form/instant';
 import { PayloadForm } from '../form/payload';
 import { PreviewFailed, Runs } from '../form/preview';
 import { fieldsOf, type Schema } from '../form/schema';
+import type { Target } from '../form/target';
 import { useLive, useSettled } from '../live';
 import { useNotices } from '../parts/notices';
 import { Loaded, useTitle } from '../parts/parts';
@@ -84,29 +85,31 @@ export default function TaskForm(): ReactNode {
   const live = useLive(
     `form ${source ?? ''}`,
     async () => {
-      const [types, task] = await Promise.all([
+      const [types, named, task] = await Promise.all([
         take(api.GET('/api/v1/task-types')),
+        take(api.GET('/api/v1/targets')),
         source === null ? null : take(api.GET('/api/v1/tasks/{task_id}', { params: { path: { task_id: source } } })),
       ]);
-      return { types: types.task_types, task };
+      return { types: types.task_types, targets: named.targets, task };
     },
     0,
   );
   useTitle(id === undefined ? 'Create task' : 'Edit task');
   return (
     <Loaded live={live} what="task">
-      {({ types, task }) => <Editor key={source ?? ''} types={types} task={task} editing={id !== undefined} />}
+      {({ types, targets, task }) => <Editor key={source ?? ''} types={types} targets={targets} task={task} editing={id !== undefined} />}
     </Loaded>
   );
 }
 
 interface EditorProps {
-  types: { type: string; description: string; payload_schema: Record<string, unknown> }[];
+  types: TaskType[];
+  targets: Target[];
   task: Task | null;
   editing: boolean;
 }
 
-function Editor({ types, task, editing }: EditorProps): ReactNode {
+function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   const navigate = useNavigate();
   const { done } = useNotices();
   const first = useMemo(() => initial(task, editing), [task, editing]);
@@ -127,7 +130,8 @@ function Editor({ types, task, editing }: EditorProps): ReactNode {
   }, [dirty]);
 
   const set = (changes: Partial<Draft>): void => setDraft((before) => ({ ...before, ...changes }));
-  const schema = (types.find((each) => each.type === draft.type)?.payload_schema ?? {}) as Schema;
+  const target = targets.find((each) => each.name === draft.target);
+  const schema = (draft.target === '' ? types.find((each) => each.type === draft.type)?.payload_schema : target?.given) ?? {};
   const preview = usePreview(draft);
   const shown: FieldErrors = { ...preview.errors, ...errors };
   const recurs = draft.kind === 'cron' || draft.kind === 'rate';
@@ -153,7 +157,7 @@ function Editor({ types, task, editing }: EditorProps): ReactNode {
     }
   };
 
-  const payloadFields = ['payload', ...fieldsOf(schema).map((field) => `payload.${field.name}`)];
+  const payloadFields = ['payload', ...fieldsOf(schema as Schema).map((field) => `payload.${field.name}`)];
   const elsewhere = leftOver(errors, SHOWN_FIELDS).filter((text) => !payloadFields.some((field) => text.startsWith(field)));
   return (
     <form
@@ -185,14 +189,15 @@ function Editor({ types, task, editing }: EditorProps): ReactNode {
               <FormField label={optional('Description')} errorText={shown['description']}>
                 <Textarea rows={2} value={draft.description} onChange={({ detail }) => set({ description: detail.value })} />
               </FormField>
-              <FormField label="Type" errorText={shown['type']}>
-                <Choice
-                  value={draft.type}
-                  options={types.map((each) => ({ value: each.type, label: each.type, description: each.description }))}
-                  onChange={(type) => set({ type, payload: type === first.type ? first.payload : {} })}
+              <FormField label="Type or named target" errorText={shown['type'] ?? shown['target']}>
+                <Work
+                  draft={draft}
+                  types={types}
+                  targets={targets}
+                  onChange={(work) => set({ ...work, payload: work.target === first.target && (work.target !== '' || work.type === first.type) ? first.payload : {} })}
                 />
               </FormField>
-              <PayloadForm key={draft.type} schema={schema} payload={draft.payload} errors={errors} onChange={(payload) => set({ payload })} onBroken={setBroken} />
+              <PayloadForm key={`${draft.type} ${draft.target}`} schema={schema as Schema} payload={draft.payload} errors={errors} onChange={(payload) => set({ payload })} onBroken={setBroken} />
               <FormField label={optional('Tags')} errorText={shown['tags']}>
                 <Tags tags={draft.tags} onChange={(tags) => set({ tags })} />
               </FormField>
@@ -397,6 +402,34 @@ function More({ draft, errors, set, recurs }: Part & { recurs: boolean }): React
         </SpaceBetween>
       </ExpandableSection>
     </>
+  );
+}
+
+interface WorkProps {
+  draft: Draft;
+  types: TaskType[];
+  targets: Target[];
+  onChange: (work: Pick<Draft, 'type' | 'target'>) => void;
+}
+
+/** What to run: a type with all of its payload, or a named target with what its defaults leave open. */
+function Work({ draft, types, targets, onChange }: WorkProps): ReactNode {
+  const plain = types.map((each) => ({ value: `type ${each.type}`, label: each.type, description: each.description }));
+  const named = targets.map((each) => ({ value: `target ${each.name}`, label: each.name, description: each.description ?? `A target of type ${each.kind}`, disabled: !each.enabled }));
+  const value = draft.target === '' ? `type ${draft.type}` : `target ${draft.target}`;
+  const chosen = [...plain, ...named].find((option) => option.value === value) ?? { value, label: draft.target || draft.type };
+  return (
+    <Select
+      options={named.length === 0 ? plain : [{ label: 'Named targets', options: named }, { label: 'Types', options: plain }]}
+      selectedOption={chosen}
+      triggerVariant="option"
+      onChange={({ detail }) => {
+        const [what, ...rest] = (detail.selectedOption.value ?? '').split(' ');
+        const name = rest.join(' ');
+        if (what === 'type') onChange({ type: name, target: '' });
+        else onChange({ type: targets.find((each) => each.name === name)?.kind ?? draft.type, target: name });
+      }}
+    />
   );
 }
 

@@ -15,18 +15,21 @@ import { useNavigate, useParams } from 'react-router';
 
 import { api, take, type Job, type Task } from '../api/client';
 import { Runs } from '../form/preview';
+import { pageOfTarget } from '../form/target';
 import { useLive } from '../live';
 import { endedAt, JobTable } from '../parts/job-table';
 import { useNotices } from '../parts/notices';
 import { usePages } from '../parts/pages';
-import { Code, Empty, Loaded, Stale, useConfirm, useTitle } from '../parts/parts';
+import { Code, Empty, Loaded, Stale, To, useConfirm, useTitle } from '../parts/parts';
 import { TaskStatus } from '../parts/status';
-import { Ago, When } from '../parts/time';
+import { Ago, clock, When } from '../parts/time';
+import { TrailTable } from '../parts/trail';
 import { onTimeShare, percent, scheduleInWords, span } from '../words';
 import { change } from './tasks';
 
 const LIMIT = 25;
 const CHARTED = 100;
+const SELDOM = 30_000;
 
 export default function TaskPage(): ReactNode {
   const { id = '' } = useParams();
@@ -106,6 +109,7 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
       <Container header={<Header variant="h2">Payload</Header>}>
         <Code label="Payload" text={JSON.stringify(task.payload, null, 2)} />
       </Container>
+      <Changes task={task} />
     </SpaceBetween>
   );
 }
@@ -128,7 +132,7 @@ function Overview({ task }: { task: Task }): ReactNode {
           },
           { label: 'Schedule', value: <>{scheduleInWords(schedule)}{schedule?.cron ? <Box variant="p" color="text-body-secondary">{schedule.cron}</Box> : null}{schedule?.at ? <Box variant="p" color="text-body-secondary"><When at={schedule.at} /></Box> : null}</> },
           { label: 'Time zone', value: schedule === null ? '–' : (schedule.time_zone ?? 'UTC') },
-          { label: 'Type', value: task.type },
+          { label: 'Type', value: task.target === null ? task.type : <><To href={pageOfTarget(task.target)}>{task.target}</To> ({task.type})</> },
           { label: 'Attempts at most', value: String(task.max_attempts) },
           { label: 'Time-out', value: span(task.timeout_seconds * 1_000) },
           { label: 'Overlap', value: task.overlap.replaceAll('_', ' ') },
@@ -140,6 +144,24 @@ function Overview({ task }: { task: Task }): ReactNode {
         ]}
       />
     </Container>
+  );
+}
+
+/** Who changed it, and when. */
+function Changes({ task }: { task: Task }): ReactNode {
+  const pages = usePages(`changes ${task.id}`);
+  const live = useLive(
+    `changes ${task.id} ${task.generation} ${pages.cursor ?? ''}`,
+    () => take(api.GET('/api/v1/me/audit', { params: { query: { object: task.id, limit: 10, cursor: pages.cursor } } })),
+    SELDOM,
+  );
+  return (
+    <TrailTable
+      live={live}
+      pages={pages}
+      columns={['at', 'who', 'action', 'changes', 'outcome']}
+      header={<Header variant="h2" description="In the last 30 days">Audit trail</Header>}
+    />
   );
 }
 
@@ -212,7 +234,7 @@ function Charts({ task }: { task: Task }): ReactNode {
           { title: 'Delay', type: 'line', data: delays, valueFormatter: span },
           { title: 'Duration', type: 'line', data: durations, valueFormatter: span },
         ]}
-        i18nStrings={{ yTickFormatter: span, xTickFormatter: (x) => x.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }) }}
+        i18nStrings={{ yTickFormatter: span, xTickFormatter: clock }}
         statusType={live.loading ? 'loading' : live.error !== null && live.data === null ? 'error' : 'finished'}
         loadingText="Loading"
         errorText={live.error?.message}

@@ -199,12 +199,12 @@ export default function Tasks(): ReactNode {
 
 function columns(recent: ReadonlyMap<string, Job[]>): TableProps.ColumnDefinition<ListedTask>[] {
   return [
-    { id: 'name', header: 'Name', cell: (task) => <To href={`/tasks/${task.id}`}>{task.name}</To>, isRowHeader: true, minWidth: 150 },
-    { id: 'status', header: 'Status', cell: (task) => <TaskStatus status={task.status} />, minWidth: 100 },
-    { id: 'type', header: 'Type', cell: (task) => task.type, minWidth: 70 },
-    { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), minWidth: 160 },
-    { id: 'zone', header: 'Time zone', cell: (task) => (task.schedule === null ? '–' : (task.schedule.time_zone ?? 'UTC')), minWidth: 110 },
-    { id: 'next', header: 'Next run', cell: (task) => <Ago at={task.next_run?.at ?? null} />, minWidth: 110 },
+    { id: 'name', header: 'Name', cell: (task) => <To href={`/tasks/${task.id}`}>{task.name}</To>, isRowHeader: true, width: 172, minWidth: 150 },
+    { id: 'status', header: 'Status', cell: (task) => <TaskStatus status={task.status} />, width: 102, minWidth: 102 },
+    { id: 'type', header: 'Type', cell: (task) => task.target ?? task.type, width: 66, minWidth: 66 },
+    { id: 'schedule', header: 'Schedule', cell: (task) => scheduleInWords(task.schedule), width: 165, minWidth: 160 },
+    { id: 'zone', header: 'Time zone', cell: (task) => (task.schedule === null ? '–' : (task.schedule.time_zone ?? 'UTC')), width: 114, minWidth: 110 },
+    { id: 'next', header: 'Next run', cell: (task) => <Ago at={task.next_run?.at ?? null} />, width: 120, minWidth: 120 },
     {
       id: 'last',
       header: 'Last result',
@@ -212,7 +212,8 @@ function columns(recent: ReadonlyMap<string, Job[]>): TableProps.ColumnDefinitio
         const last = recent.get(task.id)?.[0];
         return last === undefined ? '–' : <To href={`/jobs/${last.id}`}><JobStatus job={last} /></To>;
       },
-      minWidth: 100,
+      width: 126,
+      minWidth: 126,
     },
     {
       id: 'on-time',
@@ -221,9 +222,10 @@ function columns(recent: ReadonlyMap<string, Job[]>): TableProps.ColumnDefinitio
         const share = onTimeShare(recent.get(task.id) ?? []);
         return share === null ? '–' : percent(share);
       },
-      minWidth: 100,
+      width: 97,
+      minWidth: 97,
     },
-    { id: 'tags', header: 'Tags', cell: (task) => task.tags.join(', ') || '–', minWidth: 110 },
+    { id: 'tags', header: 'Tags', cell: (task) => task.tags.join(', ') || '–', width: 96, minWidth: 90 },
   ];
 }
 

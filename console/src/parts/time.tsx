@@ -50,6 +50,11 @@ export function Ago({ at }: { at: string | null }): ReactNode {
   );
 }
 
+/** The time of day, for the axis of a chart. */
+export function clock(at: Date): string {
+  return at.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+}
+
 /** From one instant to another, in words. */
 export function between(from: string | null, to: string | null): string {
   return from === null || to === null ? '–' : span(new Date(to).getTime() - new Date(from).getTime());

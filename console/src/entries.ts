@@ -1,0 +1,64 @@
+/** Entries of the audit trail in words. Pure. */
+import type { Schemas } from './api/client';
+import { pageOfTarget } from './form/target';
+
+export type Entry = Schemas['EntryShape'];
+
+const DONE: Record<string, string> = {
+  'job.change': 'Changed a job',
+  'job.cancel': 'Cancelled a job',
+  'job.retry': 'Retried a job',
+  'ordering-key.resume': 'Resumed an ordering key',
+  'redrive.start': 'Started a redrive',
+  'redrive.abort': 'Aborted a redrive',
+  'task.create': 'Created a task',
+  'task.edit': 'Edited a task',
+  'task.delete': 'Deleted a task',
+  'task.pause': 'Paused a task',
+  'task.resume': 'Resumed a task',
+  'task.run': 'Ran a task',
+  'target.create': 'Registered a target',
+  'target.change': 'Changed a target',
+  'target.delete': 'Deleted a target',
+  'system.pause': 'Paused lanes',
+  'system.resume': 'Resumed lanes',
+  'user.create': 'Created a user',
+  'user.change': 'Changed a user',
+  'user.disable': 'Disabled a user',
+  'user.enable': 'Enabled a user',
+  'user.password': 'Changed a password',
+};
+
+export const ACTIONS = ['task', 'job', 'redrive', 'ordering-key', 'target', 'user', 'system'] as const;
+
+/** What was asked for; an action that is new to this console as it is named. */
+export function actionInWords(action: string): string {
+  return DONE[action] ?? action;
+}
+
+/** Where what was changed can be looked at; null if it has no page, or is gone. */
+export function pageOf({ action, object }: Pick<Entry, 'action' | 'object'>): string | null {
+  if (object === null) return null;
+  const [kind, verb] = action.split('.');
+  if (verb === 'delete') return null;
+  if (kind === 'task') return `/tasks/${object}`;
+  if (kind === 'job') return `/jobs/${object}`;
+  if (kind === 'target') return pageOfTarget(object);
+  if (kind === 'redrive') return `/dead-letters?redrive=${object}`;
+  return null;
+}
+
+/** How it ended. */
+export function outcomeOf(status: number | null): { look: 'success' | 'error' | 'pending'; word: string } {
+  if (status === null) return { look: 'pending', word: 'Not known' };
+  return status < 300 ? { look: 'success', word: 'Done' } : { look: 'error', word: `Refused (${status})` };
+}
+
+const NAMED = 3;
+
+/** The first of the fields that were asked for, in a line. */
+export function fieldsAsked(changes: Record<string, unknown>): string {
+  const names = Object.keys(changes);
+  const more = names.length - NAMED;
+  return more > 0 ? `${names.slice(0, NAMED).join(', ')} + ${more}` : names.join(', ') || '–';
+}

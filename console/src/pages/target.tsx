@@ -1,0 +1,254 @@
+import Alert from '@cloudscape-design/components/alert';
+import BreadcrumbGroup from '@cloudscape-design/components/breadcrumb-group';
+import Button from '@cloudscape-design/components/button';
+import ColumnLayout from '@cloudscape-design/components/column-layout';
+import Container from '@cloudscape-design/components/container';
+import Form from '@cloudscape-design/components/form';
+import FormField from '@cloudscape-design/components/form-field';
+import Header from '@cloudscape-design/components/header';
+import Input from '@cloudscape-design/components/input';
+import KeyValuePairs from '@cloudscape-design/components/key-value-pairs';
+import Multiselect from '@cloudscape-design/components/multiselect';
+import Select from '@cloudscape-design/components/select';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import StatusIndicator from '@cloudscape-design/components/status-indicator';
+import Textarea from '@cloudscape-design/components/textarea';
+import Toggle from '@cloudscape-design/components/toggle';
+import { useState, type ReactNode } from 'react';
+import { useLocation, useNavigate, useSearchParams } from 'react-router';
+
+import { api, apiError, take, type ApiError, type TaskType } from '../api/client';
+import { useRole } from '../api/session';
+import { fieldErrors, leftOver } from '../form/draft';
+import { Json, PayloadForm } from '../form/payload';
+import { fieldsOf, type Schema } from '../form/schema';
+import { asPayload, BLANK, fromTarget, loosened, toTarget, type Target } from '../form/target';
+import { useLive } from '../live';
+import { useNotices } from '../parts/notices';
+import { Code, Loaded, useConfirm, useTitle } from '../parts/parts';
+import { Ago } from '../parts/time';
+
+const SHOWN = ['name', 'kind', 'description', 'locked', 'payload_schema', 'rate', 'concurrency'];
+
+/** Register a named target, change it, or, for who is no administrator, see what a job gives to it. */
+export default function TargetPage(): ReactNode {
+  const { pathname } = useLocation();
+  const [query] = useSearchParams();
+  const name = pathname.endsWith('/new') ? undefined : (query.get('name') ?? '');
+  const administers = useRole() === 'administrator';
+  useTitle(name ?? 'Register target');
+  const live = useLive(
+    `target ${name ?? ''}`,
+    async () => {
+      const [types, target] = await Promise.all([
+        take(api.GET('/api/v1/task-types')),
+        name === undefined ? null : take(api.GET('/api/v1/targets/{name}', { params: { path: { name } } })),
+      ]);
+      return { types: types.task_types, target };
+    },
+    0,
+  );
+  return (
+    <Loaded live={live} what="target">
+      {({ types, target }) =>
+        administers ? <Editor key={target?.version ?? 0} types={types} target={target} reload={live.reload} /> : target === null ? <NotYours /> : <Seen target={target} />
+      }
+    </Loaded>
+  );
+}
+
+function NotYours(): ReactNode {
+  return <Alert type="info" header="Only administrators register targets" />;
+}
+
+function Trail({ name }: { name: string }): ReactNode {
+  const navigate = useNavigate();
+  return (
+    <BreadcrumbGroup
+      items={[{ text: 'Named targets', href: '/targets' }, { text: name, href: '#' }]}
+      onFollow={(event) => {
+        event.preventDefault();
+        if (event.detail.href !== '#') void navigate(event.detail.href);
+      }}
+    />
+  );
+}
+
+function Seen({ target }: { target: Target }): ReactNode {
+  return (
+    <SpaceBetween size="l">
+      <Trail name={target.name} />
+      <Header variant="h1" description={target.description ?? undefined}>{target.name}</Header>
+      <Container header={<Header variant="h2">Overview</Header>}>
+        <KeyValuePairs
+          columns={4}
+          items={[
+            { label: 'Type', value: target.kind },
+            { label: 'State', value: <StatusIndicator type={target.enabled ? 'success' : 'stopped'}>{target.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
+            { label: 'Starts a second', value: target.rate ?? 'any number' },
+            { label: 'At once', value: target.concurrency ?? 'any number' },
+          ]}
+        />
+      </Container>
+      <Container header={<Header variant="h2">What a job gives</Header>}>
+        <Code label="What a job gives" text={JSON.stringify(target.given, null, 2)} />
+      </Container>
+    </SpaceBetween>
+  );
+}
+
+function Editor({ types, target, reload }: { types: TaskType[]; target: Target | null; reload: () => void }): ReactNode {
+  const navigate = useNavigate();
+  const { done, failed } = useNotices();
+  const [dialog, confirm] = useConfirm();
+  const [draft, setDraft] = useState(() => (target === null ? BLANK : fromTarget(target)));
+  const [error, setError] = useState<ApiError | null>(null);
+  const [broken, setBroken] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const set = (changes: Partial<typeof draft>): void => setDraft((before) => ({ ...before, ...changes }));
+  const schema = loosened((types.find(({ type }) => type === draft.kind)?.payload_schema ?? {}) as Schema);
+  const errors = error === null ? {} : asPayload(fieldErrors(error));
+  const elsewhere = leftOver(errors, [...SHOWN, 'payload', ...fieldsOf(schema).map((field) => `payload.${field.name}`)]);
+  const kinds = types.map(({ type, description }) => ({ value: type, label: type, description }));
+
+  const submit = async (): Promise<void> => {
+    setBusy(true);
+    setError(null);
+    try {
+      const body = toTarget(draft);
+      if (target === null) {
+        const made = await take(api.POST('/api/v1/targets', { body: { ...body, name: draft.name } }));
+        done(`Registered ${made.name}.`);
+        void navigate('/targets');
+      } else {
+        await take(api.PUT('/api/v1/targets/{name}', { params: { path: { name: target.name } }, body: { ...body, version: target.version } }));
+        done(`Saved ${target.name}.`);
+        reload();
+      }
+    } catch (refused) {
+      setError(apiError(refused));
+    } finally {
+      setBusy(false);
+    }
+  };
+  const remove = async (): Promise<void> => {
+    if (target === null) return;
+    try {
+      await take(api.DELETE('/api/v1/targets/{name}', { params: { path: { name: target.name } } }));
+      done(`Deleted ${target.name}.`);
+      void navigate('/targets');
+    } catch (refused) {
+      failed(`${target.name} was not deleted`, refused);
+    }
+  };
+  return (
+    <SpaceBetween size="l">
+      {dialog}
+      <Trail name={target?.name ?? 'Register target'} />
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit();
+        }}
+      >
+        <Form
+          header={
+            <Header
+              variant="h1"
+              description={target === null ? undefined : <>Version {target.version}, changed <Ago at={target.updated_at} />. What starts a second after a change goes where it says then.</>}
+              actions={
+                target !== null && (
+                  <Button
+                    formAction="none"
+                    onClick={() => confirm({ title: `Delete ${target.name}?`, text: 'Jobs and runs of tasks that name it fail when they start.', yes: 'Delete', act: remove })}
+                  >
+                    Delete
+                  </Button>
+                )
+              }
+            >
+              {target?.name ?? 'Register a target'}
+            </Header>
+          }
+          actions={
+            <SpaceBetween direction="horizontal" size="xs">
+              <Button variant="link" formAction="none" onClick={() => void navigate('/targets')}>
+                Cancel
+              </Button>
+              <Button variant="primary" formAction="submit" loading={busy} disabled={broken}>
+                {target === null ? 'Register' : 'Save'}
+              </Button>
+            </SpaceBetween>
+          }
+          errorText={error === null ? undefined : error.details.length === 0 ? error.message : elsewhere.length > 0 ? elsewhere.join('; ') : `These are not as they must be: ${error.details.map(({ field }) => field).join(', ')}.`}
+        >
+          <SpaceBetween size="l">
+            <Container header={<Header variant="h2">What it is</Header>}>
+              <SpaceBetween size="m">
+                {target === null && (
+                  <FormField label="Name" description="What tasks and jobs call it" errorText={errors['name']}>
+                    <Input value={draft.name} onChange={({ detail }) => set({ name: detail.value })} autoFocus />
+                  </FormField>
+                )}
+                <FormField label="Type" errorText={errors['kind']}>
+                  <Select
+                    options={kinds}
+                    selectedOption={kinds.find(({ value }) => value === draft.kind) ?? null}
+                    triggerVariant="option"
+                    disabled={target !== null}
+                    onChange={({ detail }) => set({ kind: detail.selectedOption.value ?? '', defaults: {}, locked: null })}
+                  />
+                </FormField>
+                <FormField label={<>Description <i>– optional</i></>} errorText={errors['description']}>
+                  <Textarea rows={2} value={draft.description} onChange={({ detail }) => set({ description: detail.value })} />
+                </FormField>
+                <Toggle checked={draft.enabled} description="If not, its jobs are refused, and those that are there fail when they start." onChange={({ detail }) => set({ enabled: detail.checked })}>
+                  Enabled
+                </Toggle>
+                <ColumnLayout columns={2}>
+                  <FormField label={<>Starts a second at most <i>– optional</i></>} description="Of all users’ jobs together" errorText={errors['rate']}>
+                    <Input type="number" value={draft.rate} placeholder="any number" onChange={({ detail }) => set({ rate: detail.value })} />
+                  </FormField>
+                  <FormField label={<>At once at most <i>– optional</i></>} description="Of all users’ jobs together" errorText={errors['concurrency']}>
+                    <Input type="number" value={draft.concurrency} placeholder="any number" onChange={({ detail }) => set({ concurrency: detail.value })} />
+                  </FormField>
+                </ColumnLayout>
+              </SpaceBetween>
+            </Container>
+            <Container header={<Header variant="h2" description="They complete what a job gives">Defaults</Header>}>
+              <PayloadForm key={draft.kind} schema={schema} payload={draft.defaults} errors={errors} onChange={(defaults) => set({ defaults })} onBroken={setBroken} />
+            </Container>
+            <Container header={<Header variant="h2">What jobs may say</Header>}>
+              <SpaceBetween size="m">
+                <Toggle checked={draft.locked === null} description="All defaults are locked but what is said to the target, such as the body." onChange={({ detail }) => set({ locked: detail.checked ? null : Object.keys(draft.defaults) })}>
+                  Lock the usual
+                </Toggle>
+                {draft.locked !== null && (
+                  <FormField label="Defaults that no job may give" errorText={errors['locked']}>
+                    <Multiselect
+                      options={Object.keys(draft.defaults).map((value) => ({ value, label: value }))}
+                      selectedOptions={draft.locked.map((value) => ({ value, label: value }))}
+                      placeholder="None"
+                      deselectAriaLabel={({ label }) => `Unlock ${label ?? ''}`}
+                      onChange={({ detail }) => set({ locked: detail.selectedOptions.map(({ value }) => value ?? '') })}
+                    />
+                  </FormField>
+                )}
+                <Json
+                  label={<>JSON Schema of what jobs give <i>– optional</i></>}
+                  description="Checked when they are created. Without one: whatever completes the defaults."
+                  value={draft.payloadSchema}
+                  error={errors['payload_schema']}
+                  rows={8}
+                  check={(value) => (value === undefined || (value !== null && typeof value === 'object' && !Array.isArray(value)) ? null : 'must be a JSON object')}
+                  onChange={(payloadSchema) => set({ payloadSchema: payloadSchema as Record<string, unknown> | undefined })}
+                  onBroken={setBroken}
+                />
+              </SpaceBetween>
+            </Container>
+          </SpaceBetween>
+        </Form>
+      </form>
+    </SpaceBetween>
+  );
+}

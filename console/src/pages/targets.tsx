@@ -1,0 +1,79 @@
+import Box from '@cloudscape-design/components/box';
+import Button from '@cloudscape-design/components/button';
+import Header from '@cloudscape-design/components/header';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import StatusIndicator from '@cloudscape-design/components/status-indicator';
+import Table from '@cloudscape-design/components/table';
+import type { ReactNode } from 'react';
+import { useNavigate } from 'react-router';
+
+import { api, take } from '../api/client';
+import { useRole } from '../api/session';
+import { pageOfTarget, type Target } from '../form/target';
+import { useLive } from '../live';
+import { Empty, Failed, Stale, To, useTitle } from '../parts/parts';
+import { Ago } from '../parts/time';
+import { Refresh } from '../parts/trail';
+
+const EVERY = 15_000;
+
+/** What tasks and jobs may be sent to by name. */
+export default function Targets(): ReactNode {
+  useTitle('Named targets');
+  const navigate = useNavigate();
+  const administers = useRole() === 'administrator';
+  const live = useLive('targets', () => take(api.GET('/api/v1/targets')), EVERY);
+  return (
+    <Table<Target>
+      variant="full-page"
+      stickyHeader
+      contentDensity="compact"
+      trackBy="name"
+      wrapLines
+      items={live.data?.targets ?? []}
+      loading={live.loading}
+      loadingText="Loading targets"
+      ariaLabels={{ tableLabel: 'Named targets', selectionGroupLabel: '' }}
+      header={
+        <SpaceBetween size="xs">
+          <Header
+            variant="awsui-h1-sticky"
+            description="Where to and how, registered once: tasks and jobs say the name, and what to say to it."
+            actions={
+              <SpaceBetween direction="horizontal" size="xs">
+                <Refresh live={live} />
+                {administers && (
+                  <Button variant="primary" onClick={() => void navigate('/targets/new')}>
+                    Register target
+                  </Button>
+                )}
+              </SpaceBetween>
+            }
+          >
+            Named targets
+          </Header>
+          <Stale live={live} />
+        </SpaceBetween>
+      }
+      empty={
+        live.error !== null && live.data === null ? (
+          <Failed error={live.error} what="targets" retry={live.reload} />
+        ) : (
+          <Empty title="No named targets yet">
+            <Box variant="p" color="inherit">Administrators register them.</Box>
+          </Empty>
+        )
+      }
+      columnDefinitions={[
+        { id: 'name', header: 'Name', cell: (target) => <To href={pageOfTarget(target.name)}>{target.name}</To>, isRowHeader: true },
+        { id: 'kind', header: 'Type', cell: (target) => target.kind },
+        { id: 'state', header: 'State', cell: (target) => <StatusIndicator type={target.enabled ? 'success' : 'stopped'}>{target.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
+        { id: 'rate', header: 'Starts a second', cell: (target) => target.rate?.toLocaleString() ?? 'any number' },
+        { id: 'concurrency', header: 'At once', cell: (target) => target.concurrency?.toLocaleString() ?? 'any number' },
+        { id: 'given', header: 'Jobs give', cell: (target) => Object.keys((target.given['properties'] as object | undefined) ?? {}).join(', ') || '–' },
+        { id: 'description', header: 'Description', cell: (target) => target.description ?? '–' },
+        { id: 'changed', header: 'Changed', cell: (target) => <Ago at={target.updated_at} /> },
+      ]}
+    />
+  );
+}

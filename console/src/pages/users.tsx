@@ -1,0 +1,236 @@
+import Box from '@cloudscape-design/components/box';
+import Button from '@cloudscape-design/components/button';
+import ButtonDropdown from '@cloudscape-design/components/button-dropdown';
+import ColumnLayout from '@cloudscape-design/components/column-layout';
+import FormField from '@cloudscape-design/components/form-field';
+import Header from '@cloudscape-design/components/header';
+import Input from '@cloudscape-design/components/input';
+import Pagination from '@cloudscape-design/components/pagination';
+import Select from '@cloudscape-design/components/select';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import StatusIndicator from '@cloudscape-design/components/status-indicator';
+import Table from '@cloudscape-design/components/table';
+import { useState, type ReactNode } from 'react';
+
+import { api, take, type Schemas } from '../api/client';
+import { useRole } from '../api/session';
+import { useLive } from '../live';
+import { FormDialog } from '../parts/form-dialog';
+import { useNotices } from '../parts/notices';
+import { usePages } from '../parts/pages';
+import { Empty, Failed, Stale, useConfirm, useTitle } from '../parts/parts';
+import { POLICY } from '../parts/password';
+import { Refresh } from '../parts/trail';
+import { When } from '../parts/time';
+
+type User = Schemas['AccountShape'];
+type Role = Schemas['Role'];
+type Asked = { what: 'create' } | { what: 'change' | 'password'; user: User };
+
+const ROLES: { value: Role; label: string; description: string }[] = [
+  { value: 'user', label: 'User', description: 'Has tasks and jobs of their own' },
+  { value: 'operator', label: 'Operator', description: 'Sees everybody’s' },
+  { value: 'administrator', label: 'Administrator', description: 'Changes everybody’s, users and the lanes' },
+];
+const LIMIT = 60;
+const EVERY = 15_000;
+
+/** Who may sign in, what they may, and how much of it. */
+export default function Users(): ReactNode {
+  useTitle('Users');
+  const administers = useRole() === 'administrator';
+  const pages = usePages('users');
+  const live = useLive(`users ${pages.cursor ?? ''}`, () => take(api.GET('/api/v1/users', { params: { query: { limit: LIMIT, cursor: pages.cursor } } })), EVERY);
+  const [asked, ask] = useState<Asked | null>(null);
+  const [dialog, confirm] = useConfirm();
+  const { done, failed } = useNotices();
+  const allow = async (user: User, enabled: boolean): Promise<void> => {
+    const params = { path: { user_id: user.id } };
+    try {
+      await take(enabled ? api.PUT('/api/v1/users/{user_id}/enabled', { params }) : api.PUT('/api/v1/users/{user_id}/disabled', { params }));
+      done(`${enabled ? 'Enabled' : 'Disabled'} ${user.username}.`);
+      live.reload();
+    } catch (error) {
+      failed(`${user.username} was not changed`, error);
+    }
+  };
+  const act = (user: User, what: string): void => {
+    if (what === 'change' || what === 'password') ask({ what, user });
+    else if (what === 'enable') void allow(user, true);
+    else confirm({ title: `Disable ${user.username}?`, text: 'Within half a minute they may do nothing more. Their tasks and jobs go on.', yes: 'Disable', act: () => allow(user, false) });
+  };
+  const close = (): void => ask(null);
+  const clients = live.data?.clients ?? [];
+  return (
+    <SpaceBetween size="l">
+      {dialog}
+      {asked?.what === 'create' && <UserDialog user={null} onClose={close} onDone={live.reload} />}
+      {asked?.what === 'change' && <UserDialog user={asked.user} onClose={close} onDone={live.reload} />}
+      {asked?.what === 'password' && <NewPassword user={asked.user} onClose={close} />}
+      <Table<User>
+        variant="full-page"
+        stickyHeader
+        contentDensity="compact"
+        trackBy="id"
+        items={live.data?.users ?? []}
+        loading={live.loading}
+        loadingText="Loading users"
+        ariaLabels={{ tableLabel: 'Users', selectionGroupLabel: '' }}
+        header={
+          <SpaceBetween size="xs">
+            <Header
+              variant="awsui-h1-sticky"
+              description="Who may sign in. A weight of 2 gets twice the share of one of 1 when more is due than can run."
+              actions={
+                <SpaceBetween direction="horizontal" size="xs">
+                  <Refresh live={live} />
+                  {administers && (
+                    <Button variant="primary" onClick={() => ask({ what: 'create' })}>
+                      Create user
+                    </Button>
+                  )}
+                </SpaceBetween>
+              }
+            >
+              Users
+            </Header>
+            <Stale live={live} />
+          </SpaceBetween>
+        }
+        pagination={<Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
+        empty={live.error !== null && live.data === null ? <Failed error={live.error} what="users" retry={live.reload} /> : <Empty title="No users" />}
+        columnDefinitions={[
+          { id: 'name', header: 'Name', cell: (user) => <span title={user.id}>{user.username}</span>, isRowHeader: true },
+          { id: 'role', header: 'Role', cell: (user) => ROLES.find(({ value }) => value === user.role)?.label ?? '–' },
+          { id: 'state', header: 'State', cell: (user) => <StatusIndicator type={user.enabled ? 'success' : 'stopped'}>{user.enabled ? 'Enabled' : 'Disabled'}</StatusIndicator> },
+          { id: 'weight', header: 'Weight', cell: (user) => user.job_weight },
+          { id: 'jobs', header: 'Waiting jobs at most', cell: (user) => <Quota own={user.quotas.max_jobs} allowed={user.allowed.max_jobs} /> },
+          { id: 'creates', header: 'Creates a second', cell: (user) => <Quota own={user.quotas.creates_per_second} allowed={user.allowed.creates_per_second} /> },
+          { id: 'created', header: 'Created', cell: (user) => <When at={user.created_at} /> },
+          ...(administers
+            ? [
+                {
+                  id: 'actions',
+                  header: 'Actions',
+                  cell: (user: User) => (
+                    <ButtonDropdown
+                      variant="inline-icon"
+                      ariaLabel={`Actions of ${user.username}`}
+                      expandToViewport
+                      items={[
+                        { id: 'change', text: 'Change' },
+                        { id: 'password', text: 'Set password' },
+                        user.enabled ? { id: 'disable', text: 'Disable' } : { id: 'enable', text: 'Enable' },
+                      ]}
+                      onItemClick={({ detail }) => act(user, detail.id)}
+                    />
+                  ),
+                },
+              ]
+            : []),
+        ]}
+      />
+      {clients.length > 0 && (
+        <Table<User>
+          contentDensity="compact"
+          trackBy="id"
+          items={clients}
+          ariaLabels={{ tableLabel: 'Machine clients', selectionGroupLabel: '' }}
+          header={<Header variant="h2" description="They come with the deployment, as do their scopes.">Machine clients</Header>}
+          columnDefinitions={[
+            { id: 'name', header: 'Name', cell: (user) => user.username, isRowHeader: true },
+            { id: 'id', header: 'Id', cell: (user) => user.id },
+            { id: 'weight', header: 'Weight', cell: (user) => user.job_weight },
+          ]}
+        />
+      )}
+    </SpaceBetween>
+  );
+}
+
+/** A limit of their own stands as it is; that of everyone is grey. */
+function Quota({ own, allowed }: { own: number | null; allowed: number | null }): ReactNode {
+  if (own !== null) return own.toLocaleString();
+  return <Box color="text-body-secondary">{allowed === null ? 'no limit' : allowed.toLocaleString()}</Box>;
+}
+
+const FIELDS = ['username', 'password', 'role', 'job_weight', 'quotas.max_jobs', 'quotas.creates_per_second'];
+
+/** Create one (`user` null), or change what they may. */
+function UserDialog({ user, onClose, onDone }: { user: User | null; onClose: () => void; onDone: () => void }): ReactNode {
+  const text = (value: number | null | undefined): string => (value === null || value === undefined ? '' : String(value));
+  const [username, setUsername] = useState('');
+  const [password, setPassword] = useState('');
+  const [role, setRole] = useState<Role>(user?.role ?? 'user');
+  const [weight, setWeight] = useState(text(user?.job_weight ?? 1));
+  const [jobs, setJobs] = useState(text(user?.quotas.max_jobs));
+  const [creates, setCreates] = useState(text(user?.quotas.creates_per_second));
+  const { done } = useNotices();
+  const act = async (): Promise<void> => {
+    const may = { role, job_weight: Number(weight), quotas: { max_jobs: limit(jobs), creates_per_second: limit(creates) } };
+    if (user === null) await take(api.POST('/api/v1/users', { body: { username, password, ...may } }));
+    else await take(api.PATCH('/api/v1/users/{user_id}', { params: { path: { user_id: user.id } }, body: may }));
+    done(user === null ? `Created ${username}.` : `Changed ${user.username}.`);
+    onDone();
+  };
+  return (
+    <FormDialog title={user === null ? 'Create a user' : `Change ${user.username}`} yes={user === null ? 'Create' : 'Save'} fields={FIELDS} act={act} onClose={onClose}>
+      {(errors) => (
+        <SpaceBetween size="m">
+          {user === null && (
+            <SpaceBetween size="m">
+              <FormField label="User name" errorText={errors['username']}>
+                <Input value={username} onChange={({ detail }) => setUsername(detail.value)} autoComplete={false} autoFocus />
+              </FormField>
+              <FormField label="Password" description={POLICY} errorText={errors['password']}>
+                <Input type="password" value={password} onChange={({ detail }) => setPassword(detail.value)} autoComplete="new-password" />
+              </FormField>
+            </SpaceBetween>
+          )}
+          <FormField label="Role" errorText={errors['role']} description={user === null ? undefined : 'Counts from their next token on, within the hour.'}>
+            <Select
+              options={ROLES}
+              selectedOption={ROLES.find(({ value }) => value === role) ?? null}
+              triggerVariant="option"
+              onChange={({ detail }) => setRole(detail.selectedOption.value as Role)}
+            />
+          </FormField>
+          <FormField label="Weight" errorText={errors['job_weight']}>
+            <Input type="number" value={weight} onChange={({ detail }) => setWeight(detail.value)} />
+          </FormField>
+          <ColumnLayout columns={2}>
+            <FormField label={<>Waiting jobs at most <i>– optional</i></>} errorText={errors['quotas.max_jobs']}>
+              <Input type="number" value={jobs} placeholder={text(user?.allowed.max_jobs) || 'as everyone'} onChange={({ detail }) => setJobs(detail.value)} />
+            </FormField>
+            <FormField label={<>Creates a second <i>– optional</i></>} errorText={errors['quotas.creates_per_second']}>
+              <Input type="number" value={creates} placeholder={text(user?.allowed.creates_per_second) || 'as everyone'} onChange={({ detail }) => setCreates(detail.value)} />
+            </FormField>
+          </ColumnLayout>
+        </SpaceBetween>
+      )}
+    </FormDialog>
+  );
+}
+
+/** Nothing typed: as the deployment allows everyone. */
+function limit(text: string): number | null {
+  return text.trim() === '' ? null : Number(text);
+}
+
+function NewPassword({ user, onClose }: { user: User; onClose: () => void }): ReactNode {
+  const [password, setPassword] = useState('');
+  const { done } = useNotices();
+  const act = async (): Promise<void> => {
+    await take(api.PUT('/api/v1/users/{user_id}/password', { params: { path: { user_id: user.id } }, body: { password } }));
+    done(`${user.username} has a new password, and is signed out everywhere.`);
+  };
+  return (
+    <FormDialog title={`A new password for ${user.username}`} yes="Set" fields={['password']} act={act} onClose={onClose}>
+      {(errors) => (
+        <FormField label="New password" description={POLICY} errorText={errors['password']}>
+          <Input type="password" value={password} onChange={({ detail }) => setPassword(detail.value)} autoComplete="new-password" autoFocus />
+        </FormField>
+      )}
+    </FormDialog>
+  );
+}

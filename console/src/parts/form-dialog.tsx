@@ -1,0 +1,78 @@
+/** A dialog with a form: what the API finds wrong stands at its fields, and it stays open until it was done. */
+import Alert from '@cloudscape-design/components/alert';
+import Box from '@cloudscape-design/components/box';
+import Button from '@cloudscape-design/components/button';
+import Modal from '@cloudscape-design/components/modal';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import { useId, useState, type ReactNode } from 'react';
+
+import { apiError } from '../api/client';
+import { fieldErrors, leftOver, type FieldErrors } from '../form/draft';
+
+interface Props {
+  title: string;
+  /** What the button says that does it. */
+  yes: string;
+  /** The fields at which errors are shown; others are told above. */
+  fields: readonly string[];
+  act: () => Promise<void>;
+  onClose: () => void;
+  children: (errors: FieldErrors) => ReactNode;
+}
+
+/** Mounted while it is open, so that it begins empty each time. */
+export function FormDialog({ title, yes, fields, act, onClose, children }: Props): ReactNode {
+  const id = useId();
+  const [errors, setErrors] = useState<FieldErrors>({});
+  const [said, setSaid] = useState<string | null>(null);
+  const [busy, setBusy] = useState(false);
+  const submit = async (): Promise<void> => {
+    setBusy(true);
+    setErrors({});
+    setSaid(null);
+    try {
+      await act();
+      onClose();
+    } catch (refused) {
+      const told = apiError(refused);
+      const found = fieldErrors(told);
+      const elsewhere = leftOver(found, fields);
+      setErrors(found);
+      setSaid(told.details.length === 0 ? told.message : elsewhere.length > 0 ? elsewhere.join('; ') : null);
+      setBusy(false);
+    }
+  };
+  return (
+    <Modal
+      visible
+      onDismiss={onClose}
+      header={title}
+      closeAriaLabel="Close"
+      footer={
+        <Box float="right">
+          <SpaceBetween direction="horizontal" size="xs">
+            <Button variant="link" formAction="none" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button variant="primary" form={id} loading={busy}>
+              {yes}
+            </Button>
+          </SpaceBetween>
+        </Box>
+      }
+    >
+      <form
+        id={id}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit();
+        }}
+      >
+        <SpaceBetween size="m">
+          {said !== null && <Alert type="error">{said}</Alert>}
+          {children(errors)}
+        </SpaceBetween>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,41 @@
+/** Change one's own password. */
+import FormField from '@cloudscape-design/components/form-field';
+import Input from '@cloudscape-design/components/input';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import { useState, type ReactNode } from 'react';
+
+import { api, ApiError, take } from '../api/client';
+import { FormDialog } from './form-dialog';
+import { useNotices } from './notices';
+
+export const POLICY = 'At least 12 letters, of both cases, with a digit and a symbol.';
+const FIELDS = ['current_password', 'new_password', 'again'];
+
+export function PasswordDialog({ onClose }: { onClose: () => void }): ReactNode {
+  const [current, setCurrent] = useState('');
+  const [wanted, setWanted] = useState('');
+  const [again, setAgain] = useState('');
+  const { done } = useNotices();
+  const act = async (): Promise<void> => {
+    if (wanted !== again) throw new ApiError(400, 'validation_failed', '', [{ field: 'again', rule: 'is not the same' }]);
+    await take(api.POST('/api/v1/auth/password', { body: { current_password: current, new_password: wanted } }));
+    done('Your password was changed.');
+  };
+  return (
+    <FormDialog title="Change your password" yes="Change" fields={FIELDS} act={act} onClose={onClose}>
+      {(errors) => (
+        <SpaceBetween size="m">
+          <FormField label="Current password" errorText={errors['current_password']}>
+            <Input type="password" value={current} onChange={({ detail }) => setCurrent(detail.value)} autoComplete="current-password" autoFocus />
+          </FormField>
+          <FormField label="New password" description={POLICY} errorText={errors['new_password']}>
+            <Input type="password" value={wanted} onChange={({ detail }) => setWanted(detail.value)} autoComplete="new-password" />
+          </FormField>
+          <FormField label="New password, again" errorText={errors['again']}>
+            <Input type="password" value={again} onChange={({ detail }) => setAgain(detail.value)} autoComplete="new-password" />
+          </FormField>
+        </SpaceBetween>
+      )}
+    </FormDialog>
+  );
+}

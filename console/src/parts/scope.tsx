@@ -1,0 +1,37 @@
+/** Whose figures a page shows: those of everybody, for who may see them, or one's own. */
+import SegmentedControl from '@cloudscape-design/components/segmented-control';
+import type { ReactNode } from 'react';
+import { useSearchParams } from 'react-router';
+
+import { mayOversee, useRole } from '../api/session';
+
+export type Scope = 'own' | 'all';
+
+/** As the address says, so that it can be shared; else everybody's for who may see them. */
+export function useScope(): [Scope, (scope: Scope) => void] {
+  const [query, setQuery] = useSearchParams();
+  const all = mayOversee(useRole());
+  const scope = all && query.get('scope') !== 'own' ? 'all' : 'own';
+  const set = (wanted: Scope): void =>
+    setQuery(
+      (before) => {
+        const next = new URLSearchParams(before);
+        next.set('scope', wanted);
+        return next;
+      },
+      { replace: true },
+    );
+  return [scope, set];
+}
+
+export function ScopeChoice({ scope, onChange }: { scope: Scope; onChange: (scope: Scope) => void }): ReactNode {
+  if (!mayOversee(useRole())) return null;
+  return (
+    <SegmentedControl
+      label="Whose"
+      selectedId={scope}
+      options={[{ id: 'all', text: 'Everybody’s' }, { id: 'own', text: 'Mine' }]}
+      onChange={({ detail }) => onChange(detail.selectedId as Scope)}
+    />
+  );
+}

@@ -1,0 +1,80 @@
+/** Entries of the audit trail: who asked for what and when, and how it ended. */
+import Box from '@cloudscape-design/components/box';
+import Button from '@cloudscape-design/components/button';
+import Pagination from '@cloudscape-design/components/pagination';
+import Popover from '@cloudscape-design/components/popover';
+import StatusIndicator from '@cloudscape-design/components/status-indicator';
+import Table, { type TableProps } from '@cloudscape-design/components/table';
+import type { ReactNode } from 'react';
+
+import type { Schemas } from '../api/client';
+import { actionInWords, fieldsAsked, outcomeOf, pageOf, type Entry } from '../entries';
+import type { Live } from '../live';
+import type { Pages } from './pages';
+import { Code, Empty, Failed, To } from './parts';
+import { When } from './time';
+
+type Column = 'at' | 'who' | 'action' | 'object' | 'changes' | 'outcome' | 'address';
+
+const COLUMNS: Record<Column, TableProps.ColumnDefinition<Entry>> = {
+  at: { id: 'at', header: 'When', cell: (entry) => <When at={entry.at} /> },
+  who: { id: 'who', header: 'Who', cell: (entry) => <span title={entry.actor}>{entry.actor_name}</span> },
+  action: { id: 'action', header: 'What', cell: (entry) => actionInWords(entry.action), isRowHeader: true },
+  object: {
+    id: 'object',
+    header: 'Object',
+    cell: (entry) => {
+      const page = pageOf(entry);
+      return page === null ? (entry.object ?? '–') : <To href={page}>{entry.object}</To>;
+    },
+  },
+  changes: {
+    id: 'changes',
+    header: 'Asked for',
+    cell: (entry) =>
+      Object.keys(entry.changes).length === 0 ? (
+        '–'
+      ) : (
+        <Popover wrapTriggerText={false} size="large" header="Asked for" dismissAriaLabel="Close" content={<Code label="Asked for" text={JSON.stringify(entry.changes, null, 2)} />}>
+          {fieldsAsked(entry.changes)}
+        </Popover>
+      ),
+    maxWidth: 320,
+  },
+  outcome: {
+    id: 'outcome',
+    header: 'Outcome',
+    cell: (entry) => {
+      const { look, word } = outcomeOf(entry.status);
+      return <StatusIndicator type={look}>{word}</StatusIndicator>;
+    },
+  },
+  address: { id: 'address', header: 'From', cell: (entry) => entry.address || '–' },
+};
+
+interface Props extends Pick<TableProps<Entry>, 'variant' | 'header' | 'filter' | 'stickyHeader'> {
+  live: Live<Schemas['TrailShape']>;
+  pages: Pages;
+  columns: Column[];
+}
+
+export function TrailTable({ live, pages, columns, ...rest }: Props): ReactNode {
+  return (
+    <Table<Entry>
+      {...rest}
+      contentDensity="compact"
+      trackBy="id"
+      items={live.data?.entries ?? []}
+      loading={live.loading}
+      loadingText="Loading entries"
+      ariaLabels={{ tableLabel: 'Audit trail', selectionGroupLabel: '' }}
+      columnDefinitions={columns.map((name) => COLUMNS[name])}
+      pagination={<Pagination {...pages.bar(live.data?.cursor)} ariaLabels={{ nextPageLabel: 'Next page', previousPageLabel: 'Previous page', pageLabel: (n) => `Page ${n}` }} />}
+      empty={live.error !== null && live.data === null ? <Failed error={live.error} what="the audit trail" retry={live.reload} /> : <Empty title="No changes"><Box variant="p" color="inherit">Nobody has asked for any in this time.</Box></Empty>}
+    />
+  );
+}
+
+export function Refresh({ live }: { live: Pick<Live<unknown>, 'reload'> }): ReactNode {
+  return <Button iconName="refresh" ariaLabel="Refresh" formAction="none" onClick={live.reload} />;
+}
