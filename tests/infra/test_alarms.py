@@ -75,9 +75,11 @@ def test_the_operators_are_mailed_when_the_context_names_an_address(synth: Calla
     template.has_resource_properties("AWS::SNS::Subscription", {"Protocol": "email", "Endpoint": "ops@example.org"})
 
 
-def test_the_bench_counts_the_alarms_and_secrets_that_a_month_without_a_job_pays_for(on_aws: Synthesized) -> None:
+def test_the_bench_counts_the_alarms_secrets_and_queues_that_a_month_without_a_job_pays_for(on_aws: Synthesized) -> None:
     counted = len(on_aws.all("CloudWatch::Alarm")), len(on_aws.all("SecretsManager::Secret"))
     assert counted == (idle.ALARMS[on_aws.settings.stage], idle.SECRETS)
+    sources = [mapping["EventSourceArn"]["Fn::GetAtt"][1] for mapping in on_aws.all("Lambda::EventSourceMapping").values()]
+    assert sources.count("Arn") == idle.QUEUES, "streams are not polled at our cost"
 
 
 def test_a_message_that_notify_could_not_work_off_wakes_an_operator_after_many_tries(any_stage: Synthesized) -> None:
