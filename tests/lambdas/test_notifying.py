@@ -1,0 +1,137 @@
+"""From the stream to the receivers, through the real handlers and adapters: tables and queue are moto's, the webhook a server."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from lambdas import _notifying, _runtime, notify, project
+from lambdas._settings import NotifySettings, ProjectSettings
+from local.receiver import Receiver
+from scheduler import webhooks
+from scheduler.aws import clients
+from scheduler.aws.calls import AwsCalls
+from scheduler.aws.notice_queue import SqsNoticeQueue
+from scheduler.aws.notices import DynamoNotices
+from scheduler.aws.tasks import DynamoTasks
+from scheduler.calls import Mail
+from scheduler.memory_counters import MemoryCounters
+from scheduler.model import Job, Origin
+from scheduler.notice_text import Links
+from scheduler.notices import Notifications, Webhook
+from scheduler.services.notify import LEASE_MS, Post
+from tests.conftest import FixedClock
+from tests.contract import make, tables
+from tests.lambdas.test_handlers_counting import event, record
+
+SECRET = "whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
+HOOK = "/ok/notified"
+
+
+class Killed(BaseException):
+    """notify is gone."""
+
+
+class World(SimpleNamespace):
+    """The queue is worked off by hand, with SQS's own redelivery in between."""
+
+    def end(self, make_end: Any, at: int) -> None:
+        """A run of the task ends; the stream brings it twice."""
+        job = make.job(at=at, owner=self.task.owner, origin=Origin(self.task.id, 1, at, notify=True))
+        claimed: Job = make.claimed(job)
+        batch = event(record(at % 1_000_000, claimed, make_end(claimed, at + 100)))
+        for _ in range(2):
+            project.handler(batch, None)
+
+    def work_off(self) -> None:
+        while messages := self.sqs.receive_message(QueueUrl=self.url, MaxNumberOfMessages=10, VisibilityTimeout=0).get("Messages"):
+            records = [{"messageId": each["MessageId"], "receiptHandle": each["ReceiptHandle"], "body": each["Body"]} for each in messages]
+            failed = {each["itemIdentifier"] for each in notify.handler({"Records": records}, None)["batchItemFailures"]}
+            for each in messages:
+                if each["MessageId"] not in failed:
+                    self.sqs.delete_message(QueueUrl=self.url, ReceiptHandle=each["ReceiptHandle"])
+            if len(failed) == len(messages):
+                return
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with mock_aws(), Receiver() as receiver:
+        client, sqs = clients.dynamodb(), clients.sqs()
+        for name in ("tasks", "notices", "jobs", "ledger"):
+            client.create_table(TableName=name, **getattr(tables, name.upper()))
+        clients.secrets().create_secret(Name="punctual/test/ada/hook", SecretString=SECRET)
+        url = sqs.create_queue(QueueName="notices")["QueueUrl"]
+        settings = NotifySettings(
+            stage="test",
+            tasks_table="tasks",
+            notices_table="notices",
+            notices_queue_url=url,
+            api_url="",
+            console_url="",
+            email_sender="punctual@example.com",
+            plain_http=True,
+            allow_private_http=True,
+            secret_prefix="punctual/test/",
+        )
+        mails: list[Mail] = []
+
+        def take(self: AwsCalls, mail: Mail, *, left: Any) -> str:
+            mails.append(mail)
+            return "id"
+
+        monkeypatch.setattr(AwsCalls, "mail", take)
+        clock, queue = FixedClock(make.NOW), SqsNoticeQueue(sqs, url)
+        monkeypatch.setattr(queue, "put_back", lambda receipt, seconds: None)  # here a message in hand stays visible
+        sender = _notifying.Sender(settings, _notifying.SystemClock())
+        tasks = DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger")
+        receivers = Notifications(("ann@example.com",), (Webhook(receiver.url(HOOK), "hook"),))
+        task = make.task(name="Nightly", notifications=receivers)
+        assert tasks.store(None, task, [])
+        made = World(task=task, clock=clock, mails=mails, receiver=receiver, sqs=sqs, url=url, sender=sender)
+        made.at = _notifying.Notify(
+            DynamoNotices(client, "notices"), queue, tasks, clock, ThreadPoolExecutor(4), Post(sender.mail, made_call(made), Links())
+        )
+        counting = SimpleNamespace(settings=ProjectSettings(stage="test", counters_table="c", notices_queue_url=url))
+        counting.counters, counting.queue, counting.archive = MemoryCounters(), queue, None
+        monkeypatch.setattr(_notifying, "notify", lambda: made.at)
+        monkeypatch.setattr(_runtime, "project", lambda: counting)
+        made.dies = False
+        yield made
+
+
+def made_call(world: World) -> Any:
+    def call(owner: str, payload: Any, id: str) -> Any:
+        result = world.sender.call(owner, payload, id)
+        if world.dies:
+            world.dies = False
+            raise Killed
+        return result
+
+    return call
+
+
+def test_fails_fails_succeeds_is_a_failure_and_a_recovery_to_each_though_notify_dies_with_the_webhook_called(world: World) -> None:
+    world.dies = True
+    world.end(make.failed, make.NOW)
+    with pytest.raises(Killed):
+        world.work_off()
+    for number, end in enumerate((make.failed, make.succeeded), 1):
+        world.end(end, make.NOW + number * 10_000)
+        world.clock.advance(10_000)
+    world.work_off()
+    world.clock.advance(LEASE_MS)
+    world.work_off()
+    assert [mail.subject for mail in world.mails] == ["[Punctual] Nightly failed", "[Punctual] Nightly has recovered"]
+    assert all(mail.to == ("ann@example.com",) and mail.html for mail in world.mails)
+    calls = world.receiver.calls(HOOK)
+    ids = [webhooks.verify({name.lower(): value for name, value in each.headers.items()}, each.body, [SECRET], each.at) for each in calls]
+    assert len(ids) == 3 and len(set(ids)) == 2, "the one that was cut came again, under its id"
+    assert sorted({json.loads(each.body)["type"] for each in calls}) == ["task.failure", "task.recovery"]
+    world.clock.advance(2_000_000)
+    world.work_off()
+    assert len(world.mails) == 2 and len(world.receiver.calls(HOOK)) == 3
