@@ -1,11 +1,12 @@
 """Curves as a plain SVG, without a library: one panel below the other, one time axis. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 WIDTH, PANEL, LEFT, RIGHT, TOP, GAP = 900, 170, 70, 150, 50, 46
 COLOURS = ("#1f6feb", "#d1242f", "#2da44e", "#8250df")
+LONGEST_GAP = 15  # seconds
 TICKS = (1, 2, 2.5, 5, 10)
 
 
@@ -45,19 +46,30 @@ def _panel(panel: Panel, top: int, first: float, last: float) -> list[str]:
     for step in range(5):
         y, value = bottom - PANEL * step / 4, most * step / 4
         lines.append(f'<line x1="{LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}" stroke="#ddd"/>')
-        lines.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.4g}</text>')
+        lines.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.6g}</text>')
     for step in range(7):
         x, value = LEFT + (right - LEFT) * step / 6, first + (last - first) * step / 6
         lines.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{value:.0f} s</text>')
     for number, curve in enumerate(panel.curves):
         colour = COLOURS[number % len(COLOURS)]
-        at = [
-            f"{LEFT + (right - LEFT) * (moment - first) / (last - first):.1f},{bottom - PANEL * value / most:.1f}"
-            for moment, value in curve.points
-        ]
-        lines.append(f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{" ".join(at)}"/>')
+        for points in _unbroken(curve.points):
+            at = [(LEFT + (right - LEFT) * (moment - first) / (last - first), bottom - PANEL * value / most) for moment, value in points]
+            if len(at) == 1:
+                lines.append(f'<circle cx="{at[0][0]:.1f}" cy="{at[0][1]:.1f}" r="3" fill="{colour}"/>')
+            else:
+                line = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
+                lines.append(f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="{line}"/>')
         lines.append(f'<text x="{right + 10}" y="{top + 14 + 18 * number}" fill="{colour}">{escape(curve.name)}</text>')
     return lines
+
+
+def _unbroken(points: Sequence[tuple[float, float]]) -> Iterator[Sequence[tuple[float, float]]]:
+    """The parts between which nothing is known for a while: a line over such a gap would say more than is known."""
+    begin = 0
+    for number in range(1, len(points) + 1):
+        if number == len(points) or points[number][0] - points[number - 1][0] > LONGEST_GAP:
+            yield points[begin:number]
+            begin = number
 
 
 def nice(most: float) -> float:

@@ -50,11 +50,19 @@ def test_memory_of_a_process_is_known_while_it_lives() -> None:
     assert process.memory_mb(process.Process(process.this().pid, "another")) is None
 
 
+def drawn(*curves: plot.Curve) -> tuple[list[str | None], int]:
+    """The lines of a picture, and how many points stand alone."""
+    tree = ElementTree.fromstring(plot.svg("a < b", [plot.Panel("delay & more", curves), plot.Panel("nothing", [])]))
+    name = "{http://www.w3.org/2000/svg}"
+    return [each.get("points") for each in tree.iter(f"{name}polyline")], len(list(tree.iter(f"{name}circle")))
+
+
 def test_the_picture_is_well_formed_and_has_a_line_for_each_curve() -> None:
-    curves = [plot.Curve("p50 & more", [(0, 0), (1, 5)]), plot.Curve("empty", [])]
-    tree = ElementTree.fromstring(plot.svg("a < b", [plot.Panel("delay", curves), plot.Panel("nothing", [])]))
-    lines = [each.get("points") for each in tree.iter("{http://www.w3.org/2000/svg}polyline")]
-    assert lines == ["70.0,220.0 750.0,50.0", ""]
+    assert drawn(plot.Curve("p50 & more", [(0, 0), (1, 5)]), plot.Curve("empty", [])) == (["70.0,220.0 750.0,50.0"], 0)
+
+
+def test_no_line_is_drawn_where_nothing_is_known() -> None:
+    assert drawn(plot.Curve("p50", [(0, 5), (60, 0), (61, 0)])) == (["738.9,220.0 750.0,220.0"], 1)
 
 
 @pytest.mark.parametrize("most", [0.3, 1, 7, 99, 240, 10_000, 123_456])
