@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from rich import box
 from rich.table import Table
 
+from infra.settings import LOCAL
 from local import drill_fair, drill_order, drills, executors, faults, previous, process, target_drills
 from local.client import Client
 from local.drills import Outcome
@@ -30,6 +31,7 @@ from local.steps import console, step
 from local.stop import DRILL
 from local.warmup import warm_up
 from local.written import written
+from scheduler.model import Lane
 
 ROUNDS = (  # those of a round side by side
     ("batch",),
@@ -72,10 +74,9 @@ def main() -> int:
     previous.clear(DRILL)
     shutil.rmtree(DRILL.root, ignore_errors=True)
     with up(DRILL, port=os.environ.get("PORT"), enforce_iam=True) as stack, Receiver() as receiver:
-        with step(
-            "Warming up the functions"
-        ):  # as many as a burst brings up: seventy starts at once on one machine are not what is asked about
-            warm_up(stack.aws, stack.outputs, OneTime=60, Recurring=8, Retry=10)
+        with step("Warming up the functions"):
+            # As many as a burst brings up: on AWS their starts take no processor from each other, here all share two cores.
+            warm_up(stack.aws, stack.outputs, OneTime=LOCAL.concurrency[Lane.ONE_TIME], Recurring=8, Retry=20)
         outcomes: dict[str, Outcome] = {}
         for wanted in ([name for name in names_of_round if name in names] for names_of_round in ROUNDS):
             if wanted:
