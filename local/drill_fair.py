@@ -75,7 +75,7 @@ def _judge_shares(seen: Outcome, starts: Sequence[tuple[int, str]], posted: Mapp
         seen.expect(abs(had / due - 1) <= 0.05, f"{name} had {had:.3f} of the starts instead of {due:.3f}")
 
 
-def flood(one: Client, other: Client, *, count: int = 5_000, seconds: int = 30) -> Outcome:
+def flood(one: Client, other: Client, *, count: int = 3_000, seconds: int = 30) -> Outcome:
     """A user posts thousands of jobs for at once; another user's jobs, scheduled ones and such for at once, hardly notice."""
     _warm(one)
     seen, since = Outcome(), datetime.now(UTC)
