@@ -6,13 +6,13 @@ from xml.sax.saxutils import escape
 
 WIDTH, PANEL, LEFT, RIGHT, TOP, GAP = 900, 170, 70, 150, 50, 46
 COLOURS = ("#1f6feb", "#d1242f", "#2da44e", "#8250df")
-LONGEST_GAP = 15  # seconds
+LONGEST_GAP = 15  # between two points
 TICKS = (1, 2, 2.5, 5, 10)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """`points`: (seconds, value), by time."""
+    """`points`: (time, value), by time."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -24,8 +24,8 @@ class Panel:
     curves: Sequence[Curve]
 
 
-def svg(title: str, panels: Sequence[Panel]) -> str:
-    """The picture. All panels share the seconds from the first point to the last one."""
+def svg(title: str, panels: Sequence[Panel], unit: str = "s") -> str:
+    """The picture. All panels share the time from the first point to the last one, told in `unit`."""
     moments = [at for panel in panels for curve in panel.curves for at, _ in curve.points] or [0.0]
     first, last = min(moments), max(max(moments), min(moments) + 1)
     height = TOP + len(panels) * (PANEL + GAP) + 10
@@ -35,11 +35,11 @@ def svg(title: str, panels: Sequence[Panel]) -> str:
         f'<text x="{LEFT}" y="24" font-size="16">{escape(title)}</text>',
     ]
     for number, panel in enumerate(panels):
-        lines += _panel(panel, TOP + number * (PANEL + GAP), first, last)
+        lines += _panel(panel, TOP + number * (PANEL + GAP), first, last, unit)
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _panel(panel: Panel, top: int, first: float, last: float) -> list[str]:
+def _panel(panel: Panel, top: int, first: float, last: float, unit: str) -> list[str]:
     right, bottom = WIDTH - RIGHT, top + PANEL
     most = nice(max((value for curve in panel.curves for _, value in curve.points), default=1))
     lines = [f'<text x="{LEFT}" y="{top - 6}" font-weight="bold">{escape(panel.title)}</text>']
@@ -49,7 +49,7 @@ def _panel(panel: Panel, top: int, first: float, last: float) -> list[str]:
         lines.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.6g}</text>')
     for step in range(7):
         x, value = LEFT + (right - LEFT) * step / 6, first + (last - first) * step / 6
-        lines.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{value:.0f} s</text>')
+        lines.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{value:.0f} {unit}</text>')
     for number, curve in enumerate(panel.curves):
         colour = COLOURS[number % len(COLOURS)]
         for points in _unbroken(curve.points):

@@ -1,73 +1,16 @@
 """A morning of one-time jobs and a thousand cron tasks: what the summary tells ahead is what then becomes due, job for job."""
 
-import random
-from collections import Counter
-from dataclasses import replace
-
 import pytest
 
-from scheduler.aws.stream import JobChange, TaskChange
-from scheduler.counting import EVERYBODY
-from scheduler.forecast import AHEAD, MINUTE, required
-from scheduler.instants import parse
-from scheduler.memory_counters import MemoryCounters
-from scheduler.planning import further, next_runs
-from scheduler.rules import Rules
-from scheduler.schedule import Cron, Rate, Schedule
-from scheduler.services import summary
-from scheduler.services.project import project
-from scheduler.task import Task
-from tests.contract import make
-
-NOW = parse("2026-11-20T08:00:00Z")
-TYPES = {"log": 20, "http": 400, "lambda": 2_500, "sqs": 60, "email": 900}  # ms that each takes
-ZONES = ("UTC", "Europe/Berlin", "Asia/Kolkata")
-CRONS = ("*/5 * * * *", "0 * * * *", "15,45 * * * *", "30 8-10 * * *", "* 9 * * *", "7 */2 * * 1-5")
-
-
-def a_task(chance: random.Random) -> Task:
-    zone, owner, type = chance.choice(ZONES), f"user{chance.randint(1, 20)}", chance.choice(list(TYPES))
-    schedule = Schedule(Cron(chance.choice(CRONS), zone))
-    if chance.random() < 0.1:
-        schedule = Schedule(Rate(chance.choice([90_000, 600_000]), NOW - chance.randint(0, 10**6)))
-    elif chance.random() < 0.1:
-        schedule = replace(schedule, end=NOW + chance.randint(1, AHEAD))
-    return make.task(
-        owner=owner, type=type, schedule=schedule, created_at=NOW - 10**7, updated_at=NOW - 10**7, planned_until=NOW - 1, planned=0
-    )
+from scheduler.forecast import AHEAD, MINUTE
+from tests.simulation.forecast import NOW, morning
 
 
 @pytest.mark.long
 def test_predicted_and_actual_jobs_and_instances_are_the_same() -> None:
-    chance = random.Random(7)
-    tasks = [a_task(chance) for _ in range(1_000)]
-    jobs = [make.job(at=NOW + chance.randint(0, AHEAD - 1), type=chance.choice(list(TYPES))) for _ in range(5_000)]
-    counters, changes = MemoryCounters(), list[JobChange | TaskChange]()
-    for job in jobs:
-        changes.append(JobChange(f"{len(changes):040d}", None, job))
-    for task in tasks:
-        stored = further(task, NOW, Rules())  # plan moves on, and stores runs: neither is to be counted twice
-        changes.append(TaskChange(f"{len(changes):040d}", None, task))
-        changes.append(TaskChange(f"{len(changes):040d}", task, stored.task))
-        changes += [JobChange(f"{len(changes) + number:040d}", None, run) for number, run in enumerate(stored.runs)]
-    for type, took in TYPES.items():
-        claimed = make.claimed(make.job(at=NOW - MINUTE, type=type))
-        ended = replace(make.succeeded(claimed, NOW - MINUTE + took), started_at=NOW - MINUTE)
-        changes.append(JobChange(f"{len(changes):040d}", claimed, ended))
-    for first in range(0, len(changes), 250):
-        project("s", changes[first : first + 250], counters=counters)
-
-    actual: Counter[tuple[int, str]] = Counter((job.due_at // MINUTE * MINUTE, job.type) for job in jobs)
-    for task in tasks:
-        runs = next_runs(task, NOW - 1, 400)
-        actual.update((run.at // MINUTE * MINUTE, task.type) for run in runs if run.at < NOW + AHEAD)
-
-    predicted = summary.ahead(EVERYBODY, NOW, counters)
-    assert [each.at for each in predicted] == list(range(NOW, NOW + AHEAD, MINUTE))
-    for each in predicted:
-        of_minute = {type: actual[each.at, type] for type in TYPES}
-        assert each.jobs == sum(of_minute.values())
-        assert each.executors == required(sum(count * TYPES[type] for type, count in of_minute.items()))
-    assert sum(each.jobs for each in predicted) > 20_000
-    distinct = len(counters.read("recurring#*", "0", "~"))
-    assert distinct < 500, "the cost grows with distinct schedules"
+    told = morning()
+    assert [each.at for each in told.predicted] == list(range(NOW, NOW + AHEAD, MINUTE))
+    assert [each.jobs for each in told.predicted] == told.due
+    assert [each.executors for each in told.predicted] == told.executors
+    assert sum(told.due) > 20_000
+    assert told.recurrences < 500, "the cost grows with distinct schedules"
