@@ -442,7 +442,7 @@ describe('administration', () => {
     await field(/^Name$/).fill(name);
     await field(/^Url/).fill('no address');
     await page.locator('form button[type=submit]').click();
-    await page.getByText('These are not as they must be: defaults.url.').waitFor();
+    await page.getByText('These are not as they must be: defaults.url.', { exact: true }).waitFor();
     expect(await field(/^Url/).getAttribute('aria-invalid')).toBe('true');
     await field(/^Url/).scrollIntoViewIfNeeded();
     await picture(page, 'target-errors');
