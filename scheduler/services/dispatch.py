@@ -183,7 +183,7 @@ class Dispatch:
         since = self.clock.now() - FRESH_MS
         leads = {
             lane: release.lead(self.ledger.latency(lane, since), self.rules.lead_ms, self.rules.hold_ms)
-            for lane in {entry.lane for entry in waiting}
+            for lane in sorted({entry.lane for entry in waiting})
         }
         leaves = release.leave_times(
             [entry.due_at for entry in waiting],
