@@ -3,9 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from local.samples import rfc3339
 from scheduler.metrics import NAMESPACE
 from tests.system.conftest import System, ended, until
+
+pytestmark = pytest.mark.apart
 
 LATER = timedelta(minutes=50)
 
