@@ -60,7 +60,7 @@ ABOUT = {
     "ordering": "A thousand jobs of fifty ordering keys, with failures and doubled messages",
     "regular": "Two tasks for five minutes",
     "overlap": "four tasks whose jobs take longer than their interval, for seven",
-    "flood": "Three thousand jobs at once beside another user's",
+    "flood": "Five thousand jobs at once beside another user's",
     "fair": "Three users who want more than ten executors do",
     "outage": "Ten minutes without a tick (nineteen in all)",
     "faults": "Twelve faults, one after the other (a quarter of an hour)",

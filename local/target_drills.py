@@ -13,7 +13,7 @@ from local.receiver import Receiver
 from local.samples import rfc3339
 from local.verdict import milliseconds, percentile
 
-RATE, AT_ONCE, TAKES_MS = 20, 5, 100  # with what the local AWS takes for its calls, a place is held twice as long
+RATE, AT_ONCE, TAKES_MS = 20, 5, 150
 LIMITED, OTHERS = 400, 100
 AHEAD = timedelta(seconds=15)
 NEAR = 0.1  # how far a measure may be from its limit
@@ -33,7 +33,7 @@ def limits(client: Client, receiver: Receiver) -> Outcome:
     seen.expect(len(calls) == LIMITED, f"{len(calls)} calls of {LIMITED}")
     if len(calls) > 1:
         rate = (len(calls) - 1) * 1_000 / (calls[-1] - calls[0])
-        # At first this machine has all the jobs to claim and to give back at once; the rate is judged when the line stands.
+        # At first a busy machine has all the jobs to claim and to give back at once: what comes after that is told besides.
         standing = calls[len(calls) // 4 :]
         steady = (len(standing) - 1) * 1_000 / (standing[-1] - standing[0])
         most = max(sum(at <= other < at + TAKES_MS for other in calls) for at in calls)
@@ -42,8 +42,7 @@ def limits(client: Client, receiver: Receiver) -> Outcome:
         fastest = max(sum(at <= other < at + 1_000 for other in calls) for at in calls)
         seen.figures |= {"calls a second, all": round(rate, 2), "once the line stands": round(steady, 2)}
         seen.figures |= {"most calls in a second": fastest, "most at once": most}
-        seen.expect(RATE * (1 - NEAR) <= steady <= RATE * (1 + NEAR), f"{steady:.1f} calls a second instead of {RATE}")
-        seen.expect(rate <= RATE * (1 + NEAR), f"{rate:.1f} calls a second instead of {RATE}")
+        seen.expect(RATE * (1 - NEAR) <= rate <= RATE * (1 + NEAR), f"{rate:.1f} calls a second instead of {RATE}")
         seen.expect(most <= AT_ONCE, f"{most} at once instead of {AT_ONCE}")
     backs = [
         job["attempts"][0]["number"] - 1 for job in client.jobs(limit=100, **{"from": rfc3339(due)}) if job["target"] and job["attempts"]
