@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from local import process, state
 from local.aws import ACCOUNT, HOST, REGION, LocalAws
 from local.failure import Trouble
-from local.home import Home
+from local.home import REPOSITORY, Home
 
+# Not `-m` with a PYTHONPATH: the functions would inherit it, and import from here what is not in their bundle.
+START = f"import sys; sys.path.append({str(REPOSITORY)!r}); from local.emulator import main; main()"
 FIRST_PORT = 4566
 PATIENCE = 30.0  # seconds to start, and to stop: it writes its state when it stops
 
@@ -51,7 +53,7 @@ def start(home: Home, port: int, *, enforce_iam: bool = False, through: str | No
     aws = LocalAws(port)
     with home.log.open("ab") as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", "ministack.app"],
+            [sys.executable, "-c", START],
             env={**aws.environment(), **_settings(home, port, enforce_iam), **({"AWS_ENDPOINT_URL": through} if through else {})},
             cwd=home.scratch,
             stdin=subprocess.DEVNULL,
