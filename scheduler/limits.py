@@ -15,7 +15,7 @@ from scheduler.named_target import NamedTarget
 from scheduler.records import replace
 
 NEAR_MS = 1_500  # a start that far ahead is waited for; for one farther away there is a ticket
-LATE_MS = 1_000  # a job that much late for its start still has it: an instant that nobody used is lost to all
+LATE_MS = 250  # a job that much late for its start still has it
 LEASE_MS = 60_000  # a place is held so much longer than the job's time-out, at most
 PACE = 0.8  # of the time in which a place becomes free on average: who comes too soon waits a little, a free place for nobody
 LONGEST_STEP_US = 5_000_000

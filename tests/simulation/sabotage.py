@@ -192,10 +192,10 @@ SABOTAGES = [
     Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence)),
     Sabotage("a claimed job leaves its slot", _claimed_out_of_slot),
     Sabotage("leases told by the message alone, without the nonce", _patched(delivery, "decide", _decide_without_nonce)),
-    Sabotage("slots nearer than the horizon", _patched(slots, "place", _place_without_horizon), seed=4),
+    Sabotage("slots nearer than the horizon", _patched(slots, "place", _place_without_horizon)),
     Sabotage("minutes closed without the canary", _patched(LaggingJobs, "canary_visible", lambda *_: True), seed=2),
     Sabotage("changes written without conditions", _patched(LaggingJobs, "_change", _plain_change)),
-    Sabotage("new jobs written without conditions", _patched(LaggingJobs, "put", _plain_put)),
+    Sabotage("new jobs written without conditions", _patched(LaggingJobs, "put", _plain_put), seed=2),
     Sabotage("an overlap holder that nobody takes over", _patched(overlap, "decide", _overlap_without_take_over)),
     Sabotage("bury without looking at the message", _patched(settlement, "bury", _bury_without_message)),
     Sabotage("units changed without the epoch", _patched(MemoryLedger, "change_unit", _change_unit_without_epoch)),
@@ -206,7 +206,7 @@ SABOTAGES = [
     Sabotage("executors go on without their lease", _patched(delivery, "LOST_MS", 10**9)),
     Sabotage("refused puts taken for stored", _patched(LaggingJobs, "_put_or_refuse", _put_refused_unseen)),
     Sabotage("runs start without asking their task", _patched(run_gate, "unwanted", lambda *_: None)),
-    Sabotage("holders written without their version", _patched(MemoryTasks, "_hold", _hold_without_version), seed=11),
+    Sabotage("holders written without their version", _patched(MemoryTasks, "_hold", _hold_without_version)),
     Sabotage("misfire and expiry not looked at", _patched(misfire, "too_late", lambda *_: None)),
 ]
 # Not yet seen to be found within the default run: `--all` tries them too.
