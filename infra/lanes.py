@@ -9,6 +9,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.encryption import Encryption
+from infra.queue import queue
 from infra.settings import Settings
 from scheduler.model import Lane
 
@@ -32,8 +33,9 @@ class Lanes(Construct):
 
     def __init__(self, scope: Construct, id: str, settings: Settings, encryption: Encryption) -> None:
         super().__init__(scope, id)
-        self._settings, self._encryption, self._key = settings, encryption, encryption.of_lanes
-        self.topic = sns.Topic(self, "Topic", enforce_ssl=settings.tls_only, master_key=self._key)
+        key = encryption.of_lanes
+        self._kind = settings, encryption, key
+        self.topic = sns.Topic(self, "Topic", enforce_ssl=settings.tls_only, master_key=key)
         self.queues = {lane: self._lane(lane) for lane in Lane}
 
     @property
@@ -44,9 +46,11 @@ class Lanes(Construct):
     def _lane(self, lane: Lane) -> Queues:
         name = camel(lane)
         # A dead letter keeps the date of its first sending, so the dead-letter queue keeps longer than the queue's own 4 days.
-        dead = self._queue(f"{name}Dead", retention_period=Duration.days(14), visibility_timeout=BURY_TIMEOUT)
-        main = self._queue(
+        dead = queue(self, f"{name}Dead", *self._kind, retention_period=Duration.days(14), visibility_timeout=BURY_TIMEOUT)
+        main = queue(
+            self,
             name,
+            *self._kind,
             # The executor shortens it to its lease as soon as it has a batch; AWS wants no less than the function's time-out.
             visibility_timeout=EXECUTE_TIMEOUT,
             dead_letter_queue=sqs.DeadLetterQueue(queue=dead, max_receive_count=MAX_RECEIVES),
@@ -60,26 +64,6 @@ class Lanes(Construct):
             )
         )
         return Queues(main, dead)
-
-    def _queue(
-        self,
-        id: str,
-        *,
-        visibility_timeout: Duration,
-        retention_period: Duration | None = None,
-        dead_letter_queue: sqs.DeadLetterQueue | None = None,
-    ) -> sqs.Queue:
-        return sqs.Queue(
-            self,
-            id,
-            encryption=self._encryption.of_queues,
-            encryption_master_key=self._key,
-            enforce_ssl=self._settings.tls_only,
-            removal_policy=self._settings.removal_policy,
-            visibility_timeout=visibility_timeout,
-            retention_period=retention_period,
-            dead_letter_queue=dead_letter_queue,
-        )
 
 
 def camel(lane: Lane) -> str:

@@ -7,6 +7,7 @@ from constructs import Construct
 
 from infra import targets
 from infra.function import Foundation, Function, allow
+from infra.queue import queue
 from lambdas._settings import NotifySettings
 
 TIMEOUT = Duration.minutes(1)  # a batch calls all its receivers at once, each of which has ten seconds
@@ -22,10 +23,10 @@ class Notify(Construct):
     ) -> None:
         super().__init__(scope, id)
         settings, storage = foundation.settings, foundation.storage
-        self.dead = self._queue("Dead", foundation, retention_period=Duration.days(14))
-        self.queue = self._queue(
-            "Queue", foundation, dead_letter_queue=sqs.DeadLetterQueue(queue=self.dead, max_receive_count=MAX_RECEIVES)
-        )
+        kind = settings, foundation.encryption, foundation.encryption.key
+        self.dead = queue(self, "Dead", *kind, visibility_timeout=TIMEOUT, retention_period=Duration.days(14))
+        dead_letters = sqs.DeadLetterQueue(queue=self.dead, max_receive_count=MAX_RECEIVES)
+        self.queue = queue(self, "Queue", *kind, visibility_timeout=TIMEOUT, dead_letter_queue=dead_letters)
         self.function = Function(
             self,
             "notify",
@@ -73,23 +74,3 @@ class Notify(Construct):
         )
         dead = self.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
         foundation.operators.alarm(self, "Undecided", dead, "notify could not work a message off", above=0)
-
-    def _queue(
-        self,
-        id: str,
-        foundation: Foundation,
-        *,
-        retention_period: Duration | None = None,
-        dead_letter_queue: sqs.DeadLetterQueue | None = None,
-    ) -> sqs.Queue:
-        return sqs.Queue(
-            self,
-            id,
-            encryption=foundation.encryption.of_queues,
-            encryption_master_key=foundation.encryption.key,
-            enforce_ssl=foundation.settings.tls_only,
-            removal_policy=foundation.settings.removal_policy,
-            visibility_timeout=TIMEOUT,
-            retention_period=retention_period,
-            dead_letter_queue=dead_letter_queue,
-        )

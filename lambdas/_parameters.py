@@ -19,9 +19,8 @@ Tagged = Annotated[str | None, Query(description="has this tag")]
 
 def known(event: Any, *names: str) -> None:
     """A misspelt filter would silently list everything. Raises Invalid for parameters of the event other than these."""
-    unknown = [
-        name for name in event.query_string_parameters or {} if name not in (*names, "user")
-    ]  # whether a route takes that is in its rule
+    taken = (*names, "user")  # whether a route takes that one is in its rule
+    unknown = [name for name in event.query_string_parameters or {} if name not in taken]
     if unknown:
         details = [{"field": name, "rule": "is not a known parameter"} for name in unknown]
         raise Invalid(f"unknown parameters: {', '.join(unknown)}", details=details)

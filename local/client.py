@@ -108,6 +108,10 @@ class Client:
         """All jobs of a task that were due, page by page, the newest first."""
         return self._pages(f"/tasks/{task_id}/jobs", "jobs", {"limit": 100, **query})
 
+    def user_id(self) -> str:
+        """Of whoever is signed in."""
+        return str(self.request("GET", "/me")["id"])
+
     def health(self) -> Json:
         health: Json = self.request("GET", "/health")
         return health

@@ -19,7 +19,6 @@ from datetime import UTC, datetime, timedelta
 from rich import box
 from rich.table import Table
 
-from infra.settings import LOCAL
 from local import drill_fair, drill_order, drills, executors, faults, previous, process, target_drills
 from local.client import Client
 from local.drills import Outcome
@@ -31,7 +30,6 @@ from local.steps import console, step
 from local.stop import DRILL
 from local.warmup import warm_up
 from local.written import written
-from scheduler.model import Lane
 
 ROUNDS = (  # those of a round side by side
     ("batch",),
@@ -76,7 +74,7 @@ def main() -> int:
     with up(DRILL, port=os.environ.get("PORT"), enforce_iam=True) as stack, Receiver() as receiver:
         with step("Warming up the functions"):
             # As many as a burst brings up: on AWS their starts take no processor from each other, here all share two cores.
-            warm_up(stack.aws, stack.outputs, OneTime=LOCAL.concurrency[Lane.ONE_TIME], Recurring=8, Retry=20)
+            warm_up(stack.aws, stack.outputs, OneTime=stack.most_executors, Recurring=8, Retry=20)
         outcomes: dict[str, Outcome] = {}
         for wanted in ([name for name in names_of_round if name in names] for names_of_round in ROUNDS):
             if wanted:
@@ -99,7 +97,7 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "crash": lambda: executors.crash(client(), receiver, lambda: workers(stack)),
         "redrive": lambda: drills.redrive(client(), receiver),
         "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
-        "ordering": lambda: drill_order.ordering(client(), receiver, drill_order.doubler(stack, _owner(stack))),
+        "ordering": lambda: drill_order.ordering(client(), receiver, drill_order.doubler(stack, client().user_id())),
         "limits": lambda: target_drills.limits(client(), receiver),
         "failures": lambda: target_drills.failures(client(), receiver),
         "outage": lambda: outage(stack, client()),
@@ -121,12 +119,6 @@ def workers(stack: Stack) -> list[process.Process]:
     """The processes of the executors that one-time jobs and retries go to."""
     names = [stack.outputs[f"Execute{lane}Function"] for lane in ("OneTime", "Retry")]
     return [each for name in names for each in process.naming(stack.home.scratch, name)]
-
-
-def _owner(stack: Stack) -> str:
-    """Who the jobs of the drill belong to."""
-    session = Client(stack.address).login(stack.username, stack.password)
-    return str(session["user"]["id"])
 
 
 def outage(stack: Stack, client: Client) -> Outcome:

@@ -57,11 +57,20 @@ class Stack:
         client.login(username, secret)
         return client
 
+    @property
+    def most_executors(self) -> int:
+        """Of one-time jobs, at once."""
+        return int(self._one_time()["ScalingConfig"]["MaximumConcurrency"])
+
+    def _one_time(self) -> Any:
+        """What takes the messages of their lane."""
+        name = self.outputs["ExecuteOneTimeFunction"]
+        (mapping,) = self.aws.client("lambda").list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
+        return mapping
+
     def narrow(self, executors: int) -> None:
         """So many executors of one-time jobs at once, and the window of dispatch as a deployment with as many would have it."""
-        functions = self.aws.client("lambda")
-        name = self.outputs["ExecuteOneTimeFunction"]
-        (mapping,) = functions.list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
+        functions, mapping = self.aws.client("lambda"), self._one_time()
         functions.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": executors})
         known = functions.get_function_configuration(FunctionName=self.outputs["DispatchFunction"])["Environment"]["Variables"]
         variables = known | {"PUNCTUAL_ONE_TIME_WINDOW": str(executors * mapping["BatchSize"])}

@@ -149,30 +149,21 @@ def targets(request: pytest.FixtureRequest) -> Iterator[Targets]:
 def ledger(request: pytest.FixtureRequest) -> Ledger:
     if request.param == "memory":
         return MemoryLedger()
-    request.getfixturevalue("moto")
-    client = clients.dynamodb()
-    client.create_table(TableName="ledger", **tables.LEDGER)
-    return DynamoLedger(client, "ledger")
+    return DynamoLedger(tables.on_moto(request, "ledger", tables.LEDGER), "ledger")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
 def redrives(request: pytest.FixtureRequest) -> Redrives:
     if request.param == "memory":
         return MemoryRedrives()
-    request.getfixturevalue("moto")
-    client = clients.dynamodb()
-    client.create_table(TableName="ledger", **tables.LEDGER)
-    return DynamoRedrives(client, "ledger")
+    return DynamoRedrives(tables.on_moto(request, "ledger", tables.LEDGER), "ledger")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
 def users(request: pytest.FixtureRequest) -> Users:
     if request.param == "memory":
         return MemoryUsers()
-    request.getfixturevalue("moto")
-    client = clients.dynamodb()
-    client.create_table(TableName="users", **tables.USERS)
-    return DynamoUsers(client, "users")
+    return DynamoUsers(tables.on_moto(request, "users", tables.USERS), "users")
 
 
 @pytest.fixture(params=["memory", "sqs"])
@@ -188,17 +179,11 @@ def lanes(request: pytest.FixtureRequest) -> Lanes:
 def counters(request: pytest.FixtureRequest) -> Counters:
     if request.param == "memory":
         return MemoryCounters()
-    request.getfixturevalue("moto")
-    client = clients.dynamodb()
-    client.create_table(TableName="counters", **tables.COUNTERS)
-    return DynamoCounters(client, "counters")
+    return DynamoCounters(tables.on_moto(request, "counters", tables.COUNTERS), "counters")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
 def notices(request: pytest.FixtureRequest) -> Notices:
     if request.param == "memory":
         return MemoryNotices()
-    request.getfixturevalue("moto")
-    client = clients.dynamodb()
-    client.create_table(TableName="notices", **tables.NOTICES)
-    return DynamoNotices(client, "notices")
+    return DynamoNotices(tables.on_moto(request, "notices", tables.NOTICES), "notices")

@@ -1,8 +1,11 @@
 """The tables as `infra` makes them."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scheduler.aws import keys
+from scheduler.aws import clients, keys
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def _attributes(**kinds: str) -> list[dict[str, str]]:
@@ -60,3 +63,11 @@ AUDIT: dict[str, Any] = {
     ],
 }
 ALL = {"jobs": JOBS, "tasks": TASKS, "ledger": LEDGER}
+
+
+def on_moto(request: "pytest.FixtureRequest", name: str, table: dict[str, Any]) -> Any:
+    """A client of DynamoDB in this process, on which there is this table."""
+    request.getfixturevalue("moto")
+    client = clients.dynamodb()
+    client.create_table(TableName=name, **table)
+    return client

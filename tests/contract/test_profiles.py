@@ -24,31 +24,21 @@ _numbers = itertools.count()
 def profiles(request: pytest.FixtureRequest) -> Profiles:
     if request.param == "memory":
         return MemoryProfiles()
-    return DynamoProfiles(_users(request), "users")
+    return DynamoProfiles(tables.on_moto(request, "users", tables.USERS), "users")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
 def tallies(request: pytest.FixtureRequest) -> Tallies:
     if request.param == "memory":
         return MemoryTallies()
-    return DynamoTallies(_users(request), "users")
+    return DynamoTallies(tables.on_moto(request, "users", tables.USERS), "users")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
 def trail(request: pytest.FixtureRequest) -> Trail:
     if request.param == "memory":
         return MemoryTrail()
-    request.getfixturevalue("moto")
-    client = clients.dynamodb()
-    client.create_table(TableName="audit", **tables.AUDIT)
-    return DynamoTrail(client, "audit")
-
-
-def _users(request: pytest.FixtureRequest) -> "clients.DynamoDBClient":
-    request.getfixturevalue("moto")
-    client = clients.dynamodb()
-    client.create_table(TableName="users", **tables.USERS)
-    return client
+    return DynamoTrail(tables.on_moto(request, "audit", tables.AUDIT), "audit")
 
 
 def test_who_has_nothing_of_his_own_has_the_defaults(profiles: Profiles) -> None:

@@ -33,7 +33,7 @@ def _at_once(*calls: Any) -> None:
 def test_a_message_delivered_twice_starts_its_job_once(system: System, client: Client) -> None:
     path = "/ok/doubled-message"
     job = client.post_job("http", {"method": "POST", "url": system.receiver.url(path)}, execute_at=soon(6))
-    owner = _owner(system)
+    owner = system.client().user_id()
     message = Message(JobKey(owner, job["id"]), 1, Lane.ONE_TIME, _ms(job["due_at"]), sent_at=1)
     for _ in range(2):
         system.aws("sqs").send_message(
@@ -73,11 +73,6 @@ def _open(system: System) -> list[str]:
         ExpressionAttributeValues={":open": {"S": "open"}},
     )["Items"]
     return [item["sk"]["S"].partition("#")[0] for item in items]
-
-
-def _owner(system: System) -> str:
-    found = system.aws("cognito-idp").admin_get_user(UserPoolId=system.outputs["UserPoolId"], Username=system.stack.username)
-    return str(next(each["Value"] for each in found["UserAttributes"] if each["Name"] == "sub"))
 
 
 def _is_drained(system: System) -> bool:

@@ -13,7 +13,6 @@ from local import process
 from local.receiver import Call
 from scheduler import webhooks
 from tests.system.conftest import System, ended, until
-from tests.system.test_secrets import owner
 
 SECRET = "whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
 pytestmark = pytest.mark.apart
@@ -57,7 +56,7 @@ def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_everybod
 ) -> None:
     system = deployed
     client, address = system.client("notified"), "notified@example.com"
-    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{owner(client)}/hook", SecretString=SECRET)
+    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{client.user_id()}/hook", SecretString=SECRET)
     task = client.create_task(
         "Nightly <report>",
         "http",
@@ -99,7 +98,7 @@ def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_everybod
 def test_a_receiver_that_fails_is_tried_again_and_neither_the_job_nor_the_other_receiver_waits(deployed: System) -> None:
     system = deployed
     client, address = system.client("retold"), "retold@example.com"
-    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{owner(client)}/hook", SecretString=SECRET)
+    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{client.user_id()}/hook", SecretString=SECRET)
     hooks = [{"url": system.receiver.url(path), "signing_secret": "hook"} for path in ("/fail-once/retold", "/status/404/retold")]
     task = client.create_task(
         "Succeeds",

@@ -77,11 +77,6 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         assert system.denials() == []
 
 
-def owner(client: Client) -> str:
-    claims = client.token.split(".")[1] if client.token else ""
-    return str(json.loads(base64.urlsafe_b64decode(claims + "=="))["sub"])
-
-
 def places(system: System, client: Client, jobs: list[dict[str, Any]]) -> dict[str, str]:
     """Everything that is kept or told anywhere, by where it is; not Secrets Manager, where they belong."""
     found: dict[str, str] = {}
@@ -121,7 +116,7 @@ def forms(value: str) -> set[str]:
 
 def test_planted_secrets_reach_their_server_and_are_found_in_no_place(apart: System, echo: str) -> None:
     system, client = apart, apart.client()
-    prefix, manager = f"{LOCAL.secret_prefix}{owner(client)}/", system.aws("secretsmanager")
+    prefix, manager = f"{LOCAL.secret_prefix}{client.user_id()}/", system.aws("secretsmanager")
     planted = {name: f"{name}-{secrets.token_urlsafe(18)}/+&" for name in ("token", "password", "key", "signing")}
     for name, value in planted.items():
         manager.create_secret(Name=prefix + name, SecretString=json.dumps({"v": value}) if name == "key" else value)
@@ -160,7 +155,7 @@ def test_planted_secrets_reach_their_server_and_are_found_in_no_place(apart: Sys
 def test_a_secret_of_another_owner_cannot_be_named(apart: System, echo: str) -> None:
     system = apart
     ann, bob = system.client("secret-ann"), system.client("secret-bob")
-    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{owner(ann)}/mine", SecretString="the secret of ann")
+    system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{ann.user_id()}/mine", SecretString="the secret of ann")
     payload = {"method": "POST", "url": f"{echo}/bob", "bearer_secret": "mine"}
     (job,) = ended(bob, [bob.post_job("http", payload, max_attempts=1)], 60)
     assert (job["status"], job["attempts"][0]["failure"]["kind"]) == ("failed", "permanent")
