@@ -58,6 +58,20 @@ export async function picture(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(ARTEFACTS, `${name}.png`) });
 }
 
+/**
+ * Choose from a list that opens: which shows the choice when it has been made.
+ * Now and then (twice in some seventy) a list takes no notice of a click, supposedly since it follows the opening within
+ * milliseconds, as no hand's does; then it is opened and clicked once more.
+ */
+export async function pick(page: Page, list: string, option: string): Promise<void> {
+  const trigger = page.getByRole('button', { name: list }).first();
+  await until(`${option} is chosen`, 20, async () => {
+    if ((await page.getByRole('option', { name: option }).count()) === 0) await trigger.click();
+    await page.getByRole('option', { name: option }).first().click();
+    return (await trigger.innerText()).includes(option);
+  });
+}
+
 let token: string | null = null;
 
 /** The API itself, for what a test needs to be there. */

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -42,19 +43,24 @@ def owner_of_many_tasks(deployed: System) -> str:
     return password
 
 
-def test_people_get_their_work_done_in_a_browser(deployed: System, capsys: pytest.CaptureFixture[str]) -> None:
+def stories(system: System, artefacts: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run them against the console that the stack serves; `options` are Vitest's."""
     told = {
-        "CONSOLE_URL": deployed.stack.console_address,
-        "CONSOLE_API": deployed.address,
-        "CONSOLE_USER": deployed.stack.username,
-        "CONSOLE_PASSWORD": deployed.stack.password,
-        "CONSOLE_RECEIVER": deployed.receiver.url("/ok/console"),
-        "CONSOLE_ARTEFACTS": str(ARTEFACTS),
+        "CONSOLE_URL": system.stack.console_address,
+        "CONSOLE_API": system.address,
+        "CONSOLE_USER": system.stack.username,
+        "CONSOLE_PASSWORD": system.stack.password,
+        "CONSOLE_RECEIVER": system.receiver.url("/ok/console"),
+        "CONSOLE_ARTEFACTS": str(artefacts),
         "CONSOLE_MANY_USER": MANY,
-        "CONSOLE_MANY_PASSWORD": owner_of_many_tasks(deployed),
+        "CONSOLE_MANY_PASSWORD": owner_of_many_tasks(system),
     }
-    runner = [str(CONSOLE / "node_modules/.bin/vitest"), "run", "--config", "vitest.browser.config.ts"]
-    done = subprocess.run(runner, cwd=CONSOLE, env={**os.environ, **told}, capture_output=True, text=True)
+    runner = [str(CONSOLE / "node_modules/.bin/vitest"), "run", "--config", "vitest.browser.config.ts", *options]
+    return subprocess.run(runner, cwd=CONSOLE, env={**os.environ, **told}, capture_output=True, text=True)
+
+
+def test_people_get_their_work_done_in_a_browser(deployed: System, capsys: pytest.CaptureFixture[str]) -> None:
+    done = stories(deployed, ARTEFACTS)
     figures = [line for line in done.stdout.splitlines() if "figures:" in line]
     with capsys.disabled():
         sys.stdout.write("".join(f"\n{line}" for line in figures))

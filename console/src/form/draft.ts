@@ -1,5 +1,7 @@
 /** A task as the form holds it, to and from what the API takes. Pure. */
 import type { ApiError, ScheduleRequest, Schemas, Task, TaskRequest } from '../api/client';
+import { fieldsOfNotifications, fromNotifications, NOBODY, toNotifications, type NotificationsDraft } from './notifications';
+import { number } from './typed';
 
 export type Kind = 'now' | 'at' | 'cron' | 'rate';
 
@@ -38,8 +40,7 @@ export interface Draft {
   maxSeconds: string;
   orderingKey: string;
   onFailure: string;
-  /** As the task has them: the form does not show them, and must not take them away. */
-  notifications: Task['notifications'];
+  notifications: NotificationsDraft;
   tags: string[];
 }
 
@@ -79,7 +80,7 @@ export function empty(timeZone: string): Draft {
     maxSeconds: '86400',
     orderingKey: '',
     onFailure: '',
-    notifications: null,
+    notifications: NOBODY,
     tags: [],
   };
 }
@@ -124,7 +125,7 @@ export function fromTask(task: Task, blank: Draft): Draft {
     maxSeconds: text(task.callback?.max_seconds ?? 86_400),
     orderingKey: task.ordering_key ?? '',
     onFailure: task.on_failure ?? '',
-    notifications: task.notifications,
+    notifications: fromNotifications(task.notifications),
     tags: task.tags,
   };
 }
@@ -133,14 +134,6 @@ export function fromTask(task: Task, blank: Draft): Draft {
 export function rateOf(rate: string | null | undefined): { every: string; unit: string } | null {
   const parts = /^(?:rate\()?\s*(\d+)\s*([a-z]+?)s?\s*\)?$/i.exec(rate ?? '');
   return parts ? { every: parts[1] ?? '', unit: `${(parts[2] ?? '').toLowerCase()}s` } : null;
-}
-
-/** A number as typed; what is none goes to the API as it is, which says what is wrong with it. */
-function number(text: string): number | undefined {
-  const trimmed = text.trim();
-  if (trimmed === '') return undefined;
-  const value = Number(trimmed);
-  return Number.isNaN(value) ? (trimmed as unknown as number) : value;
 }
 
 export function scheduleOf(draft: Draft): ScheduleRequest | null {
@@ -185,7 +178,7 @@ export function toRequest(draft: Draft): TaskRequest {
     callback: draft.callback ? { lease_seconds: number(draft.leaseSeconds), max_seconds: number(draft.maxSeconds) } : undefined,
     ordering_key: text(draft.orderingKey),
     on_failure: text(draft.orderingKey) === undefined ? undefined : text(draft.onFailure),
-    notifications: draft.notifications ?? undefined,
+    notifications: toNotifications(draft.notifications),
     tags: draft.tags,
   };
   // What is typed is checked by the API alone; the types say what a good request looks like.
@@ -211,11 +204,16 @@ export function leftOver(errors: FieldErrors, shown: readonly string[]): string[
     .map(([field, rule]) => `${field}: ${rule}`);
 }
 
-export const SHOWN_FIELDS = [
+const SHOWN_FIELDS = [
   'name', 'description', 'type', 'target', 'schedule.cron', 'schedule.rate', 'schedule.at', 'schedule.time_zone', 'schedule.jitter_seconds',
   'schedule.start', 'schedule.end', 'schedule.max_runs', 'schedule.dst_gap', 'schedule.dst_overlap', 'overlap', 'misfire', 'misfire_threshold_seconds', 'max_catch_up',
   'max_attempts', 'timeout_seconds', 'retry.base_seconds', 'retry.cap_seconds', 'retry.max_elapsed_seconds', 'retry.jitter', 'callback',
   'callback.lease_seconds', 'callback.max_seconds', 'ordering_key', 'on_failure', 'tags',
-] as const;
+];
+
+/** The fields of the API at which the form shows what is wrong; those of the payload come from its schema. */
+export function shownFields(draft: Draft): string[] {
+  return [...SHOWN_FIELDS, ...fieldsOfNotifications(draft.notifications)];
+}
 
 export type Overlap = Schemas['Overlap'];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { ApiError, type Task } from '../api/client';
-import { empty, fieldErrors, fromTask, leftOver, rateOf, scheduleOf, toRequest } from './draft';
+import { empty, fieldErrors, fromTask, leftOver, rateOf, scheduleOf, shownFields, toRequest } from './draft';
 import { anything, asText, fieldsOf, json, withField } from './schema';
 
 const TASK = {
@@ -66,6 +66,12 @@ test('errors go to their fields, and those of none are kept', () => {
   expect(errors).toEqual({ name: 'is required; must not be blank', 'payload.url': 'is required' });
   expect(leftOver(errors, ['name'])).toEqual(['payload.url: is required']);
   expect(fieldErrors(error, 'schedule.')).toHaveProperty(['schedule.name']);
+});
+
+test('what is wrong with a receiver has its field as long as the receiver is there', () => {
+  const errors = { 'notifications.emails.0': 'must be an address', 'notifications.emails.1': 'must be an address' };
+  const { notifications } = fromTask(TASK, empty('UTC'));
+  expect(leftOver(errors, shownFields({ ...empty('UTC'), notifications }))).toEqual(['notifications.emails.1: must be an address']);
 });
 
 describe('a form of a schema', () => {

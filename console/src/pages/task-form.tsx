@@ -19,10 +19,11 @@ import { useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
 import { useBlocker, useNavigate, useParams, useSearchParams } from 'react-router';
 
 import { api, apiError, take, type ApiError, type Task, type TaskType } from '../api/client';
-import { empty, fieldErrors, fromTask, leftOver, scheduleOf, SHOWN_FIELDS, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
+import { empty, fieldErrors, fromTask, leftOver, scheduleOf, shownFields, toRequest, type Draft, type FieldErrors, type Kind } from '../form/draft';
 import { InstantField } from '../form/instant';
 import { PayloadForm } from '../form/payload';
 import { PreviewFailed, Runs } from '../form/preview';
+import { Receivers } from '../form/receivers';
 import { fieldsOf, type Schema } from '../form/schema';
 import type { Target } from '../form/target';
 import { useLive, useSettled } from '../live';
@@ -158,7 +159,7 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
   };
 
   const payloadFields = ['payload', ...fieldsOf(schema as Schema).map((field) => `payload.${field.name}`)];
-  const elsewhere = leftOver(errors, SHOWN_FIELDS).filter((text) => !payloadFields.some((field) => text.startsWith(field)));
+  const elsewhere = leftOver(errors, shownFields(draft)).filter((text) => !payloadFields.some((field) => text.startsWith(field)));
   return (
     <form
       onSubmit={(event) => {
@@ -274,6 +275,10 @@ function Editor({ types, targets, task, editing }: EditorProps): ReactNode {
               </ColumnLayout>
               <More draft={draft} errors={shown} set={set} recurs={recurs} />
             </SpaceBetween>
+          </Container>
+
+          <Container header={<Header variant="h2" description="Who is told of its runs, and of which">Notifications</Header>}>
+            <Receivers draft={draft.notifications} errors={errors} onChange={(notifications) => set({ notifications })} />
           </Container>
           {error?.status === 409 && (
             <Alert type="warning" header="Changed by somebody else meanwhile">

@@ -14,6 +14,7 @@ import { useState, type ReactNode } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
 import { api, take, type Job, type Task } from '../api/client';
+import { OCCASIONS, type Notifications } from '../form/notifications';
 import { Runs } from '../form/preview';
 import { pageOfTarget } from '../form/target';
 import { useLive } from '../live';
@@ -109,6 +110,9 @@ function Shown({ task, reload }: { task: Task; reload: () => void }): ReactNode 
       <Container header={<Header variant="h2">Payload</Header>}>
         <Code label="Payload" text={JSON.stringify(task.payload, null, 2)} />
       </Container>
+      <Container header={<Header variant="h2">Notifications</Header>}>
+        {task.notifications === null ? <Box color="text-body-secondary">Nobody is told of its runs.</Box> : <Told notifications={task.notifications} />}
+      </Container>
       <Changes task={task} />
     </SpaceBetween>
   );
@@ -144,6 +148,21 @@ function Overview({ task }: { task: Task }): ReactNode {
         ]}
       />
     </Container>
+  );
+}
+
+/** Who is told, and of what. */
+function Told({ notifications: { emails, webhooks, on, after_failures, digest_seconds } }: { notifications: Notifications }): ReactNode {
+  return (
+    <KeyValuePairs
+      columns={4}
+      items={[
+        { label: 'E-mail to', value: emails.length === 0 ? '–' : emails.map((address) => <div key={address}>{address}</div>) },
+        { label: 'Webhooks', value: webhooks.length === 0 ? '–' : webhooks.map(({ url, signing_secret }) => <div key={`${url} ${signing_secret}`}>{url}<Box color="text-body-secondary" fontSize="body-s">signed with {signing_secret}</Box></div>) },
+        { label: 'Of', value: <>{on.map((occasion) => OCCASIONS[occasion]?.short ?? occasion).join(', ')}{after_failures > 1 && <Box color="text-body-secondary" fontSize="body-s">from {after_failures} failures in a row on</Box>}</> },
+        { label: 'One notice of each at most every', value: span(digest_seconds * 1_000) },
+      ]}
+    />
   );
 }
 

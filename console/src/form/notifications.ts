@@ -1,0 +1,66 @@
+/** Who is told of a task's runs as the form holds it, to and from what the API takes. Pure. */
+import type { Schemas, Task } from '../api/client';
+import { number } from './typed';
+
+export type Notifications = NonNullable<Task['notifications']>;
+export type Occasion = Schemas['Occasion'];
+export type Webhook = Schemas['WebhookShape'];
+
+export interface NotificationsDraft {
+  emails: string[];
+  webhooks: Webhook[];
+  on: Occasion[];
+  afterFailures: string;
+  digest: string;
+  /** What the API told beside these: goes back as it came. */
+  rest: Record<string, unknown>;
+}
+
+/** In the order of the form; `short` stands after "of". */
+export const OCCASIONS: Record<Occasion, { label: string; short: string; description: string }> = {
+  failure: { label: 'A run fails', short: 'failure', description: 'For good, or is killed, unless that is asked for by itself' },
+  recovery: { label: 'It has recovered', short: 'recovery', description: 'The first success after failures' },
+  success: { label: 'A run succeeds', short: 'success', description: 'Every one' },
+  late: { label: 'A run starts late', short: 'late start', description: 'Ten seconds or more after its time' },
+  killed: { label: 'A run is killed', short: 'kill', description: 'Its time-out passed; does not wait for failures in a row' },
+};
+
+/** Nobody; and the API's own defaults for when somebody is named. */
+export const NOBODY: NotificationsDraft = { emails: [], webhooks: [], on: ['failure', 'recovery'], afterFailures: '1', digest: '900', rest: {} };
+
+export function fromNotifications(told: Task['notifications']): NotificationsDraft {
+  if (told === null) return NOBODY;
+  const { emails, webhooks, on, after_failures, digest_seconds, ...rest } = told;
+  return { emails, webhooks, on, afterFailures: String(after_failures), digest: String(digest_seconds), rest };
+}
+
+/** Undefined: nobody is told. A row that is empty is sent, too: the API says at it what is missing. */
+export function toNotifications(draft: NotificationsDraft): object | undefined {
+  if (!tellsAnyone(draft)) return undefined;
+  return {
+    ...draft.rest,
+    emails: draft.emails.map((address) => address.trim()),
+    webhooks: draft.webhooks.map((hook) => ({ ...hook, url: hook.url.trim(), signing_secret: hook.signing_secret.trim() })),
+    on: draft.on,
+    after_failures: number(draft.afterFailures),
+    digest_seconds: number(draft.digest),
+  };
+}
+
+export function tellsAnyone(draft: NotificationsDraft): boolean {
+  return draft.emails.length > 0 || draft.webhooks.length > 0;
+}
+
+/** With or without the occasion, in the order of the form; one that this console does not know stays. */
+export function withOccasion(on: readonly Occasion[], occasion: Occasion, wanted: boolean): Occasion[] {
+  const known = (Object.keys(OCCASIONS) as Occasion[]).filter((each) => (each === occasion ? wanted : on.includes(each)));
+  return [...known, ...on.filter((each) => !(each in OCCASIONS))];
+}
+
+/** The fields of the API at which the form shows what is wrong. */
+export function fieldsOfNotifications(draft: NotificationsDraft): string[] {
+  const fields = ['emails', 'webhooks', 'on', 'after_failures', 'digest_seconds'];
+  const addresses = draft.emails.map((_, at) => `emails.${at}`);
+  const hooks = draft.webhooks.flatMap((_, at) => [`webhooks.${at}.url`, `webhooks.${at}.signing_secret`]);
+  return tellsAnyone(draft) ? [...fields, ...addresses, ...hooks].map((field) => `notifications.${field}`) : [];
+}

@@ -1,0 +1,103 @@
+/** Who is told of a task's runs, and of what. */
+import AttributeEditor from '@cloudscape-design/components/attribute-editor';
+import Checkbox from '@cloudscape-design/components/checkbox';
+import ColumnLayout from '@cloudscape-design/components/column-layout';
+import FormField from '@cloudscape-design/components/form-field';
+import Input from '@cloudscape-design/components/input';
+import SpaceBetween from '@cloudscape-design/components/space-between';
+import type { ReactNode } from 'react';
+
+import type { FieldErrors } from './draft';
+import { OCCASIONS, tellsAnyone, withOccasion, type NotificationsDraft, type Occasion, type Webhook } from './notifications';
+
+interface Props {
+  draft: NotificationsDraft;
+  errors: FieldErrors;
+  onChange: (draft: NotificationsDraft) => void;
+}
+
+export function Receivers({ draft, errors, onChange }: Props): ReactNode {
+  const set = (changes: Partial<NotificationsDraft>): void => onChange({ ...draft, ...changes });
+  const error = (field: string): string | undefined => errors[`notifications.${field}`];
+  const change = (index: number, changes: Partial<Webhook>): void =>
+    set({ webhooks: draft.webhooks.map((hook, at) => (at === index ? { ...hook, ...changes } : hook)) });
+  return (
+    <SpaceBetween size="m">
+      <AttributeEditor
+        items={draft.emails}
+        addButtonText="Add e-mail address"
+        removeButtonText="Remove"
+        removeButtonAriaLabel={(address) => `Remove ${address || 'this address'}`}
+        empty={tellsAnyone(draft) ? 'No e-mail addresses' : 'Nobody is told of its runs.'}
+        additionalInfo={<Wrong text={error('emails')} />}
+        onAddButtonClick={() => set({ emails: [...draft.emails, ''] })}
+        onRemoveButtonClick={({ detail }) => set({ emails: draft.emails.filter((_, at) => at !== detail.itemIndex) })}
+        definition={[
+          {
+            label: 'E-mail address',
+            errorText: (_, at) => error(`emails.${at}`),
+            control: (address, at) => (
+              <Input
+                inputMode="email"
+                value={address}
+                placeholder="ann@example.com"
+                onChange={({ detail }) => set({ emails: draft.emails.map((each, index) => (index === at ? detail.value : each)) })}
+              />
+            ),
+          },
+        ]}
+      />
+      <AttributeEditor
+        items={draft.webhooks}
+        addButtonText="Add webhook"
+        removeButtonText="Remove"
+        removeButtonAriaLabel={(hook) => `Remove ${hook.url || 'this webhook'}`}
+        empty={tellsAnyone(draft) ? 'No webhooks' : undefined}
+        additionalInfo={<Wrong text={error('webhooks')} />}
+        onAddButtonClick={() => set({ webhooks: [...draft.webhooks, { url: '', signing_secret: '' }] })}
+        onRemoveButtonClick={({ detail }) => set({ webhooks: draft.webhooks.filter((_, at) => at !== detail.itemIndex) })}
+        definition={[
+          {
+            label: 'Webhook',
+            errorText: (_, at) => error(`webhooks.${at}.url`),
+            control: (hook, at) => (
+              <Input value={hook.url} inputMode="url" spellcheck={false} placeholder="https://hooks.example.com/punctual" onChange={({ detail }) => change(at, { url: detail.value })} />
+            ),
+          },
+          {
+            label: 'Signed with the secret',
+            errorText: (_, at) => error(`webhooks.${at}.signing_secret`),
+            constraintText: 'The name of a secret of yours, not the secret',
+            control: (hook, at) => <Input value={hook.signing_secret} spellcheck={false} onChange={({ detail }) => change(at, { signing_secret: detail.value })} />,
+          },
+        ]}
+      />
+      {tellsAnyone(draft) && (
+        <>
+          <FormField label="Told when" errorText={error('on')} stretch>
+            <ColumnLayout columns={3}>
+              {(Object.entries(OCCASIONS) as [Occasion, (typeof OCCASIONS)[Occasion]][]).map(([occasion, { label, description }]) => (
+                <Checkbox key={occasion} checked={draft.on.includes(occasion)} description={description} onChange={({ detail }) => set({ on: withOccasion(draft.on, occasion, detail.checked) })}>
+                  {label}
+                </Checkbox>
+              ))}
+            </ColumnLayout>
+          </FormField>
+          <ColumnLayout columns={2}>
+            <FormField label="Failures in a row before they are told" errorText={error('after_failures')}>
+              <Input type="number" value={draft.afterFailures} onChange={({ detail }) => set({ afterFailures: detail.value })} />
+            </FormField>
+            <FormField label="One notice of each at most every, seconds" constraintText="What comes meanwhile is counted, and told together" errorText={error('digest_seconds')}>
+              <Input type="number" value={draft.digest} onChange={({ detail }) => set({ digest: detail.value })} />
+            </FormField>
+          </ColumnLayout>
+        </>
+      )}
+    </SpaceBetween>
+  );
+}
+
+/** What is wrong with a list and not with one of its rows. */
+function Wrong({ text }: { text: string | undefined }): ReactNode {
+  return text === undefined ? null : <FormField errorText={text} />;
+}

@@ -1,0 +1,357 @@
+"""Each story of the console broken once: `python -m tests.system.console_breaks` shows that each of them then fails (12 minutes).
+
+Words behind it choose: only the stories that have one of them in their name run.
+
+The console is copied, broken in one place for each story, and built into a temporary folder; the stories run against that build on a fresh
+local stack. A story counts as red only if it fails where its own break shows (`seen`). Exit code 1 if one stayed green, failed elsewhere,
+or has no break. Nothing of the working tree is touched.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from local.failure import Trouble, tell
+from local.home import Home
+from local.publish import PAGE, publish
+from local.receiver import Receiver
+from local.stack import Stack, up
+from local.steps import console, step
+from tests.system.conftest import System
+from tests.system.test_console import CONSOLE, stories
+
+SOURCES = ("src", "public", "index.html", "package.json", "tsconfig.json", "vite.config.ts")
+POLICY = "the headers of the delivery"  # instead of a file: no page can loosen them
+
+
+class Break(NamedTuple):
+    """One place where the console goes wrong."""
+
+    story: str  # that has to notice
+    what: str  # is broken, in words
+    seen: str  # in what the story then says
+    file: str  # below `src`
+    old: str = ""
+    new: str = ""
+
+
+BREAKS = (
+    Break(
+        "a wrong password is refused in words, and nothing is shown",
+        "the refusal is not shown",
+        "getByText('wrong')",
+        "pages/sign-in.tsx",
+        "setError(apiError(refused).message);",
+        "",
+    ),
+    Break(
+        "leads to the page that was asked for, and signing out ends it",
+        "signing out does nothing",
+        "getByLabel('Password')",
+        "shell.tsx",
+        "if (event.detail.id === 'sign-out') end(null);",
+        "",
+    ),
+    Break(
+        "an expired session returns to where one was",
+        "it ends without saying so",
+        "Your session has expired",
+        "api/client.ts",
+        "end('expired');",
+        "end(null);",
+    ),
+    Break(
+        "an expired token is renewed without a word",
+        "the new token is not kept",
+        "a new token",
+        "api/client.ts",
+        "begin({ ...had, token: data.token,",
+        "begin({ ...had, token: had.token,",
+    ),
+    Break(
+        "is told at a glance: when each task runs next, how it went last, how often it was on time",
+        "the share on time is left out",
+        "100 %",
+        "pages/tasks.tsx",
+        "return share === null ? '–' : percent(share);",
+        "return '–';",
+    ),
+    Break(
+        "a task by the calendar is created with a preview, runs live, is edited, paused, resumed and deleted",
+        "an edit keeps the old name",
+        ", edited",
+        "pages/task-form.tsx",
+        "body: { ...body, generation: task.generation }",
+        "body: { ...body, name: task.name, generation: task.generation }",
+    ),
+    Break(
+        "the errors of the API stand at their fields",
+        "the error of the attempts is not shown",
+        "must be at most 25",
+        "pages/task-form.tsx",
+        "error={shown['max_attempts']}",
+        "error={undefined}",
+    ),
+    Break(
+        "who is told is set in the form: a wrong address is told at its field, and the page of the task shows what is saved",
+        "the error of an address is not shown",
+        "must be one bare e-mail address",
+        "form/receivers.tsx",
+        "errorText: (_, at) => error(`emails.${at}`),",
+        "",
+    ),
+    Break(
+        "leaving a changed form is asked about",
+        "nothing is asked",
+        "Leave without saving?",
+        "pages/task-form.tsx",
+        "useBlocker(() => dirty && !saved.current)",
+        "useBlocker(() => false)",
+    ),
+    Break(
+        "a change of the clock is marked in the preview",
+        "the mark is left out",
+        "gap|shift|clock",
+        "form/preview.tsx",
+        "run.odd === null ? ''",
+        "run.odd !== null ? ''",
+    ),
+    Break(
+        "many are found, run, paused and deleted at once; a nasty name is text",
+        "the name is not searched for",
+        "only one is left",
+        "pages/tasks.tsx",
+        "name: name || undefined,",
+        "",
+    ),
+    Break(
+        "what waits is cancelled",
+        "the API is not asked to cancel",
+        "getByText('Cancelled', { exact: true })",
+        "pages/job.tsx",
+        "await take(api.POST('/api/v1/me/jobs/{job_id}/cancel', { params }));",
+        ";",
+    ),
+    Break(
+        "what runs is seen to end, with its answer, headers and log",
+        "the status of the answer is left out",
+        "Response: 200",
+        "pages/job.tsx",
+        "`Response: ${job.response.status}`",
+        "'Response'",
+    ),
+    Break(
+        "a failure is told, retried, and redriven with others like it",
+        "how far a redrive is, is not shown",
+        "Redrive done",
+        "pages/redrive.tsx",
+        "if (id === null || found === null) return null;",
+        "if (found !== undefined) return null;",
+    ),
+    Break(
+        "how far a worker is shows as it tells",
+        "its message is left out",
+        "page 4 of 10",
+        "pages/job.tsx",
+        "additionalInfo={progress.message ?? undefined}",
+        "",
+    ),
+    Break(
+        "a planned burst shows while one looks, and where it needs more than there is",
+        "too few executors are enough",
+        "Scaling is needed",
+        "capacity.ts",
+        "return minute.required_instances > available;",
+        "return minute.required_instances > available + 1_000;",
+    ),
+    Break(
+        "what ran is told by type, by day and by task",
+        "a year is asked for as 30 days",
+        "a year has no days",
+        "pages/metrics.tsx",
+        "query: { scope, days }",
+        "query: { scope, days: 30 }",
+    ),
+    Break(
+        "a user is created, changed, disabled and enabled, and all of it is in the audit trail",
+        "the weight is not sent",
+        "must be at least 0",
+        "pages/users.tsx",
+        "body: may }))",
+        "body: { role: may.role } }))",
+    ),
+    Break(
+        "a password is changed by whose it is, who sees nothing of the administrators",
+        "the two passwords are not compared",
+        "is not the same",
+        "parts/password.tsx",
+        "if (wanted !== again) throw",
+        "if (false) throw",
+    ),
+    Break(
+        "a target is registered, and a task made for it asks for what is left open, and runs",
+        "a task names the target's type instead of the target",
+        "name: 'to notes.",
+        "form/draft.ts",
+        "{ target: draft.target }",
+        "{ type: draft.type }",
+    ),
+    Break("a script in the page itself does not run", "the policy allows scripts in the page", "expected true to be false", POLICY),
+    Break(
+        "a lost network: what was there stays, and that it is old is said",
+        "it is not said",
+        "Not up to date",
+        "parts/parts.tsx",
+        "if (live.error === null || live.data === null) return null;",
+        "if (live.data !== undefined) return null;",
+    ),
+    Break(
+        "an error of the API, a job that is not there, a page that is not there",
+        "it is not said what could not be loaded",
+        "Could not load tasks",
+        "parts/parts.tsx",
+        "`Could not load ${what}`",
+        "'Error'",
+    ),
+    Break(
+        "a body of 100 KB scrolls in its box",
+        "the box is as high as its text",
+        "to be less than 500",
+        "styles.css",
+        "max-block-size: 26rem;",
+        "",
+    ),
+    Break(
+        "has nothing serious for axe and is not too wide: light",
+        "a button without a name",
+        "tasks: button-name",
+        "pages/tasks.tsx",
+        'ariaLabel="Refresh"',
+        "",
+    ),
+    Break(
+        "has nothing serious for axe and is not too wide: dark, 1024 pixels wide, and on a phone",
+        "times are dark in the dark, too",
+        "(dark): color-contrast",
+        "styles.css",
+        ".when {",
+        ".when { color: #16191f;",
+    ),
+    Break(
+        "a page of ten thousand tasks is there as quickly as a page of ten",
+        "a page asks for four times as many",
+        "to be 25",
+        "pages/tasks.tsx",
+        "const LIMIT = 25;",
+        "const LIMIT = 100;",
+    ),
+    Break(
+        "the first load is quick and small",
+        "the page of the tasks comes 2.2 s later",
+        "to be less than 2000",
+        "main.tsx",
+        "lazy(() => import('./pages/tasks'))",
+        "lazy(() => new Promise((go) => setTimeout(go, 2_200)).then(() => import('./pages/tasks')))",
+    ),
+)
+
+
+def broken(text: str, each: Break) -> str:
+    """The source with this break. Raises Trouble if its place is not there once: then the table is behind the console."""
+    if text.count(each.old) != 1:
+        raise Trouble(f"{each.file} does not have this once any more, so that “{each.what}” cannot be broken: {each.old}")
+    return text.replace(each.old, each.new)
+
+
+def build(folder: Path) -> Path:
+    """The console with every break, built below the folder."""
+    for name in SOURCES:
+        source = CONSOLE / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name)
+        else:
+            shutil.copy(source, folder / name)
+    (folder / "node_modules").symlink_to(CONSOLE / "node_modules")
+    for each in BREAKS:
+        if each.file != POLICY:
+            path = folder / "src" / each.file
+            path.write_text(broken(path.read_text(), each))
+    made = subprocess.run(["node_modules/.bin/vite", "build", "--logLevel", "warn"], cwd=folder, capture_output=True, text=True)
+    if made.returncode != 0:
+        raise Trouble(f"The broken console could not be built:\n{made.stdout}{made.stderr}")
+    return folder / "dist"
+
+
+def loosen(stack: Stack) -> None:
+    """Let scripts run that stand in the page itself."""
+    cloudfront = stack.aws.client("cloudfront")
+    listed = cloudfront.list_response_headers_policies(Type="custom")["ResponseHeadersPolicyList"]["Items"]
+    (policy,) = [item["ResponseHeadersPolicy"] for item in listed]
+    found = cloudfront.get_response_headers_policy(Id=policy["Id"])
+    wanted = found["ResponseHeadersPolicy"]["ResponseHeadersPolicyConfig"]
+    content = wanted["SecurityHeadersConfig"]["ContentSecurityPolicy"]
+    content["ContentSecurityPolicy"] = content["ContentSecurityPolicy"].replace("script-src 'self'", "script-src 'self' 'unsafe-inline'")
+    cloudfront.update_response_headers_policy(Id=policy["Id"], IfMatch=found["ETag"], ResponseHeadersPolicyConfig=wanted)
+
+
+def told(report: Path) -> dict[str, str | None]:
+    """By story that ran: what it failed with; None: it did not."""
+    if not report.exists():
+        raise Trouble("The stories did not run.")
+    found: dict[str, Any] = json.loads(report.read_text())
+    results = [result for file in found["testResults"] for result in file["assertionResults"]]
+    ran = [each for each in results if each["status"] in ("passed", "failed")]
+    return {each["title"]: None if each["status"] == "passed" else "\n".join(each["failureMessages"]) for each in ran}
+
+
+def verdicts(breaks: Sequence[Break], results: Mapping[str, str | None]) -> list[tuple[str, str, str]]:
+    """Story, break and what came of it: only `red` is good."""
+    known = {each.story for each in breaks}
+    rows = [(each.story, each.what, _verdict(each, results)) for each in breaks]
+    return rows + [(story, "–", "has no break") for story in results if story not in known]
+
+
+def _verdict(each: Break, results: Mapping[str, str | None]) -> str:
+    if each.story not in results:
+        return "did not run"
+    said = results[each.story]
+    if said is None:
+        return "green"
+    return "red" if each.seen in said else f"failed elsewhere: {' '.join(said.split())[:400]}"
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    breaks = [each for each in BREAKS if not words or any(word in each.story for word in words)]
+    if not breaks:
+        raise Trouble(f"No story has one of these in its name: {', '.join(words)}")
+    if not (CONSOLE / "dist" / PAGE).exists():
+        raise Trouble("The web console is not built. Build it: make console")
+    with tempfile.TemporaryDirectory(prefix="console-breaks-") as name:
+        folder = Path(name).resolve()
+        (folder / "console").mkdir()
+        with step("Building the broken console"):
+            dist = build(folder / "console")
+        report = folder / "report.json"
+        with Receiver() as receiver, up(Home(folder / "aws"), enforce_iam=True) as stack:
+            publish(stack.aws.client("s3"), stack.outputs["ConsoleBucket"], dist)
+            loosen(stack)
+            chosen = [f"--testNamePattern={'|'.join(re.escape(each.story) for each in breaks)}"] if words else []
+            with step(f"Running {len(breaks)} stories, which are to fail"):
+                stories(System(stack, receiver), folder / "pictures", "--reporter=json", f"--outputFile={report}", *chosen)
+        rows = verdicts(breaks, told(report))
+    for row in rows:
+        console.print(f"| {' | '.join(row)} |", markup=False)
+    bad = [row for row in rows if row[2] != "red"]
+    console.print(f"\n{len(rows) - len(bad)} of {len(rows)} stories failed as they should.")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(tell(main))
