@@ -152,6 +152,8 @@ LOCAL = replace(
     shards=2,  # one process answers every query: more shards are more calls and no more speed
     # Each executor is a process of about 50 MB; a thousand jobs of one instant come in up to 115 batches.
     concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
+    direct_burst=50,  # it does about 250 jobs a second: what one user may put before the others is a fraction of that
+    direct_rate=25,
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
     one_shard=True,
     batching_s=1,  # who looks on wants to see what they did

@@ -129,6 +129,7 @@ def login(body: Annotated[Login, Body()]) -> Response[str]:
     summary="A new token for a refresh token",
     description="The refresh token comes as the bearer token, or in the body.",
     tags=["auth"],
+    openapi_extensions=OPEN,
     responses=answers(200, Answer[RefreshedShape], errors=(400, 401, 413, 415, 503)),
 )
 def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:

@@ -14,6 +14,7 @@ HOST = "127.0.0.1"
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 STACK = "punctual-local"
+GRANTS_LOG = "GRANTS_LOG"  # of the environment: a file in which the local AWS notes what roles were allowed to do
 ADMIN = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}  # the emulator's root user
 
 

@@ -24,7 +24,7 @@ SLACK_S = 3  # of the bound on waits: what the lane has in hand, and the first l
 
 def fair(clients: Mapping[str, Client]) -> Outcome:
     """Many jobs of a second for one instant, of three users: who has few waits for few, and while all wait starts follow the weights."""
-    _warm(next(iter(clients.values())))
+    _warm(next(iter(clients.values())), sleep_seconds=1)
     seen, at = Outcome(), (datetime.now(UTC) + AHEAD).replace(microsecond=0)
     instants = {"flood": (at, FLOOD), "shares": (at + BETWEEN, LONG)}
     for due, posted in instants.values():
@@ -101,10 +101,13 @@ def flood(one: Client, other: Client, *, count: int = 5_000, seconds: int = 30) 
     return seen
 
 
-def _warm(client: Client, count: int = 300) -> None:
-    """As many executors as a burst brings up: their first starts, all at once on one machine, are not what is asked about."""
+def _warm(client: Client, count: int = 300, **work: int) -> None:
+    """As many executors as a burst brings up, and the processes in which they do such work.
+
+    Their first starts, all at once on one machine, are not what is asked about.
+    """
     at = (datetime.now(UTC) + timedelta(seconds=20)).replace(microsecond=0)
-    _post(client, count, execute_at=rfc3339(at), payload={"message": "warm-up"})
+    _post(client, count, execute_at=rfc3339(at), payload={"message": "warm-up", **work})
     window = {"from": rfc3339(at), "to": rfc3339(at + timedelta(milliseconds=1)), "limit": 100}
     ended(client, lambda: _patiently(lambda: list(client.jobs(**window))), seconds=120, count=count)
 

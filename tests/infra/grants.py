@@ -1,13 +1,19 @@
-"""`python -m tests.infra.grants`: take away one grant after the other, and tell which test notices. Prints the table of docs/grants.md.
+"""`python -m tests.infra.grants`: what each function may do, and what notices when it may not. Prints the table of docs/grants.md.
 
-Besides the tests named there the system tests notice most of them: they run with IAM enforced, and fail when a function is denied a call.
+Two things notice. A test of the template that says what a grant is for: each grant is taken out of the template in turn, and those tests
+run. And a test on the running stack, whose roles are enforced: with the files that `GRANTS_LOG` named in runs of the system tests
+(`GRANTS_LOG=used make test` writes `used.*`), the table names the test at work when a grant was first used.
 """
 
+import argparse
 import copy
 import inspect
+import re
 import sys
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tests.infra import conftest, test_encryption, test_functions, test_grants, test_targets
@@ -16,6 +22,10 @@ from tests.infra.conftest import Synthesized, as_list, name_of, synthesized
 STAGE = "prod"
 FIXTURES = {"prod", "any_stage", "on_aws"}
 TABLE = "test_the_page_of_grants_is_the_template"  # notices everything, and says nothing about why
+# What the local AWS asks no role for: its functions print to its own log, and have no tracing and no Firehose.
+NOT_LOCAL = ("logs:", "xray:", "firehose:")
+
+Grant = tuple[str, str, str]  # function, action, resource
 
 
 def without(stack: Synthesized, name: str, action: str, resource: str) -> Synthesized:
@@ -53,28 +63,75 @@ def noticed(stack: Synthesized) -> list[str]:
     return [name for name, test in watchers() if fails(test)]
 
 
-def rows(stack: Synthesized) -> list[tuple[str, str, str]]:
+def rows(stack: Synthesized) -> list[Grant]:
     """Every function, action and resource."""
     return sorted({(name, action, resource) for name in stack.functions() for action, resource in stack.grants(name)})
 
 
+def used(local: Synthesized, logs: Iterable[Path]) -> Mapping[Grant, str]:
+    """The test at work when a grant was first used, of those that were."""
+    found: dict[Grant, str] = {}
+    names = {id.lower(): id for id in local.template["Resources"]}
+    on_aws = {renamed.action: action for action, renamed in local.settings.renamed_actions.items() if not renamed.anywhere}
+    for path in logs:
+        lines = [line.split() for line in path.read_text().splitlines()]
+        tests = [(float(at), rest[0]) for at, *rest in lines if len(rest) == 1]
+        for at, *rest in lines:
+            if len(rest) == 3:
+                role, action, resource = rest
+                function = _readable(role, names).removesuffix("Role")
+                test = tests[max(bisect_right(tests, (float(at), "~")) - 1, 0)][1]
+                found.setdefault((function, on_aws.get(action, action), _readable(resource, names)), test)
+    return found
+
+
+def _readable(physical: str, names: Mapping[str, str]) -> str:
+    """The name in the template of what has a name in an account: CloudFormation makes one of the other.
+
+    >>> _readable("arn:aws:dynamodb:us-east-1:000000000000:table/punctual-local-StorageJobs4C7573CB-1A91/index/due",
+    ...           {"storagejobs4c7573cb": "StorageJobs4C7573CB"})
+    'StorageJobs/index/due'
+    """
+    if ":userpool/" in physical:
+        return "AccountsUsers"
+    for part in re.finditer(r"punctual-local-(\w+)-\w+(/index/\w+|/.*)?", physical):
+        if part[1].lower() in names:
+            within = part[2] or ""
+            return names[part[1].lower()][:-8] + (within if within.startswith("/index/") else "/*" if within else "")
+    return physical
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.infra.grants", description="The table of docs/grants.md.")
+    parser.add_argument("used", nargs="*", type=Path, help="what GRANTS_LOG named in runs of the system tests")
+    logs: list[Path] = parser.parse_args().used
     stack = synthesized(STAGE)
     assert noticed(stack) == [], "they should pass before anything is taken away"
-    found = rows(stack)
-    told = [(row, noticed(without(stack, *row))) for row in found]
-    by_name = sum(1 for _, tests in told if tests)
+    in_use = used(synthesized("local"), logs)
+    told = [(row, noticed(without(stack, *row)), in_use.get(row)) for row in rows(stack)]
+    by_template = sum(1 for _, tests, _ in told if tests)
+    by_use = sum(1 for *_, test in told if test)
+    neither = sum(1 for _, tests, test in told if not tests and not test)
     out = [
         "# Grants",
         "",
-        f"What each function may do, in the stage `{STAGE}` with no option set: {len(found)} grants. Each was taken away in turn",
-        f"(`python -m tests.infra.grants`): {by_name} are noticed by a test that says what they are for, all by the one that holds this",
-        "page to the template. That each is needed, only the running stack can say: it runs with IAM enforced in `make test`,",
-        "and a function that is denied a call fails it.",
+        f"What each function may do, in the stage `{STAGE}` with no option set: {len(told)} grants. Two things notice when one is missing",
+        "(`python -m tests.infra.grants`), besides the test that holds this page to the template:",
         "",
-        "| function | may | on | noticed by |",
-        "|---|---|---|---|",
-        *(f"| {name} | `{action}` | `{where}` | {tests[0] if tests else 'this page'} |" for (name, action, where), tests in told),
+        f"- **in the template**, a test that says what the grant is for. Each grant was taken away in turn: {by_template} fail one.",
+        f"- **on the running stack**, whose roles are enforced: {by_use} grants are used by the system tests. The table names the test at",
+        "  work when a grant was first used. Without it a call is denied, and the tests end red: whatever else becomes of it, no denial",
+        "  may stand in the functions' logs (`test_a_grant_taken_from_each_function_is_a_denial_in_its_log` tries it). The local AWS",
+        f"  asks no role for {', '.join(f'`{each}*`' for each in NOT_LOCAL)}, nor for what Lambda reads from queues and streams.",
+        "",
+        f"{neither} are noticed by neither.",
+        "",
+        "| function | may | on | in the template | on the running stack |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {name} | `{action}` | `{where}` | {tests[0] if tests else ''} | {test or ''} |"
+            for (name, action, where), tests, test in told
+        ),
     ]
     sys.stdout.write("\n".join(out) + "\n")
 

@@ -27,7 +27,8 @@ def of_tasks(stack: Synthesized, name: str) -> set[str]:
     return {action.removeprefix("dynamodb:") for action, _ in granted}
 
 
-EXECUTORS = {"ExecuteOneTime", "ExecuteRecurring", "ExecuteRetry"}
+LANE_OF = {f"Execute{lane}": f"Lanes{lane}" for lane in ("OneTime", "Recurring", "Retry")}
+EXECUTORS = LANE_OF.keys()
 
 
 def test_no_role_allows_a_wildcard_but_for_the_explained_ones(any_stage: Synthesized) -> None:
@@ -106,7 +107,7 @@ def test_who_ends_jobs_sees_and_leaves_their_lines_and_who_makes_them_lines_up(p
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageTasks") == EXECUTORS
     for name in ("Dispatch", "Tick", "Bury"):  # dispatch those that it rechecks in the intake
         assert of_tasks(prod, name) == {"BatchGetItem", "Query", "PartiQLDelete"}
-    for lane in ("LanesOneTime", "LanesRecurring", "LanesRetry"):
+    for lane in LANE_OF.values():
         assert "Bury" in who_may(prod, "sqs:SendMessage", lane), "who waited for what is buried is handed over"
 
 
@@ -122,8 +123,7 @@ def test_only_tick_and_plan_scan_and_only_a_sparse_index(prod: Synthesized) -> N
 
 
 def test_an_executor_takes_messages_from_its_own_lane_alone(prod: Synthesized) -> None:
-    for name in EXECUTORS:
-        lane = name.replace("Execute", "Lanes")
+    for name, lane in LANE_OF.items():
         for action in ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"):
             assert [resource for granted, resource in prod.grants(name) if granted == action] == [lane]
 
@@ -185,7 +185,7 @@ def test_the_local_stage_grants_the_same_but_for_tracing_and_the_names_of_batche
 
 
 def test_the_page_of_grants_is_the_template(prod: Synthesized) -> None:
-    """What is added, or taken away, is said there: `python -m tests.infra.grants > docs/grants.md`."""
+    """What is added, or taken away, is said there: `GRANTS_LOG=used make test`, `python -m tests.infra.grants used.* > docs/grants.md`."""
     written = re.findall(r"^\| (\w+) \| `([\w:-]+)` \| `([^`]+)` \|", (ROOT / "docs" / "grants.md").read_text(), re.MULTILINE)
     found = {(name, action, resource) for name in prod.functions() for action, resource in prod.grants(name)}
     assert set(written) == found
@@ -211,3 +211,64 @@ def test_project_sends_news_and_nobody_but_notify_else_does(prod: Synthesized) -
 def test_mail_is_sent_by_executors_and_notify_under_the_one_name() -> None:
     stack = synthesized("dev", email_sender="punctual@example.org")
     assert {name for name in stack.functions() if "ses:SendEmail" in {action for action, _ in stack.grants(name)}} == EXECUTORS | {"Notify"}
+
+
+def test_each_function_writes_its_own_log_and_its_traces_and_nobody_elses(prod: Synthesized) -> None:
+    for name in prod.functions():
+        granted = {grant for grant in prod.grants(name) if grant[0].startswith(("logs:", "xray:"))}
+        logs = {(f"logs:{action}", f"{name}Logs") for action in ("CreateLogStream", "PutLogEvents")}
+        traces = {(f"xray:{action}", "*") for action in ("PutTraceSegments", "PutTelemetryRecords")}
+        assert granted == (logs if name == "Fetch" else logs | traces), "fetch may write its log and nothing else"
+
+
+def test_who_has_messages_or_changes_brought_may_read_and_take_them_from_there_alone(prod: Synthesized) -> None:
+    """Lambda reads queues and streams with the role of the function that they are for."""
+    queues = {name: {lane} for name, lane in LANE_OF.items()}
+    queues |= {"Bury": {f"{lane}Dead" for lane in LANE_OF.values()}, "Notify": {"NotifyQueue"}}
+    for action in ("sqs:ReceiveMessage", "sqs:DeleteMessage"):
+        for name in prod.functions():
+            assert {what for granted, what in prod.grants(name) if granted == action} == queues.get(name, set()), (name, action)
+    for name, own in queues.items():
+        assert {("sqs:GetQueueAttributes", queue) for queue in own} <= set(prod.grants(name))
+    for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"):
+        for table in ("StorageJobs", "StorageTasks"):
+            assert who_may(prod, f"dynamodb:{action}", table) == {"Project"}
+
+
+def test_who_writes_jobs_that_are_due_hands_them_to_any_lane(prod: Synthesized) -> None:
+    """A retry, a release, a redrive, a job due soon: whoever wrote it sends it, and an executor may write one of another lane."""
+    for lane in LANE_OF.values():
+        assert who_may(prod, "sqs:SendMessage", lane) == {"Api", "Tick", "Dispatch", "Bury", "Plan", "Redrive", "Scale", *EXECUTORS}
+
+
+def test_people_are_administered_by_the_api_alone(prod: Synthesized) -> None:
+    granted = {(name, action) for name in prod.functions() for action, what in prod.grants(name) if what == "AccountsUsers"}
+    users = {"CreateUser", "DeleteUser", "DisableUser", "EnableUser", "GetUser", "SetUserPassword", "UpdateUserAttributes"}
+    groups = {"AddUserToGroup", "ListGroupsForUser", "RemoveUserFromGroup"}
+    actions = {f"Admin{each}" for each in users | groups | {"UserGlobalSignOut"}} | {"ListUsers", "ListUsersInGroup"}
+    assert granted == {("Api", f"cognito-idp:{action}") for action in actions}
+
+
+def test_who_keeps_the_ledger(prod: Synthesized) -> None:
+    """Its minutes and units, latencies, backlogs, breakers, pauses, receipts and redrives are items of one table."""
+    writers = {"Api", "Tick", "Dispatch", "Redrive"} | EXECUTORS
+    assert who_may(prod, "dynamodb:PutItem", "StorageLedger") == writers | {"Plan"}  # plan: its cursor
+    assert who_may(prod, "dynamodb:DeleteItem", "StorageLedger") == writers
+    assert who_may(prod, "dynamodb:Query", "StorageLedger") == writers | {"Plan"}  # plan: which lanes are paused
+    assert who_may(prod, "dynamodb:GetItem", "StorageLedger") == {"Api", "Tick", "Dispatch", "Redrive", "Plan"}
+    assert who_may(prod, "dynamodb:UpdateItem", "StorageLedger") == {"Api"}, "a receipt that has expired is given anew"
+
+
+def test_who_writes_jobs_reads_many_of_them_at_once(prod: Synthesized) -> None:
+    """Whom a change lets go on is read before it is handed over; plan reads the runs that an edit replaces."""
+    assert who_may(prod, "dynamodb:BatchGetItem", "StorageJobs") == {"Api", "Tick", "Dispatch", "Bury", "Plan", "Redrive"} | EXECUTORS
+    assert who_may(prod, "dynamodb:GetItem", "StorageTasks") == {"Api", "Plan", "Notify"} | EXECUTORS
+
+
+def test_who_hands_out_or_looks_again_sees_how_far_behind_every_lane_is(prod: Synthesized) -> None:
+    for name, lane in LANE_OF.items():
+        assert who_may(prod, "sqs:GetQueueAttributes", lane) == {"Tick", "Dispatch", name}
+
+
+def test_what_has_ended_is_archived_by_project_alone(prod: Synthesized) -> None:
+    assert who_may(prod, "firehose:PutRecordBatch", "ArchiveStream") == {"Project"}

@@ -37,6 +37,8 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
         "endpoint_port",
         "shards",
         "concurrency",
+        "direct_burst",
+        "direct_rate",
         "one_shard",
         "batching_s",
         "archive",

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from local import drills, process, user
+from local.aws import GRANTS_LOG
 from local.client import Client
 from local.home import Home
 from local.receiver import Receiver
@@ -21,7 +22,10 @@ from local.samples import rfc3339
 from local.stack import Stack, up
 from scheduler import slots
 
-DENIED = re.compile(r"assumed-role/\S+ is not authorized to perform: [\w:]+")
+if GRANTS_LOG in os.environ:
+    # Sessions run side by side, and each names its own tests; the local AWS runs in another folder.
+    os.environ[GRANTS_LOG] = f"{Path(os.environ[GRANTS_LOG]).resolve()}.{os.getpid()}"
+DENIED = re.compile(r"assumed-role/\S+ is not authorized to perform: [\w:-]+")
 
 
 @dataclass
@@ -73,8 +77,16 @@ class System:
         groups = [group["logGroupName"] for page in logs.get_paginator("describe_log_groups").paginate() for group in page["logGroups"]]
         events = logs.get_paginator("filter_log_events")
         messages = (event["message"] for name in groups for page in events.paginate(logGroupName=name) for event in page["events"])
-        denied = (DENIED.search(message) for message in messages if "AccessDenied" in message)
+        denied = (DENIED.search(message) for message in messages)
         return sorted({match[0] for match in denied if match})
+
+
+@pytest.fixture(autouse=True)
+def _named_among_grants(request: pytest.FixtureRequest) -> None:
+    """Which test is at work when a grant is first used (`tests/infra/grants.py`)."""
+    if path := os.environ.get(GRANTS_LOG):
+        with Path(path).open("a") as log:
+            log.write(f"{time.time():.3f} {request.node.originalname}\n")
 
 
 @pytest.fixture(scope="session")
