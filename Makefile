@@ -6,7 +6,7 @@ export JSII_SILENCE_WARNING_DEPRECATED_NODE_VERSION := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console run demo burst drill load stop test audit check bench simulate synth deploy destroy admin recount lock clean types \
+.PHONY: help setup console run demo burst drill load stop test audit check fuzz bench simulate synth deploy destroy admin recount lock clean types \
 	fast rest long faults apart need-stage
 
 help: ## This list
@@ -67,6 +67,10 @@ faults:
 
 apart:
 	$(PY) -m pytest -m apart --ignore tests/system/test_faults.py
+
+fuzz: setup ## Properties, handlers and the API with other examples each time; a failure prints what repeats it
+	$(PY) -m pytest --hypothesis-profile=exploring -m "hypothesis and not system"
+	$(PY) -m pytest --hypothesis-profile=exploring tests/lambdas/test_fuzz_api.py
 
 bench: setup console ## Start delays, CPU and write units per job, next runs per second, against the budgets
 	@$(PY) -m bench

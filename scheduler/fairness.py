@@ -59,6 +59,10 @@ class FairQueue(Generic[T]):
         """How many jobs of each user wait."""
         return {name: len(user.waiting) for name, user in self._users.items() if user.waiting}
 
+    def first_due(self) -> int:
+        """The earliest due time of all that wait. Raises ValueError if nothing does."""
+        return min(user.waiting[0][0] for user in self._users.values() if user.waiting)
+
     def add(self, name: str, due_at: int, item: T) -> None:
         user = self._users.setdefault(name, _User())
         heapq.heappush(user.waiting, (due_at, next(self._numbers), item))

@@ -10,6 +10,7 @@ import hashlib
 import zlib
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford base 32: sorts as it counts
+_PAIRS = [high + low for high in ALPHABET for low in ALPHABET]
 LENGTH = 26
 RANDOM_BITS = 75
 PARTITIONS = 8
@@ -66,7 +67,9 @@ def is_job_id(text: str) -> bool:
 
 def _encode(value: int, length: int) -> str:
     letters = []
-    for _ in range(length):
-        value, rest = divmod(value, 32)
-        letters.append(ALPHABET[rest])
+    for _ in range(length // 2):
+        value, rest = divmod(value, 1024)
+        letters.append(_PAIRS[rest])
+    if length % 2:
+        letters.append(ALPHABET[value % 32])
     return "".join(reversed(letters))

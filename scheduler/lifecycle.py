@@ -83,6 +83,9 @@ class Retention:
     failure_days: int = 90
 
 
+USUAL_RETENTION = Retention()
+
+
 def state(job: Job) -> Status:
     """The stored state: any status but QUEUED, which only a reader with a clock can tell."""
     if job.slot is not None:
@@ -172,7 +175,7 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
         fresh: dict[str, Any] = dict.fromkeys(("picked_at", "started_at", "heartbeat_at", "progress", "claim"))
         return replace(changed, fence=job.fence + 1, lane=lane, looks=0, buried=0, **fresh)
     if after in FINAL_TIMES:
-        return _ended(changed, after, at, data.get("retention", Retention()))
+        return _ended(changed, after, at, data.get("retention", USUAL_RETENTION))
     return changed
 
 

@@ -89,7 +89,8 @@ Answer = Start | At | Ticket | Full
 def admit(usage: Usage, limit: NamedTarget, asks: Sequence[Ask], now: int) -> tuple[Usage, Mapping[JobKey, Answer]]:
     """What to answer each, in order, and the usage after it: the same one if nothing was given away.
 
-    Who asks again is answered again: a place is known by job and fence, an instant by who has it.
+    Who asks again is answered again: a place is known by job and fence, an instant by who has it. Who asks for an attempt that is over,
+    while a later one has the place, is not answered: it is of an executor that has lost the job and does not know yet.
     """
     held = {place.job: place for place in usage.places if place.until > now}
     after, answers = usage, dict[JobKey, Answer]()
@@ -97,6 +98,8 @@ def admit(usage: Usage, limit: NamedTarget, asks: Sequence[Ask], now: int) -> tu
         mine = held.get(ask.job)
         if mine is not None and mine.fence == ask.fence:
             answers[ask.job] = Start()
+            continue
+        if mine is not None and mine.fence > ask.fence:
             continue
         held.pop(ask.job, None)  # of an attempt that is over
         has_room = limit.concurrency is None or len(held) < limit.concurrency

@@ -41,28 +41,32 @@ MAX_RECEIVES = 10
 class _Shown:
     """What the due index shows in one slot: read often while it changes little, so kept in order."""
 
-    __slots__ = ("_dues", "_order", "by_key")
+    __slots__ = ("_dues", "_entries", "_order", "by_key")
 
     def __init__(self) -> None:
         self.by_key: dict[JobKey, DueEntry] = {}
         self._order: list[tuple[int, JobKey]] = []
+        self._entries: list[DueEntry] = []  # in that order
         self._dues: dict[Lane, list[int]] = {lane: [] for lane in Lane}
 
     def show(self, entry: DueEntry) -> None:
         self.drop(entry.key)
         self.by_key[entry.key] = entry
-        bisect.insort(self._order, (entry.due_at, entry.key))
+        place = bisect.bisect_left(self._order, (entry.due_at, entry.key))
+        self._order.insert(place, (entry.due_at, entry.key))
+        self._entries.insert(place, entry)
         bisect.insort(self._dues[entry.lane], entry.due_at)
 
     def drop(self, key: JobKey) -> None:
         entry = self.by_key.pop(key, None)
         if entry is not None:
             dues = self._dues[entry.lane]
-            del self._order[bisect.bisect_left(self._order, (entry.due_at, key))]
+            place = bisect.bisect_left(self._order, (entry.due_at, key))
+            del self._order[place], self._entries[place]
             del dues[bisect.bisect_left(dues, entry.due_at)]
 
     def entries(self) -> list[DueEntry]:
-        return [self.by_key[key] for _, key in self._order]
+        return [*self._entries]
 
     def count(self, lane: Lane, since: int, until: int) -> int:
         dues = self._dues[lane]
@@ -187,13 +191,12 @@ class MemoryJobs:
 
     def _project(self, before: Job | None, after: Job | None) -> None:
         if before is None or after is None or _looked_at(before) != _looked_at(after):
-            old, new = _entry(before) if before else None, _entry(after) if after else None
-            if old != new:
-                self._reindex(old, new)
+            self._reindex(before, _entry(after) if after else None)
 
-    def _reindex(self, old: DueEntry | None, new: DueEntry | None) -> None:
-        if old is not None:
-            self._index[old.slot].drop(old.key)
+    def _reindex(self, before: Job | None, new: DueEntry | None) -> None:
+        """Instead of what it shows of `before`, if anything, the index is to show `new`, if anything."""
+        if before is not None and before.slot is not None:
+            self._index[before.slot].drop(before.key)
         if new is not None:
             self._index[new.slot].show(new)
 
@@ -403,7 +406,7 @@ class MemoryRedrives:
 
 
 @dataclass(slots=True)
-class _Queued:
+class Queued:
     message: Message
     message_id: str
     visible_at: int
@@ -418,8 +421,8 @@ class MemoryLanes:
     """
 
     def __init__(self, *, visibility_ms: int = 900_000) -> None:
-        self.queues: dict[Lane, dict[str, _Queued]] = {lane: {} for lane in Lane}
-        self.dead: dict[Lane, dict[str, _Queued]] = {lane: {} for lane in Lane}
+        self.queues: dict[Lane, dict[str, Queued]] = {lane: {} for lane in Lane}
+        self.dead: dict[Lane, dict[str, Queued]] = {lane: {} for lane in Lane}
         self._ready: dict[Lane, list[tuple[int, str]]] = {lane: [] for lane in Lane}  # heaps of (visible at, message id)
         self._visibility = visibility_ms
         self._numbers = itertools.count(1)
@@ -428,7 +431,7 @@ class MemoryLanes:
     def send(self, messages: Sequence[Message], now: int) -> list[Message]:
         for message in messages:
             delay = min(max(message.not_before - now, 0) // 1000 * 1000, DELAY_LIMIT)
-            self.add(replace(message, sent_at=message.sent_at or now), now + delay)
+            self.add(message._replace(sent_at=message.sent_at or now), now + delay)
         return []
 
     def publish(self, messages: Sequence[Message]) -> list[Message]:
@@ -438,7 +441,7 @@ class MemoryLanes:
 
     def add(self, message: Message, visible_at: int) -> None:
         """Store one message, visible from `visible_at` on."""
-        queued = _Queued(message, f"m{next(self._numbers)}", visible_at)
+        queued = Queued(message, f"m{next(self._numbers)}", visible_at)
         self.queues[message.lane][queued.message_id] = queued
         self._show(queued, visible_at)
 
@@ -460,7 +463,7 @@ class MemoryLanes:
             taken.append(Delivery(queued.message, message_id, queued.receipt, queued.receive_count))
         return taken
 
-    def _show(self, queued: _Queued, at: int) -> None:
+    def _show(self, queued: Queued, at: int) -> None:
         """The message becomes visible at `at`."""
         queued.visible_at = at
         heapq.heappush(self._ready[queued.message.lane], (at, queued.message_id))
@@ -475,7 +478,8 @@ class MemoryLanes:
         return {receipt for receipt in receipts if self._extend(lane, receipt, seconds)}
 
     def backlog(self, lane: Lane) -> int:
-        return sum(1 for queued in self.queues[lane].values() if queued.visible_at <= self._now)
+        now = self.now()
+        return sum(1 for queued in self.queues[lane].values() if queued.visible_at <= now)
 
     def now(self) -> int:
         """The queue service's own clock. Without a simulation: the last instant it was told."""

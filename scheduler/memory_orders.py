@@ -1,6 +1,5 @@
 """The lines of ordering keys in memory, for tests and for the simulation: the same contract as on AWS, in a few lines."""
 
-import bisect
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -12,7 +11,7 @@ class MemoryOrders:
 
     def __init__(self) -> None:
         self.turns: dict[OrderKey, Turn] = {}
-        self.markers: dict[OrderKey, list[Marker]] = defaultdict(list)
+        self.markers: dict[OrderKey, dict[tuple[int, int, str, int], Marker]] = defaultdict(dict)  # of each line, by position
 
     def enqueue(self, markers: Sequence[Marker]) -> list[bool | None]:
         return [self._enqueue(marker) for marker in markers]
@@ -25,19 +24,18 @@ class MemoryOrders:
 
     def leave(self, markers: Sequence[Marker]) -> None:
         for marker in markers:
-            if marker in self.markers[marker.order]:
-                self.markers[marker.order].remove(marker)
+            self.markers[marker.order].pop(marker.position, None)
 
     def _enqueue(self, marker: Marker) -> bool:
         line = self.markers[marker.order]
-        if marker in line:
+        if marker.position in line:
             return False
-        bisect.insort(line, marker, key=lambda each: each.position)
+        line[marker.position] = marker
         return True
 
     def _line(self, order: OrderKey, limit: int) -> Line:
         line = self.markers[order]
-        return Line(self.turns.get(order), tuple(line[:limit]), len(line) > limit)
+        return Line(self.turns.get(order), tuple(line[position] for position in sorted(line)[:limit]), len(line) > limit)
 
     def _take_turn(self, before: Turn | None, after: Turn) -> bool:
         stored = self.turns.get(after.order)

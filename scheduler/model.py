@@ -344,8 +344,7 @@ class Job:
         return named if self.origin is None else named | {"task_id": self.origin.task}
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """What travels through a lane: enough to claim the job, nothing of its content."""
 
     key: JobKey
@@ -357,8 +356,7 @@ class Message:
     version: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """One message as an executor or bury received it."""
 
     message: Message
@@ -367,8 +365,7 @@ class Delivery:
     receive_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class DueEntry:
+class DueEntry(NamedTuple):
     """What the due index projects of an open job: all that dispatch needs, so that it never reads a job."""
 
     key: JobKey

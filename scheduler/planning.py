@@ -5,13 +5,13 @@ same runs with the same ids, so none is doubled and none is left out.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
 from scheduler import ids, slots
 from scheduler.misfire import plan_start_by
 from scheduler.model import Job, JobKey, Lane, Misfire, Origin, Overlap, shard_key
+from scheduler.records import replace
 from scheduler.rules import Rules
 from scheduler.schedule import Once, Run, Schedule, after
 from scheduler.slots import MINUTE

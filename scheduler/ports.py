@@ -6,7 +6,7 @@ not have happened. Nothing here reads the clock: instants are arguments, UTC mil
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from scheduler.breaker import Breaker
 from scheduler.fairness import Backlog
@@ -45,8 +45,7 @@ if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.task import Task, TaskPage
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimRequest:
+class ClaimRequest(NamedTuple):
     """Claim the job of `key` under `fence`, if it is scheduled and due no later than `due_by`."""
 
     key: JobKey
@@ -58,16 +57,14 @@ class ClaimRequest:
     due_by: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimResult:
+class ClaimResult(NamedTuple):
     """`job` is the claimed job when `won`, else the job as it stands (None: there is none)."""
 
     won: bool
     job: Job | None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """Replace `before` by `after`, a later state of the same job.
 
     Holds only if the stored job has the fence of `before`, the same claim (by nonce, or none) and is still open, or, if
@@ -463,8 +460,7 @@ class Clock(Protocol):
         """Return at `at` by `now()` or just after, never before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """A job's work that came back: when it really started and ended (by the executor's clock), and what it said."""
 
     job: Job

@@ -3,7 +3,6 @@
 import itertools
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,9 +16,12 @@ from scheduler.ports import Finished
 NOW = parse("2026-11-20T10:00:00Z")
 _numbers = itertools.count(1)
 
-# A busy machine is no failure: examples are not timed.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# A busy machine is no failure: examples are not timed. Nor is a test red for one and green for another: examples follow from the
+# tests' own text. `make fuzz` draws others each time.
+_untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None, print_blob=True)
+settings.register_profile("repeatable", _untimed, derandomize=True)
+settings.register_profile("exploring", _untimed, max_examples=1_000)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -89,7 +91,7 @@ class ScriptedPool:
             stopped = Result(failure=Failure("timeout", "stopped"))
             ends = now + self.stops_after
             self._running = [
-                replace(item, ended_at=ends, result=stopped) if item.job.key == job.key and item.ended_at > ends else item
+                item._replace(ended_at=ends, result=stopped) if item.job.key == job.key and item.ended_at > ends else item
                 for item in self._running
             ]
 

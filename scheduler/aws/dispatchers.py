@@ -27,6 +27,9 @@ class LambdaDispatchers:
 def unit(event: Mapping[str, Any]) -> UnitKey:
     """The unit that an event of `start` names. Raises Invalid for any other event."""
     try:
-        return UnitKey(str(event["minute"]), int(event["part"]))
-    except (KeyError, TypeError, ValueError):
+        minute, part = event["minute"], event["part"]
+    except (LookupError, TypeError):
         raise Invalid("not a unit of dispatch: minute and part are missing") from None
+    if not isinstance(minute, str) or type(part) is not int:
+        raise Invalid("not a unit of dispatch: minute is a text and part a whole number")
+    return UnitKey(minute, part)

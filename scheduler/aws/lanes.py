@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scheduler import messages
@@ -63,6 +62,6 @@ class SqsLanes:
 
 def _entry(position: int, message: Message, now: int) -> dict[str, Any]:
     delay = min(max(message.not_before - now, 0) // 1000, DELAY_LIMIT)  # whole seconds, rounded down: early rather than late
-    body = messages.encode(message if message.sent_at else replace(message, sent_at=now))
+    body = messages.encode(message if message.sent_at else message._replace(sent_at=now))
     entry: dict[str, Any] = {"Id": str(position), "MessageBody": body, "MessageGroupId": message.key.owner}
     return entry | {"DelaySeconds": delay} if delay else entry

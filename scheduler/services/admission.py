@@ -11,6 +11,9 @@ from typing import Protocol
 from scheduler.model import Job, JobKey
 from scheduler.overlap import Skip
 
+READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
+READ_SPREAD_MS = 280  # ... earlier: a hundred executors holding for one instant do not read at once
+READ_WINDOW_MS = READ_AHEAD_MS + READ_SPREAD_MS  # nothing starts by what was read longer ago: who changed it waits no longer
 REFUSED = "what lets it start could not be read"
 
 

@@ -7,13 +7,14 @@ what stays in the index is found by the recheck.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
+from operator import attrgetter
 
 from scheduler import recheck as rule
 from scheduler import release, slots
-from scheduler.model import DueEntry, Lane, Message, Unit, UnitKey
+from scheduler.model import DueEntry, JobKey, Lane, Message, Unit, UnitKey
 from scheduler.ports import Clock, Jobs, Lanes, Ledger, Topic, Users
 from scheduler.records import replace
 from scheduler.rules import Rules
@@ -32,6 +33,8 @@ CHUNK = 500  # messages published between two looks at the clock
 RATE = 0.5  # jobs a millisecond, until the first publish has been measured
 
 log = logging.getLogger(__name__)
+Mark = tuple[JobKey, int]  # a job under one fence: what is sent once
+mark: Callable[[DueEntry], Mark] = attrgetter("key", "fence")
 
 
 @dataclass(slots=True)
@@ -68,7 +71,7 @@ class Dispatch:
     _renew_at: int = 0
     _stay_until: int = 0
     _planned: list[_Planned] = field(default_factory=list)  # by the time at which they leave
-    _sent: set[tuple[str, int]] = field(default_factory=set)  # (job id, fence) of what was published, or waits in the flow
+    _sent: set[Mark] = field(default_factory=set)  # what was published, or waits in the flow
     _held: list[_Planned] = field(default_factory=list)  # it is time for them, but their lane is paused
     _watch: Watch = field(init=False)
     _flow: Flow = field(init=False)
@@ -127,7 +130,7 @@ class Dispatch:
             return False
         self._planned = self._planned[len(ready) :]
         opened, before = self._open(ready), len(self._flow)
-        self._sent.update((entry.key.id, entry.fence) for entry in opened)
+        self._sent.update(map(mark, opened))
         released = self._flow.release(opened, self._watch.paused)
         self.result.waited += max(len(self._flow) - before, 0)
         self._publish(released)
@@ -176,10 +179,8 @@ class Dispatch:
         """The entries not sent yet, with those already planned or held back, by the time at which each must leave."""
         known = [item.entry for item in [*self._held, *planned]]
         self._held = []
-        merged = {(entry.key.id, entry.fence): entry for entry in [*known, *entries]}
-        waiting = self._flow.order(
-            sorted((entry for mark, entry in merged.items() if mark not in self._sent), key=lambda entry: entry.due_at)
-        )
+        merged = {mark(entry): entry for entry in [*known, *entries]}
+        waiting = self._flow.order(sorted((entry for of, entry in merged.items() if of not in self._sent), key=attrgetter("due_at")))
         since = self.clock.now() - FRESH_MS
         leads = {
             lane: release.lead(self.ledger.latency(lane, since), self.rules.lead_ms, self.rules.hold_ms)

@@ -19,21 +19,28 @@ from scheduler.overlap import Skip
 from scheduler.ports import Change, ClaimRequest, Clock, Finished, Jobs, Lanes, Ledger, Orders, Pool, TaskGate
 from scheduler.rules import Rules
 from scheduler.services import admission
-from scheduler.services.admission import Admission, Cancel, Clear, Gate, HandBack, Verdict
+from scheduler.services.admission import (
+    READ_AHEAD_MS,
+    READ_SPREAD_MS,
+    READ_WINDOW_MS,
+    Admission,
+    Cancel,
+    Clear,
+    Gate,
+    HandBack,
+    Verdict,
+)
 from scheduler.services.breaker_gate import BreakerGate, Circuits
 from scheduler.services.known import Known
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.lease import Lease
 from scheduler.services.limit_gate import LimitGate
 from scheduler.services.order_gate import OrderGate
-from scheduler.services.pause import SEEN_MS, Watch
+from scheduler.services.pause import SEEN_MS, TRUSTED_MS, Watch
 from scheduler.services.run_gate import RunGate
 from scheduler.services.wake import Onward
 from scheduler.services.work import Work
 
-READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
-READ_SPREAD_MS = 280  # ... earlier: a hundred executors holding for one instant do not read at once
-READ_WINDOW_MS = READ_AHEAD_MS + READ_SPREAD_MS  # nothing starts by what was read longer ago: who changed it waits no longer
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
 CROWD = 3  # so many held jobs started at once say that other executors start theirs at this instant too ...
 LINGER_MS = (40, 200)  # ... and that settling had better wait: it would take the processor from those that still start
@@ -89,10 +96,10 @@ class Execution:
     def run(self) -> list[str]:
         """Work until nothing is left in hand. Returns the ids of the messages to leave in the queue."""
         try:
-            if self.is_paused(self.lane):
+            if self.is_paused(self.lane, trust_ms=TRUSTED_MS):
                 log.info("lane is paused: messages dropped, the slots are the net", extra={"messages": len(self.deliveries)})
                 return []
-        except Unavailable:  # of a new executor only: later, what was known last counts
+        except Unavailable:  # of one that is new or was idle: later, what was known last counts
             for item in self.deliveries:
                 self._put_back(item, rule.PUT_BACK_S)
             return sorted(self.returned)
@@ -243,6 +250,12 @@ class Execution:
         due = [held for held in self._held if self._leaves_at(held) <= now]
         if not due:
             return
+        if self.is_paused(self.lane, SEEN_MS):  # whoever stood still since the last read may have missed a pause
+            self._give_back(due)
+            return
+        if self.lease.is_lost():
+            return  # the look took that long
+        now = self.clock.now()
         late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, max(now, held.due_at)))}
         ready = [held for held in due if held.is_ready(now) and held.job.key not in late]
         for held in ready:

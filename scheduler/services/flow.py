@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 
 from scheduler import fairness
 from scheduler.errors import Unavailable
@@ -18,15 +19,22 @@ from scheduler.ports import Clock, Ledger, Users
 from scheduler.rules import Rules
 
 STEP_MS = 500  # between two looks at a lane
-NARROWEST = 10  # a lane is taken to hold at least this part of what it could
-WIDEN, NARROW = 1.5, 0.8  # a look at a lane with nothing waiting in it, with more than a second's work
+NARROWEST = 40  # a lane is taken to hold at least this part of what it could: of short jobs few executors do all there is ...
+LEAST = 50  # ... and at least so many jobs
+WIDEN, NARROW = 1.3, 0.8  # a look at a lane with nothing waiting in it, with more than a second's work
 KNOWN_LOOKS = 4  # so many looks that saw something done tell the rate of a lane well enough to narrow it
 STILL_MS = 20_000  # a lane that has nothing waiting and did nothing for so long is not full, whatever is not done
-RATED_MS = 5_000  # the rate of a lane is its best in so long: a dip (half-empty batches, an index that lags) would narrow its window
+RATED_MS = 5_000  # the rate of a lane is its mean over so long, or what it is lately if that is more: batches end all at once
+RESTED_MS = int(1000 * fairness.AHEAD_S)  # without work for as long as work may wait in it, a lane is as new: what comes may be other jobs
 PUBLISHED_MS = 3_000  # a backlog reported longer ago is a dead dispatcher's
 WEIGHTS_MS = 30_000  # how long a weight is taken for the present one
 
 log = logging.getLogger(__name__)
+
+
+def narrowest(most: int) -> float:
+    """What a lane is taken to hold that could hold so many, until looks tell more."""
+    return min(max(most / NARROWEST, LEAST), most)
 
 
 @dataclass(slots=True)
@@ -50,9 +58,8 @@ class _Gate:
 
     @property
     def rate(self) -> float:
-        """Jobs done a second: the best of two looks in a row, since batches end all at once."""
-        pairs = zip(self.done, [*self.done][1:] or self.done, strict=False)
-        return max((1000 * (a + b) / (one + two) for (one, a), (two, b) in pairs), default=0.0)
+        """Jobs done a second: over all of the last looks, or the last two if those saw more."""
+        return max(_rate(self.done), _rate([*self.done][-2:]))
 
     @property
     def in_hand(self) -> int:
@@ -71,11 +78,13 @@ class _Gate:
         if backlog == 0:
             self.width = min(self.width * WIDEN, self.most)
         elif known and backlog > self.rate * fairness.AHEAD_S:
-            self.width = max(self.width * NARROW, self.most / NARROWEST)
+            self.width = max(self.width * NARROW, narrowest(self.most))
 
     def let(self, entries: Sequence[DueEntry], now: int) -> Sequence[DueEntry]:
         if entries:
             self.sent, self.moved_at = self.sent + len(entries), now
+            if entries[-1].due_at > now:
+                self.width = max(self.width, min(self.in_hand, self.most))  # they will be in executors, who then go on with what is late
         self.until = max(self.until, max((entry.due_at for entry in entries), default=0))
         return entries
 
@@ -90,6 +99,11 @@ class _Gate:
         self.done.append((counted, done * counted // took))
         while sum(ms for ms, _ in self.done) - self.done[0][0] >= RATED_MS:
             self.done.popleft()
+
+    def forget(self) -> None:
+        """It has rested: take it to hold as little, and to be as slow, as at first."""
+        self.width = narrowest(self.most)
+        self.done.clear()
 
     def write_off(self) -> None:
         self.written_off += self.outstanding
@@ -130,7 +144,7 @@ class Flow:
         """The same, which come by due time; more of one instant than a lane can take in fair order, since the first will fill it."""
         least = min(self.rules.windows.values(), default=len(entries))
         ordered: list[DueEntry] = []
-        for _, group in groupby(entries, key=lambda entry: entry.due_at):
+        for _, group in groupby(entries, key=attrgetter("due_at")):
             together = list(group)
             if len(together) > least:
                 queue: FairQueue[DueEntry] = FairQueue()
@@ -166,9 +180,10 @@ class Flow:
         now = self.clock.now()
         if lane not in self._gates:
             most = self.rules.windows[lane]
-            late = entries[0].due_at <= now
-            self._gates[lane] = _Gate(lane, most, most / NARROWEST if late else most, now, now)
+            self._gates[lane] = _Gate(lane, most, narrowest(most), now, now)
         gate = self._gates[lane]
+        if not gate.queue and now - max(gate.moved_at, gate.until) >= RESTED_MS:
+            gate.forget()
         if not gate.queue and len(entries) <= gate.room(entries[0].due_at, now):
             return gate.let(entries, now)
         for entry in entries:
@@ -180,7 +195,7 @@ class Flow:
         if now - gate.tried_at >= STEP_MS:
             self._look(gate, now)
         elif not gate.told:
-            gate.credit = float(gate.room(_first(gate), now))  # what came was more than fits, but some of it does
+            gate.credit = float(gate.room(gate.queue.first_due(), now))  # what came was more than fits, but some of it does
             gate.queue.weigh(self._weights_of(gate.queue.counts()))
         went = gate.let(gate.queue.take(max(int(gate.credit), 0)), now)
         gate.credit -= len(went)
@@ -195,7 +210,7 @@ class Flow:
             gate.learn(self.outstanding(gate.lane, gate.until), now)
             backlog = self.backlog(gate.lane)
             gate.fit(backlog)
-            if now - gate.moved_at >= STILL_MS and backlog == 0 and gate.room(_first(gate), now) <= 0:
+            if now - gate.moved_at >= STILL_MS and backlog == 0 and gate.room(gate.queue.first_due(), now) <= 0:
                 gate.write_off()
         except Unavailable as error:
             log.warning("not looked what is done; nothing goes until the next look", extra={"lane": gate.lane, "error": str(error)})
@@ -203,7 +218,7 @@ class Flow:
         counts = gate.queue.counts()
         weights = self._weights_of(counts)
         gate.queue.weigh(weights)
-        first = _first(gate)
+        first = gate.queue.first_due()
         if len(gate.queue) <= gate.room(first, now) and not gate.told:
             gate.credit = float(gate.room(first, now))
             return
@@ -247,8 +262,8 @@ class Flow:
         return self._weights
 
 
-def _first(gate: _Gate) -> int:
-    return min(entry.due_at for entry in gate.queue)
+def _rate(looks: Collection[tuple[int, int]]) -> float:
+    return 1000 * sum(jobs for _, jobs in looks) / max(sum(ms for ms, _ in looks), 1)
 
 
 def _name(unit: UnitKey) -> str:

@@ -16,16 +16,16 @@ from scheduler.model import DueEntry, Lane, Unit, UnitKey
 from scheduler.ports import Clock, Dispatchers, Jobs, Lanes, Ledger, Orders, TaskGate, Topic, Users
 from scheduler.records import replace
 from scheduler.rules import Rules
-from scheduler.services.dispatch import LEASE_MS, Dispatch, DispatchResult
+from scheduler.services.dispatch import LEASE_MS, Dispatch, DispatchResult, Mark, mark
 from scheduler.services.recheck import read, recheck, remaining
 
 INTAKE = UnitKey(slots.INTAKE, 0)
 READ_MS = 1_000
+SAME_LOOK_MS = 250  # so long what was read for one lane tells what is outstanding in another
 EMPTY_MS = 3_000  # it stays so long after it has seen the last job: the next one needs no start
 RECHECK_AGAIN_MS = 10_000  # after a recheck that the table refused
 
 log = logging.getLogger(__name__)
-Mark = tuple[str, int]  # job id, fence
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Intake(Dispatch):
 
     tasks: TaskGate = field(kw_only=True)  # of jobs that end here: their executor died for the last time
     orders: Orders = field(kw_only=True)
-    _there: list[DueEntry] = field(default_factory=list)  # by the last read
+    _there: dict[Mark, DueEntry] = field(default_factory=dict)  # by the last read
     _read_at: int = 0
     _seen_at: int = 0  # the last time that anything was there
     _sent_at: dict[Mark, int] = field(default_factory=dict)
@@ -78,33 +78,39 @@ class Intake(Dispatch):
         return False
 
     def _read(self) -> None:
+        """What is there now. Thousands may wait here for seconds, so most of it is known, and planned or waiting already."""
         self._read_at = self.clock.now()
-        self._there = read(self.unit, self.jobs)
-        there = {(entry.key.id, entry.fence) for entry in self._there}
-        self._sent_at = {mark: at for mark, at in self._sent_at.items() if mark in there}
-        self._planned = [item for item in self._plan(self._there, self._planned) if (item.entry.key.id, item.entry.fence) in there]
+        entries = read(self.unit, self.jobs)
+        self._there = there = dict(zip(map(mark, entries), entries, strict=True))
+        self._sent_at = {of: at for of, at in self._sent_at.items() if of in there}
+        self._planned = [item for item in self._planned if mark(item.entry) in there]
+        self._held = [item for item in self._held if mark(item.entry) in there]
+        if new := there.keys() - self._sent - {mark(item.entry) for item in [*self._planned, *self._held]}:
+            self._planned = self._plan([entry for of, entry in there.items() if of in new], self._planned)
         if there:
             self._seen_at = self._read_at
 
     def _publish(self, entries: Sequence[DueEntry]) -> None:
         Dispatch._publish(self, entries)  # a class with slots is made anew, so `super` would not know it
-        self._sent_at |= dict.fromkeys(((entry.key.id, entry.fence) for entry in entries), self.clock.now())
+        self._sent_at |= dict.fromkeys(map(mark, entries), self.clock.now())
 
     def _outstanding(self, lane: Lane, until: int) -> int:
-        self._read()
-        return sum(1 for entry in self._there if entry.lane is lane and (entry.key.id, entry.fence) in self._sent_at)
+        if self.clock.now() - self._read_at >= SAME_LOOK_MS:
+            self._read()
+        sent = (self._there.get(of) for of in self._sent_at)  # not there: done, or let go though it had been cancelled
+        return sum(1 for entry in sent if entry is not None and entry.lane is lane)
 
     def _recheck(self) -> None:
         """What was sent long ago and is still there: it runs for long, or was lost. It moves to a minute that looks after it."""
         now = self.clock.now()
-        old = [entry for entry in self._there if self._sent_at.get((entry.key.id, entry.fence), now) <= now - rule.RECHECK_AFTER]
+        old = {of: self._there[of] for of, at in self._sent_at.items() if at <= now - rule.RECHECK_AFTER}
         if not old:
             return
-        left = remaining(old, self.jobs)
+        left = remaining(list(old.values()), self.jobs)
         ports: dict[str, Any] = {"jobs": self.jobs, "tasks": self.tasks, "orders": self.orders, "lanes": self.lanes}
         recheck(left, **ports, now=now, rules=self.rules, paused=self._watch.paused)
         again = now - rule.RECHECK_AFTER + RECHECK_AGAIN_MS
-        self._sent_at |= dict.fromkeys(((entry.key.id, entry.fence) for entry in old), again)
+        self._sent_at |= dict.fromkeys(old, again)
 
     def _progress(self) -> int:
         """The due time of the oldest job not sent yet, 0 without one: its lag."""

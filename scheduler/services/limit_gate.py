@@ -48,7 +48,10 @@ class LimitGate:
         return job.target is not None
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """A rate gives its instants ahead, so that the start is on the millisecond; a place is taken at the instant."""
+        """A rate gives its instants ahead: the start is on the millisecond, and who has to stand in line leaves before the instant comes.
+
+        A place is taken at the instant.
+        """
         return self._judged(jobs, ahead=True)
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
@@ -95,7 +98,7 @@ class LimitGate:
                 target = found[job.target or ""]
                 if target is None or not target.is_limited or not target.enabled:
                     verdicts[job.key] = Clear(asked_at)  # one that is not there fails as its start finds out
-                elif not (ahead and target.concurrency is not None):
+                elif not (ahead and target.rate is None):
                     limited.setdefault(target.name, []).append(job)
             targets = {name: target for name, target in found.items() if target is not None}
             for _ in range(ROUNDS):
@@ -162,7 +165,8 @@ class LimitGate:
         now: int,
     ) -> None:
         for job in jobs:
-            verdicts[job.key] = self._verdict(job, target, answers[job.key], asked_at, now)
+            if job.key in answers:
+                verdicts[job.key] = self._verdict(job, target, answers[job.key], asked_at, now)
 
     def _verdict(self, job: Job, target: NamedTarget, answer: Answer, asked_at: int, now: int) -> Verdict:
         if isinstance(answer, Start):

@@ -16,6 +16,7 @@ from scheduler.ports import Clock, Ledger
 
 LOOK_MS = 1_000  # who works for longer reads the states so often
 SEEN_MS = 2_500  # an executor starts nothing by an older look; just before an instant a hundred of them have better things to do
+TRUSTED_MS = 5_000  # while the ledger refuses, a batch is begun by what was read so lately
 
 log = logging.getLogger(__name__)
 
@@ -66,15 +67,21 @@ class Watch:
     def is_due(self, age_ms: int = LOOK_MS) -> bool:
         return self.clock.now() - self.tried_at >= age_ms
 
-    def is_paused(self, lane: Lane, age_ms: int = LOOK_MS) -> bool:
-        """By the last look, or a new one if that is older. Raises Unavailable if it is not known at all."""
-        if self.known is None:
+    def is_paused(self, lane: Lane, age_ms: int = LOOK_MS, *, trust_ms: int | None = None) -> bool:
+        """By the last look, or a new one if that is older.
+
+        Raises Unavailable if it is not known at all or, while the ledger refuses, not known as lately as `trust_ms`.
+        """
+        if not self._is_believed(trust_ms):
             self.tried_at = 0
         if self.is_due(age_ms):
             self.look()
-        if self.known is None:
+        if not self._is_believed(trust_ms):
             raise Unavailable("the states of the lanes cannot be read")
         return lane in self.paused
+
+    def _is_believed(self, trust_ms: int | None) -> bool:
+        return self.known is not None and (trust_ms is None or self.clock.now() - self.read_at <= trust_ms)
 
     def look(self) -> bool:
         """Read the states if it is time. Whether other lanes are paused now than before."""

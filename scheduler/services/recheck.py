@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from scheduler import recheck as rule
 from scheduler import settlement, slots
@@ -38,7 +39,7 @@ def read(unit: Unit, jobs: Jobs) -> list[DueEntry]:
             entries += page
             if cursor is None:
                 break
-    return sorted(entries, key=lambda entry: entry.due_at)
+    return sorted(entries, key=attrgetter("due_at"))
 
 
 def remaining(entries: Sequence[DueEntry], jobs: Jobs) -> list[tuple[str, Job]]:

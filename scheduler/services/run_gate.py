@@ -14,7 +14,7 @@ from scheduler.model import Holder, Job, JobKey, Origin, Overlap, TaskHead, Task
 from scheduler.overlap import Skip
 from scheduler.ports import Change, Clock, Jobs, TaskGate
 from scheduler.rules import Rules
-from scheduler.services.admission import Cancel, Clear, HandBack, Verdict
+from scheduler.services.admission import READ_WINDOW_MS, Cancel, Clear, HandBack, Verdict
 
 ROUNDS = 5  # tries at holder items that others change at the same time; each decides at least one run of the task
 
@@ -88,11 +88,14 @@ class RunGate:
         return _Known(asked_at, holders, {run.key: run for run in runs} | read)
 
     def _before(self, run: Job) -> JobKey | None:
-        """The run before this one in a row of late runs; None if it needs no order: it is in time, or has started once."""
+        """The run before this one in a row of late runs; None if it needs no order: it starts in time, or has started once.
+
+        What is cleared now may start as late as its clearance allows, and must be in time then.
+        """
         origin = _origin(run)
         if origin.late_from is None or origin.previous_at is None or run.delay_ms is not None:
             return None
-        if max(self.clock.now(), run.due_at) < origin.late_from:
+        if max(self.clock.now() + READ_WINDOW_MS, run.due_at) < origin.late_from:
             return None
         return JobKey(run.owner, ids.run(origin.previous_at, origin.task, origin.generation))
 

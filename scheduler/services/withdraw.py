@@ -7,7 +7,7 @@ from scheduler.errors import Unavailable
 from scheduler.model import JobKey, OrderKey
 from scheduler.planning import to_withdraw
 from scheduler.ports import Clock, Jobs, Orders
-from scheduler.services.execute import READ_WINDOW_MS
+from scheduler.services.admission import READ_WINDOW_MS
 from scheduler.task import Task
 
 TRIES = 3

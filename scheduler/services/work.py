@@ -1,6 +1,6 @@
 """The jobs of a batch that are at work: started, looked after, back, or ended by force."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from scheduler.errors import Unavailable
 from scheduler.model import Failure, Job, JobKey, Result
@@ -40,7 +40,7 @@ class Work:
     def wait(self, until: int) -> list[Finished]:
         """What came back by `until`; a result that comes after its job was ended by force does not count."""
         back = [(done, self._started.pop(done.job.key, None)) for done in self.pool.wait(until)]
-        return [done if started.job is done.job else replace(done, job=started.job) for done, started in back if started is not None]
+        return [done if started.job is done.job else done._replace(job=started.job) for done, started in back if started is not None]
 
     def next_look(self) -> int | None:
         """When `look` has something to do; None: never."""
@@ -58,6 +58,8 @@ class Work:
             self._look_at = now + LOOK_MS
             self._ask(now)
         over = [each for each in self._started.values() if each.stop_by is not None and each.stop_by <= now]
+        if not over:
+            return []
         for each in over:
             del self._started[each.job.key]
             self.pool.kill(each.job)

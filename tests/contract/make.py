@@ -1,7 +1,6 @@
 """Records for tests; what a test is about, it names."""
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 from scheduler import ids, lifecycle, slots
@@ -126,4 +125,4 @@ def claimed(job: Job, nonce: str = "m1/r1/1") -> Job:
 
 def message(**fields: Any) -> Message:
     chosen: dict[str, Any] = {"key": JobKey("ada", ids.new(NOW, next(_numbers))), "fence": 1, "lane": Lane.ONE_TIME, "due_at": NOW}
-    return replace(Message(**chosen), **fields)
+    return Message(**(chosen | fields))

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,7 +48,7 @@ def test_each_message_arrives_in_its_lane_marked_with_when_it_was_sent(lanes: La
     assert lanes.send(sent, NOW) == []
     for lane in Lane:
         arrived = sorted(received(lanes, lane).values(), key=lambda message: message.fence)
-        assert arrived == [replace(message, sent_at=NOW) for message in sent if message.lane is lane]
+        assert arrived == [message._replace(sent_at=NOW) for message in sent if message.lane is lane]
 
 
 def test_a_message_passed_on_keeps_when_it_was_first_sent(lanes: Lanes) -> None:

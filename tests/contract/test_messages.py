@@ -23,6 +23,7 @@ all_messages = st.builds(
     due_at=instants,
     sent_at=instants,
     not_before=instants,
+    version=st.just(messages.VERSION),
 )
 
 

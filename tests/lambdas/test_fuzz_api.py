@@ -263,8 +263,8 @@ def test_an_instant_given_twice_is_refused(module_fuzz: Fuzz, path: str, name: s
 
 @pytest.mark.long
 def test_thousands_of_requests_are_answered_as_the_document_says(module_fuzz: Fuzz, capsys: pytest.CaptureFixture[str]) -> None:
-    explore(module_fuzz, MANY, derandomize=False)
-    module_fuzz.walk(100, 30, derandomize=False)
+    explore(module_fuzz, MANY, derandomize=settings().derandomize)
+    module_fuzz.walk(100, 30, derandomize=settings().derandomize)
     with capsys.disabled():
         sys.stdout.write(f"\nfuzz: {module_fuzz.statuses.total()} requests, by status {dict(sorted(module_fuzz.statuses.items()))}\n")
     assert module_fuzz.statuses.total() > 5_000 and module_fuzz.followed > 300

@@ -156,6 +156,8 @@ def test_bury_settles_the_others_and_drops_poison(poison: list[Any]) -> None:
 
 @settings(lenient, max_examples=200)
 @given(event=values | st.dictionaries(st.sampled_from(["minute", "part"]), values))
+@example(event={"minute": "2026-11-20T10:00", "part": float("inf")})
+@example(event={"minute": None, "part": 0})
 def test_dispatch_refuses_any_other_event_and_changes_nothing(event: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         world = a_world(FixedClock(), patch)

@@ -128,6 +128,18 @@ def test_the_table_has_every_route_and_every_role() -> None:
     assert header is not None and [name.strip() for name in header.group(1).split("|")] == list(CALLERS)
 
 
+def test_the_document_tells_of_each_route_what_lets_one_in(world: World) -> None:
+    paths = send("GET", "/openapi.json", user=None).body["paths"]
+    told = {
+        f"{verb.upper()} {path.removeprefix('/api/v1')}": each.get("security")
+        for path, verbs in paths.items()
+        for verb, each in verbs.items()
+    }
+    reports = {f"POST /jobs/{{job_id}}/{verb}": [{"callback": []}] for verb in ("heartbeat", "complete", "fail")}
+    opened = {route.replace("<", "{").replace(">", "}"): [] for route in routes() if _access.RULES[route].need is Need.OPEN}
+    assert {route: needs for route, needs in told.items() if needs is not None} == opened | reports
+
+
 @pytest.mark.parametrize("route", routes())
 def test_each_cell_of_the_table_is_what_is_answered(route: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [shown(route, caller, monkeypatch) for caller in CALLERS] == table()[route]

@@ -7,9 +7,12 @@ import logging
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import NamedTuple
 
 from tests.simulation.faults import CALM, ROUGH
-from tests.simulation.world import USUAL, World
+from tests.simulation.world import USUAL, Report, World
 
 KINDS: tuple[str, ...] = ("lost", "early", "double_settled", "double_started", "stuck", "started_after_cancel", "ledger_open")
 KINDS += (
@@ -30,10 +33,45 @@ KINDS += (
     "above_rate",
     "closed_over",
 )
-LONG = {"seeds": 1_000, "jobs": 10_000}  # `--long`: ten million jobs, some hours on one core
+LONG = {"seeds": 1_000, "jobs": 10_000, "minutes": 60}  # `--long`: ten million jobs, an hour and a half of one core
+
+
+class Run(NamedTuple):
+    """One seed: what it saw, and the processor time that it took."""
+
+    report: Report
+    seconds: float
 
 
 def main() -> int:
+    args = _arguments()
+    violations, faults, ordered = Counter[str](), Counter[str](), Counter[str]()
+    jobs, runs, starts, seconds = 0, 0, 0, 0.0
+    seeds = range(args.first, args.first + args.seeds)
+    with ProcessPoolExecutor(args.processes, initializer=_prepare) as pool:
+        for report, took in pool.map(partial(_run, args), seeds):
+            _show(report, args)
+            violations += report.violations
+            faults += report.faults
+            jobs += report.jobs + args.ordered
+            runs += report.runs
+            starts += report.starts
+            ordered.update(started=report.ordered, waited=report.waited, parked=report.parked)
+            seconds += took
+    summary = {
+        "seeds": args.seeds,
+        "jobs": jobs,
+        "runs_started": runs,
+        "starts": starts,
+        "ordered": dict(ordered),
+        "faults": dict(faults),
+    } | {kind: violations[kind] for kind in KINDS}
+    summary |= {kind: count for kind, count in violations.items() if kind not in KINDS}
+    print(json.dumps(summary | {"jobs_per_second": round((jobs + runs) / seconds)}))
+    return 1 if violations else 0
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run the real services in virtual time, with faults between any two effects.")
     parser.add_argument("--seeds", type=int, default=40, help="how many runs (default 40)")
     parser.add_argument("--first", type=int, default=1, help="the first seed: a failing one replays exactly (default 1)")
@@ -46,49 +84,39 @@ def main() -> int:
         "--minutes", type=int, default=USUAL["minutes"], help=f"virtual minutes in which they are posted (default {USUAL['minutes']})"
     )
     parser.add_argument("--calm", action="store_true", help="no faults")
-    parser.add_argument("--long", action="store_true", help=f"{LONG['seeds']} runs of {LONG['jobs']} jobs")
+    parser.add_argument("--long", action="store_true", help="{seeds} runs of {jobs} jobs in {minutes} minutes".format(**LONG))
+    parser.add_argument("--processes", type=int, default=1, help="seeds that run side by side (default 1)")
     args = parser.parse_args()
     if args.long:
-        args.seeds, args.jobs = LONG["seeds"], LONG["jobs"]
+        vars(args).update(LONG)
+    return args
+
+
+def _prepare() -> None:
+    """A process that runs seeds."""
     logging.disable(logging.CRITICAL)  # a million simulated troubles are no news
-    violations: Counter[str] = Counter()
-    faults: Counter[str] = Counter()
-    ordered: Counter[str] = Counter()
     gc.disable()  # a world is full of young objects: to look at them all the time is a tenth of the work
-    jobs, runs, starts, began = 0, 0, 0, time.process_time()
-    for seed in range(args.first, args.first + args.seeds):
-        report = World(seed, CALM if args.calm else ROUGH).run(args.jobs, args.minutes, tasks=args.tasks, ordered=args.ordered)
-        delays = sorted(report.delays)
-        late = delays[len(delays) * 99 // 100] if delays else 0
-        bad = sum(report.violations.values())
-        print(
-            f"seed {seed:6d}  jobs {report.jobs:6d}  runs {report.runs:5d}  starts {report.starts:6d}  p99 {late:8d} ms  violations {bad}",
-            flush=True,
-        )
-        for example in report.examples:
-            print("   ", example)
-        if bad:
-            options = f"--jobs {args.jobs} --tasks {args.tasks} --ordered {args.ordered} --minutes {args.minutes}" + " --calm" * args.calm
-            print(f"    again, exactly: .venv/bin/python -m tests.simulation --first {seed} --seeds 1 {options}", flush=True)
-        gc.collect()  # the world that is over
-        violations += report.violations
-        faults += report.faults
-        jobs += report.jobs + args.ordered
-        runs += report.runs
-        starts += report.starts
-        ordered.update(started=report.ordered, waited=report.waited, parked=report.parked)
-    seconds = time.process_time() - began
-    summary = {
-        "seeds": args.seeds,
-        "jobs": jobs,
-        "runs_started": runs,
-        "starts": starts,
-        "ordered": dict(ordered),
-        "faults": dict(faults),
-    } | {kind: violations[kind] for kind in KINDS}
-    summary |= {kind: count for kind, count in violations.items() if kind not in KINDS}
-    print(json.dumps(summary | {"jobs_per_second": round((jobs + runs) / seconds)}))
-    return 1 if violations else 0
+    gc.freeze()  # nor is what was imported looked at when a world is over
+
+
+def _run(args: argparse.Namespace, seed: int) -> Run:
+    began = time.process_time()
+    report = World(seed, CALM if args.calm else ROUGH).run(args.jobs, args.minutes, tasks=args.tasks, ordered=args.ordered)
+    gc.collect()  # the world that is over
+    return Run(report, time.process_time() - began)
+
+
+def _show(report: Report, args: argparse.Namespace) -> None:
+    delays = sorted(report.delays)
+    late = delays[len(delays) * 99 // 100] if delays else 0
+    bad = sum(report.violations.values())
+    counts = f"jobs {report.jobs:6d}  runs {report.runs:5d}  starts {report.starts:6d}"
+    print(f"seed {report.seed:6d}  {counts}  p99 {late:8d} ms  violations {bad}", flush=True)
+    for example in report.examples:
+        print("   ", example)
+    if bad:
+        options = f"--jobs {args.jobs} --tasks {args.tasks} --ordered {args.ordered} --minutes {args.minutes}" + " --calm" * args.calm
+        print(f"    again, exactly: .venv/bin/python -m tests.simulation --first {report.seed} --seeds 1 {options}", flush=True)
 
 
 if __name__ == "__main__":

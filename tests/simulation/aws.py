@@ -1,16 +1,17 @@
 """AWS as the simulation models it: an index that lags, queues that lose and double, Lambda that polls and dies."""
 
+import heapq
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
 from scheduler import slots
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger
+from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, Queued
 from scheduler.model import Delivery, DueEntry, Failure, Job, JobKey, Lane, Look, Message, Result, Unit, UnitKey
 from scheduler.ports import Change, Finished
 from tests.simulation.faults import Faults
-from tests.simulation.hub import Hub
+from tests.simulation.hub import NEVER, Hub
 
 SLACK_MS = 30_000  # a put may take twenty seconds
 BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}
@@ -74,7 +75,7 @@ class LaggingJobs(MemoryJobs):
         stored = self.rows.get(change.before.key)
         held = super()._change(change)
         if not held and stored and stored.claim and stored.fence == change.before.fence and stored.claim == change.before.claim:
-            if change.after.claim is None:
+            if change.after.claim is None and not change.lapsed:  # who takes a lapsed job back is not its holder
                 self._refused(stored)
         return held
 
@@ -97,9 +98,9 @@ class LaggingJobs(MemoryJobs):
     def canary_visible(self, unit: UnitKey, slot: str) -> bool:
         return super().canary_visible(unit, slot) and self._visible[unit] <= self._hub.time
 
-    def _reindex(self, old: DueEntry | None, new: DueEntry | None) -> None:
-        if old is not None:
-            self._unseen[old.slot].append((self._when(old.slot), old.key, None))
+    def _reindex(self, before: Job | None, new: DueEntry | None) -> None:
+        if before is not None and before.slot is not None:
+            self._unseen[before.slot].append((self._when(before.slot), before.key, None))
         if new is not None:
             self._unseen[new.slot].append((self._when(new.slot), new.key, new))
 
@@ -171,6 +172,7 @@ class SimLanes(MemoryLanes):
         super().__init__()
         self._hub, self._faults = hub, faults
         self._wake = {lane: partial(wake, lane) for lane in Lane}
+        self._alarms = dict.fromkeys(Lane, NEVER)  # when each poller is woken next
 
     def now(self) -> int:
         return self._hub.time
@@ -196,6 +198,8 @@ class SimLanes(MemoryLanes):
             if self._faults.strike("redelivered", self._faults.rates.redeliver):
                 queued = self.queues[lane][delivery.message_id]
                 self._show(queued, now + self._faults.random.choice((100, 5_000, 31_000)))
+        if self._ready[lane] and self._ready[lane][0][0] > now:  # else the poller comes back by itself
+            self._set_alarm(lane, self._ready[lane][0][0])
         return taken
 
     def _arrive(self, message: Message, at: int) -> None:
@@ -215,9 +219,28 @@ class SimLanes(MemoryLanes):
         self.dead[message.lane][message_id] = self.queues[message.lane].pop(message_id)
         self._hub.at(self._hub.time + after, self._wake[message.lane])
 
-    def _show(self, queued: object, at: int) -> None:
-        super()._show(queued, at)  # type: ignore[arg-type]
-        self._hub.at(at, self._wake[queued.message.lane])  # type: ignore[attr-defined]
+    def _show(self, queued: Queued, at: int) -> None:
+        super()._show(queued, at)
+        self._set_alarm(queued.message.lane, at)
+
+    def _set_alarm(self, lane: Lane, at: int) -> None:
+        """Wake the poller at `at`, or earlier if that was set already."""
+        if at < self._alarms[lane]:
+            self._alarms[lane] = at
+            self._hub.at(at, partial(self._ring, lane, at))
+
+    def _ring(self, lane: Lane, at: int) -> None:
+        """Most messages are deleted, or their leases renewed, before they become visible again: nobody is woken for those."""
+        if self._alarms[lane] != at:
+            return  # it rang earlier
+        self._alarms[lane] = NEVER
+        ready, queue = self._ready[lane], self.queues[lane]
+        while ready and ((queued := queue.get(ready[0][1])) is None or queued.visible_at != ready[0][0]):
+            heapq.heappop(ready)
+        if ready and ready[0][0] > self._hub.time:
+            self._set_alarm(lane, ready[0][0])
+        elif ready:
+            self._wake[lane]()
 
 
 class SimPool:

@@ -21,7 +21,7 @@ from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Killed
 from tests.simulation.world import Report, World
 
-SEEDS = (1, 2, 3, 4, 5)  # a world for each; a point is tried in the first one that has it
+SEEDS = (1, 2, 3, 4, 5, 13)  # a world for each; a point is tried in the first one that has it
 SCENE = {"jobs": 30, "minutes": 8, "tasks": 6, "ordered": 20, "wind_down": 100}
 # No crash, no refusal, nothing lost: what is doubled or buried only brings bury and duplicates into play.
 RATES = Rates(double=0.1, dead=0.5, lag_ms=300, cancel=0.15, change=0.2, expire=0.1, retry=0.5, pause=1.0)

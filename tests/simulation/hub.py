@@ -5,7 +5,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import greenlet
+from greenlet import getcurrent
+from greenlet import greenlet as Invocation
+
+NEVER = 1 << 62
 
 
 class Killed(BaseException):
@@ -18,9 +21,9 @@ class Hub:
     def __init__(self, start: int) -> None:
         self.time = start
         self._until = start
-        self._events: list[tuple[int, int, Callable[[], Any] | greenlet.greenlet]] = []  # who sleeps, or what is to be called
+        self._events: list[tuple[int, int, Callable[[], Any] | Invocation]] = []  # who sleeps, or what is to be called
         self._numbers = itertools.count()
-        self._main = greenlet.getcurrent()
+        self._main = getcurrent()
         self._called: Callable[[], Any] | None = None  # what comes next, taken off by somebody who went to sleep
 
     def at(self, when: int, call: Callable[[], Any]) -> None:
@@ -36,7 +39,7 @@ class Hub:
             except Killed:
                 pass
 
-        self.at(self.time if when is None else when, greenlet.greenlet(body, self._main))
+        self.at(self.time if when is None else when, Invocation(body, self._main))
 
     def sleep_until(self, when: int) -> None:
         """Let everything else run until `when`. For invocations only. Where nothing else is due by then, time passes and no more."""
@@ -44,13 +47,13 @@ class Hub:
             self.time = max(when, self.time)
             return
         # Most often another invocation comes next: it is switched to from here, not by way of `run`.
-        mine = (when if when > self.time else self.time, next(self._numbers), greenlet.getcurrent())
+        mine = (when if when > self.time else self.time, next(self._numbers), getcurrent())
         if not self._events or self._events[0][0] > self._until:
             heapq.heappush(self._events, mine)
             self._main.switch()
             return
         self.time, _, following = heapq.heappushpop(self._events, mine)
-        if type(following) is greenlet.greenlet:
+        if type(following) is Invocation:
             following.switch()
         else:
             self._called = following
@@ -61,7 +64,7 @@ class Hub:
         events, self._until = self._events, until
         while events and events[0][0] <= until:
             self.time, _, following = heapq.heappop(events)
-            self._called = following.switch if type(following) is greenlet.greenlet else following
+            self._called = following.switch if type(following) is Invocation else following
             while self._called is not None:
                 call, self._called = self._called, None
                 call()

@@ -17,7 +17,7 @@ TARGETS = {
     "both": NamedTarget("both", "log", 0, 0, "ada", "ada", rate=5.0, concurrency=2),
     "free": NamedTarget("free", "log", 0, 0, "ada", "ada"),
 }
-SHARE = 0.25  # of all jobs have one
+SHARE = 0.1  # of all jobs have one
 WAITS_MS = 2_100  # who waits for a place keeps its start
 CLOCKS_MS = 1_000  # clocks differ, and a clearance may be 400 ms old
 WINDOWS_MS = (1_000, 10_000, 60_000)

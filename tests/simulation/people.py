@@ -13,6 +13,7 @@ from scheduler.memory import MemoryJobs
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
 from scheduler.model import CallBack, Job, JobKey, Misfire, Overlap, TaskKey
 from scheduler.services import tasks as verbs
+from scheduler.services.admission import READ_WINDOW_MS
 from scheduler.services.tasks import NewTask, World
 from scheduler.task import Task
 from tests.simulation.faults import Faults
@@ -26,9 +27,10 @@ SCHEDULES: tuple[dict[str, object], ...] = (
     {"rate": "45 seconds"},
     {"rate": "5 seconds", "max_runs": 60},
 )
-TAKES = (5, 5, 300, 4_000, 25_000, 90_000)
+TAKES = (5, 5, 5, 5, 300, 300, 4_000, 4_000, 4_000, 25_000, 25_000, 90_000)
 LOOKED_MS = 60_000  # who is skipped looked at the one that held it up so long ago at most: calls are slow at times
 GRACE_MS = 1_500  # clocks differ by up to half a second, and an executor may have read the task just before
+CLEARED_MS = READ_WINDOW_MS + 100  # who starts was cleared, by what was read, so long ago at most
 SETTLED_MS = 25 * 60_000  # what is older than this must have ended, once the faults are over
 
 
@@ -71,6 +73,7 @@ class People:
     _replaced: dict[TaskKey, tuple[int, int]] = field(default_factory=dict)  # by an edit that has returned: its generation, when
     _silent: dict[TaskKey, int] = field(default_factory=dict)  # paused or deleted, and that has returned: when
     _active: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # jobs at work, by task
+    _reopened: dict[JobKey, int] = field(default_factory=dict)  # runs that had ended and were retried by hand: when
     starts: int = 0
 
     # what they do
@@ -167,15 +170,21 @@ class People:
             self.violation("started_while_paused", job.id)
         if origin.late_from is not None and first and now >= origin.late_from and origin.previous_at is not None:
             before = jobs.get(JobKey(job.owner, ids.run(origin.previous_at, origin.task, origin.generation)))
-            if before is not None and lifecycle.is_open(before):
+            if (
+                before is not None
+                and lifecycle.is_open(before)
+                and self.hub.time > self._reopened.get(before.key, -CLEARED_MS) + CLEARED_MS
+            ):
                 self.violation("out_of_order", job.id)
         if origin.overlap is not Overlap.ALLOW:
             if self._active[origin.task] - {job.id}:
                 self.violation("overlapped", job.id)
             self._active[origin.task].add(job.id)
 
-    def written(self, after: Job, jobs: MemoryJobs) -> None:
+    def written(self, before: Job | None, after: Job, jobs: MemoryJobs) -> None:
         """A write of the jobs table: what is not claimed any more does not count as at work, and who is skipped had a reason."""
+        if before is not None and not lifecycle.is_open(before) and lifecycle.is_open(after):
+            self._reopened[after.key] = self.hub.time
         if after.origin is None or after.claim is not None:
             return
         self._active[after.origin.task].discard(after.id)

@@ -15,7 +15,7 @@ from scheduler.services import order_keys
 from scheduler.services.direct import DirectPath
 from scheduler.services.submit import NewJob, submit, submit_many
 from tests.simulation.faults import Faults
-from tests.simulation.hub import Hub
+from tests.simulation.hub import NEVER, Hub
 
 OWNER = "queuer"
 TAKES = (1, 1, 20, 500, 4_000, 20_000)
@@ -80,11 +80,13 @@ class Queuers:
         """A parked key stays so for a while; in the end, somebody sees it."""
         if self.faults.on and self.random.random() < 0.7:
             return
+        self._resumed[order] = NEVER  # whatever fails while the call lasts may be resumed by it
         try:
-            self._resumed[order] = self.hub.time
             order_keys.resume(order, **{name: port for name, port in self.ports("jobs", "orders", "lanes").items() if name != "rules"})
         except (Conflict, Unavailable):
             return
+        finally:
+            self._resumed[order] = self.hub.time
 
     # what must hold
 
@@ -104,8 +106,8 @@ class Queuers:
         order, mine = ordering.order_of(job), ordering.marker(job)
         for key in self._of[order] - {job.key}:
             other = self.jobs.get(key)
-            if other is None:
-                continue
+            if other is None or not (is_open(other) or ordering.parks(other)):
+                continue  # who has ended stands in nobody's way
             if other.claim is not None and other.key in self._at_work[order]:
                 self.violation("two_of_a_key", f"{job.id} beside {other.id}")
             if self._placed[key] < self.hub.time - SETTLED_MS and ordering.marker(other).position < mine.position:

@@ -8,11 +8,13 @@ import pytest
 
 from tests.simulation.sabotage import SABOTAGES, Sabotage, find
 
+SEEDS = 40  # of the default run
+
 
 @pytest.mark.long
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda each: each.name)
 def test_the_simulation_notices(sabotage: Sabotage) -> None:
-    assert find(sabotage, [sabotage.seed]) is not None
+    assert find(sabotage, [sabotage.seed, *range(1, SEEDS + 1)]) is not None
 
 
 def test_it_notices_a_start_100_ms_ahead() -> None:

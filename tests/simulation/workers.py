@@ -36,7 +36,7 @@ class Workers:
 
     def policy(self) -> CallBack | None:
         """Of a new job."""
-        return self.random.choice(POLICIES) if self.random.random() < 0.1 else None
+        return self.random.choice(POLICIES) if self.random.random() < 0.05 else None
 
     def started(self, job: Job) -> None:
         """The target of a job starts, and hands it over at some time before or after it answers."""

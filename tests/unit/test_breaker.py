@@ -144,8 +144,14 @@ def test_one_job_tries_and_its_success_closes_it() -> None:
     at.stage.execute(taken, pool=pool, pauses=at.b.watch, circuits=at.b)
     assert len(pool.starts) == 1, "the other one waits for what it finds"
     assert at.open == {}
+    ((tried, _),) = pool.starts
     at.stage.clock.advance(1_000)
-    assert len(at.run(at.a, http(due_at=at.stage.clock.now())).starts) == 1
+    other = http(due_at=at.stage.clock.now())
+    starts = [job.id for job, _ in at.run(at.a, other).starts]
+    (waited,) = {job.message.key.id for job in taken} - {tried.id}
+    assert [id for id in starts if id != waited] == [other.id], (
+        "nothing is held back; whether the one that waited is due yet, its name says"
+    )
 
 
 def test_a_probe_that_fails_opens_it_for_twice_as_long() -> None:

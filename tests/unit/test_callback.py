@@ -237,7 +237,7 @@ def test_one_message_goes_on_for_each_lease_however_often_it_comes() -> None:
     moved = stage.stored(job)
     assert moved.due_at == callback.ends_at(moved) == STARTED + 50_000 + LEASE
     assert stage.waiting(Lane.ONE_TIME) == [job.id]
-    stage.execute([replace(first, message_id="copy")])
+    stage.execute([first._replace(message_id="copy")])
     assert stage.stored(job) == moved and stage.waiting(Lane.ONE_TIME) == [job.id]
 
 

@@ -1,6 +1,7 @@
 """Who may hand over directly, and what becomes of a flood of immediate jobs: the intake and its dispatcher."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -193,6 +194,23 @@ def test_what_waits_goes_in_fair_order_beside_a_flood() -> None:
     stage.dispatch(INTAKE)
     places = [id for id, _ in stage.sent]
     assert max(places.index(job.id) for job in others) < 25 and len(places) == len(flood) + 5
+
+
+def test_lanes_that_are_looked_at_together_share_one_read() -> None:
+    stage = Working(windows={Lane.ONE_TIME: 10, Lane.RECURRING: 10})
+    jobs, reads = post(stage, stage.direct(), 200), list[int]()
+    for job in jobs[::2]:
+        stage.jobs._store(job, replace(stage.stored(job), lane=Lane.RECURRING))
+    slot = jobs[0].slot
+
+    def due(verb: Any, of: str, **after: Any) -> Any:
+        if of == slot:
+            reads.append(stage.clock.at)
+        return verb(of, **after)
+
+    stage.jobs = Wrapped(stage.jobs, due=due)
+    assert stage.dispatch(INTAKE).published == 200
+    assert len(reads) > 5 and min(later - read for read, later in pairwise(reads)) >= 250
 
 
 def test_what_was_sent_long_ago_and_is_still_there_is_rechecked_and_moves_to_a_minute(stage: Working) -> None:

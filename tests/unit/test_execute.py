@@ -10,7 +10,8 @@ from scheduler import lifecycle, slots
 from scheduler.lifecycle import Event
 from scheduler.model import Delivery, Failure, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
 from scheduler.ports import Change
-from scheduler.services.execute import FRESH_CLAIM_MS, READ_AHEAD_MS, READ_SPREAD_MS, SETTLE_TRIES
+from scheduler.services.admission import READ_AHEAD_MS, READ_SPREAD_MS
+from scheduler.services.execute import FRESH_CLAIM_MS, SETTLE_TRIES
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.work import GRACE_MS, LOOK_MS
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job

@@ -9,7 +9,7 @@ from scheduler.fairness import Backlog, Demand
 from scheduler.memory import MemoryLedger, MemoryUsers
 from scheduler.model import DueEntry, JobKey, Lane, UnitKey
 from scheduler.rules import Rules
-from scheduler.services.flow import NARROWEST, PUBLISHED_MS, STEP_MS, STILL_MS, WEIGHTS_MS, Flow
+from scheduler.services.flow import PUBLISHED_MS, RESTED_MS, STEP_MS, STILL_MS, WEIGHTS_MS, WIDEN, Flow, narrowest
 from tests.conftest import NOW, FixedClock
 from tests.unit.stage import Wrapped, refuse
 
@@ -21,13 +21,14 @@ AHEAD_MS = 3_600_000  # due so late that none is late in any of these
 class World:
     """A flow whose lane does `capacity` jobs between two looks."""
 
-    def __init__(self, capacity: int = 5) -> None:
+    def __init__(self, capacity: int = 5, window: int = WINDOW) -> None:
+        self.window = window
         self.clock, self.ledger, self.users = FixedClock(NOW), MemoryLedger(), MemoryUsers()
         self.capacity, self.in_hand, self.looks, self.queued = capacity, 0, 0, 0
         self.flow = self.made()
 
     def made(self, **ports: Any) -> Flow:
-        windows = {Lane.ONE_TIME: WINDOW, Lane.RECURRING: WINDOW}
+        windows = {Lane.ONE_TIME: self.window, Lane.RECURRING: self.window}
         ledger, users = ports.get("ledger", self.ledger), ports.get("users", self.users)
         self.flow = Flow(
             ME, ports.get("outstanding", self.outstanding), lambda lane: self.queued, ledger, users, self.clock, Rules(windows=windows)
@@ -225,22 +226,40 @@ def late(count: int) -> list[DueEntry]:
 
 
 def test_jobs_that_are_late_need_no_executor_in_advance_and_begin_narrow() -> None:
-    world = World()
-    assert len(world.release(*late(100))) == WINDOW // NARROWEST
+    world = World(window=4_000)
+    assert len(world.release(*late(1_000))) == narrowest(4_000) == 100
+    assert (narrowest(WINDOW), narrowest(500)) == (WINDOW, 50), "few are no crowd"
 
 
 def test_a_lane_in_which_nothing_waits_is_widened_to_all_it_holds() -> None:
-    world = World(capacity=0)
-    world.release(*late(100))
+    world = World(capacity=0, window=400)
+    world.release(*late(1_000))
     for _ in range(8):
         world.step()
-    assert world.in_hand == WINDOW
+    assert world.in_hand == 400
 
 
 def test_a_lane_in_which_more_than_a_second_of_work_waits_is_narrowed() -> None:
-    world = World(capacity=2)  # four a second, though it could hold ten
-    world.release(*due("a", WINDOW), *late(100))
-    world.queued = 8
-    for _ in range(20):
+    world = World(capacity=20, window=400)  # forty a second, though it could hold 400
+    world.release(*due("a", 400), *late(4_000))
+    world.queued = 300
+    for _ in range(40):
         world.step()
-    assert 4 <= world.in_hand <= 4 + WINDOW // NARROWEST + 2
+    assert 40 <= world.in_hand <= 40 + narrowest(400)
+
+
+def test_what_was_released_ahead_is_in_executors_who_go_on_with_what_is_late() -> None:
+    world = World(capacity=0, window=400)
+    assert len(world.release(*due("a", 300))) == 300
+    world.clock.advance(AHEAD_MS + RESTED_MS - 1)
+    world.in_hand = 100  # 200 are done
+    world.release(*late(1_000))
+    world.step()
+    assert world.in_hand >= 300
+
+
+def test_a_lane_that_has_rested_begins_as_at_first() -> None:
+    world = World(capacity=400, window=400)
+    assert len(world.release(*due("a", 300))) == 300
+    world.clock.advance(AHEAD_MS + 300 + RESTED_MS)
+    assert len(world.release(*late(1_000))) <= WIDEN * narrowest(400)

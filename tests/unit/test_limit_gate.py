@@ -47,8 +47,9 @@ def test_jobs_of_a_limited_target_start_one_step_apart() -> None:
     assert offsets(stage.run(*some(5))) == [0, 50, 100, 150, 200]
 
 
-def test_a_rate_is_asked_ahead_so_that_the_start_is_on_the_millisecond() -> None:
-    stage = Limited(rate=20.0)
+@pytest.mark.parametrize("concurrency", [None, 5])
+def test_a_rate_is_asked_ahead_so_that_the_start_is_on_the_millisecond(concurrency: int | None) -> None:
+    stage = Limited(rate=20.0, concurrency=concurrency)
     reads: list[int] = []
     stage.targets = Wrapped(stage.targets, usages=lambda verb, *args: (reads.append(stage.clock.now()), verb(*args))[1])
     assert offsets(stage.run(*some(2, due_at=NOW + 3_000))) == [3_000, 3_050]

@@ -66,6 +66,13 @@ def test_a_ticket_that_comes_late_is_worth_as_much_and_many_at_once_start_one_st
     assert found[2] == Ticket(NOW + 62_000), "back into the line, which is empty by now"
 
 
+def test_an_executor_that_has_lost_its_job_does_not_take_the_place_of_the_attempt_that_runs() -> None:
+    target = limit(concurrency=1)
+    usage, _ = answers(Usage("t"), target, ask("a", fence=2))
+    after, found = limits.admit(usage, target, [ask("a", fence=1), ask("b", ticket=NOW)], NOW)
+    assert after is usage and found == {JobKey("ann", "b"): Full()}
+
+
 def test_a_newcomer_goes_behind_those_who_have_tickets() -> None:
     usage, _ = answers(Usage("t"), limit(rate=1.0), *(ask(name) for name in "abcd"))
     assert answers(usage, limit(rate=1.0), ask("z"), now=NOW + 1_500)[1] == [Ticket(NOW + 4_000)]

@@ -10,7 +10,7 @@ from scheduler.errors import Unavailable
 from scheduler.model import Claim, Cursor, Job, Lane, LaneState, Look, Message, Unit, UnitKey
 from scheduler.rules import Rules
 from scheduler.services.health import Lag, lag
-from scheduler.services.pause import LOOK_MS, Watch, pause, resume, states
+from scheduler.services.pause import LOOK_MS, TRUSTED_MS, Watch, pause, resume, states
 from scheduler.services.tick import Tick, TickResult
 from tests.conftest import NOW, FixedClock, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
@@ -147,6 +147,21 @@ def test_while_the_ledger_refuses_the_last_known_states_count(clock: FixedClock)
     watch.ledger = Wrapped(ledger, watched=refuse)
     assert not watch.look()
     assert watch.paused == {Lane.RETRY} and (watch.read_at, watch.tried_at) == (NOW, NOW + LOOK_MS)
+
+
+def test_who_knows_for_long_only_is_not_believed_by_those_who_ask_for_better(clock: FixedClock) -> None:
+    """A warm executor that was idle while a lane was paused, and whose first look is refused."""
+    ledger = Stage().ledger
+    watch = Watch(ledger, clock)
+    watch.look()
+    pause([Lane.RETRY], None, ledger=ledger, clock=clock)
+    watch.ledger = Wrapped(ledger, watched=times(2))
+    clock.advance(TRUSTED_MS)
+    assert not watch.is_paused(Lane.RETRY, trust_ms=TRUSTED_MS)
+    clock.advance(LOOK_MS)
+    with pytest.raises(Unavailable):
+        watch.is_paused(Lane.RETRY, trust_ms=TRUSTED_MS)
+    assert watch.is_paused(Lane.RETRY, trust_ms=TRUSTED_MS)
 
 
 # dispatch

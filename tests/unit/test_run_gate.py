@@ -12,8 +12,9 @@ from scheduler.model import Delivery, Failure, Holder, Job, JobKey, Lane, LaneSt
 from scheduler.overlap import REPLACED
 from scheduler.ports import Change
 from scheduler.services import admission
+from scheduler.services.admission import READ_WINDOW_MS
 from scheduler.services.cancel import cancel
-from scheduler.services.execute import ASK_LIMIT_MS, ASK_PAUSE_MS, READ_WINDOW_MS
+from scheduler.services.execute import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.services.handover import message
 from scheduler.services.pause import LOOK_MS, Watch
 from scheduler.services.wake import ASK_LATER_MS
@@ -264,6 +265,23 @@ def test_a_held_job_of_a_lane_that_is_paused_meanwhile_goes_back_to_its_very_slo
     assert stage.waiting(Lane.RECURRING) == []
 
 
+@pytest.mark.parametrize("paused", [True, False])
+def test_an_executor_that_stood_still_after_its_last_read_looks_at_its_lane_again(paused: bool) -> None:
+    """Found by the simulation: 27 s went by in the call that asked about another job of the batch."""
+    stage = a_stage()
+
+    def heads(verb: Any, keys: Any) -> Any:
+        if paused:
+            pause(stage)
+        stage.clock.advance(15_000)
+        return verb(keys)
+
+    jobs = [a_run(NOW + 3_000), a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)]
+    pool = run(stage, *jobs, tasks=Wrapped(stage.tasks, heads=times(1, heads)))
+    assert len(pool.starts) == (0 if paused else 2)
+    assert {lifecycle.state(stage.stored(job)) for job in jobs} == {Status.SCHEDULED if paused else Status.SUCCEEDED}
+
+
 def test_a_run_that_could_not_be_asked_about_in_time_looks_at_its_lane_again() -> None:
     stage = a_stage()
 
@@ -408,6 +426,17 @@ def test_a_run_in_time_waits_for_nobody() -> None:
     first, second = late_runs(1, 0)
     stage.jobs.put(first)
     assert started(run(stage, second)) == [second.key]
+
+
+@pytest.mark.parametrize("early_ms", [READ_WINDOW_MS, READ_WINDOW_MS + 1])
+def test_a_run_that_may_have_become_late_when_it_starts_keeps_to_the_row(early_ms: int) -> None:
+    """Found by the simulation: cleared just before it was late, started just after, while the one before it had not ended."""
+    stage = a_stage()
+    first, second = late_runs(1, 0)
+    assert second.origin is not None
+    stage.jobs.put(first)
+    second = replace(second, origin=replace(second.origin, late_from=NOW + early_ms))
+    assert started(run(stage, second)) == ([second.key] if early_ms > READ_WINDOW_MS else [])
 
 
 def test_a_predecessor_that_ends_between_the_look_and_the_wait_wakes_nobody_and_needs_not() -> None:

@@ -12,7 +12,7 @@ from scheduler.lifecycle import Event
 from scheduler.model import Claim, Job, Lane, Overlap, Receipt, TaskKey
 from scheduler.ports import Change
 from scheduler.services import paging, tasks
-from scheduler.services.execute import READ_WINDOW_MS
+from scheduler.services.admission import READ_WINDOW_MS
 from scheduler.services.tasks import Search
 from scheduler.services.withdraw import STARTED_MS
 from scheduler.task import Task, TaskStatus, status
