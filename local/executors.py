@@ -74,6 +74,7 @@ class Hunter:
     def shoot(self) -> None:
         """Kill one of the workers that are there, until there were two kills for each of them. Those that just start are spared.
 
+        Until a call was cut, and every other time from then on, it is one that is at work; else any.
         One that dies before it has set the visibility of what it received leaves that to the queue's own, 15 minutes: then the
         slot finds its jobs, in five minutes or so, and no lease does.
         """
@@ -82,14 +83,18 @@ class Hunter:
         for worker in workers:
             self._since.setdefault(worker, time.monotonic())
         grown = [worker for worker in workers if time.monotonic() - self._since[worker] > GROWN]
-        if not grown or len(self.kills) >= 2 * self.most:
+        at_work: dict[Process, list[Call]] = {}
+        for call in self.receiver.open_calls():
+            if caller := process.connected(grown, call.port):
+                at_work.setdefault(caller, []).append(call)
+        targets = list(at_work) if not self.cut or len(self.kills) % 2 else grown
+        if not targets or len(self.kills) >= 2 * self.most:
             return
-        victim = random.choice(grown)
-        calls = [call for call in self.receiver.open_calls() if process.connected([victim], call.port)]
+        victim = random.choice(targets)
         process.kill(victim)
         self.kills.append(time.time())
         left = self.receiver.open_calls()  # the others were answered just before it died
-        self.cut += [call for call in calls if call in left]
+        self.cut += [call for call in at_work.get(victim, ()) if call in left]
 
 
 def crash(

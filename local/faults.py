@@ -25,6 +25,7 @@ from scheduler import slots
 
 RATE = 5  # jobs a second
 AHEAD = 2.0  # seconds from a post to its instant
+POSTING_MS = 40_000  # the rows' jobs are posted within this
 SETTLED = 5.0  # seconds between two faults
 PATIENCE = 600.0  # seconds for all to be final: a job whose message is lost waits for its net
 _batches = itertools.count(1)
@@ -232,7 +233,7 @@ def deal(stack: Stack, proxy: Faulty, receiver: Receiver, names: Sequence[str] |
     table = Table(stack, proxy, receiver, stack.client())
     known = rows()
     chosen = [known[name] for name in known if names is None or name in names]
-    table.first = slots.start_of(slots.first_safe_minute(round(time.time() * 1000) + 10_000))
+    table.first = slots.start_of(slots.first_safe_minute(round(time.time() * 1000) + POSTING_MS))
     for number, row in enumerate(chosen):
         row.label = f"fault-{number}"
         if row.minute is not None:

@@ -1,14 +1,18 @@
 """The local AWS as a process: started on one port of this machine, healthy, stopped so that its state is kept."""
 
+import fcntl
 import os
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
 
 from local import process, state
 from local.aws import ACCOUNT, HOST, REGION, LocalAws
@@ -18,6 +22,7 @@ from local.home import REPOSITORY, Home
 # Not `-m` with a PYTHONPATH: the functions would inherit it, and import from here what is not in their bundle.
 START = f"import sys; sys.path.append({str(REPOSITORY)!r}); from local.emulator import main; main()"
 FIRST_PORT = 4566
+PORTS = 500  # that are tried
 PATIENCE = 30.0  # seconds to start, and to stop: it writes its state when it stops
 
 
@@ -129,17 +134,46 @@ def end_workers(home: Home) -> int:
 
 
 def choose_port(home: Home, wanted: str | None) -> int:
-    """The port asked for, or the one used last, or the first free one. Raises Trouble if the one asked for is taken."""
+    """The port asked for, or the one used last, or the first free one. Raises Trouble if the one asked for is taken.
+
+    It is this process's until that ends, also in the seconds until something listens on it, and between a stop and a start.
+    """
     if wanted:
         port = _number(wanted)
-        if not free(port):
+        if not _take(port):
             raise Trouble(
                 f"Port {port} is taken by another program. Either choose another one (make run PORT={_first_free(port + 1)}),\n"
                 f"or none (make run), or see who has it: ss -ltnp 'sport = :{port}'   (macOS: lsof -i :{port})"
             )
         return port
     last = home.settled.read().get("port", FIRST_PORT)
-    return last if free(last) else _first_free(FIRST_PORT)
+    for port in (last, *range(FIRST_PORT, FIRST_PORT + PORTS)):
+        if _take(port):
+            return int(port)
+    raise Trouble(f"No free port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1}. Choose one: make run PORT=...")
+
+
+_taken: dict[int, IO[str]] = {}  # the locks of this process's ports; the system lets go of them when it ends
+
+
+def _take(port: int) -> bool:
+    """Take a free port, before anybody else of this user does."""
+    if not free(port):
+        return False
+    if port not in _taken:
+        lock = lock_of(port).open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            return False
+        _taken[port] = lock
+    return True
+
+
+def lock_of(port: int) -> Path:
+    """The file that is locked by who has the port."""
+    return Path(tempfile.gettempdir()) / f"punctual-{os.getuid()}-port-{port}"
 
 
 def _number(text: str) -> int:
@@ -149,10 +183,7 @@ def _number(text: str) -> int:
 
 
 def _first_free(first: int) -> int:
-    for port in range(first, min(first + 500, 65536)):
-        if free(port):
-            return port
-    raise Trouble(f"No free port from {first} to {first + 499}. Choose one: make run PORT=...")
+    return next((port for port in range(first, min(first + PORTS, 65536)) if free(port)), first)
 
 
 def free(port: int) -> bool:

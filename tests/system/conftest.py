@@ -5,7 +5,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,8 @@ from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import Stack, up
-from scheduler import slots
+from scheduler import messages, slots
+from scheduler.model import JobKey, Lane, Message
 
 if GRANTS_LOG in os.environ:
     # Sessions run side by side, and each names its own tests; the local AWS runs in another folder.
@@ -121,6 +122,15 @@ def soon(seconds: float) -> str:
     return rfc3339(datetime.now(UTC) + timedelta(seconds=seconds))
 
 
+def send_early(system: System, client: Client, job: Mapping[str, Any], *, seconds: int) -> None:
+    """One more message of a new job of this client, seconds from now: an executor claims it by that, ahead of its own message."""
+    owner, due_at = client.user_id(), round(datetime.fromisoformat(job["due_at"]).timestamp() * 1000)
+    message = Message(JobKey(owner, job["id"]), 1, Lane.ONE_TIME, due_at, sent_at=1)
+    system.aws("sqs").send_message(
+        QueueUrl=system.outputs["OneTimeQueueUrl"], MessageBody=messages.encode(message), MessageGroupId=owner, DelaySeconds=seconds
+    )
+
+
 def until(seconds: float, look: Callable[[], T | None]) -> T:
     """What `look` finds, looked for until it is there; the real stack has no event to wait on. Fails after `seconds`."""
     end = time.monotonic() + seconds
@@ -150,8 +160,8 @@ def ended(client: Client, jobs: Sequence[dict[str, Any]], seconds: float) -> lis
 class Outage:
     """Four minutes without a tick, while the other tests run.
 
-    `missed` are due in a minute in the middle of it, and so are the runs of `runs`, `after` in one after its end. All are far enough
-    ahead, when they are posted, to be left to their minute and its dispatcher.
+    `missed` are due in a minute in the middle of it, and so are the runs of `runs`, `after` in the first minute that begins after its
+    end. All are far enough ahead, when they are posted, to be left to their minute and its dispatcher.
     """
 
     missed: list[dict[str, Any]] = field(default_factory=list)
@@ -160,7 +170,8 @@ class Outage:
     over: threading.Event = field(default_factory=threading.Event)
 
 
-OFF_AT = 90  # seconds after the beginning: the missed minute starts at 250 to 310 and opens 135 earlier
+POSTED_WITHIN = 20  # seconds in which what is to wait for its minute must be posted
+OFF_AT = 90  # seconds after the beginning: the missed minute starts at 260 to 320 and opens 135 earlier
 ON_AFTER = 66  # seconds after the beginning of the missed minute: all that is due in it, up to its 50th second, is late by then
 LAST = (  # in this order, after everything that does not need the tick
     "test_every_job_of_the_missed_minutes_runs_late_and_marked",
@@ -168,6 +179,8 @@ LAST = (  # in this order, after everything that does not need the tick
     "test_ticks_and_dispatchers_at_work_twice_start_each_job_once",
     "test_jobs_after_the_outage_are_dispatched_on_time",
     "test_the_minutes_of_the_outage_all_close",
+    # Last of all: it kills executors, which are the others' too, and a message of one that died before it leased it hides for long.
+    "test_executors_killed_at_random_lose_no_job_and_one_that_kills_them_harms_no_other",
 )
 
 
@@ -177,22 +190,26 @@ def outage(deployed: System) -> Iterator[Outage]:
     system, client = deployed, deployed.client()
     found = Outage()
     now = time.time()
-    missed, after = (slots.start_of(slots.first_safe_minute(round(now * 1000) + ahead)) for ahead in (10_000, 120_000))
+    missed = slots.start_of(slots.first_safe_minute(round((now + POSTED_WITHIN) * 1000)))
+    after = missed + 2 * slots.MINUTE
 
     def due(minute: int, seconds: float) -> str:
         return rfc3339(datetime.fromtimestamp(minute / 1000 + 5 + seconds, UTC))
 
-    found.missed = [client.post_job("log", {"message": f"missed {n}"}, execute_at=due(missed, n)) for n in range(20)]
-    found.after = [client.post_job("log", {"message": f"after {n}"}, execute_at=due(after, n / 10)) for n in range(50)]
-
     start = datetime.fromtimestamp(missed / 1000, UTC)
     found.runs = drills.plan_missed(client, start=start, interval=timedelta(seconds=5), count=10, threshold=10)
+    found.missed = _posted(client, [{"message": f"missed {n}", "execute_at": due(missed, n)} for n in range(20)])
+    assert time.time() - now < POSTED_WITHIN, "too slow a start to have an outage at a known time"
+    found.after = _posted(client, [{"message": f"after {n}", "execute_at": due(after, n / 10)} for n in range(50)])
 
     def back() -> None:
         system.stack.set_tick("ENABLED")
         found.over.set()
 
-    timers = [threading.Timer(OFF_AT, system.stack.set_tick, ("DISABLED",)), threading.Timer(missed / 1000 + ON_AFTER - now, back)]
+    def timer_at(at: float, call: Callable[..., None], *args: str) -> threading.Timer:
+        return threading.Timer(max(0.0, at - time.time()), call, args)
+
+    timers = [timer_at(now + OFF_AT, system.stack.set_tick, "DISABLED"), timer_at(missed / 1000 + ON_AFTER, back)]
     for timer in timers:
         timer.daemon = True
         timer.start()
@@ -200,6 +217,10 @@ def outage(deployed: System) -> Iterator[Outage]:
     for timer in timers:
         timer.cancel()
         timer.join()
+
+
+def _posted(client: Client, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each["job"] for each in client.post_jobs(jobs)["results"]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -43,7 +43,7 @@ def worker(system: System, path: str, number: int = 1) -> Worker:
 
 
 def test_a_worker_completes_after_some_heartbeats_and_its_progress_is_seen(system: System, client: Client) -> None:
-    job = posted(system, client, "/ok/reporting", lease_seconds=10)
+    job = posted(system, client, "/ok/reporting", lease_seconds=15)
     working = worker(system, "/ok/reporting")
     until(20, lambda: client.job(job["id"])["lease_until"])
     for beat, fraction in enumerate((0.2, 0.4, 0.6, 0.8)):
@@ -52,7 +52,7 @@ def test_a_worker_completes_after_some_heartbeats_and_its_progress_is_seen(syste
         found = client.job(job["id"])
         assert found["status"] == "running" and found["progress"] == {"fraction": fraction, "message": f"part {beat + 1} of 5"}
         assert found["lease_until"] == answered["data"]["lease_until"]
-        until(20, lambda: parse(client.job(job["id"])["lease_until"]) - time.time() * 1000 < 6_000)  # all in all longer than a lease
+        until(20, lambda: parse(client.job(job["id"])["lease_until"]) - time.time() * 1000 < 11_000)  # all in all longer than a lease
     assert working.report("complete", {"output": {"rows": 42}})[0] == 200
     assert working.report("complete", {"output": {"rows": 42}})[0] == 200
     assert working.report("heartbeat", {})[0] == 409

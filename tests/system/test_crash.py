@@ -9,13 +9,13 @@ from tests.system.conftest import System, ended, until
 
 
 def test_a_job_whose_worker_is_killed_runs_again_within_70_seconds(system: System, client: Client) -> None:
-    job = client.post_job("log", {"message": "survivor", "sleep_seconds": 6})
+    job = client.post_job("log", {"message": "survivor", "sleep_seconds": 20})
     until(20, lambda: client.job(job["id"])["status"] == "running")
     killed_at = time.monotonic()
     for worker in system.workers("ExecuteOneTimeFunction"):
         os.kill(worker.pid, signal.SIGKILL)
-    (final,) = ended(client, [job], 76)
-    assert time.monotonic() - killed_at < 76  # 70 s to start again, 6 s to run
+    (final,) = ended(client, [job], 90)
+    assert time.monotonic() - killed_at < 90  # 70 s to start again, 20 s to run
     assert final["status"] == "succeeded"
     assert [attempt["outcome"] for attempt in final["attempts"]] == ["crashed", "succeeded"]
     assert final["attempts"][0]["failure"]["kind"] == "crashed"

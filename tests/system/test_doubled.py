@@ -8,9 +8,8 @@ from typing import Any
 
 from local.client import Client
 from local.samples import rfc3339
-from scheduler import messages, slots
-from scheduler.model import JobKey, Lane, Message
-from tests.system.conftest import Outage, System, ended, soon, until
+from scheduler import slots
+from tests.system.conftest import Outage, System, ended, send_early, soon, until
 
 DOUBLED = [f"/ok/doubled-tick-{n}" for n in range(20)]
 
@@ -33,12 +32,8 @@ def _at_once(*calls: Any) -> None:
 def test_a_message_delivered_twice_starts_its_job_once(system: System, client: Client) -> None:
     path = "/ok/doubled-message"
     job = client.post_job("http", {"method": "POST", "url": system.receiver.url(path)}, execute_at=soon(6))
-    owner = system.client().user_id()
-    message = Message(JobKey(owner, job["id"]), 1, Lane.ONE_TIME, _ms(job["due_at"]), sent_at=1)
     for _ in range(2):
-        system.aws("sqs").send_message(
-            QueueUrl=system.outputs["OneTimeQueueUrl"], MessageBody=messages.encode(message), MessageGroupId=owner, DelaySeconds=3
-        )
+        send_early(system, client, job, seconds=3)
     (final,) = ended(client, [job], 30)
     assert (final["status"], len(final["attempts"])) == ("succeeded", 1)
     until(30, lambda: _is_drained(system))
@@ -46,7 +41,7 @@ def test_a_message_delivered_twice_starts_its_job_once(system: System, client: C
 
 
 def test_ticks_and_dispatchers_at_work_twice_start_each_job_once(system: System, client: Client, outage: Outage) -> None:
-    assert outage.over.wait(360)
+    assert outage.over.wait(420)
     minute = slots.start_of(slots.first_safe_minute(round(time.time() * 1000) + 10_000))  # its dispatcher's, not handed over directly
     at = rfc3339(datetime.fromtimestamp(minute / 1000 + 5, UTC))
     calls = [{"method": "POST", "url": system.receiver.url(path)} for path in DOUBLED]
@@ -80,7 +75,3 @@ def _is_drained(system: System) -> bool:
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = system.aws("sqs").get_queue_attributes(QueueUrl=system.outputs["OneTimeQueueUrl"], AttributeNames=names)["Attributes"]
     return all(found[name] == "0" for name in names)
-
-
-def _ms(text: str) -> int:
-    return round(datetime.fromisoformat(text).timestamp() * 1000)

@@ -12,6 +12,7 @@ from infra.settings import LOCAL
 from local import process
 from local.receiver import Call
 from scheduler import webhooks
+from scheduler.services.notify import CALL_S
 from tests.system.conftest import System, ended, until
 
 SECRET = "whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
@@ -30,18 +31,31 @@ def told(system: System) -> list[Call]:
     return system.receiver.calls(HOOK)
 
 
+def lowered(call: Call) -> dict[str, str]:
+    return {name.lower(): value for name, value in call.headers.items()}
+
+
 def verified(call: Call) -> str:
-    return webhooks.verify({name.lower(): value for name, value in call.headers.items()}, call.body, [SECRET], call.at)
+    return webhooks.verify(lowered(call), call.body, [SECRET], call.at)
 
 
 @pytest.fixture
 def killed_once(deployed: System) -> Iterator[list[int]]:
-    """notify dies while the first webhook is being called, and long after its mail was sent."""
+    """notify dies while the first webhook is being called, once the mail of the same notice is sent and marked so."""
     pids = list[int]()
+
+    def mail_is_marked(call: Call) -> bool:
+        notice, _, _ = lowered(call)["webhook-id"].rpartition(".")
+        found = deployed.aws("dynamodb").scan(
+            TableName=deployed.outputs["NoticesTable"],
+            FilterExpression="begins_with(sk, :notice) AND attribute_exists(done_at)",
+            ExpressionAttributeValues={":notice": {"S": f"sending#{notice}."}},
+        )
+        return bool(found["Items"])
 
     def watch(call: Call) -> None:
         if call.path == HOOK and not pids:
-            time.sleep(2)
+            until(CALL_S - 2, lambda: mail_is_marked(call))
             for worker in process.naming(deployed.stack.home.scratch, deployed.outputs["NotifyFunction"]):
                 pids.append(worker.pid)
                 process.kill(worker)

@@ -10,7 +10,7 @@ from tests.system.conftest import Outage, System, ended, until
 
 
 def test_every_job_of_the_missed_minutes_runs_late_and_marked(outage: Outage, client: Client) -> None:
-    assert outage.over.wait(360)
+    assert outage.over.wait(420)
     jobs = ended(client, outage.missed, 120)
     assert {job["status"] for job in jobs} == {"succeeded"}
     assert all(len(job["attempts"]) == 1 for job in jobs)

@@ -1,5 +1,6 @@
 """Where a local AWS keeps its things, what it repairs, and what it finds of an earlier run."""
 
+import fcntl
 import json
 import os
 import socket
@@ -41,6 +42,13 @@ def taken_port() -> Iterator[int]:
 
 
 taken = pytest.fixture(taken_port)
+
+
+@pytest.fixture
+def unused() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def test_a_note_is_kept_private_and_updated_field_by_field(home: Home) -> None:
@@ -91,14 +99,21 @@ def test_a_port_that_is_none_is_refused(home: Home, wanted: str) -> None:
         server.choose_port(home, wanted)
 
 
-def test_the_port_of_last_time_is_kept_unless_it_is_taken_now(home: Home, taken: int) -> None:
+def test_the_port_of_last_time_is_kept_unless_it_is_taken_now(home: Home, taken: int, unused: int) -> None:
     home.settled.write(port=taken)
     assert server.choose_port(home, None) != taken
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        free = probe.getsockname()[1]
-    home.settled.write(port=free)
-    assert server.choose_port(home, None) == free
+    home.settled.write(port=unused)
+    assert server.choose_port(home, None) == unused
+
+
+def test_a_port_that_another_process_is_about_to_use_is_taken(home: Home, unused: int) -> None:
+    home.settled.write(port=unused)
+    with server.lock_of(unused).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert server.choose_port(home, None) != unused
+        with pytest.raises(Trouble, match=rf"Port {unused} is taken"):
+            server.choose_port(home, str(unused))
+    assert server.choose_port(home, None) == unused
 
 
 def test_a_process_is_told_from_a_later_one_of_the_same_number() -> None:
