@@ -2,12 +2,14 @@
 
 import time
 from collections import Counter
+from datetime import datetime
 from typing import Any
 
 from local.client import Client
 from tests.system.conftest import System, ended, until
 
-COUNT, RATE = 40, 20
+COUNT, RATE = 40, 10
+BEHIND = 1.0  # seconds: a redrive that was held up makes good for so much at once
 
 
 def bury_some(client: Client, url: str, count: int) -> list[dict[str, Any]]:
@@ -50,8 +52,9 @@ def test_forty_dead_jobs_are_redriven_at_the_rate_each_once_with_progress(system
     assert {tuple(attempt["number"] for attempt in job["attempts"]) for job in again} == {(1, 2)}
     counts = {path: count for path, count in system.receiver.counts().items() if "/redriven-" in path}
     assert len(counts) == COUNT and set(counts.values()) == {2}
-    per_second = Counter(job["redriven_at"][:19] for job in again)
-    assert max(per_second.values()) <= 2 * RATE  # a chunk of a second may fall into the next one
+    instants = sorted(datetime.fromisoformat(job["redriven_at"]).timestamp() for job in again)
+    together = Counter(instants).most_common(1)[0][1]  # those of a chunk
+    assert together <= RATE / 4 and instants[-1] - instants[0] >= (COUNT - together) / RATE - BEHIND
 
 
 def test_an_aborted_redrive_leaves_the_rest_dead(system: System) -> None:
