@@ -40,7 +40,7 @@ class DynamoTasks(DynamoTaskGate):
         try:
             self._table.delete(keys.holder(task.key))
         except Unavailable:
-            pass  # nobody reads it any more
+            pass  # it names a run of a task that is not there any more: nobody starts by it
         return True
 
     def move_on(self, before: Task, after: Task) -> bool:

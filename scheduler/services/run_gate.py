@@ -64,10 +64,13 @@ class RunGate:
     def _round(self, runs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
         """One read of everything, one write of the holder items, the earlier run of a task first. Who has to look again is left out."""
         asked_at = self.clock.now()
+        # The holder items first: a delete takes the task before its item, so one that is gone with its task is no free place.
+        exclusive = sorted({task_of(run) for run in runs if _origin(run).overlap is not Overlap.ALLOW})
+        holders = self.tasks.holders(exclusive) if exclusive else {}
         heads = self.tasks.heads(sorted({task_of(run) for run in runs}))
         verdicts: dict[JobKey, Verdict] = {run.key: Cancel(why) for run in runs if (why := unwanted(run, heads.get(task_of(run))))}
         first = _one_of_each([run for run in runs if run.key not in verdicts])
-        known = self._known(asked_at, first)
+        known = self._known(asked_at, first, holders)
         writes: list[tuple[Job, overlap.Start | overlap.Wait]] = []
         for run in first:
             decision = self._decide(run, known)
@@ -78,9 +81,7 @@ class RunGate:
                 verdicts[run.key] = decision
         return verdicts | self._carry_out(writes, known)
 
-    def _known(self, asked_at: int, runs: Sequence[Job]) -> _Known:
-        exclusive = sorted({task_of(run) for run in runs if _origin(run).overlap is not Overlap.ALLOW})
-        holders = self.tasks.holders(exclusive) if exclusive else {}
+    def _known(self, asked_at: int, runs: Sequence[Job], holders: Mapping[TaskKey, Holder]) -> _Known:
         names = {JobKey(key.owner, name) for key, holder in holders.items() for name in (holder.job, holder.waiting) if name}
         names |= {before for run in runs if (before := self._before(run)) is not None}
         keys = sorted(names - {run.key for run in runs})

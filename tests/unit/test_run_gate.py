@@ -120,7 +120,7 @@ def test_runs_that_are_due_together_are_asked_about_together() -> None:
     tasks, calls = counted(stage.tasks, "heads", "holders", "hold")
     jobs, reads = counted(stage.jobs, "get_many")
     pool = run(stage, *(a_run(NOW + 3_000, task=task.id) for task in [TASK, *others]), tasks=tasks, jobs=jobs)
-    assert len(pool.starts) == 7 and calls == ["heads", "holders", "hold"] and reads == ["get_many"]
+    assert len(pool.starts) == 7 and calls == ["holders", "heads", "hold"] and reads == ["get_many"]
 
 
 def test_jobs_of_no_task_ask_nothing() -> None:
@@ -174,6 +174,25 @@ def test_what_has_started_or_was_asked_for_by_hand_outlives_an_edit_but_no_pause
     stage = a_stage(task)
     job = replace(a_run(), **fields)
     assert bool(run(stage, job).starts) is starts
+
+
+@pytest.mark.parametrize("at", [NOW, NOW + 3_000])
+def test_a_delete_between_the_reads_leaves_no_free_place(at: int) -> None:
+    """Another run is at work; the task and its holder item go together while the next run asks, between any two of its reads."""
+    for reads in (1, 2):
+        stage = a_stage()
+        running(stage, a_run(NOW - MINUTE))
+        asked: list[str] = []
+
+        def read(verb: Any, *args: Any, stage: Stage = stage, asked: list[str] = asked, reads: int = reads) -> Any:
+            found = verb(*args)
+            asked.append("once")
+            if len(asked) == reads:
+                stage.tasks.delete(TASK)
+            return found
+
+        pool = run(stage, late := a_run(at), tasks=Wrapped(stage.tasks, heads=read, holders=read))
+        assert pool.starts == [] and state(stage, late) in (Status.CANCELLED, Status.SKIPPED)
 
 
 def test_an_edit_between_the_last_read_and_a_start_that_comes_too_late_is_seen() -> None:
