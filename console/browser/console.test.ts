@@ -91,8 +91,8 @@ describe('signing in', () => {
       localStorage.setItem('punctual.session', JSON.stringify({ ...kept, token: 'over' }));
     });
     await page.goto(`${CONSOLE}/tasks`);
-    await page.getByRole('heading', { name: 'Tasks' }).waitFor();
     await until('a new token', 10, () => page.evaluate(() => localStorage.getItem('punctual.session')?.includes('"over"') === false));
+    await page.getByRole('heading', { name: 'Tasks' }).waitFor();
     expect(await field('Password').count()).toBe(0);
   });
 });
