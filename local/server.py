@@ -12,7 +12,6 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from local import process, state
 from local.aws import ACCOUNT, HOST, REGION, LocalAws
@@ -153,7 +152,7 @@ def choose_port(home: Home, wanted: str | None) -> int:
     raise Trouble(f"No free port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1}. Choose one: make run PORT=...")
 
 
-_taken: dict[int, IO[str]] = {}  # the locks of this process's ports; the system lets go of them when it ends
+_taken: dict[int, int] = {}  # by port: the descriptor of its lock, which the system lets go of when this process ends
 
 
 def _take(port: int) -> bool:
@@ -161,11 +160,11 @@ def _take(port: int) -> bool:
     if not free(port):
         return False
     if port not in _taken:
-        lock = lock_of(port).open("w")
+        lock = os.open(lock_of(port), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            lock.close()
+            os.close(lock)
             return False
         _taken[port] = lock
     return True
