@@ -15,7 +15,7 @@ Not modelled: the processor time of our own code (`make bench` has it), faults (
     the burst    50,000 jobs of 200 ms within one second, at the top of an hour: AWS by itself, and with pollers kept ready by the real
                  `scale` from the real counters; then again with one limit lifted at a time, which tells what holds it up, and with less
                  favourable choices
-    the hour     5,000,000 jobs an hour. It takes forty minutes of processor, so by default only its first `--minutes` are run, in full; from
+    the hour     5,000,000 jobs an hour. It takes forty minutes of processor, so by default only its first `--minutes` are run, fully; from
                  the second or third on each minute is like the one before (the table shows it)
 
 The last line is JSON.
