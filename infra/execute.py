@@ -41,9 +41,8 @@ class Execute(Construct):
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last look before the instant
                 change_jobs(foundation),
                 *step_out(foundation),  # heads and holders as well, named targets and their limits
-                allow(
-                    storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"
-                ),  # holders, turns, usage of limits; markers
+                allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # holders, turns; markers
+                allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # what of limits is in use
                 allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a turn was taken whose answer was lost
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead; a breaker that opens
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # ... and closes

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from scheduler.limits import Usage
+from scheduler import limits
+from scheduler.limits import Usage, Use
 from scheduler.named_target import NamedTarget
+from scheduler.ports import Used
 
 
 class MemoryTargets:
@@ -39,14 +41,13 @@ class MemoryTargets:
     def usages(self, names: Sequence[str]) -> dict[str, Usage]:
         return {name: self._usages[name] for name in names if name in self._usages}
 
-    def use(self, changes: Sequence[tuple[Usage, Usage]]) -> list[bool | None]:
-        return [self._use(before, after) for before, after in changes]
+    def use(self, uses: Sequence[Use]) -> list[Used]:
+        return [self._use(use) for use in uses]
 
-    def _use(self, before: Usage, after: Usage) -> bool:
-        stored = self._usages.get(after.target)
-        if stored == after:
-            return True
-        if (0 if stored is None else stored.version) != before.version:
-            return False
-        self._usages[after.target] = after
-        return True
+    def _use(self, use: Use) -> Used:
+        stands = self._usages.get(use.target, Usage(use.target))
+        after = limits.used(stands, use)
+        if after is None:
+            return Used(False, stands)
+        self._usages[use.target] = after
+        return Used(True, after)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from scheduler.breaker import Breaker
 from scheduler.fairness import Backlog
-from scheduler.limits import Usage
+from scheduler.limits import Usage, Use
 from scheduler.model import (
     Cursor,
     DueEntry,
@@ -299,6 +299,13 @@ class Orders(Protocol):
         """Take these markers away. Idempotent."""
 
 
+class Used(NamedTuple):
+    """`done`: True changed, False it does not hold, None refused for now. `usage`: as it stands after that (None: refused)."""
+
+    done: bool | None
+    usage: Usage | None
+
+
 class TargetGate(Protocol):
     """What executors ask of named targets: what stands under a name, and what of its limits is in use."""
 
@@ -308,10 +315,10 @@ class TargetGate(Protocol):
     def usages(self, names: Sequence[str]) -> dict[str, Usage]:
         """Those of the usages that exist (strongly consistent)."""
 
-    def use(self, changes: Sequence[tuple[Usage, Usage]]) -> list[bool | None]:
-        """Replace each usage, of different targets, if it still has the version of the first one (0: there is none yet); in order.
+    def use(self, uses: Sequence[Use]) -> list[Used]:
+        """Make each change, of different targets, if it holds (see `limits.used`); in order.
 
-        True also if an earlier, lost answer had applied it. None: refused for now.
+        After a refusal it may have been made: who takes a place finds it then, who moved an end has moved it for nobody.
         """
 
 

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scheduler import ids, lifecycle, slots
-from scheduler.limits import Usage
 from scheduler.model import Holder, JobKey, Lane, Look, Marker, OrderKey, TaskKey, Turn, UnitKey
 from scheduler.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest
 
@@ -180,7 +179,7 @@ def same_plan(generation: int, planned_until: int) -> list[Term]:
     return [Term(("generation",), "=", {"N": str(generation)}), Term(("planned_until",), "=", {"N": str(planned_until)})]
 
 
-def same_version(stored: Holder | Turn | Usage) -> list[Term]:
+def same_version(stored: Holder | Turn) -> list[Term]:
     """Nobody has changed it since it was read."""
     return [Term(("version",), "=", {"N": str(stored.version)})]
 

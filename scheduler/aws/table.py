@@ -147,16 +147,17 @@ class Table:
         answers: list[Answer] = []
         for chunk in _without_repeats(updates):
             if len(chunk) == 1:
-                answers.append(self._update(chunk[0]))
+                answers.append(self.call(as_call(chunk[0], self.name)))
             else:
                 answers += self.run([Statement(update.key, as_statement(update, self.name)) for update in chunk])
         return answers
 
-    def _update(self, update: Update) -> Answer:
+    def call(self, arguments: Mapping[str, Any]) -> Answer:
+        """One UpdateItem by its arguments, of which one asks for the item in the way."""
         try:
             with errors.translated():
                 try:
-                    return Answer(True, self._client.update_item(**as_call(update, self.name)).get("Attributes"))
+                    return Answer(True, self._client.update_item(**arguments).get("Attributes"))
                 except ClientError as error:
                     if errors.condition_failed(error):
                         old: Any = error.response

@@ -2,21 +2,21 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from scheduler.aws import keys
-from scheduler.aws.table import Statement, Table
-from scheduler.aws.updates import Update, as_insert, as_statement
-from scheduler.limits import Place, Usage
+from scheduler.aws.table import Table
+from scheduler.limits import USUAL_MS, Move, Place, Usage, Use
 from scheduler.model import JobKey
 from scheduler.named_target import NamedTarget
+from scheduler.ports import Used
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _TEXTS = ("kind", "created_by", "updated_by", "description")
-_USED = ("next_us", "start_us", "took_ms", "version")
 _NUMBERS = ("created_at", "updated_at", "concurrency", "version")
 
 
@@ -35,18 +35,12 @@ class DynamoTargetGate:
         items = self._table.get_many([keys.usage(name) for name in by_partition.values()])
         return {(name := by_partition[item["pk"]["S"]]): _read_usage(name, item) for item in items}
 
-    def use(self, changes: Sequence[tuple[Usage, Usage]]) -> list[bool | None]:
-        done = [answer.done for answer in self._table.run_each([self._using(before, after) for before, after in changes])]
-        refused = [after.target for (_, after), held in zip(changes, done, strict=True) if held is False]
-        stands = self.usages(refused) if refused else {}
-        # If what stands is what was to be written, an earlier answer was lost.
-        return [stands.get(after.target) == after if held is False else held for (_, after), held in zip(changes, done, strict=True)]
+    def use(self, uses: Sequence[Use]) -> list[Used]:
+        return list(self._table.pool.map(self._use, uses) if len(uses) > 1 else map(self._use, uses))
 
-    def _using(self, before: Usage, after: Usage) -> Statement:
-        key, item = keys.usage(after.target), _usage(after)
-        if before.version == 0:
-            return Statement(key, as_insert(key | item, self._table.name))
-        return Statement(key, as_statement(Update(key, item, [], keys.same_version(before)), self._table.name))
+    def _use(self, use: Use) -> Used:
+        done, item = self._table.call(as_update(use, self._table.name))
+        return Used(done, None if done is None else Usage(use.target) if item is None else _read_usage(use.target, item))
 
 
 def target_item(target: NamedTarget) -> dict[str, Any]:
@@ -72,14 +66,97 @@ def read_target(item: Mapping[str, Any]) -> NamedTarget:
     return NamedTarget(item["sk"]["S"], defaults=defaults, locked=locked, enabled="enabled" not in item, **found)
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
-    """All of the item but its key. At most 500 places of about 75 bytes: written at every start, so it is kept short."""
-    places = [[place.job.owner, place.job.id, place.fence, place.since, place.until] for place in usage.places]
-    numbers = {name: {"N": str(getattr(usage, name))} for name in _USED}
-    return numbers | {"places": {"S": _json(places)}, "writer": {"S": usage.writer}}
+def as_update(use: Use, table: str) -> dict[str, Any]:
+    """The arguments of UpdateItem that make the change if it holds: `limits.used` in the language of DynamoDB."""
+    writing = _Writing()
+    if use.first:
+        writing.terms.append(keys.NEW)
+        for name, move in _ends(use):
+            writing.set(name, _number(0 if move is None else move.base_us + move.by_us))
+        writing.set("took_ms", _number(USUAL_MS))
+        writing.set("places", {"M": {_name(place): _lease(place) for place in use.takes}})
+    else:
+        for name, move in _ends(use):
+            if move is not None:
+                writing.move(name, move)
+        if use.took_ms is not None:
+            writing.set("took_ms", _number(use.took_ms))
+        writing.places(use)
+    return {"TableName": table, "Key": keys.usage(use.target), **writing.arguments()}
+
+
+def _ends(use: Use) -> tuple[tuple[str, Move | None], ...]:
+    return ("next_us", use.line), ("start_us", use.starts)
+
+
+class _Writing:
+    """An update expression and its condition, clause by clause. Names and values are numbered."""
+
+    def __init__(self) -> None:
+        self.sets, self.removes, self.terms = list[str](), list[str](), list[str]()
+        self._names: dict[str, str] = {}
+        self._values: dict[str, Any] = {}
+
+    def set(self, name: str, content: Any) -> None:
+        self.sets.append(f"{name} = {self._value(content)}")
+
+    def move(self, name: str, move: Move) -> None:
+        base = self._value(_number(move.base_us))
+        if not move.behind:
+            self.terms.append(f"{name} < {base}")
+            self.set(name, _number(move.base_us + move.by_us))
+            return
+        self.terms.append(f"{name} >= {base}")
+        if move.latest_us is not None:
+            self.terms.append(f"{name} <= {self._value(_number(move.latest_us))}")
+        self.sets.append(f"{name} = {name} + {self._value(_number(move.by_us))}")
+
+    def places(self, use: Use) -> None:
+        if use.room is not None:
+            self.terms.append(f"size(places) <= {self._value(_number(use.room))}")
+        taken = {place.job for place in use.takes}
+        for place in use.drops:
+            self.terms.append(f"{self._place(place)} = {self._value(_lease(place))}")
+        self.removes += [self._place(place) for place in use.drops if place.job not in taken]
+        self.sets += [f"{self._place(place)} = {self._value(_lease(place))}" for place in use.takes]
+
+    def _place(self, place: Place) -> str:
+        return f"places.{self._names.setdefault(_name(place), f'#{len(self._names)}')}"
+
+    def _value(self, content: Any) -> str:
+        self._values[f":{len(self._values)}"] = content
+        return f":{len(self._values) - 1}"
+
+    def arguments(self) -> dict[str, Any]:
+        clauses = ["SET " + ", ".join(self.sets)] * bool(self.sets) + ["REMOVE " + ", ".join(self.removes)] * bool(self.removes)
+        return ({"ExpressionAttributeNames": {alias: name for name, alias in self._names.items()}} if self._names else {}) | {
+            "UpdateExpression": " ".join(clauses),
+            "ConditionExpression": " AND ".join(self.terms),
+            "ExpressionAttributeValues": self._values,
+            "ReturnValues": "ALL_NEW",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
+
+def _number(content: int) -> dict[str, str]:
+    return {"N": str(content)}
+
+
+def _name(place: Place) -> str:
+    return f"{place.job.owner}#{place.job.id}"
+
+
+def _lease(place: Place) -> dict[str, str]:
+    """At most 500 places of about 100 bytes, of which every start writes all: so it is kept short."""
+    return {"S": f"{place.fence} {place.since} {place.until}"}
+
+
+def _read_place(name: str, lease: str) -> Place:
+    owner, _, id = name.rpartition("#")
+    return Place(JobKey(owner, id), *map(int, lease.split()))
 
 
 def _read_usage(target: str, item: Mapping[str, Any]) -> Usage:
-    places = tuple(Place(JobKey(owner, id), *numbers) for owner, id, *numbers in json.loads(item["places"]["S"]))
-    next_us, start_us, took_ms, version = (int(item[name]["N"]) for name in _USED)
-    return Usage(target, next_us, start_us, places, took_ms, version, item["writer"]["S"])
+    places = sorted((_read_place(name, lease["S"]) for name, lease in item["places"]["M"].items()), key=attrgetter("since", "job"))
+    next_us, start_us, took_ms = (int(item[name]["N"]) for name in ("next_us", "start_us", "took_ms"))
+    return Usage(target, next_us, start_us, tuple(places), took_ms, stored=True)

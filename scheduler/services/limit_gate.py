@@ -10,15 +10,14 @@ from dataclasses import dataclass, field
 from scheduler import limits
 from scheduler.errors import Unavailable
 from scheduler.lifecycle import is_open
-from scheduler.limits import Answer, Ask, At, Start, Ticket, Usage
+from scheduler.limits import Answer, Ask, At, Place, Start, Ticket, Usage, Use
 from scheduler.model import Job, JobKey
 from scheduler.named_target import NamedTarget
 from scheduler.ports import Clock, Jobs, TargetGate
-from scheduler.records import replace
 from scheduler.services.admission import Clear, HandBack, Verdict
 from scheduler.services.known import Known
 
-ROUNDS = 5  # tries at a usage that other executors change at the same time
+ROUNDS = 5  # tries at a usage of which others take what we were to have
 WAIT_MS = 2_000  # how long a job whose instant has come waits for a place before it is given back with another instant ...
 ASK_MS, SELDOM_MS = 50, 200  # ... and how often it looks, at first and later; reads only, until one is free
 AWAY_MS = 1_000  # who is given back comes no sooner
@@ -37,8 +36,10 @@ class LimitGate:
     _starts: dict[JobKey, int] = field(default_factory=dict)
     _tickets: dict[JobKey, int] = field(default_factory=dict)
     _waiting: dict[JobKey, int] = field(default_factory=dict)  # since when for a place
-    _placed: dict[JobKey, tuple[str, int]] = field(default_factory=dict)  # target and fence
+    _placed: dict[JobKey, tuple[str, Place]] = field(default_factory=dict)  # by target
     _looked_at: dict[str, int] = field(default_factory=dict)
+    _lost: dict[str, set[Place]] = field(default_factory=dict)  # found at the last look
+    _took: dict[str, int] = field(default_factory=dict)  # how long jobs hold their places, as seen last
 
     @property
     def gate(self) -> TargetGate:
@@ -62,11 +63,11 @@ class LimitGate:
 
         Never raises: a place not freed is found out when it is missed.
         """
-        left: dict[str, set[tuple[JobKey, int]]] = {}
+        left: dict[str, list[Place]] = {}
         for job in ended:
-            name, fence = self._placed.pop(job.key, (None, 0))
-            if name is not None:
-                left.setdefault(name, set()).add((job.key, fence))
+            name, place = self._placed.pop(job.key, (None, None))
+            if name is not None and place is not None:
+                left.setdefault(name, []).append(place)
         try:
             for _ in range(ROUNDS):
                 if not left:
@@ -76,17 +77,16 @@ class LimitGate:
             pass
         log.info("places not freed; their jobs have ended, which is seen when one is missed", extra={"targets": sorted(left)})
 
-    def _release(self, ended: Mapping[str, set[tuple[JobKey, int]]]) -> dict[str, set[tuple[JobKey, int]]]:
-        """One round; those of which others changed the usage meanwhile."""
+    def _release(self, ended: Mapping[str, list[Place]]) -> dict[str, list[Place]]:
+        """One round; those that are left. A place that is not there any more was taken for lost by somebody, or its lease is over."""
         now = self.clock.now()
-        usages = self.gate.usages(sorted(ended))
-        changes = [
-            (usage, replace(after, writer=_writer(*min(ended[name]))))
-            for name, usage in usages.items()
-            if (after := limits.freed(usage, ended[name], now)) is not usage
-        ]
-        held = self.gate.use(changes) if changes else []
-        return {after.target: ended[after.target] for (_, after), ok in zip(changes, held, strict=True) if not ok}
+        uses = [limits.freed(name, places, self._took.get(name, limits.USUAL_MS), now) for name, places in ended.items()]
+        left: dict[str, list[Place]] = {}
+        for use, (done, usage) in zip(uses, self.gate.use(uses), strict=True):
+            stands = use.drops if usage is None else usage.places
+            if not done and (there := [place for place in use.drops if place in stands]):
+                left[use.target] = there
+        return left
 
     def _judged(self, jobs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
         verdicts: dict[JobKey, Verdict] = {}
@@ -101,35 +101,43 @@ class LimitGate:
                 elif not (ahead and target.rate is None):
                     limited.setdefault(target.name, []).append(job)
             targets = {name: target for name, target in found.items() if target is not None}
+            usages: dict[str, Usage] = {}
             for _ in range(ROUNDS):
                 if limited:
-                    limited = self._round(limited, targets, verdicts, asked_at)
+                    limited = self._round(limited, targets, usages, verdicts, asked_at)
         except Unavailable:
             log.info("limits not asked: the table refuses for now", extra={"jobs": len(jobs)})
         return verdicts
 
     def _round(
-        self, asked: Mapping[str, list[Job]], targets: Mapping[str, NamedTarget], verdicts: dict[JobKey, Verdict], asked_at: int
+        self,
+        asked: Mapping[str, list[Job]],
+        targets: Mapping[str, NamedTarget],
+        usages: dict[str, Usage],
+        verdicts: dict[JobKey, Verdict],
+        asked_at: int,
     ) -> dict[str, list[Job]]:
-        """One read of all usages, one write of those that change. The jobs of those that others changed meanwhile are left."""
+        """Decide by the usages, of which those not known yet are read, and change them. The jobs of those whose change does not hold."""
+        if unknown := sorted(asked.keys() - usages.keys()):
+            usages |= {name: Usage(name) for name in unknown} | self.gate.usages(unknown)
         now = self.clock.now()
-        read = self.gate.usages(sorted(asked))
-        writes: list[tuple[Usage, Usage, Mapping[JobKey, Answer]]] = []
+        uses: list[tuple[Use, dict[JobKey, Answer]]] = []
         left: dict[str, list[Job]] = {}
         for name, jobs in asked.items():
-            before = read.get(name, Usage(name))
-            after, answers = limits.admit(self._looked(before, targets[name], now), targets[name], self._asks(jobs, now), now)
-            if after is before:
+            gone = self._gone(usages[name], targets[name], now)
+            use, answers = limits.admit(usages[name], targets[name], self._asks(jobs, now), now, gone)
+            if use is None:
                 self._note(jobs, targets[name], answers, verdicts, asked_at, now)
             else:
-                writer = _writer(jobs[0].key, jobs[0].fence)
-                writes.append((before, replace(after, version=before.version + 1, writer=writer), answers))
-        held = self.gate.use([(before, after) for before, after, _ in writes]) if writes else []
-        for (_, after, answers), ok in zip(writes, held, strict=True):
-            if ok:
-                self._note(asked[after.target], targets[after.target], answers, verdicts, asked_at, now)
+                uses.append((use, answers))
+        for (use, answers), (done, usage) in zip(uses, self.gate.use([use for use, _ in uses]) if uses else [], strict=True):
+            name = use.target
+            if usage is not None:
+                usages[name], self._took[name] = usage, usage.took_ms
+            if done and usage is not None:
+                self._note(asked[name], targets[name], limits.confirmed(answers, use, usage), verdicts, asked_at, now)
             else:
-                left[after.target] = asked[after.target]
+                left[name] = asked[name]
         return left
 
     def _asks(self, jobs: Sequence[Job], now: int) -> list[Ask]:
@@ -144,16 +152,14 @@ class LimitGate:
         start = now if waits else self._starts.get(job.key)
         return Ask(job.key, job.fence, job.timeout_ms, max(job.due_at, now), ticket, start)
 
-    def _looked(self, usage: Usage, target: NamedTarget, now: int) -> Usage:
-        """The usage without those whose executor has died, or could not free their place; looked at only when none is free."""
+    def _gone(self, usage: Usage, target: NamedTarget, now: int) -> Collection[Place]:
+        """Places whose executor has died, or could not free them; looked for only when none is free."""
         full = target.concurrency is not None and len(usage.places) >= target.concurrency
-        if not full or now - self._looked_at.get(target.name, -LOOK_MS) < LOOK_MS:
-            return usage
-        self._looked_at[target.name] = now
-        found = self.jobs.get_many([place.job for place in usage.places])
-        gone = {(place.job, place.fence) for place in usage.places if not _runs(found.get(place.job), place.fence)}
-        kept = tuple(place for place in usage.places if (place.job, place.fence) not in gone)
-        return usage if not gone else replace(usage, places=kept, version=usage.version + 1)
+        if full and now - self._looked_at.get(target.name, -LOOK_MS) >= LOOK_MS:
+            self._looked_at[target.name] = now
+            found = self.jobs.get_many([place.job for place in usage.places])
+            self._lost[target.name] = {place for place in usage.places if not _runs(found.get(place.job), place.fence)}
+        return self._lost.get(target.name, ())
 
     def _note(
         self,
@@ -171,8 +177,8 @@ class LimitGate:
     def _verdict(self, job: Job, target: NamedTarget, answer: Answer, asked_at: int, now: int) -> Verdict:
         if isinstance(answer, Start):
             self._waiting.pop(job.key, None)
-            if target.concurrency is not None:
-                self._placed[job.key] = (target.name, job.fence)
+            if answer.place is not None:
+                self._placed[job.key] = (target.name, answer.place)
             return Clear(asked_at)
         if isinstance(answer, Ticket):
             gave_up = self._waiting.pop(job.key, None) is not None
@@ -186,10 +192,6 @@ class LimitGate:
             return Clear(asked_at if target.concurrency is None else 0, answer.at)  # 0: its place is asked for when it has come
         waited = now - self._waiting.setdefault(job.key, now)
         return Clear(0, now + min(max(ASK_MS, waited // 4), SELDOM_MS))
-
-
-def _writer(job: JobKey, fence: int) -> str:
-    return f"{job.id}#{fence}"
 
 
 def _runs(job: Job | None, fence: int) -> bool:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from scheduler import breaker
-from scheduler.limits import Place, Usage
+from scheduler.limits import Move, Place, Usage, Use
 from scheduler.model import JobKey, Lane, LaneState
 from scheduler.named_target import NamedTarget
-from scheduler.ports import Ledger, Targets, Watched
+from scheduler.ports import Ledger, Targets, Used, Watched
 from tests.contract.make import NOW
 
 
@@ -53,25 +53,77 @@ def test_a_target_changes_only_for_who_has_seen_its_last_change(targets: Targets
     assert targets.all() == []
 
 
-USAGE = Usage("invoices", 1_795_000_000_000_123, 1_795_000_000_000_122, (Place(JobKey("ada#b", "j1"), 3, NOW, NOW + 9),), 120, 1, "j1#3")
+SOON = 1_795_000_000_000_122
+FIRST, SECOND, THIRD = (Place(JobKey("ada#b", f"j{n}"), n, NOW + n, NOW + 9) for n in (1, 2, 3))
 
 
-def test_a_usage_changes_only_for_who_has_seen_its_last_change(targets: Targets) -> None:
-    none, second = Usage("invoices"), replace(USAGE, version=2, places=())
+def one(targets: Targets, use: Use) -> Usage | None:
+    """The usage after the change, which is what is stored then; None: it did not hold, and the answer shows what stands."""
+    (answer,) = targets.use([use])
+    assert answer.usage == targets.usages([use.target]).get(use.target, Usage(use.target))
+    return answer.usage if answer.done else None
+
+
+def test_a_usage_begins_once(targets: Targets) -> None:
     assert targets.usages(["invoices"]) == {}
-    assert targets.use([(none, USAGE)]) == [True]
-    assert targets.use([(none, USAGE)]) == [True], "an answer may be lost"
-    assert targets.use([(none, replace(USAGE, took_ms=7))]) == [False]
-    assert targets.usages(["invoices", "other"]) == {"invoices": USAGE}
-    other = Usage("other", version=1)
-    assert targets.use([(USAGE, second), (Usage("other"), other)]) == [True, True]
-    assert targets.use([(USAGE, replace(second, took_ms=7)), (Usage("third", version=4), Usage("third", version=5))]) == [False, False]
-    assert targets.usages(["invoices", "other", "third"]) == {"invoices": second, "other": other}
+    begin = Use("invoices", first=True, line=Move(SOON + 50, 100, behind=False), takes=(FIRST,), most=5)
+    assert one(targets, begin) == Usage("invoices", SOON + 150, 0, (FIRST,), stored=True)
+    assert one(targets, begin) is None
+    assert targets.usages(["other"]) == {}
+    for later in (Use("other", line=Move(SOON, 9, behind=True)), Use("other", takes=(FIRST,), most=5), Use("other", drops=(FIRST,))):
+        assert one(targets, later) is None, "there is nothing to change"
+
+
+@pytest.mark.parametrize("end", ["line", "starts"])
+def test_an_end_is_moved_on_from_where_it_stands_or_set_where_nobody_was(targets: Targets, end: str) -> None:
+    def moved(base: int, by: int, behind: bool, latest: int | None = None) -> int | None:
+        after = one(targets, replace(Use("invoices"), **{end: Move(base, by, behind, latest)}))
+        return None if after is None else (after.next_us if end == "line" else after.start_us) - SOON
+
+    targets.use([replace(Use("invoices", first=True), **{end: Move(SOON, 10, behind=False)})])
+    assert moved(SOON + 10, 5, behind=True) == 15
+    assert moved(SOON + 10, 5, behind=True) == 20, "who came second stands behind the first"
+    assert moved(SOON + 21, 5, behind=True) is None, "it is not where it was seen"
+    assert moved(SOON, 5, behind=True, latest=SOON + 19) is None
+    assert moved(SOON, 5, behind=True, latest=SOON + 20) == 25
+    assert moved(SOON + 25, 5, behind=False) is None
+    assert moved(SOON + 26, 5, behind=False) == 31
+
+
+def test_places_are_taken_while_there_are_some_and_given_up_by_who_has_them(targets: Targets) -> None:
+    targets.use([Use("invoices", first=True)])
+    assert one(targets, Use("invoices", takes=(FIRST,), most=2)) == Usage("invoices", places=(FIRST,), stored=True)
+    assert one(targets, Use("invoices", takes=(SECOND, THIRD), most=2)) is None
+    assert one(targets, Use("invoices", takes=(SECOND,), most=2)) is not None
+    assert one(targets, Use("invoices", takes=(THIRD,), most=2)) is None
+    assert one(targets, Use("invoices", drops=(replace(FIRST, fence=7),))) is None, "another attempt's"
+    assert one(targets, Use("invoices", takes=(THIRD,), drops=(FIRST, replace(SECOND, until=1)), most=2)) is None
+    again = replace(SECOND, fence=5, since=NOW + 5)
+    changed = one(targets, Use("invoices", takes=(THIRD, again), drops=(FIRST, SECOND), most=2, took_ms=70))
+    assert changed == Usage("invoices", places=(THIRD, again), took_ms=70, stored=True)
+    assert one(targets, Use("invoices", drops=(THIRD, again), took_ms=60)) == Usage("invoices", took_ms=60, stored=True)
+    assert one(targets, Use("invoices", drops=(THIRD,))) is None
+
+
+def test_all_of_a_change_is_made_or_nothing(targets: Targets) -> None:
+    targets.use([Use("invoices", first=True, line=Move(SOON, 10, behind=False), takes=(FIRST,))])
+    assert one(targets, Use("invoices", line=Move(SOON + 10, 5, behind=True), takes=(SECOND,), most=1)) is None
+    assert one(targets, Use("invoices", line=Move(SOON + 11, 5, behind=True), drops=(FIRST,))) is None
+    both = Use("invoices", line=Move(SOON + 10, 5, behind=True), starts=Move(SOON, 7, behind=False), takes=(SECOND,), most=2)
+    assert one(targets, both) == Usage("invoices", SOON + 15, SOON + 7, (FIRST, SECOND), stored=True)
+
+
+def test_usages_of_several_targets_change_side_by_side(targets: Targets) -> None:
+    first, second = (Use(name, first=True, takes=(FIRST,)) for name in ("invoices", "other"))
+    stands = [Usage(name, places=(FIRST,), stored=True) for name in ("invoices", "other")]
+    assert targets.use([first]) == [Used(True, stands[0])]
+    assert targets.use([first, second]) == [Used(False, stands[0]), Used(True, stands[1])]
+    assert targets.usages(["invoices", "other", "third"]) == {"invoices": stands[0], "other": stands[1]}
 
 
 def test_a_deleted_target_leaves_no_usage_to_one_that_takes_its_name(targets: Targets) -> None:
     targets.put(None, target())
-    targets.use([(Usage("invoices"), USAGE)])
+    targets.use([Use("invoices", first=True, takes=(FIRST,))])
     targets.delete(target())
     assert targets.usages(["invoices"]) == {}
 

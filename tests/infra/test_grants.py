@@ -92,9 +92,9 @@ def test_a_task_is_edited_by_api_alone_and_planned_by_plan_too(prod: Synthesized
     assert who_may(prod, "dynamodb:UpdateItem", "StorageTasks") == {"Api", "Plan"}
 
 
-def test_an_executor_reads_heads_and_lines_and_writes_holders_turns_and_markers_by_statements(prod: Synthesized) -> None:
+def test_an_executor_reads_heads_and_lines_and_writes_holders_turns_markers_and_what_is_in_use(prod: Synthesized) -> None:
     """Which items, IAM cannot tell: all of them are in the tasks table."""
-    actions = {"BatchGetItem", "GetItem", "Query", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete"}
+    actions = {"BatchGetItem", "GetItem", "Query", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete", "UpdateItem"}
     for name in EXECUTORS:
         assert of_tasks(prod, name) == actions
 

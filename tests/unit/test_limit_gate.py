@@ -7,10 +7,11 @@ import pytest
 
 from scheduler import lifecycle, limits
 from scheduler.errors import Unavailable
-from scheduler.limits import Place, Usage
+from scheduler.limits import Place, Usage, Use
 from scheduler.memory_targets import MemoryTargets
 from scheduler.model import Failure, Job, JobKey, Result
 from scheduler.named_target import NamedTarget
+from scheduler.ports import Used
 from scheduler.services.known import KNOWN_MS, Known
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
@@ -98,7 +99,7 @@ def test_a_failed_attempt_frees_its_place_too(result: Result) -> None:
 
 def full_of(stage: Limited, *jobs: Job, since: int = NOW) -> None:
     places = tuple(Place(job.key, job.fence, since, since + 600_000) for job in jobs)
-    stage.targets.use([(Usage("t"), Usage("t", places=places, version=1))])
+    stage.targets.use([Use("t", first=True, takes=places)])
 
 
 def test_who_waits_too_long_for_a_place_is_given_back_uncharged() -> None:
@@ -128,7 +129,7 @@ def test_a_place_of_a_job_that_runs_no_more_is_taken_over_at_once(missing: bool)
 def test_a_place_that_could_not_be_freed_is_found_out_by_the_next() -> None:
     stage = Limited(concurrency=1)
     real = stage.targets
-    stage.targets = Wrapped(real, use=lambda verb, changes: [None] if changes[0][1].places == () else verb(changes))
+    stage.targets = Wrapped(real, use=lambda verb, uses: [Used(None, None)] if uses[0].drops else verb(uses))
     stage.run(*some(1))
     assert len(real.usages(["t"])["t"].places) == 1
     stage.targets = real
