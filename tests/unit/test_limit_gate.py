@@ -138,6 +138,21 @@ def test_a_place_that_could_not_be_freed_is_found_out_by_the_next() -> None:
     assert len(stage.run(job).starts) == 1
 
 
+def test_a_place_is_freed_although_the_table_refuses_at_first() -> None:
+    stage = Limited(concurrency=1)
+    refusals = iter([Used(None, None)])
+    real = stage.targets
+    stage.targets = Wrapped(real, use=lambda verb, uses: [next(refusals, None) or verb(uses)[0]] if uses[0].drops else verb(uses))
+    stage.run(*some(1))
+    assert next(refusals, None) is None and real.usages(["t"])["t"].places == ()
+
+
+def test_how_long_places_are_held_is_measured_from_end_to_end() -> None:
+    stage = Limited(concurrency=1)
+    stage.run(*some(3), pool=ScriptedPool(stage.clock, takes=300))
+    assert stage.usage.took_ms == 300
+
+
 def test_of_two_executors_at_one_moment_one_looks_again() -> None:
     stage = Limited(concurrency=1)
     real = stage.targets
@@ -228,3 +243,19 @@ def test_two_executors_that_ask_at_the_same_instant_are_not_given_the_same_one()
     asking, stage.targets = stage.targets, calm
     stage.execute(stage.hand(first), pool=pools[0], named=Known(asking, stage.clock))
     assert offsets(pools[1]) + offsets(pools[0]) == [0, 50]
+
+
+def test_two_executors_that_ask_while_others_wait_get_tickets_one_step_apart() -> None:
+    stage = Limited(rate=0.5)
+    stage.run(*some(2))
+    first, second = some(2)
+
+    def meanwhile(verb: Any, names: Any) -> Any:
+        read = verb(names)
+        stage.run(second)
+        return read
+
+    calm, stage.targets = stage.targets, Wrapped(stage.targets, usages=times(1, meanwhile))
+    asking, stage.targets = stage.targets, calm
+    stage.execute(stage.hand(first), pool=ScriptedPool(stage.clock), named=Known(asking, stage.clock))
+    assert [stage.stored(job).due_at - NOW for job in (second, first)] == [4_000, 6_000]

@@ -227,6 +227,14 @@ def test_a_start_moved_so_far_by_others_that_it_would_be_waited_for_too_long_is_
     assert held == [True, True, False] and usage.start_us == (NOW + 2_500) * 1_000
 
 
+def test_of_two_for_the_instant_that_has_come_one_starts() -> None:
+    target, usage = limit(rate=1.0), Usage("t", start_us=NOW * 1_000, stored=True)
+    (first, found), (second, _) = (limits.admit(usage, target, [ask(name)], NOW) for name in "ab")
+    assert first is not None and second is not None
+    assert found[JobKey("ann", "a")] == Start()
+    assert limits.used(changed(usage, first), second) is None, "it would start, and late"
+
+
 def test_places_are_taken_side_by_side_while_there_are_some() -> None:
     target = limit(concurrency=2)
     usage = Usage("t", stored=True)
