@@ -21,10 +21,10 @@ from scheduler.rules import Rules
 STEP_MS = 500  # between two looks at a lane
 NARROWEST = 40  # a lane is taken to hold at least this part of what it could: of short jobs few executors do all there is ...
 LEAST = 50  # ... and at least so many jobs
-WIDEN, NARROW = 1.3, 0.8  # a look at a lane with nothing waiting in it, with more than a second's work
+WIDEN, NARROW = 1.3, 0.8  # a look at a lane with nothing waiting in it, with more work than should wait
 KNOWN_LOOKS = 4  # so many looks that saw something done tell the rate of a lane well enough to narrow it
 STILL_MS = 20_000  # a lane that has nothing waiting and did nothing for so long is not full, whatever is not done
-RATED_MS = 5_000  # the rate of a lane is its mean over so long, or what it is lately if that is more: batches end all at once
+RATED_MS = 5_000  # the rate of a lane is its mean over so long: batches end all at once
 RESTED_MS = int(1000 * fairness.AHEAD_S)  # without work for as long as work may wait in it, a lane is as new: what comes may be other jobs
 PUBLISHED_MS = 3_000  # a backlog reported longer ago is a dead dispatcher's
 WEIGHTS_MS = 30_000  # how long a weight is taken for the present one
@@ -54,12 +54,14 @@ class _Gate:
     moved_at: int = 0  # when something was last released or seen done
     written_off: int = 0  # released, not done, and no reason to wait any longer: lost, or work that takes its time
     told: bool = False  # our backlog is in the ledger
+    backlog: int = 0  # about how many messages waited in the lane at the last look
     done: deque[tuple[int, int]] = field(default_factory=deque)  # (ms, jobs) of the last looks
 
     @property
     def rate(self) -> float:
-        """Jobs done a second: over all of the last looks, or the last two if those saw more."""
-        return max(_rate(self.done), _rate([*self.done][-2:]))
+        """Jobs done a second, over all of the last looks. A lane in which nothing waits may do more: what the last two saw, if that is it."""
+        mean = _rate(self.done)
+        return mean if self.backlog else max(mean, _rate([*self.done][-2:]))
 
     @property
     def in_hand(self) -> int:
@@ -73,7 +75,8 @@ class _Gate:
         return fairness.window(self.base(due_at, now), self.rate) - self.in_hand
 
     def fit(self, backlog: int) -> None:
-        """So many messages wait in the lane: over a second's work means that it holds less than it could, none that it may hold more."""
+        """So many messages wait in the lane: too much work means that it holds less than it could, none that it may hold more."""
+        self.backlog = backlog
         known = sum(1 for _, jobs in self.done if jobs) >= KNOWN_LOOKS
         if backlog == 0:
             self.width = min(self.width * WIDEN, self.most)
@@ -102,7 +105,7 @@ class _Gate:
 
     def forget(self) -> None:
         """It has rested: take it to hold as little, and to be as slow, as at first."""
-        self.width = narrowest(self.most)
+        self.width, self.backlog = narrowest(self.most), 0
         self.done.clear()
 
     def write_off(self) -> None:
@@ -208,9 +211,8 @@ class Flow:
         gate.tried_at = now
         try:
             gate.learn(self.outstanding(gate.lane, gate.until), now)
-            backlog = self.backlog(gate.lane)
-            gate.fit(backlog)
-            if now - gate.moved_at >= STILL_MS and backlog == 0 and gate.room(gate.queue.first_due(), now) <= 0:
+            gate.fit(self.backlog(gate.lane))
+            if now - gate.moved_at >= STILL_MS and gate.backlog == 0 and gate.room(gate.queue.first_due(), now) <= 0:
                 gate.write_off()
         except Unavailable as error:
             log.warning("not looked what is done; nothing goes until the next look", extra={"lane": gate.lane, "error": str(error)})

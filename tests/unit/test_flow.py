@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.fairness import Backlog, Demand
+from scheduler.fairness import AHEAD_S, Backlog, Demand
 from scheduler.memory import MemoryLedger, MemoryUsers
 from scheduler.model import DueEntry, JobKey, Lane, UnitKey
 from scheduler.rules import Rules
@@ -50,6 +50,11 @@ class World:
         return self.release()
 
 
+def ahead(capacity: int) -> int:
+    """What waits in a lane that does so many jobs between two looks, besides what it holds."""
+    return int(1_000 * capacity / STEP_MS * AHEAD_S)
+
+
 def due(owner: str, count: int, lane: Lane = Lane.ONE_TIME) -> list[DueEntry]:
     return [DueEntry(JobKey(owner, f"{owner}{number:05d}"), "slot", NOW + AHEAD_MS + number, lane, 1) for number in range(count)]
 
@@ -75,8 +80,8 @@ def test_what_is_beyond_waits_and_goes_as_work_is_done() -> None:
     assert len(world.release(*due("a", 100))) == WINDOW
     assert len(world.flow) == 90 and world.flow.next_at(()) == NOW + STEP_MS
     went = [len(world.step()) for _ in range(12)]
-    assert went[-1] == 5 and sum(went) == 12 * 5 + 10  # what is done, and a second of it
-    assert world.in_hand <= WINDOW + 10
+    assert went[-1] == 5 and sum(went) == 12 * 5 + ahead(5)
+    assert world.in_hand <= WINDOW + ahead(5)
 
 
 def test_nothing_goes_between_two_looks_but_what_the_last_one_left_room_for() -> None:
@@ -166,7 +171,7 @@ def test_two_dispatchers_share_the_room_by_what_their_users_have_waiting() -> No
     world.ledger.report_backlog(told(NOW + STEP_MS, outstanding=0, b=200))
     (alone,) = [len(World(capacity=8).release(*due("a", 200)))]
     went = len(world.step())
-    room = WINDOW + 16 - 2  # it has done 8 of 10 in half a second
+    room = WINDOW + ahead(8) - 2  # it has done 8 of 10
     assert alone == WINDOW and went == room // 2
 
 
@@ -181,7 +186,7 @@ def test_the_backlog_of_a_dead_dispatcher_is_forgotten() -> None:
     world = World(capacity=8)
     world.release(*due("a", 200))
     world.ledger.report_backlog(told(NOW + STEP_MS - PUBLISHED_MS - 1, outstanding=500, b=200))
-    assert len(world.step()) == WINDOW + 16 - 2
+    assert len(world.step()) == WINDOW + ahead(8) - 2
 
 
 @pytest.mark.parametrize("ports", [("ledger",), ("users",), ("ledger", "users")])
@@ -193,7 +198,8 @@ def test_while_a_table_refuses_everyone_counts_for_themselves(ports: tuple[str, 
     }
     world.made(**{name: refusing[name] for name in ports})
     world.release(*due("a", 60), *due("b", 60))
-    assert Counter(entry.key.owner for entry in world.step()) == {"a": 12, "b": 12}
+    room = WINDOW + ahead(8) - 2
+    assert Counter(entry.key.owner for entry in world.step()) == {"a": room - room // 2, "b": room // 2}
     world.flow.close()
 
 
@@ -207,7 +213,7 @@ def test_while_it_cannot_be_seen_what_is_done_nothing_goes_and_it_is_tried_again
 def test_a_lane_that_stands_still_with_nothing_waiting_in_it_gets_more() -> None:
     world = World(capacity=0)  # its messages were lost, say
     world.release(*due("a", 100))
-    went = [len(world.step()) for _ in range(STILL_MS // STEP_MS)]
+    went = [len(world.step()) for _ in range(-(-STILL_MS // STEP_MS))]
     assert sum(went) == went[-1] == WINDOW
 
 
@@ -239,13 +245,27 @@ def test_a_lane_in_which_nothing_waits_is_widened_to_all_it_holds() -> None:
     assert world.in_hand == 400
 
 
-def test_a_lane_in_which_more_than_a_second_of_work_waits_is_narrowed() -> None:
-    world = World(capacity=20, window=400)  # forty a second, though it could hold 400
+def test_a_lane_in_which_too_much_work_waits_is_narrowed() -> None:
+    world = World(capacity=20, window=400)  # twenty a look, though it could hold 400
     world.release(*due("a", 400), *late(4_000))
     world.queued = 300
     for _ in range(40):
         world.step()
-    assert 40 <= world.in_hand <= 40 + narrowest(400)
+    assert ahead(20) <= world.in_hand <= ahead(20) + narrowest(400)
+
+
+@pytest.mark.parametrize(("queued", "a_second"), [(0, 40), (1, 16)])
+def test_a_spurt_is_the_rate_of_a_lane_only_if_nothing_waits_in_it(queued: int, a_second: int) -> None:
+    world = World(capacity=5)
+    world.queued = queued
+    world.release(*due("a", 1_000))
+    for _ in range(20):
+        world.step()
+    assert world.in_hand == WINDOW + 10
+    world.capacity = 20
+    for _ in range(2):
+        world.step()
+    assert world.in_hand == WINDOW + a_second
 
 
 def test_what_was_released_ahead_is_in_executors_who_go_on_with_what_is_late() -> None:
