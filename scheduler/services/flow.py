@@ -59,7 +59,7 @@ class _Gate:
 
     @property
     def rate(self) -> float:
-        """Jobs done a second, over all of the last looks. A lane in which nothing waits may do more: what the last two saw, if that is it."""
+        """Jobs done a second, over all of the last looks. One in which nothing waits may do more: what the last two saw, if that is it."""
         mean = _rate(self.done)
         return mean if self.backlog else max(mean, _rate([*self.done][-2:]))
 
