@@ -34,7 +34,7 @@ def output_of(output: str | None, response: Mapping[str, Any] | None) -> str | N
 def split(job: Job, result: Result) -> tuple[Result, Whole | None]:
     """The result with as much as fits into the item of its claimed job; and the whole, if that is less."""
     output = output_of(result.output, result.response)
-    earlier = [_former(each) for each in superseded(job).attempts[1 - KEPT_ATTEMPTS :]]
+    earlier = [_former(each) for each in superseded(job).get("attempts", ())[1 - KEPT_ATTEMPTS :]]
     room = ROOM - sum(_size(each.log) + _size(each.output) for each in earlier)
     kept_output = _begin(output, room - min(_size(result.log), LEAST_LOG))
     kept_log = _end(result.log, room - _size(kept_output))
@@ -48,14 +48,14 @@ def split(job: Job, result: Result) -> tuple[Result, Whole | None]:
     return fits, Whole(_begin(output, WHOLE), _end(result.log, WHOLE))
 
 
-def superseded(job: Job) -> Job:
-    """The job whose output is its last attempt's no more, because another attempt or another life begins."""
+def superseded(job: Job) -> dict[str, Any]:
+    """What changes of the job, by name, when its output is its last attempt's no more: another attempt or another life begins."""
     output = output_of(job.output, job.response)
     if not job.attempts:
-        return job  # nor has it put out anything
+        return {}  # nor has it put out anything
     *earlier, last = job.attempts
     last = _former(replace(last, output=output) if output is not None else last)
-    return replace(job, output=None, response=None, attempts=(*earlier, last))
+    return {"output": None, "response": None, "attempts": (*earlier, last)}
 
 
 def _former(attempt: Attempt) -> Attempt:

@@ -27,6 +27,7 @@ FINAL_TIMES = {
     Status.SKIPPED: "skipped_at",
 }
 DEAD = (Status.FAILED, Status.KILLED)
+Changes = dict[str, Any]  # of a job's fields, by name
 _OUTCOMES = {"timeout": Outcome.KILLED, "crashed": Outcome.CRASHED}  # of a failed attempt, by the kind of its failure
 
 CRASHED = Failure("crashed", "its executor died")
@@ -169,90 +170,96 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
     after = TRANSITIONS[event].get(before)
     if after is None:
         raise IllegalTransition(f"{event} of a job that is {before}")
-    changed = _EFFECTS[event](job, at, data)
+    changes = _EFFECTS[event](job, at, data)
     if event in HANDS_BACK:
-        lane = Lane.RETRY if event in TRIES_AGAIN else changed.lane
-        fresh: dict[str, Any] = dict.fromkeys(("picked_at", "started_at", "heartbeat_at", "progress", "claim"))
-        return replace(changed, fence=job.fence + 1, lane=lane, looks=0, buried=0, **fresh)
+        lane = Lane.RETRY if event in TRIES_AGAIN else changes.get("lane", job.lane)
+        fresh = dict.fromkeys(("picked_at", "started_at", "heartbeat_at", "progress", "claim"))
+        return replace(job, **changes | {"fence": job.fence + 1, "lane": lane, "looks": 0, "buried": 0} | fresh)
     if after in FINAL_TIMES:
-        return _ended(changed, after, at, data.get("retention", USUAL_RETENTION))
-    return changed
+        return _ended(job, changes, after, at, data.get("retention", USUAL_RETENTION))
+    return replace(job, **changes)
 
 
-def _ended(job: Job, status: Status, at: int, retention: Retention) -> Job:
+def _ended(job: Job, changes: Changes, status: Status, at: int, retention: Retention) -> Job:
     days = retention.failure_days if status in DEAD else retention.days
-    times: dict[str, Any] = {FINAL_TIMES[status]: at}
-    ended = replace(job, slot=None, claim=None, expires=at // 1000 + days * DAY_S, **times)
+    last: Changes = {FINAL_TIMES[status]: at, "slot": None, "claim": None, "expires": at // 1000 + days * DAY_S}
+    ended = replace(job, **changes | last)
     return replace(ended, fingerprint=fingerprint.of_job(ended)) if status in DEAD else ended
 
 
-def _claim(job: Job, at: int, data: dict[str, Any]) -> Job:
+def _claim(job: Job, at: int, data: dict[str, Any]) -> Changes:
     claim: Claim = data["claim"]
-    return replace(job, claim=claim)
+    return {"claim": claim}
 
 
-def _accept(job: Job, at: int, data: dict[str, Any]) -> Job:
+def _accept(job: Job, at: int, data: dict[str, Any]) -> Changes:
     """Its lease is its due time now, at which somebody is to look; so its start is written down."""
     result, started, until = data["result"], data["started_at"], data["lease_until"]
-    claim = replace(job.claim, lease_until=until) if job.claim is not None else None
-    delay_ms = job.delay_ms if job.delay_ms is not None else started - job.scheduled_at
-    accepted = replace(job, claim=claim, due_at=until, slot=data["slot"], started_at=started, delay_ms=delay_ms, reason=None)
-    return replace(accepted, output=result.output, response=result.response)
+    return {
+        "claim": replace(job.claim, lease_until=until) if job.claim is not None else None,
+        "due_at": until,
+        "slot": data["slot"],
+        "started_at": started,
+        "delay_ms": job.delay_ms if job.delay_ms is not None else started - job.scheduled_at,
+        "reason": None,
+        "output": result.output,
+        "response": result.response,
+    }
 
 
-def _heartbeat(job: Job, at: int, data: dict[str, Any]) -> Job:
+def _heartbeat(job: Job, at: int, data: dict[str, Any]) -> Changes:
     """Due time and slot stay: who looks then finds the longer lease. A worker may be faster than the answer that accepts its job."""
     claim = replace(job.claim, lease_until=data["lease_until"]) if job.claim is not None and waits(job) else job.claim
-    return replace(job, claim=claim, heartbeat_at=at, progress=data.get("progress") or job.progress)
+    return {"claim": claim, "heartbeat_at": at, "progress": data.get("progress") or job.progress}
 
 
-def _attempted(job: Job, at: int, data: dict[str, Any], outcome: Outcome, failure: Failure | None, **also: Any) -> Job:
-    """The job with one more attempt in its history, and what else changes. What it had put out was that of the attempt before."""
+def _attempted(job: Job, at: int, data: dict[str, Any], outcome: Outcome, failure: Failure | None) -> Changes:
+    """One more attempt in its history. What the job had put out was that of the attempt before."""
     claim, started = job.claim, data.get("started_at")
     if claim is None:
-        return replace(job, **also)
+        return {}
     if failure is not None and len(failure.message) > KEPT_FAILURE:
         failure = replace(failure, message=failure.message[:KEPT_FAILURE])
     result: Result = data.get("result") or Result()
     attempt = Attempt(job.fence, claim.at, started, at, outcome, failure, result.log, kept=result.kept)
-    job = excerpts.superseded(job)
-    delay_ms = job.delay_ms if job.delay_ms is not None or started is None else started - job.scheduled_at
-    attempts = (*job.attempts, attempt)[-KEPT_ATTEMPTS:]
-    return replace(job, attempts=attempts, delay_ms=delay_ms, picked_at=claim.at, started_at=started, **also)
+    changes = excerpts.superseded(job)
+    changes["attempts"] = (*changes.get("attempts", job.attempts), attempt)[-KEPT_ATTEMPTS:]
+    if job.delay_ms is None and started is not None:
+        changes["delay_ms"] = started - job.scheduled_at
+    return changes | {"picked_at": claim.at, "started_at": started}
 
 
-def _succeed(job: Job, at: int, data: dict[str, Any]) -> Job:
+def _succeed(job: Job, at: int, data: dict[str, Any]) -> Changes:
     result: Result = data["result"]
-    put_out: dict[str, Any] = {"output": result.output, "response": result.response}
-    return _attempted(job, at, data, Outcome.SUCCEEDED, None, charged=job.charged + 1, reason=None, **put_out)
+    told = {"charged": job.charged + 1, "reason": None, "output": result.output, "response": result.response}
+    return _attempted(job, at, data, Outcome.SUCCEEDED, None) | told
 
 
-def _retry(job: Job, at: int, data: dict[str, Any]) -> Job:
-    return _failed(job, at, data, due_at=data["due_at"], slot=data["slot"], reason=None)
+def _retry(job: Job, at: int, data: dict[str, Any]) -> Changes:
+    return _failed(job, at, data) | {"due_at": data["due_at"], "slot": data["slot"], "reason": None}
 
 
-def _failed(job: Job, at: int, data: dict[str, Any], **also: Any) -> Job:
+def _failed(job: Job, at: int, data: dict[str, Any]) -> Changes:
     if job.claim is None:  # failed without a start: buried
-        return replace(job, reason=data["reason"])
+        return {"reason": data["reason"]}
     result: Result = data["result"]
     outcome = _OUTCOMES.get(result.failure.kind if result.failure else "", Outcome.FAILED)
     throttled = 1 if result.failure and result.failure.kind == "throttled" else 0
-    changed: dict[str, Any] = {
+    return _attempted(job, at, data, outcome, result.failure) | {
         "charged": job.charged + 1 - throttled,
         "throttled": job.throttled + throttled,
         "output": result.output,
         "response": result.response,
         "reason": data.get("reason") or job.reason,
     }
-    return _attempted(job, at, data, outcome, result.failure, **(changed | also))
 
 
-def _crash(job: Job, at: int, data: dict[str, Any]) -> Job:
+def _crash(job: Job, at: int, data: dict[str, Any]) -> Changes:
     """Alone in its batch, a job that lost its executor is charged; in company it may be innocent and is not."""
     start = started_at(job)
-    done = _attempted(job, at, {"started_at": start if start <= at else None}, Outcome.CRASHED, data.get("failure", CRASHED))
+    changes = _attempted(job, at, {"started_at": start if start <= at else None}, Outcome.CRASHED, data.get("failure", CRASHED))
     charge = 1 if is_alone(job) else 0
-    return replace(done, due_at=at, slot=data["slot"], charged=job.charged + charge, crashes=job.crashes + charge)
+    return changes | {"due_at": at, "slot": data["slot"], "charged": job.charged + charge, "crashes": job.crashes + charge}
 
 
 def is_alone(job: Job) -> bool:
@@ -260,46 +267,46 @@ def is_alone(job: Job) -> bool:
     return job.claim is not None and (job.claim.alone or waits(job))
 
 
-def _reason(job: Job, at: int, data: dict[str, Any]) -> Job:
-    return replace(job, reason=data.get("reason"))
+def _reason(job: Job, at: int, data: dict[str, Any]) -> Changes:
+    return {"reason": data.get("reason")}
 
 
-def _wait(job: Job, at: int, data: dict[str, Any]) -> Job:
-    due_at = data.get("due_at", job.due_at)
-    return replace(job, slot=data["slot"], due_at=due_at, reason=data["reason"], reserved_at=data.get("reserved_at", job.reserved_at))
+def _wait(job: Job, at: int, data: dict[str, Any]) -> Changes:
+    due_at, reserved_at = data.get("due_at", job.due_at), data.get("reserved_at", job.reserved_at)
+    return {"slot": data["slot"], "due_at": due_at, "reason": data["reason"], "reserved_at": reserved_at}
 
 
-def _reschedule(job: Job, at: int, data: dict[str, Any]) -> Job:
-    return replace(job, slot=data["slot"], **data["fields"])
+def _reschedule(job: Job, at: int, data: dict[str, Any]) -> Changes:
+    return {"slot": data["slot"], **data["fields"]}
 
 
-def _cancel(job: Job, at: int, data: dict[str, Any]) -> Job:
-    stopped = _attempted(job, at, data, Outcome.CANCELLED, None) if data.get("started_at") is not None else job
-    return replace(stopped, reason=data.get("reason") or job.reason, cancel_requested_at=job.cancel_requested_at or at)
+def _cancel(job: Job, at: int, data: dict[str, Any]) -> Changes:
+    stopped = _attempted(job, at, data, Outcome.CANCELLED, None) if data.get("started_at") is not None else {}
+    return stopped | {"reason": data.get("reason") or job.reason, "cancel_requested_at": job.cancel_requested_at or at}
 
 
-def _flag(job: Job, at: int, data: dict[str, Any]) -> Job:
+def _flag(job: Job, at: int, data: dict[str, Any]) -> Changes:
     look = {"due_at": data["due_at"], "slot": data["slot"]} if waits(job) and "due_at" in data else {}
-    return replace(job, reason=data.get("reason") or job.reason, cancel_requested_at=job.cancel_requested_at or at, **look)
+    return {"reason": data.get("reason") or job.reason, "cancel_requested_at": job.cancel_requested_at or at} | look
 
 
-def _move(job: Job, at: int, data: dict[str, Any]) -> Job:
+def _move(job: Job, at: int, data: dict[str, Any]) -> Changes:
     looks = job.looks + (1 if data.get("looked") else 0)
-    return replace(job, slot=data["slot"], due_at=data.get("due_at") or job.due_at, looks=looks)
+    return {"slot": data["slot"], "due_at": data.get("due_at") or job.due_at, "looks": looks}
 
 
-def _bury(job: Job, at: int, data: dict[str, Any]) -> Job:
-    return replace(job, buried=job.buried + 1)
+def _bury(job: Job, at: int, data: dict[str, Any]) -> Changes:
+    return {"buried": job.buried + 1}
 
 
-def _redrive(job: Job, at: int, data: dict[str, Any]) -> Job:
+def _redrive(job: Job, at: int, data: dict[str, Any]) -> Changes:
     """A new life, due at once: all attempts are its own again, and neither misfire nor expiry ends it. Its history stays."""
-    ends: dict[str, Any] = dict.fromkeys((*FINAL_TIMES.values(), "expires", "fingerprint", "start_by", "cancel_requested_at"))
-    ends["reason"], job = None, excerpts.superseded(job)
-    return replace(job, slot=data["slot"], due_at=at, charged=0, throttled=0, crashes=0, redrives=job.redrives + 1, redriven_at=at, **ends)
+    ends = dict.fromkeys((*FINAL_TIMES.values(), "expires", "fingerprint", "start_by", "cancel_requested_at", "reason"))
+    life = {"redrives": job.redrives + 1, "redriven_at": at, "charged": 0, "throttled": 0, "crashes": 0}
+    return excerpts.superseded(job) | ends | life | {"slot": data["slot"], "due_at": at}
 
 
-_EFFECTS: dict[Event, Callable[[Job, int, dict[str, Any]], Job]] = {
+_EFFECTS: dict[Event, Callable[[Job, int, dict[str, Any]], Changes]] = {
     Event.CLAIM: _claim,
     Event.ACCEPT: _accept,
     Event.HEARTBEAT: _heartbeat,
