@@ -52,7 +52,7 @@ ASK_LIMIT_MS = 2_000  # ... and for how long, before the job is given back
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Held:
     job: Job
     read_at: int | None  # when to look at it once more; None: no need
@@ -110,14 +110,15 @@ class Execution:
             if not self._beat():
                 self._stop()
                 break
-            self._read_again()
-            if self.lease.is_lost():
-                continue  # reading took so long that nothing may start before a renewal holds
-            self._start_due()
-            if self._admit() and not self.lease.is_lost():
+            if self._held:
+                self._read_again()
+                if self.lease.is_lost():
+                    continue  # reading took so long that nothing may start before a renewal holds
                 self._start_due()
-            if not self._is_busy():
-                break  # all were dropped: there is nothing to wait for
+                if self._admit() and not self.lease.is_lost():
+                    self._start_due()
+                if not self._is_busy():
+                    break  # all were dropped: there is nothing to wait for
             self._came_back([*self.work.wait(self._wake()), *self.work.look()])
             self._settle()
         return sorted(self.returned)

@@ -46,6 +46,7 @@ OWNERS = ("user",) * 4 + ("other",)
 TAKES = (1, 1, 1, 1, 20, 20, 500, 500, 4_000, 4_000) * 100 + (45_000,) * 5 + (250_000,)
 POLL_MS = 25  # from one look of an event source mapping at its queue to the next one
 FAILS = (0,) * 24 + (1, 1, 2, 5)  # how often their targets say no
+EXECUTOR_PORTS = {"jobs": 5, "lanes": 1, "ledger": 1, "tasks": 5, "orders": 5}  # what executors see; how much more often each freezes
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
 
 
@@ -105,6 +106,8 @@ class World:
         self.orders = MemoryOrders()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
         self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation, self._direct)
+        self._executor_ports = {name: self._faulty(getattr(self, name), freeze) for name, freeze in EXECUTOR_PORTS.items()}
+        self._named = self._faulty(self.limited.store, freeze=5)
         self._busy: Counter[Lane] = Counter()
         self._polls: set[Lane] = set()  # lanes that are about to be polled
         self._pollers = {lane: partial(self._poll, lane) for lane in Lane}
@@ -313,18 +316,14 @@ class World:
             left = execute(
                 lane,
                 batch,
-                jobs=self._faulty(self.jobs, freeze=5),
-                lanes=self._faulty(self.lanes),
-                ledger=self._faulty(self.ledger),
-                tasks=self._faulty(self.tasks, freeze=5),
-                orders=self._faulty(self.orders, freeze=5),
+                **self._executor_ports,
                 pool=pool,
                 clock=container.clock,
                 rules=self.rules,
                 meter=container.meter,
                 request_id=f"r{self._requests}",
                 pauses=container.circuits.watch,
-                named=Known(self._faulty(self.limited.store, freeze=5), container.clock),
+                named=Known(self._named, container.clock),
                 circuits=container.circuits,
             )
             self._warm[lane].append(container)
