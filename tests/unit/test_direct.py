@@ -13,7 +13,7 @@ from scheduler.rules import Rules
 from scheduler.services import direct as service
 from scheduler.services import intake
 from scheduler.services.health import lag
-from scheduler.services.intake import EMPTY_MS, INTAKE
+from scheduler.services.intake import EMPTY_MS, FEW, INTAKE
 from scheduler.services.submit import NewJob, submit, submit_many
 from tests.conftest import NOW
 from tests.unit.stage import Stage, Wrapped, refuse
