@@ -67,7 +67,7 @@ class Receiver:
             return [call for call in self._calls if path is None or call.path == path]
 
     def open_calls(self) -> list[Call]:
-        """Those that are not answered yet."""
+        """Those of whose answer the caller has nothing yet."""
         with self._lock:
             return list(self._open)
 
@@ -76,7 +76,7 @@ class Receiver:
 
     @contextmanager
     def answering(self, method: str, path: str, at: int, headers: Mapping[str, str], body: bytes, port: int) -> Iterator[int]:
-        """Remember a call, open as long as this is; the status to answer."""
+        """Remember a call, which is open until its answer may go out; the status to answer."""
         with self._lock:
             status = answer(path, sum(1 for call in self._calls if call.path == path))
             call = Call(method, path, at, headers, body, status, port)
@@ -86,10 +86,10 @@ class Receiver:
             self.watch(call)
             if path.startswith("/slow/"):
                 time.sleep(float(path.split("/")[2]))
-            yield status
         finally:
             with self._lock:
                 self._open.remove(call)
+        yield status
 
 
 def answer(path: str, earlier: int) -> int:

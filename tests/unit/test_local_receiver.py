@@ -75,3 +75,8 @@ def test_it_answers_a_slow_call_when_it_is_time() -> None:
     began = time.monotonic()
     with Receiver() as receiver, DIRECT.open(receiver.url("/slow/0.1/a")) as response:
         assert response.status == 200 and time.monotonic() - began >= 0.1
+
+
+def test_a_call_whose_answer_may_have_arrived_is_not_open() -> None:
+    with Receiver() as receiver, receiver.answering("POST", "/ok/1", 0, {}, b"", 1) as status:
+        assert status == 200 and receiver.calls() and not receiver.open_calls()
