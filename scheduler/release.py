@@ -28,9 +28,9 @@ def leave_times(due: Sequence[int], leads: Sequence[int], *, rate: float, hold_m
     but never more than the hold ahead, since an executor may not claim a job sooner.
     """
     leaves = [0] * len(due)
-    following = float("inf")
+    step, most, following = 1 / rate, longest(hold_ms), float("inf")
     for position in range(len(due) - 1, -1, -1):
-        following = min(due[position] - leads[position], following - 1 / rate)
-        following = max(following, due[position] - longest(hold_ms))
+        following = min(due[position] - leads[position], following - step)
+        following = max(following, due[position] - most)
         leaves[position] = int(following)
     return leaves
