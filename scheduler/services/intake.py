@@ -12,7 +12,7 @@ from typing import Any
 
 from scheduler import recheck as rule
 from scheduler import slots
-from scheduler.model import DueEntry, Job, Lane, Unit, UnitKey
+from scheduler.model import DueEntry, Lane, Unit, UnitKey
 from scheduler.ports import Clock, Dispatchers, Jobs, Lanes, Ledger, Orders, TaskGate, Topic, Users
 from scheduler.records import replace
 from scheduler.rules import Rules
@@ -22,7 +22,6 @@ from scheduler.services.recheck import read, recheck, remaining
 INTAKE = UnitKey(slots.INTAKE, 0)
 READ_MS = 1_000
 SAME_LOOK_MS = 250  # so long what was read for one lane tells what is outstanding in another
-FEW = 100  # jobs that one call reads: of no more than that it is asked whether they are done, without reading all that waits
 EMPTY_MS = 3_000  # it stays so long after it has seen the last job: the next one needs no start
 RECHECK_AGAIN_MS = 10_000  # after a recheck that the table refused
 
@@ -37,7 +36,6 @@ class Intake(Dispatch):
     orders: Orders = field(kw_only=True)
     _there: dict[Mark, DueEntry] = field(default_factory=dict)  # by the last read
     _read_at: int = 0
-    _looked_at: int = 0  # at what was sent, or at everything
     _seen_at: int = 0  # the last time that anything was there
     _sent_at: dict[Mark, int] = field(default_factory=dict)
 
@@ -81,7 +79,7 @@ class Intake(Dispatch):
 
     def _read(self) -> None:
         """What is there now. Thousands may wait here for seconds, so most of it is known, and planned or waiting already."""
-        self._read_at = self._looked_at = self.clock.now()
+        self._read_at = self.clock.now()
         entries = read(self.unit, self.jobs)
         self._there = there = dict(zip(map(mark, entries), entries, strict=True))
         self._sent_at = {of: at for of, at in self._sent_at.items() if of in there}
@@ -97,19 +95,10 @@ class Intake(Dispatch):
         self._sent_at |= dict.fromkeys(map(mark, entries), self.clock.now())
 
     def _outstanding(self, lane: Lane, until: int) -> int:
-        if self.clock.now() - self._looked_at >= SAME_LOOK_MS:
-            if len(self._sent_at) <= FEW:
-                self._look_at_sent()
-            else:
-                self._read()
+        if self.clock.now() - self._read_at >= SAME_LOOK_MS:
+            self._read()
         sent = (self._there.get(of) for of in self._sent_at)  # not there: done, or let go though it had been cancelled
         return sum(1 for entry in sent if entry is not None and entry.lane is lane)
-
-    def _look_at_sent(self) -> None:
-        """Forget what was sent and is done. Where lanes are narrow that is a handful, while thousands wait."""
-        self._looked_at = self.clock.now()
-        stored = self.jobs.get_many([key for key, _ in self._sent_at]) if self._sent_at else {}
-        self._sent_at = {of: at for of, at in self._sent_at.items() if _is_there(stored.get(of[0]), of)}
 
     def _recheck(self) -> None:
         """What was sent long ago and is still there: it runs for long, or was lost. It moves to a minute that looks after it."""
@@ -127,11 +116,6 @@ class Intake(Dispatch):
         """The due time of the oldest job not sent yet, 0 without one: its lag."""
         waits = [item.entry.due_at for item in [*self._planned, *self._held]] + [entry.due_at for entry in self._flow.waiting()]
         return min(waits, default=0)
-
-
-def _is_there(job: Job | None, of: Mark) -> bool:
-    """Whether the job, as stored, is still in the intake under the fence it was sent with."""
-    return job is not None and job.slot is not None and slots.is_intake(job.slot) and job.fence == of[1]
 
 
 def open_intake(ledger: Ledger, now: int, rules: Rules) -> None:
