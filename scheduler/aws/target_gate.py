@@ -39,7 +39,7 @@ class DynamoTargetGate:
         return list(self._table.pool.map(self._use, uses) if len(uses) > 1 else map(self._use, uses))
 
     def _use(self, use: Use) -> Used:
-        done, item = self._table.call(as_update(use, self._table.name))
+        done, item = self._table.call(_as_update(use, self._table.name))
         return Used(done, None if done is None else Usage(use.target) if item is None else _read_usage(use.target, item))
 
 
@@ -66,7 +66,7 @@ def read_target(item: Mapping[str, Any]) -> NamedTarget:
     return NamedTarget(item["sk"]["S"], defaults=defaults, locked=locked, enabled="enabled" not in item, **found)
 
 
-def as_update(use: Use, table: str) -> dict[str, Any]:
+def _as_update(use: Use, table: str) -> dict[str, Any]:
     """The arguments of UpdateItem that make the change if it holds: `limits.used` in the language of DynamoDB."""
     writing = _Writing()
     if use.first:

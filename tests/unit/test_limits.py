@@ -1,6 +1,7 @@
 """The limits of named targets, as pure decisions: never more at once, never faster, nobody left behind."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -36,6 +37,17 @@ def changed(usage: Usage, use: Use) -> Usage:
     after = limits.used(usage, use)
     assert after is not None
     return after
+
+
+def in_turn(usage: Usage, uses: Sequence[Use | None]) -> tuple[Usage, list[bool]]:
+    """The usage after changes that were all decided before any of them, and which of them held."""
+    held = []
+    for use in uses:
+        assert use is not None
+        after = limits.used(usage, use)
+        held.append(after is not None)
+        usage = after or usage
+    return usage, held
 
 
 def free(usage: Usage, name: str, now: int) -> Usage:
@@ -218,12 +230,7 @@ def test_a_start_moved_so_far_by_others_that_it_would_be_waited_for_too_long_is_
     target = limit(rate=2.0)
     usage, _ = answers(Usage("t"), target, ask("a"))
     plans = [limits.admit(usage, target, [ask(name), ask(name * 2)], NOW)[0] for name in "bcd"]
-    held = []
-    for use in plans:
-        assert use is not None
-        after = limits.used(usage, use)
-        held.append(after is not None)
-        usage = after or usage
+    usage, held = in_turn(usage, plans)
     assert held == [True, True, False] and usage.start_us == (NOW + 2_500) * 1_000
 
 
@@ -239,12 +246,7 @@ def test_places_are_taken_side_by_side_while_there_are_some() -> None:
     target = limit(concurrency=2)
     usage = Usage("t", stored=True)
     plans = [limits.admit(usage, target, [ask(name)], NOW)[0] for name in "abc"]
-    held = []
-    for use in plans:
-        assert use is not None
-        after = limits.used(usage, use)
-        held.append(after is not None)
-        usage = after or usage
+    usage, held = in_turn(usage, plans)
     assert held == [True, True, False] and [place.job.id for place in usage.places] == ["a", "b"]
 
 
