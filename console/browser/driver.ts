@@ -30,10 +30,11 @@ export async function launch(): Promise<Browser> {
 }
 
 /** A page of its own session; every complaint of the browser is kept. */
-export async function open(browser: Browser, options: { width?: number; height?: number; dark?: boolean } = {}): Promise<Page & { complaints: string[] }> {
+export async function open(browser: Browser, options: { width?: number; height?: number; dark?: boolean; still?: boolean } = {}): Promise<Page & { complaints: string[] }> {
   const context = await browser.newContext({
     viewport: { width: options.width ?? 1440, height: options.height ?? 900 },
     colorScheme: options.dark ? 'dark' : 'light',
+    reducedMotion: options.still ? 'reduce' : 'no-preference',
     timezoneId: 'Europe/Berlin',
     locale: 'en-GB',
   });
