@@ -55,7 +55,7 @@ ABOUT = {
     "kill": "Work past its time-out is killed, running work cancelled",
     "crash": "Executors killed at random under 300 jobs, and by one of their own",
     "redrive": "500 dead jobs at 50 a second",
-    "ordering": "A thousand jobs of fifty ordering keys, with failures and doubled messages",
+    "ordering": "A thousand jobs of fifty ordering keys, with failures and doubled messages, alone and beside keys that are held up",
     "regular": "Two tasks for five minutes",
     "overlap": "four tasks whose jobs take longer than their interval, for seven",
     "flood": "Five thousand jobs at once beside another user's",

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from local.client import Client, Json
 from local.drills import Outcome, ended, instant_of, share
@@ -18,49 +19,85 @@ from scheduler.model import JobKey, Lane, Message
 FAILING = 10  # of a hundred jobs: so many are answered 500 first
 DOUBLED = 20  # of a hundred: so many messages come again
 CONTROL_MS = 100  # between two of the jobs without a key
+MOST_RATIO = 1.5  # of the p99 of other keys beside held ones and alone; from run to run it varies by a quarter
 SETTLING = 420.0  # a lost wake costs up to five minutes
+HELD: dict[str, tuple[int, Json]] = {  # a line whose first job fails for good: what it is answered, and what it asks for
+    "parked": (404, {"on_failure": "park"}),
+    "blocked": (503, {"max_attempts": 5, "retry": {"base_seconds": 4, "cap_seconds": 4, "jitter": "none"}}),
+}
 FAST = {"base_seconds": 0.2, "cap_seconds": 1, "jitter": "none"}
 Double = Callable[[Sequence[Json]], None]
 
 
+class _Round(NamedTuple):
+    """The lines of one instant, and what ran beside them."""
+
+    lines: dict[str, list[str]]  # by ordering key: the paths in the order of its jobs
+    jobs: list[Json]  # of the lines, in the order in which they were posted, as they ended
+    doubled: int  # messages
+    others: list[int]  # start delays of jobs without a key, ms
+    held: dict[str, tuple[str, list[Json]]]  # by its name in HELD: key and jobs of a line that is held up
+
+
 def ordering(client: Client, receiver: Receiver, double: Double, *, keys: int = 50, each: int = 20, controls: int = 150) -> Outcome:
-    """`each` jobs of each key at one instant: strictly in order, one at a time; a parked key holds nobody else; others start as before.
+    """`each` jobs of each key at one instant: strictly in order, one at a time. Twice: alone, and beside a key that is parked and
+    one whose first job is tried over and over; these hold nobody else.
 
     `double` sends the messages of jobs once more.
     """
     seen, run = Outcome(), f"{time.time_ns():x}"
     alone = _controls(client, f"alone-{run}", controls, datetime.now(UTC) + timedelta(seconds=20))
     plain = _beside_plain(client, receiver, run, keys * each, controls)
-    chance = random.Random(run)
+    free = _round(client, receiver, double, f"{run}-free", keys, each, controls, held=False)
+    held = _round(client, receiver, double, f"{run}-held", keys, each, controls, held=True)
+    for beside, lines in {"alone": free, "beside held keys": held}.items():
+        _judge(seen, receiver, lines, keys * each)
+        took = max(instant_of(job["completed_at"]) - instant_of(job["scheduled_at"]) for job in lines.jobs if job["completed_at"])
+        seen.figures |= {
+            f"{keys} lines {beside}: jobs": len(lines.jobs),
+            f"{beside}: failed first": sum(path.startswith("/fail") for paths in lines.lines.values() for path in paths),
+            f"{beside}: messages doubled": lines.doubled,
+            f"{beside}: start delay ms p50, p99": _shares(_delays(lines)),
+            f"{beside}: seconds until all were done": round(took.total_seconds(), 1),
+        }
+    _judge_parked(seen, client, receiver, *held.held["parked"])
+    _judge_blocked(seen, client, held.held["blocked"][1])
+    ratio = share(_delays(held), 99) / max(1, share(_delays(free), 99))
+    seen.figures |= {"ratio of the p99": round(ratio, 2)}
+    seen.expect(ratio <= MOST_RATIO, f"held keys slow others: p99 is {ratio:.1f} times what it is without them")
+    seen.figures |= {"jobs without a key, alone: start delay ms p50, p99": _shares(alone)}
+    seen.figures |= {"beside as many without a key": _shares(plain), "beside the lines": _shares(free.others)}
+    seen.figures |= {"beside lines and held keys": _shares(held.others)}
+    return seen
+
+
+def _round(client: Client, receiver: Receiver, double: Double, name: str, keys: int, each: int, controls: int, *, held: bool) -> _Round:
+    """All lines at one instant, some of their messages twice, and jobs without a key; `held`: beside those of `HELD`."""
+    chance = random.Random(keys)  # the same jobs fail and are doubled in every round
     instant = (datetime.now(UTC) + timedelta(seconds=25)).replace(microsecond=0)
-    lines = {f"{run}-{number}": [_path(f"{run}/{number}/{place}", chance) for place in range(each)] for number in range(keys)}
+    lines = {f"{name}-{number}": [_path(f"{name}/{number}/{place}", chance) for place in range(each)] for number in range(keys)}
+    stuck = {how: (f"{name}-{how}", _held(client, receiver, f"{name}-{how}", how, each, instant)) for how in HELD if held}
     made = _post(client, receiver, lines, instant, each)
-    parked = _parked(client, receiver, f"{run}-parked", instant)
     doubled = [job for job in made if chance.randrange(100) < DOUBLED]
     delays: list[int] = []
-    beside = threading.Thread(target=lambda: delays.extend(_controls(client, f"beside-{run}", controls, instant + timedelta(seconds=1))))
+    beside = threading.Thread(target=lambda: delays.extend(_controls(client, f"beside-{name}", controls, instant + timedelta(seconds=1))))
     beside.start()
     time.sleep(max(0.0, (instant - datetime.now(UTC)).total_seconds()))
     double(doubled[::2])
     time.sleep(1)
     double(doubled)
     beside.join()
-    jobs = _ended(client, instant, {job["id"] for job in made})
-    _judge(seen, receiver, lines, {job["id"]: job for job in jobs}, [job["id"] for job in made])
-    seen.figures |= {
-        "jobs": len(jobs),
-        "keys": keys,
-        "failed first": sum(path.startswith("/fail") for line in lines.values() for path in line),
-    }
-    seen.figures |= {"messages doubled": len(doubled) + len(doubled[::2])}
-    took = max(instant_of(job["completed_at"]) for job in jobs if job["completed_at"]) - instant
-    seen.figures |= {"seconds until all lines were done": round(took.total_seconds(), 1)}
-    _judge_parked(seen, client, receiver, f"{run}-parked", parked)
-    seen.figures |= {"start delay of others ms p50, p99 alone": (share(alone, 50), share(alone, 99))}
-    seen.figures |= {"beside as many jobs without keys": (share(plain, 50), share(plain, 99))}
-    ratio = round(share(delays, 99) / max(1, share(plain, 99)), 2)
-    seen.figures |= {"beside the lines": (share(delays, 50), share(delays, 99)), "ratio of the last two p99": ratio}
-    return seen
+    ended_jobs = {job["id"]: job for job in _ended(client, instant, {job["id"] for job in made})}
+    jobs = [ended_jobs[job["id"]] for job in made if job["id"] in ended_jobs]
+    return _Round(lines, jobs, len(doubled) + len(doubled[::2]), delays, stuck)
+
+
+def _delays(lines: _Round) -> list[int]:
+    return [job["start_delay_ms"] for job in lines.jobs if job["start_delay_ms"] is not None]
+
+
+def _shares(delays: Sequence[int]) -> tuple[float, float]:
+    return share(delays, 50), share(delays, 99)
 
 
 def _beside_plain(client: Client, receiver: Receiver, run: str, count: int, controls: int) -> list[int]:
@@ -133,46 +170,59 @@ def _ended(client: Client, instant: datetime, wanted: set[str]) -> list[Json]:
     return ended(client, lambda: (job for job in client.jobs(**window) if job["id"] in wanted), seconds=SETTLING, count=len(wanted))
 
 
-def _judge(seen: Outcome, receiver: Receiver, lines: dict[str, list[str]], jobs: dict[str, Json], order: Sequence[str]) -> None:
-    bad = [job["id"] for job in jobs.values() if job["status"] != "succeeded"]
-    seen.expect(len(jobs) == len(order) and not bad, f"{len(bad)} of {len(jobs)} jobs did not succeed, {len(order)} were posted")
+def _judge(seen: Outcome, receiver: Receiver, round_: _Round, posted: int) -> None:
+    bad = [job["id"] for job in round_.jobs if job["status"] != "succeeded"]
+    seen.expect(len(round_.jobs) == posted and not bad, f"{len(bad)} of {len(round_.jobs)} jobs did not succeed, {posted} were posted")
     calls = receiver.calls()
-    for key, paths in lines.items():
+    for key, paths in round_.lines.items():
         heard = [call.path for call in calls if call.path in set(paths)]
         first = list(dict.fromkeys(heard))
         seen.expect(first == paths, f"{key}: called in the order {first}")
         mixed = [path for number, path in enumerate(heard) if path in heard[:number] and heard[number - 1] != path]
         seen.expect(not mixed, f"{key}: another one was called between the attempts of {mixed}")
-    by_key: dict[str, list[Json]] = {}
-    for job_id in order:
-        if job_id in jobs:
-            by_key.setdefault(jobs[job_id]["tags"][0], []).append(jobs[job_id])
-    for key, line in by_key.items():
-        for one, following in itertools.pairwise(line):
-            apart = one["completed_at"] and following["attempts"] and one["completed_at"] <= following["attempts"][0]["started_at"]
-            seen.expect(bool(apart), f"{key}: {following['id']} started before {one['id']} had ended")
+        for one, following in itertools.pairwise(job for job in round_.jobs if job["tags"] == [key]):
+            seen.expect(_after(following, one), f"{key}: {following['id']} started before {one['id']} had ended")
 
 
-def _parked(client: Client, receiver: Receiver, key: str, instant: datetime) -> list[Json]:
-    """A line whose first job fails for good."""
-    common = {"type": "http", "execute_at": rfc3339(instant), "ordering_key": key, "on_failure": "park"}
-    paths = [f"/status/404/{key}", *(f"/ok/{key}/{number}" for number in range(5))]
+def _after(job: Json, former: Json) -> bool:
+    """Whether `job` started when `former` had ended, well or badly."""
+    return bool(former["attempts"] and job["attempts"] and former["attempts"][-1]["ended_at"] <= job["attempts"][0]["started_at"])
+
+
+def _held(client: Client, receiver: Receiver, key: str, how: str, count: int, instant: datetime) -> list[Json]:
+    """A line of `count` that its first job holds up as `HELD` tells."""
+    status, wanted = HELD[how]
+    paths = [f"/status/{status}/{key}", *(f"/ok/{key}/{number}" for number in range(1, count))]
+    common = {"type": "http", "execute_at": rfc3339(instant), "ordering_key": key, **wanted}
     asked = [{**common, "payload": {"method": "POST", "url": receiver.url(path)}} for path in paths]
     return [result["job"] for result in client.post_jobs(asked)["results"]]
 
 
 def _judge_parked(seen: Outcome, client: Client, receiver: Receiver, key: str, jobs: Sequence[Json]) -> None:
-    path = f"/me/ordering-keys/{key}"
+    path, waiting = f"/me/ordering-keys/{key}", len(jobs) - 1
     line = client.request("GET", path)
-    seen.expect(line["parked_by"] == jobs[0]["id"] and line["waiting"] == 5, f"the key is not parked: {line}")
+    seen.expect(line["parked_by"] == jobs[0]["id"] and line["waiting"] == waiting, f"the key is not parked: {line}")
     seen.expect(not any(call.path.startswith(f"/ok/{key}/") for call in receiver.calls()), "a job of the parked key ran")
     client.request("POST", f"{path}/resume")
+    _succeeded(seen, client, jobs[1:], "after the resume")
+    heard = [int(call.path.rpartition("/")[2]) for call in receiver.calls() if call.path.startswith(f"/ok/{key}/")]
+    seen.expect(heard == list(range(1, waiting + 1)), f"after the resume: {heard}")
+
+
+def _judge_blocked(seen: Outcome, client: Client, jobs: Sequence[Json]) -> None:
+    _succeeded(seen, client, jobs[1:], "behind a job that is tried again")
+    line = [client.job(job["id"]) for job in jobs]
+    attempts = HELD["blocked"][1]["max_attempts"]
+    seen.expect(line[0]["status"] == "failed" and len(line[0]["attempts"]) == attempts, f"the first one was not tried so often: {line[0]}")
+    for former, job in itertools.pairwise(line):
+        seen.expect(_after(job, former), f"behind a job that is tried again: {job['id']} started before {former['id']} had ended")
+
+
+def _succeeded(seen: Outcome, client: Client, jobs: Sequence[Json], when: str) -> None:
     end = time.monotonic() + SETTLING
-    while (states := {client.job(job["id"])["status"] for job in jobs[1:]}) != {"succeeded"} and time.monotonic() < end:
+    while (states := {client.job(job["id"])["status"] for job in jobs}) != {"succeeded"} and time.monotonic() < end:
         time.sleep(1)
-    seen.expect(states == {"succeeded"}, f"after the resume: {states}")
-    heard = [call.path for call in receiver.calls() if call.path.startswith(f"/ok/{key}/")]
-    seen.expect(heard == sorted(heard) and len(heard) == 5, f"after the resume: {heard}")
+    seen.expect(states == {"succeeded"}, f"{when}: {states}")
 
 
 def _ms(text: str) -> int:
