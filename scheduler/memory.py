@@ -217,7 +217,7 @@ def _looked_at(job: Job) -> tuple[object, ...]:
 def _entry(job: Job) -> DueEntry | None:
     if job.slot is None:
         return None
-    return DueEntry(job.key, job.slot, job.due_at, job.lane, job.fence)
+    return DueEntry.of(job.key, job.slot, job.due_at, job.lane, job.fence)
 
 
 def _letter(job: Job) -> Letter:

@@ -373,6 +373,11 @@ class DueEntry(NamedTuple):
     due_at: int
     lane: Lane
     fence: int
+    mark: str  # names the job under this fence, what is sent once: thousands of entries are looked up by it twice a second
+
+    @classmethod
+    def of(cls, key: JobKey, slot: str, due_at: int, lane: Lane, fence: int) -> "DueEntry":
+        return cls(key, slot, due_at, lane, fence, f"{key.owner}/{key.id}#{fence}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,7 +209,7 @@ def decode(item: Mapping[str, Any]) -> Job:
 
 def due_entry(item: Mapping[str, Any]) -> DueEntry:
     """What the due index projects."""
-    return DueEntry(
+    return DueEntry.of(
         JobKey(keys.owner(item["pk"]["S"]), item["sk"]["S"]),
         item["slot"]["S"],
         int(item["due_at"]["N"]),

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from scheduler import recheck as rule
 from scheduler import release, slots
-from scheduler.model import DueEntry, JobKey, Lane, Message, Unit, UnitKey
+from scheduler.model import DueEntry, Lane, Message, Unit, UnitKey
 from scheduler.ports import Clock, Jobs, Lanes, Ledger, Topic, Users
 from scheduler.records import replace
 from scheduler.rules import Rules
@@ -33,8 +33,7 @@ CHUNK = 500  # messages published between two looks at the clock
 RATE = 0.5  # jobs a millisecond, until the first publish has been measured
 
 log = logging.getLogger(__name__)
-Mark = tuple[JobKey, int]  # a job under one fence: what is sent once
-mark: Callable[[DueEntry], Mark] = attrgetter("key", "fence")
+mark: Callable[[DueEntry], str] = attrgetter("mark")
 
 
 @dataclass(slots=True)
@@ -71,7 +70,7 @@ class Dispatch:
     _renew_at: int = 0
     _stay_until: int = 0
     _planned: list[_Planned] = field(default_factory=list)  # by the time at which they leave
-    _sent: set[Mark] = field(default_factory=set)  # what was published, or waits in the flow
+    _sent: set[str] = field(default_factory=set)  # marks of what was published, or waits in the flow
     _held: list[_Planned] = field(default_factory=list)  # it is time for them, but their lane is paused
     _watch: Watch = field(init=False)
     _flow: Flow = field(init=False)
@@ -179,7 +178,7 @@ class Dispatch:
         """The entries not sent yet, with those already planned or held back, by the time at which each must leave."""
         known = [item.entry for item in [*self._held, *planned]]
         self._held = []
-        merged = {mark(entry): entry for entry in [*known, *entries]}
+        merged = {entry.mark: entry for entry in [*known, *entries]}
         waiting = self._flow.order(sorted((entry for of, entry in merged.items() if of not in self._sent), key=attrgetter("due_at")))
         since = self.clock.now() - FRESH_MS
         leads = {

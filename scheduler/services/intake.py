@@ -8,6 +8,7 @@ starts it, and the tick does so every minute.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from scheduler import recheck as rule
@@ -16,8 +17,8 @@ from scheduler.model import DueEntry, Lane, Unit, UnitKey
 from scheduler.ports import Clock, Dispatchers, Jobs, Lanes, Ledger, Orders, TaskGate, Topic, Users
 from scheduler.records import replace
 from scheduler.rules import Rules
-from scheduler.services.dispatch import LEASE_MS, Dispatch, DispatchResult, Mark, mark
-from scheduler.services.recheck import read, recheck, remaining
+from scheduler.services.dispatch import LEASE_MS, Dispatch, DispatchResult, mark
+from scheduler.services.recheck import everything, read, recheck, remaining
 
 INTAKE = UnitKey(slots.INTAKE, 0)
 READ_MS = 1_000
@@ -34,10 +35,11 @@ class Intake(Dispatch):
 
     tasks: TaskGate = field(kw_only=True)  # of jobs that end here: their executor died for the last time
     orders: Orders = field(kw_only=True)
-    _there: dict[Mark, DueEntry] = field(default_factory=dict)  # by the last read
+    _there: dict[str, DueEntry] = field(default_factory=dict)  # by its mark: what the last read showed
     _read_at: int = 0
+    _rechecked_at: int = 0
     _seen_at: int = 0  # the last time that anything was there
-    _sent_at: dict[Mark, int] = field(default_factory=dict)
+    _sent_at: dict[str, int] = field(default_factory=dict)
 
     def run(self) -> DispatchResult:
         self._seen_at = self.clock.now()
@@ -56,8 +58,9 @@ class Intake(Dispatch):
             if now >= self._stay_until:
                 self._change(replace(self.unit, lease_until=0))
                 return False
-            if now - self._read_at >= READ_MS:
+            if reads := now - self._read_at >= READ_MS:
                 self._read()
+            if reads or now - self._rechecked_at >= READ_MS:  # a flood's looks at its lane keep what was read fresh
                 self._recheck()
             elif not self._go_on(now):
                 self.clock.sleep_until(max(min([*self._wakes(), self._read_at + READ_MS]), now + 1))
@@ -80,13 +83,13 @@ class Intake(Dispatch):
     def _read(self) -> None:
         """What is there now. Thousands may wait here for seconds, so most of it is known, and planned or waiting already."""
         self._read_at = self.clock.now()
-        entries = read(self.unit, self.jobs)
+        entries = everything(self.unit, self.jobs)
         self._there = there = dict(zip(map(mark, entries), entries, strict=True))
         self._sent_at = {of: at for of, at in self._sent_at.items() if of in there}
-        self._planned = [item for item in self._planned if mark(item.entry) in there]
-        self._held = [item for item in self._held if mark(item.entry) in there]
-        if new := there.keys() - self._sent - {mark(item.entry) for item in [*self._planned, *self._held]}:
-            self._planned = self._plan([entry for of, entry in there.items() if of in new], self._planned)
+        self._planned = [item for item in self._planned if item.entry.mark in there]
+        self._held = [item for item in self._held if item.entry.mark in there]
+        if new := there.keys() - self._sent - {item.entry.mark for item in [*self._planned, *self._held]}:
+            self._planned = self._plan(sorted(map(there.__getitem__, new), key=attrgetter("due_at", "slot", "key")), self._planned)
         if there:
             self._seen_at = self._read_at
 
@@ -102,7 +105,7 @@ class Intake(Dispatch):
 
     def _recheck(self) -> None:
         """What was sent long ago and is still there: it runs for long, or was lost. It moves to a minute that looks after it."""
-        now = self.clock.now()
+        now = self._rechecked_at = self.clock.now()
         old = {of: self._there[of] for of, at in self._sent_at.items() if at <= now - rule.RECHECK_AFTER}
         if not old:
             return

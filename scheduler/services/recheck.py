@@ -31,6 +31,11 @@ class Recheck:
 
 def read(unit: Unit, jobs: Jobs) -> list[DueEntry]:
     """Everything that the due index shows in the slots of a unit, in order of due time."""
+    return sorted(everything(unit, jobs), key=attrgetter("due_at"))
+
+
+def everything(unit: Unit, jobs: Jobs) -> list[DueEntry]:
+    """As `read`, slot by slot."""
     entries: list[DueEntry] = []
     for slot in unit.slots:
         cursor: str | None = None
@@ -39,7 +44,7 @@ def read(unit: Unit, jobs: Jobs) -> list[DueEntry]:
             entries += page
             if cursor is None:
                 break
-    return sorted(entries, key=attrgetter("due_at"))
+    return entries
 
 
 def remaining(entries: Sequence[DueEntry], jobs: Jobs) -> list[tuple[str, Job]]:

@@ -383,7 +383,7 @@ def test_a_slot_lists_its_jobs_by_due_time(jobs: Jobs) -> None:
     made = [make.job(slot=slot, due_at=NOW + offset, lane=Lane.RETRY, fence=4) for offset in (300, 100, 200)]
     stored(jobs, *made, make.job(slot="2026-11-20T10:01#08"))
     entries, cursor = jobs.due(slot)
-    assert entries == [DueEntry(job.key, slot, job.due_at, Lane.RETRY, 4) for job in sorted(made, key=lambda job: job.due_at)]
+    assert entries == [DueEntry.of(job.key, slot, job.due_at, Lane.RETRY, 4) for job in sorted(made, key=lambda job: job.due_at)]
     assert cursor is None
 
 

@@ -1,7 +1,7 @@
 """Who may hand over directly, and what becomes of a flood of immediate jobs: the intake and its dispatcher."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import pytest
@@ -222,6 +222,26 @@ def test_what_was_sent_long_ago_and_is_still_there_is_rechecked_and_moves_to_a_m
     assert not slots.is_intake(moved.slot or "") and moved.looks == 1
     assert recheck.RECHECK_AFTER <= stage.clock.at - NOW <= recheck.RECHECK_AFTER + 10_000
     assert stage.waiting(Lane.ONE_TIME) == [lost.id]
+
+
+def test_what_was_lost_is_rechecked_in_time_though_a_flood_still_waits() -> None:
+    stage = Working(windows={Lane.ONE_TIME: 10})
+    flood, moved_at = {job.id: job for job in post(stage, stage.direct(), 800)}, list[int]()
+    stage.stuck = set(flood)
+    at_work = (flood[id] for number, (id, _) in enumerate(stage.sent) if number)  # the first one is lost
+
+    def backlog(verb: Any, lane: Lane) -> int:
+        """Two jobs are done from look to look: all of them take longer than the lost one has to wait for its recheck."""
+        for job in islice(at_work, 2):
+            stage.jobs._store(stage.stored(job), replace(stage.stored(job), slot=None, completed_at=stage.clock.at))
+        if not slots.is_intake(stage.stored(flood[stage.sent[0][0]]).slot or ""):
+            moved_at.append(stage.clock.at)
+        return 0
+
+    stage.lanes = Wrapped(stage.lanes, backlog=backlog)
+    stage.dispatch(INTAKE)
+    assert stage.clock.at - NOW > recheck.RECHECK_AFTER + 60_000
+    assert recheck.RECHECK_AFTER <= moved_at[0] - NOW <= recheck.RECHECK_AFTER + 2_000
 
 
 def test_who_waited_for_a_job_that_died_in_the_intake_goes_on(stage: Working) -> None:

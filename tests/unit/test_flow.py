@@ -56,7 +56,7 @@ def ahead(capacity: int) -> int:
 
 
 def due(owner: str, count: int, lane: Lane = Lane.ONE_TIME) -> list[DueEntry]:
-    return [DueEntry(JobKey(owner, f"{owner}{number:05d}"), "slot", NOW + AHEAD_MS + number, lane, 1) for number in range(count)]
+    return [DueEntry.of(JobKey(owner, f"{owner}{number:05d}"), "slot", NOW + AHEAD_MS + number, lane, 1) for number in range(count)]
 
 
 def test_what_fits_the_window_goes_at_once_and_nothing_is_read_or_written() -> None:
@@ -120,7 +120,7 @@ def test_a_weight_changed_meanwhile_counts_within_a_minute() -> None:
 
 def test_more_of_one_instant_than_a_lane_takes_is_in_fair_order_from_the_first_on() -> None:
     world = World()
-    entries = [DueEntry(JobKey(owner, f"{n}"), "slot", NOW + AHEAD_MS, Lane.ONE_TIME, 1) for owner in ("a", "b") for n in range(20)]
+    entries = [DueEntry.of(JobKey(owner, f"{n}"), "slot", NOW + AHEAD_MS, Lane.ONE_TIME, 1) for owner in ("a", "b") for n in range(20)]
     assert Counter(entry.key.owner for entry in world.flow.order(entries)[:10]) == {"a": 5, "b": 5}
     few = entries[15:24]
     assert world.flow.order(few) == few
@@ -228,7 +228,7 @@ def test_a_lane_that_stands_still_with_work_waiting_in_it_gets_none() -> None:
 
 
 def late(count: int) -> list[DueEntry]:
-    return [DueEntry(JobKey("a", f"{number}"), "slot", NOW - 1, Lane.ONE_TIME, 1) for number in range(count)]
+    return [DueEntry.of(JobKey("a", f"{number}"), "slot", NOW - 1, Lane.ONE_TIME, 1) for number in range(count)]
 
 
 def test_jobs_that_are_late_need_no_executor_in_advance_and_begin_narrow() -> None:
