@@ -110,6 +110,7 @@ class World:
         self._named = self._faulty(self.limited.store, freeze=5)
         self._busy: Counter[Lane] = Counter()
         self._polls: set[Lane] = set()  # lanes that are about to be polled
+        self._full: set[Lane] = set()  # lanes whose executors were all busy when they were polled
         self._pollers = {lane: partial(self._poll, lane) for lane in Lane}
         self._warm: dict[Lane, list[Container]] = {lane: [] for lane in Lane}
         self._concurrency = concurrency
@@ -298,6 +299,7 @@ class World:
         """Take a batch if there is one and an executor is free."""
         self._polls.discard(lane)
         if self._busy[lane] >= self._concurrency:
+            self._full.add(lane)
             return
         batch = self.lanes.receive(lane, BATCH[lane], self.hub.time)
         if batch:
@@ -337,7 +339,9 @@ class World:
             raise
         finally:
             self._busy[lane] -= 1
-            self.hub.at(self.hub.time + 1, partial(self._wake, lane))
+            if lane in self._full:
+                self._full.remove(lane)
+                self.hub.at(self.hub.time + 1, partial(self._wake, lane))
 
     def _container(self, lane: Lane) -> Container:
         """One that is warm, or, now and then even so, a new one."""
@@ -352,10 +356,13 @@ class World:
         try:
             done = bury(batch, **self._ports("jobs", "tasks", "orders", "lanes"))
         except Unavailable:
-            return
-        for item in batch:
-            if item.message_id not in done.returned:
-                dead.pop(item.message_id, None)
+            pass
+        else:
+            for item in batch:
+                if item.message_id not in done.returned:
+                    dead.pop(item.message_id, None)
+        if dead:
+            self.hub.at(self.hub.time + POLL_MS, partial(self._wake, lane))
 
     # oracles
 
