@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any, NamedTuple
+
+from scheduler.records import quick
 
 
 class Lane(StrEnum):
@@ -75,9 +76,6 @@ class JobKey(NamedTuple):
 
     owner: str
     id: str
-
-
-_job_key = lru_cache(maxsize=2_000)(JobKey)  # the key of a job in hand is asked for dozens of times
 
 
 class TaskKey(NamedTuple):
@@ -254,6 +252,7 @@ class Progress:
     message: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One try at a job, kept with it (the last `lifecycle.KEPT_ATTEMPTS`)."""
@@ -274,6 +273,7 @@ def shard_key(owner: str, job_id: str, ordering: Ordering | None) -> str:
     return job_id if ordering is None else f"{owner}#{ordering.key}"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Job:
     """One dated run.
@@ -328,10 +328,10 @@ class Job:
     redrives: int = 0  # times it was given another life after it had failed or was killed
     redriven_at: int | None = None  # the last time
     expires: int | None = None  # epoch seconds (DynamoDB TTL); a final transition writes it, and a redrive takes it away
+    key: JobKey = field(init=False, repr=False, compare=False)  # of `owner` and `id`: a job in hand is asked for it dozens of times
 
-    @property
-    def key(self) -> JobKey:
-        return _job_key(self.owner, self.id)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", JobKey(self.owner, self.id))
 
     @property
     def shard_key(self) -> str:

@@ -1,6 +1,7 @@
-"""Another version of a frozen record, at less than half the cost of `dataclasses.replace`: every event of a job makes two or three."""
+"""Frozen records at less than half the cost that `dataclasses` asks: every read of a job makes one, every event of it another version."""
 
 from collections.abc import Callable
+from dataclasses import MISSING, fields
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -11,14 +12,28 @@ Setter = Callable[[Any, Any], None]
 
 
 def replace(record: T, **changes: Any) -> T:
-    """As `dataclasses.replace`, for records with slots, two fields or more and no `__post_init__`."""
+    """As `dataclasses.replace`, for records with slots and two fields or more."""
     kind: Any = type(record)
     copied: T = _copier(kind)(record)
     if changes:
         _, setters = _parts(kind)
         for name, value in changes.items():
             setters[name](copied, value)
+        if hasattr(kind, "__post_init__"):
+            kind.__post_init__(copied)
     return copied
+
+
+def quick(kind: type[T]) -> type[T]:
+    """Decorate a frozen dataclass with slots: its `__init__` writes each field by its slot, as `replace` does, in half the time."""
+    listed: Any = fields(kind)  # type: ignore[arg-type]
+    names = {f"default_{each.name}": each.default for each in listed if each.default is not MISSING}
+    names |= {f"set_{each.name}": getattr(kind, each.name).__set__ for each in listed}
+    asked = [f"{each.name}=default_{each.name}" if f"default_{each.name}" in names else each.name for each in listed if each.init]
+    lines = [f"def __init__(self, {', '.join(asked)}):", *(f"    set_{each.name}(self, {each.name})" for each in listed if each.init)]
+    exec("\n".join([*lines, *(["    self.__post_init__()"] if hasattr(kind, "__post_init__") else [])]), names)
+    kind.__init__ = names["__init__"]  # type: ignore[method-assign]
+    return kind
 
 
 def differences(before: T, after: T) -> dict[str, Any]:

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from scheduler.model import Claim
-from scheduler.records import differences, replace
+from scheduler.model import Claim, JobKey
+from scheduler.records import differences, quick, replace
 from tests.conftest import NOW, a_job
 
 
@@ -37,5 +37,24 @@ def test_the_differences_make_one_record_of_the_other() -> None:
 def test_records_of_hot_paths_can_be_copied_so(kind: str) -> None:
     from scheduler import model
 
-    record = getattr(model, kind)
-    assert "__dict__" not in dir(record) and not hasattr(record, "__post_init__")
+    assert "__dict__" not in dir(getattr(model, kind))
+
+
+def test_what_is_made_of_other_fields_is_made_anew() -> None:
+    copied = replace(a_job(), id="another")
+    assert copied.key == JobKey(copied.owner, "another")
+
+
+def test_a_record_made_quickly_is_as_the_standard_library_makes_it() -> None:
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Usual:
+        first: int
+        second: str = "two"
+
+    made, quickly = Usual(1), quick(Usual)(1)
+    assert (made, repr(made), hash(made)) == (quickly, repr(quickly), hash(quickly)) and quickly != Usual(1, second="three")
+    for bad in ((), (1, "two", 3)):
+        with pytest.raises(TypeError):
+            Usual(*bad)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        quickly.first = 2  # type: ignore[misc]
