@@ -6,6 +6,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from scheduler import ids, lifecycle, slots
 from scheduler.breaker import Breaker
@@ -80,12 +81,10 @@ class MemoryJobs:
         self.rows: dict[JobKey, Job] = {}
         self._index: dict[str, _Shown] = defaultdict(_Shown)
         self._canaries: dict[UnitKey, str] = {}
-        self._order: list[tuple[str, str]] = []  # (id, owner), sorted
 
     def put(self, job: Job) -> bool:
         if job.key in self.rows:
             return False
-        bisect.insort(self._order, (job.id, job.owner))
         self._store(None, job)
         return True
 
@@ -127,7 +126,7 @@ class MemoryJobs:
         return min(minutes, default=None)
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
-        rows = [self.rows[JobKey(o, i)] for i, o in self._order if o == owner]
+        rows = sorted((job for job in self.rows.values() if job.owner == owner), key=attrgetter("id"))
         return _page(_between(rows, since, until), after, limit, newest_first)
 
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
@@ -186,7 +185,6 @@ class MemoryJobs:
 
     def _remove(self, job: Job) -> None:
         del self.rows[job.key]
-        del self._order[bisect.bisect_left(self._order, (job.id, job.owner))]
         self._project(job, None)
 
     def _project(self, before: Job | None, after: Job | None) -> None:

@@ -38,7 +38,7 @@ class Onward:
 
     def send(self, written: Sequence[Job]) -> None:
         """What follows from jobs as they were just written: retries that are due soon go, and who waited for one that has ended."""
-        now, backs = self.clock.now(), [(job, self.backs[job.key]) for job in written if job.key in self.backs]
+        now, backs = self.clock.now(), [(job, self.backs[job.key]) for job in written if job.key in self.backs] if self.backs else []
         again = [job for job in written if is_open(job) and (job.key not in self.backs or self.backs[job.key].at is not None)]
         go = [job for job in again if slots.place(job.due_at, now, job.shard_key, self.rules.shards).direct]
         free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.jobs)
@@ -50,6 +50,8 @@ class Onward:
         self._hand_over([job for job, back in backs if back.reason == REFUSED], after=now + ASK_LATER_MS)
 
     def _hand_over(self, jobs: Sequence[Job], *, after: int = 0) -> None:
+        if not jobs:
+            return
         sent = list({job.key: job for job in jobs if not self.is_paused(job.lane)}.values())
         _hand_over(sent, self.lanes, self.clock.now(), after)
 
