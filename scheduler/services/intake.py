@@ -8,7 +8,7 @@ starts it, and the tick does so every minute.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from itertools import compress, filterfalse
 from typing import Any
 
 from scheduler import recheck as rule
@@ -35,11 +35,10 @@ class Intake(Dispatch):
 
     tasks: TaskGate = field(kw_only=True)  # of jobs that end here: their executor died for the last time
     orders: Orders = field(kw_only=True)
-    _there: dict[str, DueEntry] = field(default_factory=dict)  # by its mark: what the last read showed
     _read_at: int = 0
     _rechecked_at: int = 0
     _seen_at: int = 0  # the last time that anything was there
-    _sent_at: dict[str, int] = field(default_factory=dict)
+    _out: dict[str, tuple[DueEntry, int]] = field(default_factory=dict)  # by mark: sent, and still there by the last read; and when
 
     def run(self) -> DispatchResult:
         self._seen_at = self.clock.now()
@@ -84,41 +83,44 @@ class Intake(Dispatch):
         """What is there now. Thousands may wait here for seconds, so most of it is known, and planned or waiting already."""
         self._read_at = self.clock.now()
         entries = everything(self.unit, self.jobs)
-        self._there = there = dict(zip(map(mark, entries), entries, strict=True))
-        self._sent_at = {of: at for of, at in self._sent_at.items() if of in there}
-        self._planned = [item for item in self._planned if item.entry.mark in there]
-        self._held = [item for item in self._held if item.entry.mark in there]
-        if new := there.keys() - self._sent - {item.entry.mark for item in [*self._planned, *self._held]}:
-            self._planned = self._plan(sorted(map(there.__getitem__, new), key=attrgetter("due_at", "slot", "key")), self._planned)
-        if there:
+        marks = [*map(mark, entries)]
+        still = self._out.keys() & marks
+        self._out = {of: sent for of, sent in self._out.items() if of in still}
+        unsent = set(filterfalse(self._sent.__contains__, marks))
+        self._planned = [item for item in self._planned if item.entry.mark in unsent]
+        self._held = [item for item in self._held if item.entry.mark in unsent]
+        if new := unsent - {item.entry.mark for item in [*self._planned, *self._held]}:
+            self._planned = self._plan([*compress(entries, map(new.__contains__, marks))], self._planned)
+        if entries:
             self._seen_at = self._read_at
 
     def _publish(self, entries: Sequence[DueEntry]) -> None:
         Dispatch._publish(self, entries)  # a class with slots is made anew, so `super` would not know it
-        self._sent_at |= dict.fromkeys(map(mark, entries), self.clock.now())
+        now = self.clock.now()
+        self._out |= {entry.mark: (entry, now) for entry in entries}
 
     def _outstanding(self, lane: Lane, until: int) -> int:
         if self.clock.now() - self._read_at >= SAME_LOOK_MS:
             self._read()
-        sent = (self._there.get(of) for of in self._sent_at)  # not there: done, or let go though it had been cancelled
-        return sum(1 for entry in sent if entry is not None and entry.lane is lane)
+        return sum(1 for entry, _ in self._out.values() if entry.lane is lane)
 
     def _recheck(self) -> None:
         """What was sent long ago and is still there: it runs for long, or was lost. It moves to a minute that looks after it."""
         now = self._rechecked_at = self.clock.now()
-        old = {of: self._there[of] for of, at in self._sent_at.items() if at <= now - rule.RECHECK_AFTER}
+        old = [entry for entry, at in self._out.values() if at <= now - rule.RECHECK_AFTER]
         if not old:
             return
-        left = remaining(list(old.values()), self.jobs)
+        left = remaining(old, self.jobs)
         ports: dict[str, Any] = {"jobs": self.jobs, "tasks": self.tasks, "orders": self.orders, "lanes": self.lanes}
         recheck(left, **ports, now=now, rules=self.rules, paused=self._watch.paused)
         again = now - rule.RECHECK_AFTER + RECHECK_AGAIN_MS
-        self._sent_at |= dict.fromkeys(old, again)
+        self._out |= {entry.mark: (entry, again) for entry in old}
 
     def _progress(self) -> int:
         """The due time of the oldest job not sent yet, 0 without one: its lag."""
-        waits = [item.entry.due_at for item in [*self._planned, *self._held]] + [entry.due_at for entry in self._flow.waiting()]
-        return min(waits, default=0)
+        waits = [item.entry.due_at for item in [*self._planned, *self._held]]
+        first = self._flow.first_due()
+        return min([*waits, *([] if first is None else [first])], default=0)
 
 
 def open_intake(ledger: Ledger, now: int, rules: Rules) -> None:
