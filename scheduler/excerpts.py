@@ -50,9 +50,9 @@ def split(job: Job, result: Result) -> tuple[Result, Whole | None]:
 
 def superseded(job: Job) -> dict[str, Any]:
     """What changes of the job, by name, when its output is its last attempt's no more: another attempt or another life begins."""
-    output = output_of(job.output, job.response)
     if not job.attempts:
         return {}  # nor has it put out anything
+    output = output_of(job.output, job.response)
     *earlier, last = job.attempts
     last = _former(replace(last, output=output) if output is not None else last)
     return {"output": None, "response": None, "attempts": (*earlier, last)}

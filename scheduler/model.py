@@ -135,6 +135,7 @@ class Holder:
     version: int = 1  # rises with every change, and is what every change is conditional on
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Marker:
     """A job's place in the line of its ordering key."""
@@ -195,6 +196,7 @@ class LaneState:
     reason: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Claim:
     """An executor's mark on a running job."""
@@ -438,6 +440,7 @@ class Cursor:
     epoch: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a target says of one attempt: an output and a response when it went well, else a failure."""

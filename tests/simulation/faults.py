@@ -88,7 +88,7 @@ class Faulty:
     One draw a call says how long it takes and whether one of the troubles befalls it: most calls are usual.
     """
 
-    LATENCY = (1, 2, 3, 4, 5, 6)  # ms
+    SLOWEST = 6  # ms; the quickest call takes one
 
     def __init__(self, port: object, faults: Faults, *, freeze: int = 1) -> None:
         self._port, self._faults, self._freeze = port, faults, freeze
@@ -98,11 +98,11 @@ class Faulty:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         effect, faults, hub, random = getattr(self._port, name), self._faults, self._faults.hub, self._faults.random.random
-        sleep_until, latency, trouble = hub.sleep_until, self.LATENCY, self._trouble
+        sleep_until, slowest, trouble = hub.sleep_until, self.SLOWEST, self._trouble
 
         def call(*args: Any, **kwargs: Any) -> Any:
             draw = random()
-            sleep_until(hub.time + latency[int(draw * 6e6) % 6])
+            sleep_until(hub.time + 1 + int(draw * 6e6) % slowest)
             if draw < trouble and faults.on:
                 return self._troubled(self._befalls(draw), name, lambda: effect(*args, **kwargs))
             return effect(*args, **kwargs)

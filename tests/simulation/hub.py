@@ -52,7 +52,8 @@ class Hub:
         """Let everything else run until `when`. For invocations only. Where nothing else is due by then, time passes and no more."""
         events, until = self._events, self._until
         if when <= until and (not events or events[0][0] > when):
-            self.time = max(when, self.time)
+            if when > self.time:
+                self.time = when
             return
         me = getcurrent()
         following: Event = me

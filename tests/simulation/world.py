@@ -79,6 +79,7 @@ class Container:
     clock: SimClock
     meter: LatencyMeter
     circuits: Circuits
+    named: Known
 
 
 class World:
@@ -325,7 +326,7 @@ class World:
                 meter=container.meter,
                 request_id=f"r{self._requests}",
                 pauses=container.circuits.watch,
-                named=Known(self._named, container.clock),
+                named=container.named,
                 circuits=container.circuits,
             )
             self._warm[lane].append(container)
@@ -348,7 +349,8 @@ class World:
         if self._warm[lane] and self.random.random() < 0.95:
             return self._warm[lane].pop()
         ledger, clock = self._faulty(self.ledger), self._clock()
-        return Container(clock, LatencyMeter(lane, str(self._requests % 8)), Circuits(ledger, clock, Watch(ledger, clock)))
+        circuits = Circuits(ledger, clock, Watch(ledger, clock))
+        return Container(clock, LatencyMeter(lane, str(self._requests % 8)), circuits, Known(self._named, clock))
 
     def _bury(self, lane: Lane) -> None:
         dead = self.lanes.dead[lane]
