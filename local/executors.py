@@ -67,7 +67,7 @@ class Hunter:
 
     def watch(self, call: Call) -> None:
         """A call that kills who made it, told by its connection."""
-        if "/poison" in call.path and (worker := process.connected(self.workers(), call.port)):
+        if "/poison" in call.path and (worker := process.connected(self.workers(), call.port, self.receiver.port)):
             self.poisoned[call.path] += 1
             process.kill(worker)
 
@@ -85,7 +85,7 @@ class Hunter:
         grown = [worker for worker in workers if time.monotonic() - self._since[worker] > GROWN]
         at_work: dict[Process, list[Call]] = {}
         for call in self.receiver.open_calls():
-            if caller := process.connected(grown, call.port):
+            if caller := process.connected(grown, call.port, self.receiver.port):
                 at_work.setdefault(caller, []).append(call)
         targets = list(at_work) if not self.cut or len(self.kills) % 2 else grown
         if not targets or len(self.kills) >= 2 * self.most:

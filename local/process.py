@@ -110,19 +110,26 @@ def of_command(words: str) -> list[Process]:
     return [Process(pid, start) for pid, start in found if start]
 
 
-def connected(processes: Collection[Process], port: int) -> Process | None:
-    """Which of them has a TCP connection from this port of the machine."""
+def connected(processes: Collection[Process], port: int, to: int) -> Process | None:
+    """Which of them has a TCP connection from this port of the machine to that one. By its own port alone a connection is not known:
+    another process may have one from there to somewhere else."""
     if PROC.is_dir():
-        sockets = _sockets(port)
+        sockets = _sockets(port, to)
         return next((each for each in processes if _holds(each.pid, sockets)), None)
-    listing = subprocess.run(["lsof", "-nP", "-t", f"-iTCP:{port}"], capture_output=True, text=True, check=False).stdout.split()
-    return next((each for each in processes if str(each.pid) in listing), None)
+    listing = subprocess.run(["lsof", "-nP", "-Fpn", f"-iTCP:{port}"], capture_output=True, text=True, check=False).stdout.split()
+    pid, found = "", set[str]()
+    for field in listing:
+        pid = field[1:] if field.startswith("p") else pid
+        here, _, there = field.partition("->")
+        if here.endswith(f":{port}") and there.endswith(f":{to}"):
+            found.add(pid)
+    return next((each for each in processes if str(each.pid) in found), None)
 
 
-def _sockets(port: int) -> set[str]:
-    """The connections from the port, as the links in /proc/<pid>/fd name them."""
+def _sockets(port: int, to: int) -> set[str]:
+    """The connections between the ports, as the links in /proc/<pid>/fd name them."""
     rows = [line.split() for line in (PROC / "net/tcp").read_text().splitlines()[1:]]
-    return {f"socket:[{row[9]}]" for row in rows if int(row[1].rpartition(":")[2], 16) == port}
+    return {f"socket:[{row[9]}]" for row in rows if [int(row[side].rpartition(":")[2], 16) for side in (1, 2)] == [port, to]}
 
 
 def _holds(pid: int, sockets: Collection[str]) -> bool:

@@ -58,8 +58,12 @@ class Receiver:
         self._server.server_close()
         self._thread.join()
 
+    @property
+    def port(self) -> int:
+        return self._server.server_address[1]
+
     def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}{path}"
+        return f"http://127.0.0.1:{self.port}{path}"
 
     def calls(self, path: str | None = None) -> list[Call]:
         """The calls so far, of one path or of all, in order of arrival."""

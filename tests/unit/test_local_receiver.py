@@ -62,13 +62,26 @@ def test_it_frees_its_port_when_it_ends() -> None:
 
 def test_it_tells_of_each_call_before_it_answers_and_by_which_connection_it_came() -> None:
     told = []
-    with Receiver() as receiver, socket.create_connection(("127.0.0.1", int(receiver.url("").rpartition(":")[2]))) as caller:
+    with Receiver() as receiver, socket.create_connection(("127.0.0.1", receiver.port)) as caller:
         receiver.watch = lambda call: told.append((call.path, call.port, len(receiver.open_calls())))
         caller.sendall(b"GET /ok/a HTTP/1.1\r\nHost: h\r\n\r\n")
         assert caller.recv(100).startswith(b"HTTP/1.1 200")
         assert told == [("/ok/a", caller.getsockname()[1], 1)]
-        assert process.connected([process.this()], caller.getsockname()[1]) == process.this()
-        assert process.connected([], caller.getsockname()[1]) is None
+        assert process.connected([process.this()], caller.getsockname()[1], receiver.port) == process.this()
+        assert process.connected([], caller.getsockname()[1], receiver.port) is None
+
+
+def test_a_port_is_who_calls_only_with_where_it_calls() -> None:
+    with Receiver() as one, Receiver() as other, socket.socket() as caller, socket.socket() as namesake:
+        for each, receiver in ((caller, one), (namesake, other)):
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            each.bind(("127.0.0.1", caller.getsockname()[1]))
+            each.connect(("127.0.0.1", receiver.port))
+        port, me = caller.getsockname()[1], process.this()
+        assert namesake.getsockname()[1] == port
+        assert process.connected([me], port, one.port) == process.connected([me], port, other.port) == me
+        namesake.close()
+        assert process.connected([me], port, other.port) is None
 
 
 def test_it_answers_a_slow_call_when_it_is_time() -> None:
