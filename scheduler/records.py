@@ -25,7 +25,7 @@ def replace(record: T, **changes: Any) -> T:
 
 
 def quick(kind: type[T]) -> type[T]:
-    """Decorate a frozen dataclass with slots: its `__init__` writes each field by its slot, as `replace` does, in half the time."""
+    """Decorate a frozen dataclass with slots and no default factory: its `__init__` writes by the slots, in half the time."""
     listed: Any = fields(kind)  # type: ignore[arg-type]
     names = {f"default_{each.name}": each.default for each in listed if each.default is not MISSING}
     names |= {f"set_{each.name}": getattr(kind, each.name).__set__ for each in listed}
