@@ -58,13 +58,15 @@ def ordering(client: Client, receiver: Receiver, double: Double, *, keys: int = 
             f"{beside}: failed first": sum(path.startswith("/fail") for paths in lines.lines.values() for path in paths),
             f"{beside}: messages doubled": lines.doubled,
             f"{beside}: start delay ms p50, p99": _shares(_delays(lines)),
+            f"{beside}: ms from the end of the one before, p50, p99": _shares(_turns(lines)),
             f"{beside}: seconds until all were done": round(took.total_seconds(), 1),
         }
     _judge_parked(seen, client, receiver, *held.held["parked"])
     _judge_blocked(seen, client, held.held["blocked"][1])
-    ratio = share(_delays(held), 99) / max(1, share(_delays(free), 99))
-    seen.figures |= {"ratio of the p99": round(ratio, 2)}
-    seen.expect(ratio <= MOST_RATIO, f"held keys slow others: p99 is {ratio:.1f} times what it is without them")
+    for what, delays in {"start delay": _delays, "from the end of the one before": _turns}.items():
+        ratio = share(delays(held), 99) / max(1, share(delays(free), 99))
+        seen.figures |= {f"{what}: ratio of the p99": round(ratio, 2)}
+        seen.expect(ratio <= MOST_RATIO, f"held keys slow others: p99 of {what} is {ratio:.1f} times what it is without them")
     seen.figures |= {"jobs without a key, alone: start delay ms p50, p99": _shares(alone)}
     seen.figures |= {"beside as many without a key": _shares(plain), "beside the lines": _shares(free.others)}
     seen.figures |= {"beside lines and held keys": _shares(held.others)}
@@ -94,6 +96,12 @@ def _round(client: Client, receiver: Receiver, double: Double, name: str, keys: 
 
 def _delays(lines: _Round) -> list[int]:
     return [job["start_delay_ms"] for job in lines.jobs if job["start_delay_ms"] is not None]
+
+
+def _turns(lines: _Round) -> list[int]:
+    """How long after the end of the one before each job of a line started, ms."""
+    pairs = [pair for key in lines.lines for pair in itertools.pairwise(job for job in lines.jobs if job["tags"] == [key])]
+    return [_ms(job["attempts"][0]["started_at"]) - _ms(former["attempts"][-1]["ended_at"]) for former, job in pairs]
 
 
 def _shares(delays: Sequence[int]) -> tuple[float, float]:

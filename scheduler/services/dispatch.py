@@ -216,8 +216,8 @@ class Dispatch:
 
     def _progress(self) -> int:
         """Up to when everything has been published: the first due time of what has not."""
-        waits, first = [item.entry.due_at for item in [*self._planned[:1], *self._held]], self._flow.first_due()
-        return max(min([*waits, *([] if first is None else [first])], default=self.unit.progress), self.unit.progress)
+        first = [item.entry.due_at for item in [*self._planned[:1], *self._held]] + self._flow.first_dues()
+        return max(min(first, default=self.unit.progress), self.unit.progress)
 
     def _park(self, start: int) -> None:
         self._change(replace(self.unit, lease_until=start - WAKE_MS))

@@ -136,9 +136,9 @@ class Flow:
         """How many jobs wait."""
         return sum(len(gate.queue) for gate in self._gates.values())
 
-    def first_due(self) -> int | None:
-        """The earliest due time of all that wait; None if nothing does."""
-        return min((gate.queue.first_due() for gate in self._gates.values() if gate.queue), default=None)
+    def first_dues(self) -> list[int]:
+        """The earliest due time of what waits, of each lane in which something does."""
+        return [gate.queue.first_due() for gate in self._gates.values() if gate.queue]
 
     def waiting(self) -> Iterator[DueEntry]:
         return (entry for gate in self._gates.values() for entry in gate.queue)

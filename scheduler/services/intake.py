@@ -118,9 +118,7 @@ class Intake(Dispatch):
 
     def _progress(self) -> int:
         """The due time of the oldest job not sent yet, 0 without one: its lag."""
-        waits = [item.entry.due_at for item in [*self._planned, *self._held]]
-        first = self._flow.first_due()
-        return min([*waits, *([] if first is None else [first])], default=0)
+        return min([item.entry.due_at for item in [*self._planned, *self._held]] + self._flow.first_dues(), default=0)
 
 
 def open_intake(ledger: Ledger, now: int, rules: Rules) -> None:
