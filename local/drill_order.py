@@ -101,7 +101,12 @@ def _delays(lines: _Round) -> list[int]:
 def _turns(lines: _Round) -> list[int]:
     """How long after the end of the one before each job of a line started, ms."""
     pairs = [pair for key in lines.lines for pair in itertools.pairwise(job for job in lines.jobs if job["tags"] == [key])]
-    return [_ms(job["attempts"][0]["started_at"]) - _ms(former["attempts"][-1]["ended_at"]) for former, job in pairs]
+    both = [
+        (former["attempts"][-1]["ended_at"], job["attempts"][0]["started_at"])
+        for former, job in pairs
+        if former["attempts"] and job["attempts"]
+    ]
+    return [_ms(started) - _ms(end) for end, started in both]
 
 
 def _shares(delays: Sequence[int]) -> tuple[float, float]:
