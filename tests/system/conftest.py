@@ -1,11 +1,13 @@
 """The deployed stack for the system tests: on a free port, its state in a temporary folder, IAM enforced as on AWS."""
 
+import json
 import os
 import re
 import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,6 +74,11 @@ class System:
         """The processes that run the function named by a stack output."""
         return process.naming(self.stack.home.scratch, self.outputs[output])
 
+    def invoke(self, output: str, event: dict[str, Any]) -> None:
+        """Call the function named by a stack output, as its trigger does, and wait for its end."""
+        answer = self.aws("lambda").invoke(FunctionName=self.outputs[output], Payload=json.dumps(event))
+        assert "FunctionError" not in answer, answer["Payload"].read()
+
     def denials(self) -> list[str]:
         """What the functions logged of calls that their roles do not allow."""
         logs = self.aws("logs")
@@ -102,8 +109,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 
 
 @pytest.fixture(scope="session")
-def system(deployed: System, outage: "Outage") -> System:
-    """That stack, in whose background the outage happens."""
+def system(deployed: System, outage: "Outage", doubled: "Doubled") -> System:
+    """That stack, in whose background the outage happens, and after it a minute with too many ticks."""
     return deployed
 
 
@@ -156,6 +163,17 @@ def ended(client: Client, jobs: Sequence[dict[str, Any]], seconds: float) -> lis
     return [done[job["id"]] for job in jobs]
 
 
+def open_minutes(system: System) -> list[str]:
+    """The minutes that the ledger has open, oldest first."""
+    items = system.aws("dynamodb").query(
+        TableName=system.outputs["LedgerTable"],
+        KeyConditionExpression="pk = :open",
+        ExpressionAttributeValues={":open": {"S": "open"}},
+        ConsistentRead=True,
+    )["Items"]
+    return sorted(item["sk"]["S"].partition("#")[0] for item in items)
+
+
 @dataclass
 class Outage:
     """Four minutes without a tick, while the other tests run.
@@ -164,10 +182,20 @@ class Outage:
     end. All are far enough ahead, when they are posted, to be left to their minute and its dispatcher.
     """
 
+    minute: int  # the one in the middle of it: its start, ms
     missed: list[dict[str, Any]] = field(default_factory=list)
     after: list[dict[str, Any]] = field(default_factory=list)
     runs: drills.Missed | None = None
     over: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass
+class Doubled:
+    """Jobs of one minute whose tick and dispatcher come twice more, while the other tests run."""
+
+    jobs: list[dict[str, Any]]
+    paths: list[str]  # each is called by one of `jobs`
+    calls: Future[None]  # done when the ticks and dispatchers that are too many have been called; raises what went wrong with them
 
 
 POSTED_WITHIN = 20  # seconds in which what is to wait for its minute must be posted
@@ -176,8 +204,8 @@ ON_AFTER = 66  # seconds after the beginning of the missed minute: all that is d
 LAST = (  # in this order, after everything that does not need the tick
     "test_every_job_of_the_missed_minutes_runs_late_and_marked",
     "test_missed_runs_follow_the_misfire_policy_of_their_task",
-    "test_ticks_and_dispatchers_at_work_twice_start_each_job_once",
     "test_jobs_after_the_outage_are_dispatched_on_time",
+    "test_ticks_and_dispatchers_at_work_twice_start_each_job_once",
     "test_the_minutes_of_the_outage_all_close",
     # Last of all: it kills executors, which are the others' too, and a message of one that died before it leased it hides for long.
     "test_executors_killed_at_random_lose_no_job_and_one_that_kills_them_harms_no_other",
@@ -188,9 +216,9 @@ LAST = (  # in this order, after everything that does not need the tick
 def outage(deployed: System) -> Iterator[Outage]:
     """Begins with the stack; the tests of `LAST` look at it."""
     system, client = deployed, deployed.client()
-    found = Outage()
     now = time.time()
     missed = slots.start_of(slots.first_safe_minute(round((now + POSTED_WITHIN) * 1000)))
+    found = Outage(missed)
     after = missed + 2 * slots.MINUTE
 
     def due(minute: int, seconds: float) -> str:
@@ -217,6 +245,30 @@ def outage(deployed: System) -> Iterator[Outage]:
     for timer in timers:
         timer.cancel()
         timer.join()
+
+
+@pytest.fixture(scope="session")
+def doubled(deployed: System, outage: Outage) -> Iterator[Doubled]:
+    """Posts its jobs with the beginning of the session, so that nobody has to wait for their minute."""
+    minute, closing = outage.minute + 3 * slots.MINUTE, threading.Event()
+    at = rfc3339(datetime.fromtimestamp(minute / 1000 + 5, UTC))
+    paths = [f"/ok/doubled-tick-{n}" for n in range(20)]
+    calls = [{"method": "POST", "url": deployed.receiver.url(path)} for path in paths]
+    jobs = _posted(deployed.client(), [{"type": "http", "payload": call, "execute_at": at} for call in calls])
+
+    def twice() -> None:
+        while not outage.over.wait(1):
+            if closing.is_set():
+                return
+        until(90, lambda: closing.is_set() or at[:16] in open_minutes(deployed))
+        events: dict[str, dict[str, Any]] = {"TickFunction": {}, "DispatchFunction": {"minute": at[:16], "part": 0}}
+        with ThreadPoolExecutor(4) as at_once:
+            for call in [at_once.submit(deployed.invoke, *each) for each in [*events.items()] * 2]:
+                call.result()
+
+    with ThreadPoolExecutor(1) as pool:
+        yield Doubled(jobs, paths, pool.submit(twice))
+        closing.set()
 
 
 def _posted(client: Client, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

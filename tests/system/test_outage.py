@@ -6,7 +6,7 @@ from typing import Any
 
 from local import drills
 from local.client import Client
-from tests.system.conftest import Outage, System, ended, until
+from tests.system.conftest import Outage, System, ended, open_minutes, until
 
 
 def test_every_job_of_the_missed_minutes_runs_late_and_marked(outage: Outage, client: Client) -> None:
@@ -36,16 +36,7 @@ def test_jobs_after_the_outage_are_dispatched_on_time(outage: Outage, client: Cl
 def test_the_minutes_of_the_outage_all_close(outage: Outage, system: System, client: Client) -> None:
     last = max(_minute(job) for job in [*outage.missed, *outage.after])
 
-    def open_minutes() -> list[str]:
-        items = system.aws("dynamodb").query(
-            TableName=system.outputs["LedgerTable"],
-            KeyConditionExpression="pk = :open",
-            ExpressionAttributeValues={":open": {"S": "open"}},
-            ConsistentRead=True,
-        )["Items"]
-        return sorted(item["sk"]["S"].partition("#")[0] for item in items)
-
-    until(300, lambda: all(minute > last for minute in open_minutes()) and time.time())
+    until(300, lambda: all(minute > last for minute in open_minutes(system)) and time.time())
 
 
 def _minute(job: dict[str, Any]) -> str:

@@ -1,0 +1,59 @@
+"""What is promised of ordering keys, asked of what a round of lines has shown."""
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+
+from local.client import Client, Json
+from local.drills import Outcome
+from local.receiver import Receiver
+
+SETTLING = 420.0  # a lost wake costs up to five minutes
+
+
+def in_order(seen: Outcome, receiver: Receiver, lines: Mapping[str, Sequence[str]], jobs: Sequence[Json]) -> None:
+    """The jobs of each key, which call the paths of `lines` in this order, have all run one after the other, retries included."""
+    bad, posted = [job["id"] for job in jobs if job["status"] != "succeeded"], sum(map(len, lines.values()))
+    seen.expect(len(jobs) == posted and not bad, f"{len(bad)} of {len(jobs)} jobs did not succeed, {posted} were posted")
+    calls = receiver.calls()
+    for key, paths in lines.items():
+        heard = [call.path for call in calls if call.path in set(paths)]
+        first = list(dict.fromkeys(heard))
+        seen.expect(first == [*paths], f"{key}: called in the order {first}")
+        mixed = [path for number, path in enumerate(heard) if path in heard[:number] and heard[number - 1] != path]
+        seen.expect(not mixed, f"{key}: another one was called between the attempts of {mixed}")
+        for one, following in itertools.pairwise(job for job in jobs if job["tags"] == [key]):
+            seen.expect(_after(following, one), f"{key}: {following['id']} started before {one['id']} had ended")
+
+
+def parked(seen: Outcome, client: Client, receiver: Receiver, key: str, jobs: Sequence[Json]) -> None:
+    """The first of these has failed and holds up the others of its key, until a resume; then they run in order."""
+    path, waiting = f"/me/ordering-keys/{key}", len(jobs) - 1
+    line = client.request("GET", path)
+    seen.expect(line["parked_by"] == jobs[0]["id"] and line["waiting"] == waiting, f"the key is not parked: {line}")
+    seen.expect(not any(call.path.startswith(f"/ok/{key}/") for call in receiver.calls()), "a job of the parked key ran")
+    client.request("POST", f"{path}/resume")
+    _succeeded(seen, client, jobs[1:], "after the resume")
+    heard = [int(call.path.rpartition("/")[2]) for call in receiver.calls() if call.path.startswith(f"/ok/{key}/")]
+    seen.expect(heard == list(range(1, waiting + 1)), f"after the resume: {heard}")
+
+
+def blocked(seen: Outcome, client: Client, jobs: Sequence[Json], attempts: int) -> None:
+    """The first of these fails after so many attempts, and each of the others runs after the end of the one before."""
+    _succeeded(seen, client, jobs[1:], "behind a job that is tried again")
+    line = [client.job(job["id"]) for job in jobs]
+    seen.expect(line[0]["status"] == "failed" and len(line[0]["attempts"]) == attempts, f"the first one was not tried so often: {line[0]}")
+    for former, job in itertools.pairwise(line):
+        seen.expect(_after(job, former), f"behind a job that is tried again: {job['id']} started before {former['id']} had ended")
+
+
+def _succeeded(seen: Outcome, client: Client, jobs: Sequence[Json], when: str) -> None:
+    end = time.monotonic() + SETTLING
+    while (states := {client.job(job["id"])["status"] for job in jobs}) != {"succeeded"} and time.monotonic() < end:
+        time.sleep(1)
+    seen.expect(states == {"succeeded"}, f"{when}: {states}")
+
+
+def _after(job: Json, former: Json) -> bool:
+    """Whether `job` started when `former` had ended, well or badly."""
+    return bool(former["attempts"] and job["attempts"] and former["attempts"][-1]["ended_at"] <= job["attempts"][0]["started_at"])
