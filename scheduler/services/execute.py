@@ -251,8 +251,12 @@ class Execution:
         due = [held for held in self._held if self._leaves_at(held) <= now]
         if not due:
             return
-        if self.is_paused(self.lane, SEEN_MS):  # whoever stood still since the last read may have missed a pause
-            self._give_back(due)
+        try:
+            if self.is_paused(self.lane, SEEN_MS, trust_ms=TRUSTED_MS):  # whoever stood still since the last read may have missed a pause
+                self._give_back(due)
+                return
+        except Unavailable:
+            self._act(self._ask_again(due, now))
             return
         if self.lease.is_lost():
             return  # the look took that long
@@ -283,15 +287,16 @@ class Execution:
             self._give_back(asking)
             return False
         verdicts = self.admission.decide([held.job for held in asking])
-        for held in asking:
-            if held.job.key not in verdicts:
-                held.due_at = now + ASK_PAUSE_MS
-                held.give_up_at = held.give_up_at or now + ASK_LIMIT_MS
-                if now >= held.give_up_at:
-                    # By a write of ours, not by letting the lease end: that would look like a crash, and be charged as one.
-                    verdicts[held.job.key] = HandBack(admission.REFUSED)
-        self._act(verdicts)
+        self._act(verdicts | self._ask_again([held for held in asking if held.job.key not in verdicts], now))
         return True
+
+    def _ask_again(self, unknown: Sequence[_Held], now: int) -> dict[JobKey, Verdict]:
+        """Ask a little later for what is refused for now. The verdicts on those for which that has been tried long enough."""
+        for held in unknown:
+            held.due_at = now + ASK_PAUSE_MS
+            held.give_up_at = held.give_up_at or now + ASK_LIMIT_MS
+        # By a write of ours, not by letting the lease end: that would look like a crash, and be charged as one.
+        return {held.job.key: HandBack(admission.REFUSED) for held in unknown if held.give_up_at is not None and now >= held.give_up_at}
 
     def _act(self, verdicts: Mapping[JobKey, Verdict]) -> None:
         """Carry out what was decided on held jobs."""

@@ -301,6 +301,42 @@ def test_an_executor_that_stood_still_after_its_last_read_looks_at_its_lane_agai
     assert {lifecycle.state(stage.stored(job)) for job in jobs} == {Status.SCHEDULED if paused else Status.SUCCEEDED}
 
 
+@pytest.mark.parametrize("paused", [True, False])
+def test_what_an_executor_that_stood_still_knew_is_not_believed_while_its_look_is_refused(paused: bool) -> None:
+    """Found by the simulation: 29 s went by in the call that renewed a lease, and the look after it was refused."""
+    stage = a_stage()
+
+    def claim(verb: Any, requests: Any) -> Any:
+        claimed = verb(requests)
+        if paused:
+            pause(stage)
+        stage.clock.advance(15_000)
+        looks.ledger = Wrapped(stage.ledger, watched=times(1))
+        return claimed
+
+    looks = Watch(stage.ledger, stage.clock)
+    job = a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)
+    starts = run(stage, job, jobs=Wrapped(stage.jobs, claim=claim), pauses=looks).starts
+    assert [at for _, at in starts] == ([] if paused else [NOW + 15_000 + ASK_PAUSE_MS])
+    assert reason(stage, job) == (misfire.PAUSED if paused else None)
+
+
+def test_a_job_of_which_nobody_can_tell_whether_its_lane_is_paused_is_given_back_in_the_end() -> None:
+    stage = a_stage()
+
+    def claim(verb: Any, requests: Any) -> Any:
+        claimed = verb(requests)
+        stage.clock.advance(15_000)
+        looks.ledger = Wrapped(stage.ledger, watched=refuse)
+        return claimed
+
+    looks = Watch(stage.ledger, stage.clock)
+    job = a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)
+    assert run(stage, job, jobs=Wrapped(stage.jobs, claim=claim), pauses=looks).starts == []
+    assert (state(stage, job), reason(stage, job)) == (Status.SCHEDULED, admission.REFUSED)
+    assert NOW + 15_000 + ASK_LIMIT_MS <= stage.clock.now() <= NOW + 15_000 + ASK_LIMIT_MS + ASK_PAUSE_MS
+
+
 def test_a_run_that_could_not_be_asked_about_in_time_looks_at_its_lane_again() -> None:
     stage = a_stage()
 
