@@ -251,12 +251,13 @@ class Execution:
         due = [held for held in self._held if self._leaves_at(held) <= now]
         if not due:
             return
-        try:
-            if self.is_paused(self.lane, SEEN_MS, trust_ms=TRUSTED_MS):  # whoever stood still since the last read may have missed a pause
-                self._give_back(due)
-                return
+        try:  # whoever stood still since the last read may have missed a pause
+            paused = self.is_paused(self.lane, SEEN_MS, trust_ms=TRUSTED_MS)
         except Unavailable:
             self._act(self._ask_again(due, now))
+            return
+        if paused:
+            self._give_back(due)
             return
         if self.lease.is_lost():
             return  # the look took that long
