@@ -55,6 +55,11 @@ def decide(job: Job, origin: Origin, holder: Holder | None, holding: Job | None,
     return Skip(f"overlap: run {holding.id} has not ended{queued}")
 
 
+def passed_on(holder: Holder, to: str) -> Holder:
+    """The item once its run, which has not started, has left the place to that one. Who waits goes on waiting."""
+    return replace(holder, job=to, waiting=None if holder.waiting == to else holder.waiting, version=holder.version + 1)
+
+
 def _take_over(job: Job, origin: Origin, holder: Holder, other: Job | None) -> Start | Skip:
     """The run that waited is on its way but was slower: it waits again, or, where the later run replaces the earlier, goes."""
     if other is not None and origin.overlap is Overlap.CANCEL_RUNNING:

@@ -31,6 +31,17 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
+class _PassOn:
+    """It has the place of its task, but is late by now and has one before it, which gets the place (`hold`)."""
+
+    hold: Holder
+    back: HandBack
+
+
+_Write = overlap.Start | overlap.Wait | _PassOn
+
+
+@dataclass(frozen=True, slots=True)
 class RunGate:
     """See `admission.Gate`. Of several runs of one task in one call, one is decided by what was read; the others look again."""
 
@@ -71,11 +82,11 @@ class RunGate:
         verdicts: dict[JobKey, Verdict] = {run.key: Cancel(why) for run in runs if (why := unwanted(run, heads.get(task_of(run))))}
         first = _one_of_each([run for run in runs if run.key not in verdicts])
         known = self._known(asked_at, first, holders)
-        writes: list[tuple[Job, overlap.Start | overlap.Wait]] = []
+        writes: list[tuple[Job, _Write]] = []
         for run in first:
             decision = self._decide(run, known)
-            if isinstance(decision, overlap.Start | overlap.Wait):
-                if not (ahead and isinstance(decision, overlap.Wait)):
+            if isinstance(decision, _Write):
+                if not ahead or isinstance(decision, overlap.Start):
                     writes.append((run, decision))
             elif not (ahead and isinstance(decision, Skip | HandBack)):
                 verdicts[run.key] = decision
@@ -100,23 +111,28 @@ class RunGate:
             return None
         return JobKey(run.owner, ids.run(origin.previous_at, origin.task, origin.generation))
 
-    def _decide(self, run: Job, known: _Known) -> Clear | Skip | HandBack | overlap.Start | overlap.Wait:
+    def _decide(self, run: Job, known: _Known) -> Clear | Skip | HandBack | _Write:
         origin, holder = _origin(run), known.holders.get(task_of(run))
-        holds = holder is not None and holder.job == run.id  # who has it waits for nobody: the one before may wait for this one
-        before = None if holds else self._before(run)
+        before = self._before(run)
         if before is not None and before in known.jobs and is_open(known.jobs[before]):
-            return HandBack(f"misfire: it runs after run {before.id}", before)
+            back = HandBack(f"misfire: it runs after run {before.id}", before)
+            if holder is not None and holder.job == run.id:  # it stood still since it took the place; the one before may wait for that
+                return _PassOn(overlap.passed_on(holder, before.id), back)
+            return back
         if origin.overlap is Overlap.ALLOW:
             return Clear(known.asked_at)
         holding, waiting = (known.jobs.get(JobKey(run.owner, name)) if name else None for name in _names(holder))
         return overlap.decide(run, origin, holder, holding, waiting)
 
-    def _carry_out(self, decisions: Sequence[tuple[Job, overlap.Start | overlap.Wait]], known: _Known) -> dict[JobKey, Verdict]:
+    def _carry_out(self, decisions: Sequence[tuple[Job, _Write]], known: _Known) -> dict[JobKey, Verdict]:
         writes = [(known.holders.get(task_of(run)), decision.hold) for run, decision in decisions if decision.hold is not None]
         held = iter(self.tasks.hold([(before, after) for before, after in writes if after is not None]) if writes else [])
         verdicts: dict[JobKey, Verdict] = {}
         for run, decision in decisions:
             if decision.hold is not None and not next(held):
+                continue
+            if isinstance(decision, _PassOn):
+                verdicts[run.key] = decision.back
                 continue
             over = self._end(decision.cancel)
             if isinstance(decision, overlap.Start):

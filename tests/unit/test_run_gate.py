@@ -507,12 +507,34 @@ def test_a_predecessor_that_ends_between_the_look_and_the_wait_wakes_nobody_and_
     assert stage.waiting(Lane.RECURRING) == [second.id]
 
 
-def test_who_holds_for_its_task_does_not_wait_for_the_one_before_which_may_wait_for_it() -> None:
+@pytest.mark.parametrize("waiting", ["first", "third", None])
+def test_who_is_late_and_holds_for_its_task_leaves_the_place_to_the_one_before_which_may_wait_for_it(waiting: str | None) -> None:
+    """Found by the simulation: its executor stood still for 23 s after it had taken the place in time."""
+    stage = a_stage()
+    first, second, third = late_runs(3, 2, 1, overlap=Overlap.QUEUE_ONE)
+    for job in (first, third):
+        stage.jobs.put(job)
+    names = {"first": first.id, "third": third.id}
+    assert stage.tasks.hold([(None, Holder(TASK.key, second.id, names.get(waiting or "")))]) == [True]
+    assert run(stage, second).starts == []
+    assert reason(stage, second) == f"misfire: it runs after run {first.id}"
+    holder = stage.tasks.holders([TASK.key])[TASK.key]
+    assert (holder.job, holder.waiting) == (first.id, third.id if waiting == "third" else None)
+    assert started(run(stage, first)) == [first.key]
+    assert started(run(stage, *stage.receive(Lane.RECURRING))) == [second.key]
+
+
+def test_who_could_not_leave_the_place_looks_again() -> None:
     stage = a_stage()
     first, second = late_runs(2, 1, overlap=Overlap.QUEUE_ONE)
     stage.jobs.put(first)
     assert stage.tasks.hold([(None, Holder(TASK.key, second.id))]) == [True]
-    assert started(run(stage, second)) == [second.key]
+
+    def hold(verb: Any, changes: Any) -> Any:
+        stage.jobs.change([Change(stage.stored(first), replace(stage.stored(first), slot=None, skipped_at=NOW))])
+        return [False] * len(changes)
+
+    assert started(run(stage, second, tasks=Wrapped(stage.tasks, hold=times(1, hold)))) == [second.key]
 
 
 def test_the_row_goes_on_when_one_of_it_is_skipped_or_cancelled() -> None:
