@@ -1,8 +1,9 @@
 """Overlap: whether a run may start while another run of its task has not ended. Pure.
 
 All runs of a task agree on its holder item. It names the run that runs, and holds until that job is final: nobody releases
-it, so nobody who dies can leave it locked; who finds it held by a job that is over takes it. It also names the one run that
-waits. A run that wins a change of the item (they are conditional) has decided; who loses looks again.
+it, so nobody who dies can leave it locked; who finds it held by a job that is over takes it. A late run that has not started
+may leave it to the one before it. It also names the one run that waits. A run that wins a change of the item (they are
+conditional) has decided; who loses looks again.
 """
 
 from dataclasses import dataclass, replace
