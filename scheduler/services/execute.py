@@ -293,11 +293,14 @@ class Execution:
 
     def _ask_again(self, unknown: Sequence[_Held], now: int) -> dict[JobKey, Verdict]:
         """Ask a little later for what is refused for now. The verdicts on those for which that has been tried long enough."""
+        given_up: dict[JobKey, Verdict] = {}
         for held in unknown:
             held.due_at = now + ASK_PAUSE_MS
             held.give_up_at = held.give_up_at or now + ASK_LIMIT_MS
-        # By a write of ours, not by letting the lease end: that would look like a crash, and be charged as one.
-        return {held.job.key: HandBack(admission.REFUSED) for held in unknown if held.give_up_at is not None and now >= held.give_up_at}
+            if now >= held.give_up_at:
+                # By a write of ours, not by letting the lease end: that would look like a crash, and be charged as one.
+                given_up[held.job.key] = HandBack(admission.REFUSED)
+        return given_up
 
     def _act(self, verdicts: Mapping[JobKey, Verdict]) -> None:
         """Carry out what was decided on held jobs."""
