@@ -100,7 +100,8 @@ class Hunter:
 def crash(
     client: Client, receiver: Receiver, workers: Callable[[], Sequence[Process]], *, count: int = 300, seconds: float = 60
 ) -> Outcome:
-    """Executors are killed at random while jobs run, about twice each; then one job kills each that runs it."""
+    """Executors are killed at random while jobs run, for as long as three times `seconds` or until there were two kills for each of them;
+    then one job kills each that runs it."""
     seen, hunter, name = Outcome(), Hunter(workers, receiver), f"/slow/{EACH:g}/crash-{time.time_ns()}"
     paths = [f"{name}-{number}" for number in range(count)]
     posted: list[Json] = []
@@ -149,6 +150,7 @@ def _judge_crashed(seen: Outcome, jobs: Sequence[Json], hunter: Hunter, receiver
     seen.figures |= {
         "workers at once, most": hunter.most,
         "kills": len(hunter.kills),
+        "kills of each worker, mean": round(len(hunter.kills) / max(1, hunter.most), 2),
         "calls cut by them": len(hunter.cut),
         "crashes in histories": crashes,
     }
