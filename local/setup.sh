@@ -9,7 +9,7 @@ fail() { printf '\n%s\n' "$*" >&2; exit 1; }
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
 # The system's Python comes first: distributions build theirs with profile-guided optimization, while one that pyenv has compiled
-# has none unless it was asked for, and takes a fifth longer for everything. Debian's may lack the module that fills a venv.
+# has none unless it was asked for: the simulation takes a fifth longer with it. Debian's may lack the module that fills a venv.
 system_python() { if /usr/bin/python3 -c 'import ensurepip' 2>/dev/null; then echo /usr/bin/python3; fi; }
 
 find_python() {
