@@ -65,6 +65,7 @@ ABOUT = {
 }
 AHEAD = timedelta(minutes=7)  # the first missed minute: far enough not to be handed over directly
 MISSED = 10
+HUNTED = 10  # executors of one-time jobs in the crash drill; those of the retry lane come on top
 
 
 def main() -> int:
@@ -73,8 +74,7 @@ def main() -> int:
     shutil.rmtree(DRILL.root, ignore_errors=True)
     with up(DRILL, port=os.environ.get("PORT"), enforce_iam=True) as stack, Receiver() as receiver:
         with step("Warming up the functions"):
-            # As many as a burst brings up: on AWS their starts take no processor from each other, here all share two cores.
-            warm_up(stack.aws, stack.outputs, OneTime=stack.most_executors, Recurring=8, Retry=20)
+            _warm(stack)
         outcomes: dict[str, Outcome] = {}
         for wanted in ([name for name in names_of_round if name in names] for names_of_round in ROUNDS):
             if wanted:
@@ -82,6 +82,11 @@ def main() -> int:
                     work = {name: pool.submit(_drills(stack, receiver)[name]) for name in wanted}
                     outcomes |= {name: future.result() for name, future in work.items()}
     return report(outcomes)
+
+
+def _warm(stack: Stack) -> None:
+    """As many executors as a burst brings up: on AWS their starts take no processor from each other, here all share two cores."""
+    warm_up(stack.aws, stack.outputs, OneTime=stack.most_executors, Recurring=8, Retry=20)
 
 
 def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]]:
@@ -94,7 +99,7 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "edits": lambda: drills.edits(client(), receiver, seconds=60),
         "overlap": lambda: drills.overlap(client(), schedule=every_minute, takes=90, seconds=400),
         "kill": lambda: executors.kill(client()),
-        "crash": lambda: executors.crash(client(), receiver, lambda: workers(stack)),
+        "crash": lambda: crash(stack, receiver),
         "redrive": lambda: drills.redrive(client(), receiver),
         "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
         "ordering": lambda: drill_order.ordering(client(), receiver, drill_order.doubler(stack, client().user_id())),
@@ -119,6 +124,20 @@ def workers(stack: Stack) -> list[process.Process]:
     """The processes of the executors that one-time jobs and retries go to."""
     names = [stack.outputs[f"Execute{lane}Function"] for lane in ("OneTime", "Retry")]
     return [each for name in names for each in process.naming(stack.home.scratch, name)]
+
+
+def crash(stack: Stack, receiver: Receiver) -> Outcome:
+    """On so few executors that two kills for each fall within the time in which jobs run; the next drill finds as many as before."""
+    most = stack.most_executors
+    stack.narrow(HUNTED)
+    for idle in workers(stack):  # what the warm-up and earlier drills left
+        process.kill(idle)
+    seen = executors.crash(stack.client(), receiver, lambda: workers(stack))
+    stack.narrow(most)
+    _warm(stack)
+    kills, at_once = seen.figures["kills"], seen.figures["workers at once, most"]
+    seen.expect(kills >= 2 * at_once, f"{kills} kills for {at_once} workers: fewer than two for each")
+    return seen
 
 
 def outage(stack: Stack, client: Client) -> Outcome:

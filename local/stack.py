@@ -69,7 +69,7 @@ class Stack:
         return mapping
 
     def narrow(self, executors: int) -> None:
-        """So many executors of one-time jobs at once, and the window of dispatch as a deployment with as many would have it."""
+        """At most so many executors of one-time jobs at once, and the window of dispatch as a deployment with as many would have it."""
         functions, mapping = self.aws.client("lambda"), self._one_time()
         functions.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": executors})
         known = functions.get_function_configuration(FunctionName=self.outputs["DispatchFunction"])["Environment"]["Variables"]
