@@ -64,7 +64,9 @@ class FairQueue(Generic[T]):
         return min(user.waiting[0][0] for user in self._users.values() if user.waiting)
 
     def add(self, name: str, due_at: int, item: T) -> None:
-        user = self._users.setdefault(name, _User())
+        user = self._users.get(name)
+        if user is None:
+            user = self._users[name] = _User()
         heapq.heappush(user.waiting, (due_at, next(self._numbers), item))
         self._length += 1
         if len(user.waiting) == 1:

@@ -4,7 +4,7 @@ import bisect
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -207,9 +207,7 @@ def _lease(job: Job) -> int | None:
     return job.claim.lease_until if job.claim else None
 
 
-def _looked_at(job: Job) -> tuple[object, ...]:
-    """What its entry in the index says of a job."""
-    return (job.slot, job.due_at, job.lane, job.fence)
+_looked_at: Callable[[Job], tuple[object, ...]] = attrgetter("slot", "due_at", "lane", "fence")  # what its entry in the index says of a job
 
 
 def _entry(job: Job) -> DueEntry | None:
@@ -477,7 +475,7 @@ class MemoryLanes:
 
     def backlog(self, lane: Lane) -> int:
         now = self.now()
-        return sum(1 for queued in self.queues[lane].values() if queued.visible_at <= now)
+        return len([1 for queued in self.queues[lane].values() if queued.visible_at <= now])
 
     def now(self) -> int:
         """The queue service's own clock. Without a simulation: the last instant it was told."""

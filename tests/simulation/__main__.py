@@ -101,8 +101,10 @@ def _prepare() -> None:
 
 def _run(args: argparse.Namespace, seed: int) -> Run:
     began = time.process_time()
-    report = World(seed, CALM if args.calm else ROUGH).run(args.jobs, args.minutes, tasks=args.tasks, ordered=args.ordered)
-    gc.collect()  # the world that is over
+    world = World(seed, CALM if args.calm else ROUGH)
+    report = world.run(args.jobs, args.minutes, tasks=args.tasks, ordered=args.ordered)
+    world.take_apart()
+    gc.collect()  # what is left of it
     return Run(report, time.process_time() - began)
 
 

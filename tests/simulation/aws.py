@@ -130,7 +130,7 @@ class LaggingJobs(MemoryJobs):
     def _when(self, slot: str) -> int:
         faults, now = self._faults, self._hub.time
         usual = faults.rates.lag_ms if faults.on else 0
-        lag = faults.random.randint(0, self._storm_lag if now < self._storm_until else usual) if usual else 0
+        lag = faults.between(0, self._storm_lag if now < self._storm_until else usual) if usual else 0
         self._shown[slot] = max(self._shown.get(slot, 0), now + lag)
         return self._shown[slot]
 
@@ -173,6 +173,7 @@ class SimLanes(MemoryLanes):
         self._hub, self._faults = hub, faults
         self._wake = {lane: partial(wake, lane) for lane in Lane}
         self._alarms = dict.fromkeys(Lane, NEVER)  # when each poller is woken next
+        self._set: dict[Lane, set[int]] = {lane: set() for lane in Lane}  # for when alarms are set, whether they are still wanted or not
 
     def now(self) -> int:
         return self._hub.time
@@ -206,7 +207,7 @@ class SimLanes(MemoryLanes):
         faults = self._faults
         if faults.strike("lost", faults.rates.lose):
             return
-        self.add(message, at + faults.random.randint(5, 60))
+        self.add(message, at + faults.between(5, 60))
         if faults.strike("doubled", faults.rates.double):
             self.add(message, faults.random.choice((self._hub.time + 10, at + 10, at + 4_000, at + 60_000, at + 400_000)))
             if faults.strike("dead", faults.rates.dead):
@@ -227,10 +228,13 @@ class SimLanes(MemoryLanes):
         """Wake the poller at `at`, or earlier if that was set already."""
         if at < self._alarms[lane]:
             self._alarms[lane] = at
-            self._hub.at(at, partial(self._ring, lane, at))
+            if at not in self._set[lane]:
+                self._set[lane].add(at)
+                self._hub.at(at, partial(self._ring, lane, at))
 
     def _ring(self, lane: Lane, at: int) -> None:
         """Most messages are deleted, or their leases renewed, before they become visible again: nobody is woken for those."""
+        self._set[lane].remove(at)
         if self._alarms[lane] != at:
             return  # it rang earlier
         self._alarms[lane] = NEVER

@@ -15,7 +15,7 @@ class Killed(BaseException):
     """The invocation dies here: nothing of it runs any more. Not an Exception, so that no service can catch it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Work:
     """What is to run as an invocation of its own."""
 

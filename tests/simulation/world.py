@@ -153,6 +153,12 @@ class World:
         self.hub.run(end + wind_down * slots.MINUTE)
         return self._judge()
 
+    def take_apart(self) -> None:
+        """When it is over: its parts know each other, and a garbage collection that finds them all takes a twentieth of its time."""
+        for part in [part for part in vars(self).values() if hasattr(part, "__dict__") and part is not self.report]:
+            vars(part).clear()
+        vars(self).clear()
+
     def _plan_outage(self, minutes: int) -> None:
         if self.faults.strike("tick outage", self.faults.rates.outage):
             begin = START + self.random.randint(0, minutes) * slots.MINUTE
