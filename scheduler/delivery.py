@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from scheduler import callback, lifecycle
 from scheduler.model import Delivery, Job
 from scheduler.ports import ClaimResult
+from scheduler.records import quick
 
 LEASE_MS = 30_000  # visibility given to a batch before its claim
 BEAT_MS = 10_000  # a batch in work renews its visibility this often
@@ -14,6 +15,7 @@ LOST_MS = 20_000  # without a renewal for so long (monotonic clock), an executor
 PUT_BACK_S = 5  # when to look at a message again that can be neither run nor deleted
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Run:
     """The claim is ours: run it."""

@@ -182,8 +182,8 @@ def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
 
 def _ended(job: Job, changes: Changes, status: Status, at: int, retention: Retention) -> Job:
     days = retention.failure_days if status in DEAD else retention.days
-    last: Changes = {FINAL_TIMES[status]: at, "slot": None, "claim": None, "expires": at // 1000 + days * DAY_S}
-    ended = replace(job, **changes | last)
+    changes |= {FINAL_TIMES[status]: at, "slot": None, "claim": None, "expires": at // 1000 + days * DAY_S}
+    ended = replace(job, **changes)
     return replace(ended, fingerprint=fingerprint.of_job(ended)) if status in DEAD else ended
 
 
@@ -226,13 +226,15 @@ def _attempted(job: Job, at: int, data: dict[str, Any], outcome: Outcome, failur
     changes["attempts"] = (*changes.get("attempts", job.attempts), attempt)[-KEPT_ATTEMPTS:]
     if job.delay_ms is None and started is not None:
         changes["delay_ms"] = started - job.scheduled_at
-    return changes | {"picked_at": claim.at, "started_at": started}
+    changes |= {"picked_at": claim.at, "started_at": started}
+    return changes
 
 
 def _succeed(job: Job, at: int, data: dict[str, Any]) -> Changes:
     result: Result = data["result"]
-    told = {"charged": job.charged + 1, "reason": None, "output": result.output, "response": result.response}
-    return _attempted(job, at, data, Outcome.SUCCEEDED, None) | told
+    changes = _attempted(job, at, data, Outcome.SUCCEEDED, None)
+    changes |= {"charged": job.charged + 1, "reason": None, "output": result.output, "response": result.response}
+    return changes
 
 
 def _retry(job: Job, at: int, data: dict[str, Any]) -> Changes:

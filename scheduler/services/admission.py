@@ -10,6 +10,7 @@ from typing import Protocol
 
 from scheduler.model import Job, JobKey
 from scheduler.overlap import Skip
+from scheduler.records import quick
 
 READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
 READ_SPREAD_MS = 280  # ... earlier: a hundred executors holding for one instant do not read at once
@@ -17,6 +18,7 @@ READ_WINDOW_MS = READ_AHEAD_MS + READ_SPREAD_MS  # nothing starts by what was re
 REFUSED = "what lets it start could not be read"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Clear:
     """It may start, at `not_before` or later, by what was true just after `asked_at`."""
@@ -66,7 +68,7 @@ class Gate(Protocol):
 Ask = Callable[[Gate, Sequence[Job]], Mapping[JobKey, Verdict]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Admission:
     """All gates, in the order in which they are asked: the next one only about jobs that the one before lets through."""
 

@@ -7,7 +7,7 @@ Whether a job that is more than its own may start is `admission`'s business, who
 
 import logging
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler import delivery as rule
@@ -119,7 +119,8 @@ class Execution:
                     self._start_due()
                 if not self._is_busy():
                     break  # all were dropped: there is nothing to wait for
-            self._came_back([*self.work.wait(self._wake()), *self.work.look()])
+            if back := [*self.work.wait(self._wake()), *self.work.look()]:
+                self._came_back(back)
             self._settle()
         return sorted(self.returned)
 
@@ -135,16 +136,18 @@ class Execution:
 
     def _beat(self) -> bool:
         """Renew the lease of what is in hand, when it is time. False once it is lost."""
-        return self.lease.beat(item.receipt for item in self._in_hand.values())
+        return self.lease.beat(self._receipts)
+
+    def _receipts(self) -> Iterator[str]:
+        return (item.receipt for item in self._in_hand.values())
 
     # claim
 
     def _claim(self, deliveries: Sequence[Delivery]) -> None:
         now, alone = self.clock.now(), len(self.deliveries) == 1
+        due_by = now + self.rules.hold_ms
         requests = [
-            ClaimRequest(
-                item.message.key, item.message.fence, item.message_id, self._nonce(item), now, alone, due_by=now + self.rules.hold_ms
-            )
+            ClaimRequest(item.message.key, item.message.fence, item.message_id, self._nonce(item), now, alone, due_by)
             for item in deliveries
         ]
         try:
@@ -154,8 +157,8 @@ class Execution:
         now = self.clock.now()
         lost: list[Job] = []
         later: list[Change] = []
-        for item, answer in zip(deliveries, answers, strict=True):
-            decision = rule.decide(item, answer, self._nonce(item), now, hold_ms=self.rules.hold_ms)
+        for item, request, answer in zip(deliveries, requests, answers, strict=True):
+            decision = rule.decide(item, answer, request.nonce, now, hold_ms=self.rules.hold_ms)
             if isinstance(decision, rule.Run):
                 self._take(item, decision.job, now)
             elif isinstance(decision, rule.PutBack):
@@ -206,7 +209,7 @@ class Execution:
     def _read_again(self) -> None:
         """Look once more at held jobs just before their instant; drop those that are not ours to start any more."""
         now = self.clock.now()
-        if not any(held.read_at is not None and held.read_at <= now for held in self._held):
+        if not [held for held in self._held if held.read_at is not None and held.read_at <= now]:
             return
         near = [held for held in self._held if held.read_at is not None and (held.read_at <= now or held.due_at <= now + READ_WINDOW_MS)]
         try:
@@ -269,7 +272,7 @@ class Execution:
             self.work.start(held.job)
         if late:
             self._act(late)
-        if sum(1 for held in ready if held.waited) >= CROWD:
+        if len(ready) >= CROWD and sum(held.waited for held in ready) >= CROWD:
             least, most = LINGER_MS
             self._settle_at = now + least + self._spread() * (most - least) // READ_SPREAD_MS
 
@@ -328,22 +331,24 @@ class Execution:
 
     def _wake(self) -> int:
         """When there is something to do next, unless work comes back before."""
-        beat, look = self.clock.now() + self.lease.next_beat(), self.work.next_look()
-        moments = [self._leaves_at(held) if held.read_at is None else min(held.read_at, held.due_at) for held in self._held]
-        return min([beat, *moments, *([look] if look is not None else []), *([self._settle_at] if self._done else [])])
+        wake, look = self.clock.now() + self.lease.next_beat(), self.work.next_look()
+        if look is not None and look < wake:
+            wake = look
+        for held in self._held:
+            wake = min(wake, self._leaves_at(held) if held.read_at is None else min(held.read_at, held.due_at))
+        return min(wake, self._settle_at) if self._done else wake
 
     # settle
 
     def _came_back(self, done: Sequence[Finished]) -> None:
         """Their targets are idle, whenever they are settled."""
         self._done += done
-        if self.limits is not None and done:
+        if self.limits is not None:
             self.limits.release([each.job for each in done])
 
     def _settle(self) -> None:
         """Settle what came back, in one write, once its instant's crowd has started."""
-        now = self.clock.now()
-        if not self._done or now < self._settle_at:
+        if not self._done or (now := self.clock.now()) < self._settle_at:
             return
         done, self._done = self._done, []
         for each in done:
@@ -355,7 +360,7 @@ class Execution:
 
     def _write(self, changes: Sequence[Change]) -> None:
         """Apply changes under their fences, again while the table refuses; then hand over what goes to a lane at once."""
-        pending = list(changes)
+        pending = changes
         for number in range(SETTLE_TRIES):
             if not pending:
                 return
@@ -375,18 +380,22 @@ class Execution:
             held = self.jobs.change(changes)
         except Unavailable:
             return list(changes)
-        applied = [change for change, ok in zip(changes, held, strict=True) if ok]
+        applied, refused = list[Change](), list[Change]()
         for change, ok in zip(changes, held, strict=True):
-            if ok is not None:
-                self._in_hand.pop(change.before.key, None)
-            if ok is False and waits(change.after):
+            if ok is None:
+                refused.append(change)
+                continue
+            self._in_hand.pop(change.before.key, None)
+            if ok:
+                applied.append(change)
+            elif waits(change.after):
                 log.info("its worker was faster than this answer, or the job has moved on", extra=change.before.log_context())
-            elif ok is False:
+            else:
                 log.warning("lost its fence before it settled", extra=change.before.log_context())
         if self.limits is not None:
             self.limits.release([change.before for change in applied])
         self.onward.send([change.after for change in applied])
-        return [change for change, ok in zip(changes, held, strict=True) if ok is None]
+        return refused
 
 
 def execute(

@@ -8,7 +8,6 @@ starts it, and the tick does so every minute.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import compress, filterfalse
 from typing import Any
 
 from scheduler import recheck as rule
@@ -38,6 +37,8 @@ class Intake(Dispatch):
     _read_at: int = 0
     _rechecked_at: int = 0
     _seen_at: int = 0  # the last time that anything was there
+    _entries: list[DueEntry] = field(default_factory=list)  # what the last read showed ...
+    _marks: set[str] = field(default_factory=set)  # ... and their marks
     _out: dict[str, tuple[DueEntry, int]] = field(default_factory=dict)  # by mark: sent, and still there by the last read; and when
 
     def run(self) -> DispatchResult:
@@ -83,16 +84,18 @@ class Intake(Dispatch):
         """What is there now. Thousands may wait here for seconds, so most of it is known, and planned or waiting already."""
         self._read_at = self.clock.now()
         entries = everything(self.unit, self.jobs)
-        marks = [*map(mark, entries)]
-        still = self._out.keys() & marks
-        self._out = {of: sent for of, sent in self._out.items() if of in still}
-        unsent = set(filterfalse(self._sent.__contains__, marks))
+        if entries:
+            self._seen_at = self._read_at
+        if changed := entries != self._entries:
+            self._entries, self._marks = entries, {*map(mark, entries)}
+        self._out = {of: sent for of, sent in self._out.items() if of in self._marks}
+        if not changed:
+            return  # each of them has been sent, or is planned
+        unsent = self._marks - self._sent
         self._planned = [item for item in self._planned if item.entry.mark in unsent]
         self._held = [item for item in self._held if item.entry.mark in unsent]
         if new := unsent - {item.entry.mark for item in [*self._planned, *self._held]}:
-            self._planned = self._plan([*compress(entries, map(new.__contains__, marks))], self._planned)
-        if entries:
-            self._seen_at = self._read_at
+            self._planned = self._plan([entry for entry in entries if entry.mark in new], self._planned)
 
     def _publish(self, entries: Sequence[DueEntry]) -> None:
         Dispatch._publish(self, entries)  # a class with slots is made anew, so `super` would not know it

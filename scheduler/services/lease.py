@@ -1,6 +1,6 @@
 """The lease of a batch: the visibility of its messages, set before the claim and renewed while work goes on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from scheduler import delivery as rule
@@ -25,12 +25,12 @@ class Lease:
         self._beat_at = self._held_at + rule.BEAT_MS
         return self._extend(receipts)
 
-    def beat(self, receipts: Iterable[str]) -> bool:
-        """Renew, when it is time. False once it could not be renewed for `LOST_MS`: others may have the messages by then."""
+    def beat(self, receipts: Callable[[], Iterable[str]]) -> bool:
+        """Renew that of these messages, when it is time. False once it could not be renewed for `LOST_MS`: others may have them by then."""
         now = self.clock.monotonic()
         if now < self._beat_at:
-            return not self.is_lost()
-        wanted = sorted(receipts)
+            return now - self._held_at < rule.LOST_MS
+        wanted = sorted(receipts())
         self._beat_at = now + rule.BEAT_AGAIN_MS
         if self._extend(wanted) >= set(wanted):
             self._held_at, self._beat_at = now, now + rule.BEAT_MS

@@ -63,6 +63,8 @@ class LimitGate:
 
         Never raises: a place not freed is found out when it is missed.
         """
+        if not self._placed:
+            return
         left: dict[str, list[Place]] = {}
         for job in ended:
             name, place = self._placed.pop(job.key, (None, None))

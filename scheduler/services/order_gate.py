@@ -21,7 +21,7 @@ ROUNDS = 5  # looks at lines that others change at the same time, or that have t
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OrderGate:
     """See `admission.Gate`. Of several jobs of one line in one call the first is decided; the others are behind it."""
 

@@ -74,8 +74,9 @@ class Watch:
         """
         if not self._is_believed(trust_ms):
             self.tried_at = 0
-        if self.is_due(age_ms):
-            self.look()
+        elif not self.is_due(age_ms):
+            return lane in self.paused
+        self.look()
         if not self._is_believed(trust_ms):
             raise Unavailable("the states of the lanes cannot be read")
         return lane in self.paused

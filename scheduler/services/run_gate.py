@@ -41,7 +41,7 @@ class _PassOn:
 _Write = overlap.Start | overlap.Wait | _PassOn
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunGate:
     """See `admission.Gate`. Of several runs of one task in one call, one is decided by what was read; the others look again."""
 

@@ -38,12 +38,18 @@ class Onward:
 
     def send(self, written: Sequence[Job]) -> None:
         """What follows from jobs as they were just written: retries that are due soon go, and who waited for one that has ended."""
-        now, backs = self.clock.now(), [(job, self.backs[job.key]) for job in written if job.key in self.backs] if self.backs else []
-        again = [job for job in written if is_open(job) and (job.key not in self.backs or self.backs[job.key].at is not None)]
-        go = [job for job in again if slots.place(job.due_at, now, job.shard_key, self.rules.shards).direct]
+        now = self.clock.now()
+        go, ended, backs = list[Job](), list[Job](), list[tuple[Job, HandBack]]()
+        for job in written:
+            back = self.backs.get(job.key)
+            if back is not None:
+                backs.append((job, back))
+            if not is_open(job):
+                ended.append(job)
+            elif (back is None or back.at is not None) and slots.place(job.due_at, now, job.shard_key, self.rules.shards).direct:
+                go.append(job)
         free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.jobs)
         go += [job for job in free if job.ordering is None]
-        ended = [job for job in written if not is_open(job)]
         go += successors(ended, jobs=self.jobs, tasks=self.tasks, now=now)
         go += in_line(ended, free, jobs=self.jobs, orders=self.orders, now=now)
         self._hand_over(go)
@@ -104,8 +110,11 @@ def in_line(ended: Sequence[Job], free: Sequence[Job], *, jobs: Jobs, orders: Or
 
     Of a line it is one that goes on, however many were given back: the others would only come to wait again.
     """
+    of = [job for job in (*ended, *free) if job.ordering is not None]
+    if not of:
+        return []
     step_out(ended, orders=orders)
-    return [job for job in next_in_line([*ended, *free], jobs=jobs, orders=orders) if waits(job, now)]
+    return [job for job in next_in_line(of, jobs=jobs, orders=orders) if waits(job, now)]
 
 
 def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
@@ -113,8 +122,10 @@ def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
 
     So it is in a line whose first one was put to sleep while the key was parked, and who missed its wake: the line must be looked at.
     """
+    if not waiting:
+        return []
     try:
-        found = jobs.get_many(sorted({blocker for _, blocker in waiting})) if waiting else {}
+        found = jobs.get_many(sorted({blocker for _, blocker in waiting}))
     except Unavailable:
         return []
     return [job for job, blocker in waiting if (holds := found.get(blocker)) is None or not is_open(holds) or _sleeps(holds, job)]
