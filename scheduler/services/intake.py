@@ -37,7 +37,7 @@ class Intake(Dispatch):
     _read_at: int = 0
     _rechecked_at: int = 0
     _seen_at: int = 0  # the last time that anything was there
-    _entries: list[DueEntry] = field(default_factory=list)  # what the last read showed ...
+    _entries: list[DueEntry] = field(default_factory=list)  # what the last read showed, once it was planned ...
     _marks: set[str] = field(default_factory=set)  # ... and their marks
     _out: dict[str, tuple[DueEntry, int]] = field(default_factory=dict)  # by mark: sent, and still there by the last read; and when
 
@@ -86,16 +86,17 @@ class Intake(Dispatch):
         entries = everything(self.unit, self.jobs)
         if entries:
             self._seen_at = self._read_at
-        if changed := entries != self._entries:
-            self._entries, self._marks = entries, {*map(mark, entries)}
-        self._out = {of: sent for of, sent in self._out.items() if of in self._marks}
-        if not changed:
+        is_known = entries == self._entries
+        marks = self._marks if is_known else {*map(mark, entries)}
+        self._out = {of: sent for of, sent in self._out.items() if of in marks}
+        if is_known:
             return  # each of them has been sent, or is planned
-        unsent = self._marks - self._sent
+        unsent = marks - self._sent
         self._planned = [item for item in self._planned if item.entry.mark in unsent]
         self._held = [item for item in self._held if item.entry.mark in unsent]
         if new := unsent - {item.entry.mark for item in [*self._planned, *self._held]}:
             self._planned = self._plan([entry for entry in entries if entry.mark in new], self._planned)
+        self._entries, self._marks = entries, marks  # last: if planning was refused, the next read plans them
 
     def _publish(self, entries: Sequence[DueEntry]) -> None:
         Dispatch._publish(self, entries)  # a class with slots is made anew, so `super` would not know it

@@ -6,7 +6,6 @@ from scheduler.rules import Rules
 from tests.simulation.faults import CALM, ROUGH
 from tests.simulation.world import Report, World
 
-
 WIND_DOWN = 95  # minutes: an outage of the tick may begin with the last job and last for sixty
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler import recheck, slots
+from scheduler.errors import Unavailable
 from scheduler.fairness import Backlog, Demand
 from scheduler.model import Claim, Job, Lane, Ordering, UnitKey, shard_key
 from scheduler.rules import Rules
@@ -211,6 +212,28 @@ def test_lanes_that_are_looked_at_together_share_one_read() -> None:
     stage.jobs = Wrapped(stage.jobs, due=due)
     assert stage.dispatch(INTAKE).published == 200
     assert len(reads) > 5 and min(later - read for read, later in pairwise(reads)) >= 250
+
+
+def test_what_came_while_planning_was_refused_is_planned_though_nothing_else_comes_or_goes() -> None:
+    stage, came, refused = Working(windows={Lane.ONE_TIME: 10}), list[Job](), list[int]()
+    stage.stuck = {job.id for job in post(stage, stage.direct(), 30)}
+
+    def backlog(verb: Any, lane: Lane) -> int:
+        if not came:
+            came.extend(post(stage, stage.direct(), 1, NOW + 5_000))
+            stage.jobs._store(came[0], replace(stage.stored(came[0]), lane=Lane.RECURRING))
+        return 0
+
+    def latency(verb: Any, lane: Lane, since: int) -> Any:
+        if lane is Lane.RECURRING and not refused:
+            refused.append(stage.clock.at)
+            raise Unavailable
+        return verb(lane, since)
+
+    stage.lanes, stage.ledger = Wrapped(stage.lanes, backlog=backlog), Wrapped(stage.ledger, latency=latency)
+    stage.dispatch(INTAKE)
+    (sent_at,) = [at for id, at in stage.sent if id == came[0].id]
+    assert refused and sent_at <= NOW + 5_000
 
 
 def test_what_was_sent_long_ago_and_is_still_there_is_rechecked_and_moves_to_a_minute(stage: Working) -> None:
