@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 NEVER = 1 << 62
+SPAN = 8_192  # ms: events of this span of time are in the heap; thousands of later ones would make each look at it half as long again
 
 
 class Killed(BaseException):
@@ -35,14 +37,30 @@ class Hub:
     def __init__(self, start: int) -> None:
         self.time = start
         self._until = start
-        self._events: list[tuple[int, int, Event]] = []
+        self._events: list[tuple[int, int, Event]] = []  # a heap: those before `_edge`, and what brings those of the next span
+        self._edge = start - start % SPAN
+        self._later: dict[int, list[tuple[int, int, Event]]] = defaultdict(list)  # by span
         self._numbers = itertools.count()
         self._main = getcurrent()
         self._idle: list[greenlet] = []
+        self._next_span()
 
     def at(self, when: int, call: Callable[[], Any]) -> None:
         """Call `call`, which does not sleep, at the instant `when`, or now if that has passed."""
-        heapq.heappush(self._events, (when if when > self.time else self.time, next(self._numbers), call))
+        self._push(when if when > self.time else self.time, call)
+
+    def _push(self, when: int, event: Event) -> None:
+        if when < self._edge:
+            heapq.heappush(self._events, (when, next(self._numbers), event))
+        else:
+            self._later[when // SPAN].append((when, next(self._numbers), event))
+
+    def _next_span(self) -> None:
+        """Before anything else that is due at the edge."""
+        for event in self._later.pop(self._edge // SPAN, ()):
+            heapq.heappush(self._events, event)
+        self._edge += SPAN
+        heapq.heappush(self._events, (self._edge, -1, self._next_span))
 
     def spawn(self, work: Callable[[], Any], when: int | None = None) -> None:
         """Run `work` as an invocation of its own, which may sleep and may be killed."""
@@ -57,7 +75,7 @@ class Hub:
             return
         me = getcurrent()
         following: Event = me
-        heapq.heappush(events, (when if when > self.time else self.time, next(self._numbers), me))
+        self._push(when if when > self.time else self.time, me)
         while events[0][0] <= until:
             self.time, _, following = heapq.heappop(events)
             if following is me:
