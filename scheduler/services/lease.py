@@ -26,7 +26,7 @@ class Lease:
         return self._extend(receipts)
 
     def beat(self, receipts: Callable[[], Iterable[str]]) -> bool:
-        """Renew that of these messages, when it is time. False once it could not be renewed for `LOST_MS`: others may have them by then."""
+        """Renew it for these messages, when it is time. False once it could not be renewed for `LOST_MS`: others may have them by then."""
         now = self.clock.monotonic()
         if now < self._beat_at:
             return now - self._held_at < rule.LOST_MS
