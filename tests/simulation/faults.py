@@ -82,7 +82,7 @@ class Faults:
         return self.between(-self.rates.skew_ms, self.rates.skew_ms) if self.on and self.rates.skew_ms else 0
 
     def between(self, low: int, high: int) -> int:
-        """An even draw from `low` to `high`, as `randint` makes it in four times as long."""
+        """An even draw from `low` to `high`, as `randint` makes it, which takes nearly three times as long."""
         return low + int(self.random.random() * (high - low + 1))
 
 
