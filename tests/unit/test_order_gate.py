@@ -14,6 +14,7 @@ from scheduler.services import admission, order_keys
 from scheduler.services.bury import bury
 from scheduler.services.cancel import cancel
 from scheduler.services.handover import message
+from scheduler.services.order_gate import OrderGate
 from scheduler.services.recheck import recheck
 from scheduler.services.reschedule import reschedule
 from scheduler.services.retry_job import retry_job
@@ -145,6 +146,23 @@ def test_two_executors_that_both_see_a_free_line_let_one_through() -> None:
     assert run(stage, second, orders=Wrapped(stage.orders, take_turns=times(1, take))) == [second.id]
     turn = stage.orders.lines([KEY], limit=1)[KEY].turn
     assert turn is not None and (turn.job, turn.version) == (second.id, 2)
+
+
+def test_an_executor_that_stood_still_while_its_jobs_ran_elsewhere_takes_the_turn_from_nobody() -> None:
+    stage = Stage()
+    first, second = in_line(stage, 1, 2)
+    gate = OrderGate(stage.jobs, stage.orders, stage.clock)
+    stood_still = [stage.claim(item, nonce="stood still") for item in stage.hand(first, second)]
+    end(stage, first)
+    lost = stage.stored(second)
+    back = lifecycle.apply(lost, Event.TAKE_BACK, NOW, slot=lost.slot)
+    assert stage.jobs.change([Change(lost, back)]) == [True]
+    stage.lanes.add(a_letter(back), stage.clock.now())
+    running = stage.claim(stage.receive(Lane.RETRY)[0], nonce="elsewhere")
+    assert isinstance(gate.decide([running])[second.key], admission.Clear)
+    turn = stage.orders.lines([KEY], limit=1)[KEY].turn
+    gate.decide(stood_still)
+    assert stage.orders.lines([KEY], limit=1)[KEY].turn == turn, "else a third one starts beside the second"
 
 
 def a_letter(job: Job) -> Message:
