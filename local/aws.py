@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import boto3
@@ -23,6 +24,8 @@ class LocalAws:
     """One running local AWS, seen by its administrator."""
 
     port: int
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _making: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
 
     @property
     def endpoint(self) -> str:
@@ -33,7 +36,15 @@ class LocalAws:
         return boto3.Session(ADMIN["AWS_ACCESS_KEY_ID"], ADMIN["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
 
     def client(self, service: str, **options: Any) -> Any:
-        """A boto3 client with the administrator's credentials."""
+        """A boto3 client with the administrator's credentials. Without options it is the one of all threads, made once."""
+        with self._making:  # a session may make but one at a time
+            if options:
+                return self._make(service, **options)
+            if service not in self._kept:
+                self._kept[service] = self._make(service)
+            return self._kept[service]
+
+    def _make(self, service: str, **options: Any) -> Any:
         return self.session.client(service, endpoint_url=self.endpoint, config=Config(proxies={}, **options))
 
     def environment(self) -> dict[str, str]:

@@ -77,7 +77,8 @@ class System:
     def invoke(self, output: str, event: dict[str, Any]) -> None:
         """Call the function named by a stack output, as its trigger does, and wait for its end."""
         answer = self.aws("lambda").invoke(FunctionName=self.outputs[output], Payload=json.dumps(event))
-        assert "FunctionError" not in answer, answer["Payload"].read()
+        said = answer["Payload"].read()  # in any case: an answer that is not read keeps its connection
+        assert "FunctionError" not in answer, said
 
     def denials(self) -> list[str]:
         """What the functions logged of calls that their roles do not allow."""
