@@ -165,6 +165,10 @@ class Turn:
     at: int
     version: int = 1  # rises with every change, and is what every change is conditional on
 
+    @property
+    def key(self) -> JobKey:
+        return JobKey(self.order.owner, self.job)
+
 
 @dataclass(frozen=True, slots=True)
 class Line:

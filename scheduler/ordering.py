@@ -118,7 +118,7 @@ def after(job_id: str) -> str:
 
 def holding(line: Line, jobs: Mapping[JobKey, Job], asking: Collection[JobKey] = ()) -> Job | None:
     """The open job that had the last turn and may be running, or has run. One that was given back before it started has lost it."""
-    job = jobs.get(JobKey(line.turn.order.owner, line.turn.job)) if line.turn is not None else None
+    job = jobs.get(line.turn.key) if line.turn is not None else None
     if job is None or not is_open(job):
         return None
     return job if has_begun(job) or (job.claim is not None and job.key not in asking) else None

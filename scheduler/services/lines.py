@@ -53,5 +53,5 @@ def next_in_line(of: Sequence[Job], *, jobs: Jobs, orders: Orders) -> list[Job]:
 
 def named(line: Line) -> set[JobKey]:
     """The jobs that the head of a line speaks of."""
-    turn = {JobKey(line.turn.order.owner, line.turn.job)} if line.turn is not None else set()
+    turn = {line.turn.key} if line.turn is not None else set()
     return turn | {marker.key for marker in line.markers}

@@ -69,7 +69,7 @@ class OrderGate:
         that turn. (If another one of them does, it took the turn after the lines were read, and a turn is only taken from its version.)
         """
         ours = {job.key: job for jobs in asking.values() for job in jobs}
-        turns = {JobKey(line.turn.order.owner, line.turn.job) for line in lines.values() if line.turn is not None}
+        turns = {line.turn.key for line in lines.values() if line.turn is not None}
         read = sorted({key for line in lines.values() for key in named(line)} - (ours.keys() - turns))
         return ours | (self.jobs.get_many(read) if read else {})
 
@@ -102,14 +102,9 @@ def _by_line(jobs: Sequence[Job]) -> dict[OrderKey, list[Job]]:
 
 def _decide(jobs: Sequence[Job], line: Line, known: Mapping[JobKey, Job], now: int) -> tuple[Job, Decision]:
     """The job of these that decides for all: one that goes on with the turn it has, else the first of them."""
-    asking = {job.key for job in jobs if _claimed_by(known[job.key]) == _claimed_by(job)}
+    asking = {job.key for job in jobs if known[job.key].claim == job.claim}
     decisions = [(job, ordering.decide(job, line, known, now, asking=asking)) for job in jobs]
     return next((each for each in decisions if isinstance(each[1], Start) and each[1].turn is None), decisions[0])
-
-
-def _claimed_by(job: Job) -> str | None:
-    """The delivery that has it; None: none has."""
-    return job.claim.nonce if job.claim is not None else None
 
 
 def _verdicts(first: Job, jobs: Sequence[Job], decision: Start | Wait, asked_at: int) -> dict[JobKey, Verdict]:
