@@ -148,14 +148,15 @@ def test_two_executors_that_both_see_a_free_line_let_one_through() -> None:
     assert turn is not None and (turn.job, turn.version) == (second.id, 2)
 
 
-def test_an_executor_that_stood_still_while_its_jobs_ran_elsewhere_takes_the_turn_from_nobody() -> None:
+@pytest.mark.parametrize("taken_back_at", [NOW, NOW - 999], ids=["had perhaps begun", "before its instant"])
+def test_an_executor_that_stood_still_while_its_jobs_ran_elsewhere_takes_the_turn_from_nobody(taken_back_at: int) -> None:
     stage = Stage()
     first, second = in_line(stage, 1, 2)
     gate = OrderGate(stage.jobs, stage.orders, stage.clock)
     stood_still = [stage.claim(item, nonce="stood still") for item in stage.hand(first, second)]
     end(stage, first)
     lost = stage.stored(second)
-    back = lifecycle.apply(lost, Event.TAKE_BACK, NOW, slot=lost.slot)
+    back = lifecycle.apply(lost, Event.TAKE_BACK, taken_back_at, slot=lost.slot)
     assert stage.jobs.change([Change(lost, back)]) == [True]
     stage.lanes.add(a_letter(back), stage.clock.now())
     running = stage.claim(stage.receive(Lane.RETRY)[0], nonce="elsewhere")
