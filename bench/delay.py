@@ -19,6 +19,7 @@ from typing import Any
 
 from bench import stored as later
 from bench.figures import Figure
+from lambdas.rest import render
 from local import previous, process
 from local.client import Client, Json
 from local.home import LOCAL, Home
@@ -26,11 +27,11 @@ from local.samples import rfc3339
 from local.stack import Stack, up
 from local.steps import console, step
 from local.verdict import Promise, judge, percentile
-from scheduler import render, slots
-from scheduler.aws.jobs import DynamoJobs
-from scheduler.lifecycle import FINAL_TIMES
-from scheduler.model import Job
-from scheduler.services.dispatch import FRESH_MS
+from scheduler.model import slots
+from scheduler.model.job import Job
+from scheduler.model.lifecycle import FINAL_TIMES
+from scheduler.pipeline.dispatch import FRESH_MS
+from scheduler.storage.aws.jobs import DynamoJobs
 
 HOME = Home(LOCAL / "bench")
 PER_SECOND, SECONDS = 50, 60

@@ -17,21 +17,21 @@ from bench.inprocess import VirtualClock
 from bench.operations import Recorder
 from infra.settings import STAGES, Settings
 from local.steps import step
-from scheduler import slots
-from scheduler.aws import clients
-from scheduler.aws.counters import DynamoCounters
-from scheduler.aws.jobs import DynamoJobs
-from scheduler.aws.ledger import DynamoLedger
-from scheduler.aws.orders import DynamoOrders
-from scheduler.aws.tasks import DynamoTasks
-from scheduler.memory import MemoryLanes, MemoryUsers
-from scheduler.metrics import METRICS
-from scheduler.model import UnitKey
-from scheduler.rules import Rules
-from scheduler.services.dispatch import dispatch
-from scheduler.services.plan import plan
-from scheduler.services.scale import CANARY_OFFSET, scale
-from scheduler.services.tick import WATCH_MS, tick
+from scheduler.insight.metrics import METRICS
+from scheduler.insight.scale import CANARY_OFFSET, scale
+from scheduler.model import slots
+from scheduler.model.job import UnitKey
+from scheduler.model.rules import Rules
+from scheduler.pipeline.dispatch import dispatch
+from scheduler.pipeline.tick import WATCH_MS, tick
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.counters import DynamoCounters
+from scheduler.storage.aws.jobs import DynamoJobs
+from scheduler.storage.aws.ledger import DynamoLedger
+from scheduler.storage.aws.orders import DynamoOrders
+from scheduler.storage.aws.tasks import DynamoTasks
+from scheduler.storage.memory.stores import MemoryLanes, MemoryUsers
+from scheduler.tasks.plan import plan
 from tests.contract import tables
 
 MINUTES = 20  # counted, after as many that are not: a new ledger has more to do

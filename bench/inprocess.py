@@ -18,18 +18,20 @@ from typing import Any
 
 from bench.answered import Answered
 from lambdas._settings import ApiSettings, DispatchSettings, ExecuteSettings, TickSettings
-from scheduler import ids, lifecycle, messages, planning, settlement, slots
-from scheduler.aws import clients, items, keys, task_items
-from scheduler.aws.batches import chunks
-from scheduler.aws.jobs import _changing, _claiming
-from scheduler.aws.topic import _entry
-from scheduler.aws.updates import as_call, as_statement
-from scheduler.lifecycle import Event, Retention
-from scheduler.model import Claim, Job, Lane, Message, Misfire, Origin, Overlap, Result, TaskKey, UnitKey
-from scheduler.planning import PLAN_SHARDS
-from scheduler.ports import Change, ClaimRequest, Finished
-from scheduler.schedule import Cron, Schedule
-from scheduler.task import Task
+from scheduler.model import ids, lifecycle, settlement, slots
+from scheduler.model.job import Claim, Finished, Job, Lane, Message, Misfire, Origin, Overlap, Result, TaskKey, UnitKey
+from scheduler.model.lifecycle import Event, Retention
+from scheduler.storage import messages
+from scheduler.storage.aws import clients, items, keys, task_items
+from scheduler.storage.aws.batches import chunks
+from scheduler.storage.aws.jobs import _changing, _claiming
+from scheduler.storage.aws.topic import _entry
+from scheduler.storage.aws.updates import as_call, as_statement
+from scheduler.storage.ports import Change, ClaimRequest
+from scheduler.tasks import planning
+from scheduler.tasks.planning import PLAN_SHARDS
+from scheduler.tasks.schedule import Cron, Schedule
+from scheduler.tasks.task import Task
 
 OWNER = "5f1d7e3c-6a90-4b7e-9d4e-0d6c2f7a1b58"  # as long as Cognito's
 NOW = 1_795_000_000_000  # some day in November 2026
@@ -108,7 +110,7 @@ def dispatch(per_second: int) -> Prepare:
 
     def prepare(aws: Answered, jobs: int) -> Work:
         from lambdas import _runtime
-        from scheduler.services.dispatch import dispatch as service
+        from scheduler.pipeline.dispatch import dispatch as service
 
         aws.slots = _due_index([START + number * 1000 // per_second for number in range(jobs)])
         aws.items.append(b'{"Item":{"pk":{"S":"open"},"sk":{"S":"%s#00"},%s}}' % (MINUTE.encode(), _numbers_of(_UNIT)))
@@ -226,7 +228,7 @@ def execute_batch_floor(aws: Answered, jobs: int) -> Work:
 def plan(aws: Answered, jobs: int) -> Work:
     """A round of planning, in a minute in which so many runs have to be stored: those of hourly tasks, by which a top-up stores fewest."""
     from lambdas import _runtime
-    from scheduler.services.plan import plan as service
+    from scheduler.tasks.plan import plan as service
 
     at = _runtime.plan()
 

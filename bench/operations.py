@@ -17,28 +17,28 @@ from typing import Any, NamedTuple
 
 from moto import mock_aws
 
-from scheduler import ids, planning, slots
-from scheduler.aws import clients
-from scheduler.aws.items import Item, size
-from scheduler.aws.jobs import DynamoJobs
-from scheduler.aws.keys import Term
-from scheduler.aws.receipts import DynamoReceipts
-from scheduler.aws.tasks import DynamoTasks
-from scheduler.aws.updates import Update, as_call
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
-from scheduler.memory_orders import MemoryOrders
-from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.model import Failure, Job, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
-from scheduler.ports import Finished, Jobs, Orders, Receipts, Tasks
-from scheduler.rules import Rules
-from scheduler.services import tasks
-from scheduler.services.dispatch import dispatch
-from scheduler.services.execute import execute
-from scheduler.services.latency import LatencyMeter
-from scheduler.services.plan import plan
-from scheduler.services.submit import Asked, NewJob, submit, submit_many, submit_once
-from scheduler.services.tasks import NewTask, World
-from scheduler.task import Task
+from scheduler.model import ids, slots
+from scheduler.model.job import Failure, Finished, Job, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
+from scheduler.model.rules import Rules
+from scheduler.pipeline.dispatch import dispatch
+from scheduler.pipeline.execute import execute
+from scheduler.pipeline.latency import LatencyMeter
+from scheduler.pipeline.submit import Asked, NewJob, submit, submit_many, submit_once
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.items import Item, size
+from scheduler.storage.aws.jobs import DynamoJobs
+from scheduler.storage.aws.keys import Term
+from scheduler.storage.aws.receipts import DynamoReceipts
+from scheduler.storage.aws.tasks import DynamoTasks
+from scheduler.storage.aws.updates import Update, as_call
+from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
+from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.storage.ports import Jobs, Orders, Receipts, Tasks
+from scheduler.tasks import planning, service
+from scheduler.tasks.plan import plan
+from scheduler.tasks.service import NewTask, World
+from scheduler.tasks.task import Task
 from tests.contract import tables
 
 KB = 1024
@@ -218,7 +218,7 @@ class Bench:
     def create(self, overlap: Overlap) -> None:
         """A recurring task: the only one there is."""
         world = World(self.tasks, self.jobs, self.orders, self.lanes, self.receipts, self, self.rules)
-        tasks.create(replace(TASK, overlap=overlap), world, random=self.now_ms)
+        service.create(replace(TASK, overlap=overlap), world, random=self.now_ms)
 
     def run(self, count: int) -> None:
         """The next runs of the task, each through dispatch; plan tops them up when its minute has come."""

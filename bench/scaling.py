@@ -8,7 +8,7 @@ import heapq
 from typing import NamedTuple
 
 from bench.figures import Figure
-from scheduler import scaling
+from scheduler.insight import scaling
 
 BURST = 50_000
 JOB_MS = 200

@@ -4,11 +4,11 @@ import time
 from typing import Any
 
 from local.stack import Stack
-from scheduler import ids, slots
-from scheduler.aws import items
-from scheduler.aws.batches import chunks
-from scheduler.model import Job
-from scheduler.slots import MINUTE
+from scheduler.model import ids, slots
+from scheduler.model.job import Job
+from scheduler.model.slots import MINUTE
+from scheduler.storage.aws import items
+from scheduler.storage.aws.batches import chunks
 
 PER_SECOND = 800  # what a busy machine takes at least
 BATCH = 25  # puts of one BatchWriteItem

@@ -15,11 +15,12 @@ from bench.inprocess import AT_ONCE
 from bench.operations import Bench, Scenario
 from infra.settings import DEV
 from local.steps import step
-from scheduler import ids, release, slots
-from scheduler.aws.table import CONNECTIONS
-from scheduler.model import Lane, Result
-from scheduler.rules import Rules
-from scheduler.services.execute import FRESH_CLAIM_MS
+from scheduler.model import ids, slots
+from scheduler.model.job import Lane, Result
+from scheduler.model.rules import Rules
+from scheduler.pipeline import lead
+from scheduler.pipeline.execute import FRESH_CLAIM_MS
+from scheduler.storage.aws.table import CONNECTIONS
 
 NETWORK_MS = 5.0  # assumed: of a call to DynamoDB, SQS or SNS within the region
 WHOLE_CORE_MB = 1_769  # of Lambda memory; less buys that share of a core
@@ -148,7 +149,7 @@ def _is_read_again() -> bool:
 def _hold() -> int:
     """How long an executor is paid to wait with a job."""
     rules = Rules()
-    return release.lead(PIPELINE_P99_MS, rules.lead_ms, rules.hold_ms)
+    return lead.lead(PIPELINE_P99_MS, rules.lead_ms, rules.hold_ms)
 
 
 def _seconds(verb: str, cpu_ms: float, calls: float, waited_ms: float = 0) -> float:

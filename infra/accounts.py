@@ -6,7 +6,7 @@ from constructs import Construct
 
 from infra.settings import Settings
 from lambdas._settings import ADMINISTRATORS, OPERATORS, RESOURCE_SERVER
-from scheduler.access import Scope
+from scheduler.accounts.access import Scope
 
 ABOUT = {Scope.JOBS_READ: "see its own jobs", Scope.JOBS_WRITE: "make and change its own jobs", Scope.ADMIN: "all that administrators may"}
 WEIGHT_ATTRIBUTE = "job_weight"

@@ -13,7 +13,7 @@ from constructs import Construct
 from infra.lanes import Lanes, camel
 from infra.settings import Settings
 from infra.storage import Storage
-from scheduler import metrics
+from scheduler.insight import metrics
 
 LAG_SECONDS = 180
 PLAN_LAG_SECONDS = 180  # besides the three minutes that plan gives every minute: when its own comes, a task has 7.5 minutes of runs left

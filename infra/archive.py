@@ -10,7 +10,7 @@ from constructs import Construct
 
 from infra.encryption import Encryption
 from infra.settings import Settings
-from scheduler import archive
+from scheduler.insight import archive
 
 FOLDER = "jobs"
 FIRST_DAY = "2026-01-01"

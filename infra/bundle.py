@@ -21,7 +21,8 @@ from aws_cdk import aws_lambda as lambda_
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("lambdas", "scheduler")
 # Anchored patterns in git mode: other spellings of "only these folders" gave an empty asset.
-ALL_BUT_SOURCES = ["/*", *(f"!/{folder}" for folder in SOURCES), "__pycache__"]
+NOT_SHIPPED = "scheduler/storage/memory"  # for tests and the simulation only
+ALL_BUT_SOURCES = ["/*", *(f"!/{folder}" for folder in SOURCES), f"/{NOT_SHIPPED}", "__pycache__"]
 LOCK = ROOT / "lambdas" / "requirements.txt"
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 
@@ -65,7 +66,7 @@ def bundle_into(folder: Path, *, host_packages: bool) -> None:
     if not host_packages:
         _install(folder)
     for source in SOURCES:
-        shutil.copytree(ROOT / source, folder / source, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / source, folder / source, ignore=shutil.ignore_patterns("__pycache__", Path(NOT_SHIPPED).name))
         if host_packages:  # not for AWS: this interpreter need not be the one there
             # By hash and unchecked: unpacking gives every file a new time, which would make a dated one stale.
             compileall.compile_dir(folder / source, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)

@@ -11,7 +11,7 @@ from constructs import Construct
 from infra.alarms import LAG_SECONDS, LATE_MS, Operators, own_metric, table_metric
 from infra.lanes import Lanes
 from infra.storage import Storage
-from scheduler import metrics
+from scheduler.insight import metrics
 
 ROW = 24  # columns
 PERCENTILES = ("p50", "p95", "p99")

@@ -7,7 +7,7 @@ from infra.execute import BATCH
 from infra.function import Foundation, Function, allow, change_jobs, step_out
 from infra.settings import Settings
 from lambdas._settings import DispatchSettings
-from scheduler.model import Lane
+from scheduler.model.job import Lane
 
 
 class Dispatch(Construct):

@@ -7,8 +7,8 @@ from infra import targets
 from infra.function import Foundation, Function, allow, change_jobs, read_callback_secret, step_out
 from infra.lanes import EXECUTE_TIMEOUT
 from lambdas._settings import ExecuteSettings
-from scheduler import scaling
-from scheduler.model import Lane
+from scheduler.insight import scaling
+from scheduler.model.job import Lane
 
 # A retry runs alone: a job that kills its executor takes nobody with it.
 BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}

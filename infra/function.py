@@ -17,8 +17,8 @@ from infra.lanes import Lanes
 from infra.settings import Settings
 from infra.storage import Storage
 from lambdas._settings import Settings as Environment
-from scheduler import metrics
-from scheduler.model import Lane
+from scheduler.insight import metrics
+from scheduler.model.job import Lane
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from constructs import Construct
 from infra.encryption import Encryption
 from infra.queue import queue
 from infra.settings import Settings
-from scheduler.model import Lane
+from scheduler.model.job import Lane
 
 EXECUTE_TIMEOUT = Duration.minutes(15)  # Lambda's most
 BURY_TIMEOUT = Duration.minutes(1)

@@ -10,7 +10,7 @@ from constructs import Construct
 from infra.function import Foundation, Function, allow, change_jobs
 from infra.schedule import every_minute
 from lambdas._settings import ScaleSettings
-from scheduler.model import Lane
+from scheduler.model.job import Lane
 
 
 class Scale(Construct):

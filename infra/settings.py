@@ -10,10 +10,10 @@ from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import RetentionDays
 
 from lambdas._settings import HOST
-from scheduler import arns
-from scheduler.access import Scope
-from scheduler.model import Lane
-from scheduler.scaling import EXECUTORS_EACH
+from scheduler.accounts.access import Scope
+from scheduler.insight.scaling import EXECUTORS_EACH
+from scheduler.model.job import Lane
+from scheduler.targets import arns
 
 MOST_ALLOWED = 2_000  # characters of all allowed ARNs: an environment has 4 KB for everything
 SAMPLE = "punctual-sample"  # how what `infra/samples.py` makes is called

@@ -32,7 +32,7 @@ from infra.scale import Scale
 from infra.settings import Settings
 from infra.storage import Storage
 from infra.tick import Tick
-from scheduler.model import Lane
+from scheduler.model.job import Lane
 
 
 class PunctualStack(cdk.Stack):

@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.settings import Settings
-from scheduler import arns
+from scheduler.targets import arns
 
 ACTIONS = {
     "lambda": "lambda:InvokeFunction",

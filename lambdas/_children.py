@@ -18,7 +18,7 @@ from collections import deque
 from contextlib import suppress
 
 from lambdas._child import HEAD, frame
-from scheduler.model import Failure, Job, Result
+from scheduler.model.job import Failure, Job, Result
 from scheduler.targets import Context
 
 IDLE = 10  # children kept warm at most: as many as a batch may need

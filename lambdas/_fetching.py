@@ -9,7 +9,7 @@ from aws_lambda_powertools import Logger
 
 from lambdas._clock import SystemClock
 from lambdas._settings import FetchSettings
-from scheduler.ports import Clock
+from scheduler.storage.ports import Clock
 from scheduler.targets import Reach, http
 
 logger = Logger(location=None)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from scheduler.metrics import BY_NAME, NAMESPACE
+from scheduler.insight.metrics import BY_NAME, NAMESPACE
 
 
 def emit(service: str, values: Mapping[str, float | Sequence[float]]) -> None:

@@ -11,16 +11,16 @@ from typing import Any
 from lambdas import _runtime
 from lambdas._clock import SystemClock
 from lambdas._settings import NotifySettings
-from scheduler.aws import clients
-from scheduler.aws.calls import AwsCalls
-from scheduler.aws.notice_queue import SqsNoticeQueue
-from scheduler.aws.notices import DynamoNotices
-from scheduler.aws.secret_values import StoredSecrets
-from scheduler.aws.tasks import DynamoTasks
-from scheduler.model import Result
-from scheduler.notice_text import Links
-from scheduler.ports import Clock, Notices, Tasks
-from scheduler.services.notify import CALL_S, Post
+from scheduler.model.job import Result
+from scheduler.notify.notify import CALL_S, Post
+from scheduler.notify.text import Links
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.calls import AwsCalls
+from scheduler.storage.aws.notice_queue import SqsNoticeQueue
+from scheduler.storage.aws.notices import DynamoNotices
+from scheduler.storage.aws.secret_values import StoredSecrets
+from scheduler.storage.aws.tasks import DynamoTasks
+from scheduler.storage.ports import Clock, Notices, Tasks
 from scheduler.targets import Context, Reach, email, http, no_secrets
 
 AT_ONCE = 10  # as many as a batch has

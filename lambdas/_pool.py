@@ -11,13 +11,14 @@ from functools import partial
 
 from lambdas._children import Children
 from lambdas._clock import SystemClock, seconds_until
-from scheduler import named_target, targets
-from scheduler.calls import Calls
-from scheduler.errors import SchedulerError
-from scheduler.model import Failure, Job, JobKey, Result
-from scheduler.ports import Finished, Outputs
-from scheduler.services.keep import keep
-from scheduler.services.known import Known
+from scheduler import targets
+from scheduler.admission.target_cache import Known
+from scheduler.model.errors import SchedulerError
+from scheduler.model.job import Failure, Finished, Job, JobKey, Result
+from scheduler.pipeline.output_store import keep
+from scheduler.storage.ports import Outputs
+from scheduler.targets import named_target
+from scheduler.targets.calls import Calls
 
 GATHER_S = 0.004  # after the first result, how long to wait for its neighbours: one write settles them all
 

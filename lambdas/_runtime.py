@@ -32,13 +32,18 @@ from lambdas._settings import (
     ScaleSettings,
     TickSettings,
 )
-from scheduler.aws import clients
-from scheduler.aws.jobs import DynamoJobs
-from scheduler.aws.lanes import SqsLanes
-from scheduler.aws.ledger import DynamoLedger
-from scheduler.lifecycle import Retention
-from scheduler.model import Job, Lane
-from scheduler.ports import (
+from scheduler.admission.breaker_gate import Circuits
+from scheduler.admission.lane_state import Watch
+from scheduler.admission.target_cache import Known
+from scheduler.model.job import Job, Lane
+from scheduler.model.lifecycle import Retention
+from scheduler.model.rules import Rules
+from scheduler.pipeline.latency import LatencyMeter
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.jobs import DynamoJobs
+from scheduler.storage.aws.lanes import SqsLanes
+from scheduler.storage.aws.ledger import DynamoLedger
+from scheduler.storage.ports import (
     Accounts,
     Capacity,
     Clock,
@@ -61,26 +66,21 @@ from scheduler.ports import (
     Topic,
     Users,
 )
-from scheduler.rules import Rules
-from scheduler.services.breaker_gate import Circuits
-from scheduler.services.known import Known
-from scheduler.services.latency import LatencyMeter
-from scheduler.services.pause import Watch
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from lambdas._children import Children
     from lambdas._pool import ThreadPool
-    from scheduler.accounts import Directory, Profiles, Tallies
-    from scheduler.archive import Archive
-    from scheduler.audit import Trail
-    from scheduler.aws.notice_queue import SqsNoticeQueue
-    from scheduler.calls import Calls
-    from scheduler.services.callback import Addresses
-    from scheduler.services.direct import DirectPath
-    from scheduler.services.quota import QuotaGate
+    from scheduler.accounts.audit import Trail
+    from scheduler.accounts.model import Directory, Profiles, Tallies
+    from scheduler.accounts.quota import QuotaGate
+    from scheduler.callbacks.reports import Addresses
+    from scheduler.insight.archive import Archive
+    from scheduler.pipeline.direct_path import DirectPath
+    from scheduler.storage.aws.notice_queue import SqsNoticeQueue
     from scheduler.targets import Reach
+    from scheduler.targets.calls import Calls
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
 
@@ -216,12 +216,12 @@ class Bury:
 
 @cache
 def api() -> Api:
-    from scheduler.aws.accounts import CognitoAccounts
-    from scheduler.aws.dispatchers import LambdaDispatchers
-    from scheduler.aws.receipts import DynamoReceipts
-    from scheduler.aws.redrives import DynamoRedrives, LambdaRedrivers
-    from scheduler.aws.targets import DynamoTargets
-    from scheduler.services.direct import DirectPath
+    from scheduler.pipeline.direct_path import DirectPath
+    from scheduler.storage.aws.accounts import CognitoAccounts
+    from scheduler.storage.aws.dispatchers import LambdaDispatchers
+    from scheduler.storage.aws.receipts import DynamoReceipts
+    from scheduler.storage.aws.redrives import DynamoRedrives, LambdaRedrivers
+    from scheduler.storage.aws.targets import DynamoTargets
 
     settings = ApiSettings.parse(os.environ)
     accounts = CognitoAccounts(clients.cognito(), settings.user_pool_client_id)
@@ -238,7 +238,7 @@ def api() -> Api:
 
 @cache
 def tick() -> Tick:
-    from scheduler.aws.dispatchers import LambdaDispatchers
+    from scheduler.storage.aws.dispatchers import LambdaDispatchers
 
     settings = TickSettings.parse(os.environ)
     rules = _rules(settings, units=settings.units, max_backlog=settings.max_backlog)
@@ -254,7 +254,7 @@ def plan() -> Plan:
 
 @cache
 def redrive() -> Redrive:
-    from scheduler.aws.redrives import DynamoRedrives
+    from scheduler.storage.aws.redrives import DynamoRedrives
 
     settings = RedriveSettings.parse(os.environ)
     redrives = DynamoRedrives(_dynamodb(), settings.ledger_table)
@@ -263,8 +263,8 @@ def redrive() -> Redrive:
 
 @cache
 def dispatch() -> Dispatch:
-    from scheduler.aws.topic import SnsTopic
-    from scheduler.aws.users import DynamoUsers
+    from scheduler.storage.aws.topic import SnsTopic
+    from scheduler.storage.aws.users import DynamoUsers
 
     settings = DispatchSettings.parse(os.environ)
     windows = {Lane.ONE_TIME: settings.one_time_window, Lane.RECURRING: settings.recurring_window}
@@ -276,8 +276,8 @@ def dispatch() -> Dispatch:
 @cache
 def execute() -> Execute:
     from lambdas._children import Children
-    from scheduler.aws.target_gate import DynamoTargetGate
-    from scheduler.services.callback import Addresses
+    from scheduler.callbacks.reports import Addresses
+    from scheduler.storage.aws.target_gate import DynamoTargetGate
 
     settings = ExecuteSettings.parse(os.environ)
     lane = Lane(settings.lane)
@@ -339,7 +339,7 @@ def _call_fetcher(seconds: float) -> None:
 
 @cache
 def _secret_values() -> SecretValues:
-    from scheduler.aws.secret_values import StoredSecrets
+    from scheduler.storage.aws.secret_values import StoredSecrets
 
     return StoredSecrets(clients.secrets(), execute().settings.secret_prefix)
 
@@ -363,7 +363,7 @@ def outputs() -> Outputs:
 
 
 def _outputs(settings: ApiSettings | ExecuteSettings) -> Outputs:
-    from scheduler.aws.outputs import S3Outputs
+    from scheduler.storage.aws.outputs import S3Outputs
 
     return S3Outputs(clients.s3(), settings.outputs_bucket)
 
@@ -371,7 +371,7 @@ def _outputs(settings: ApiSettings | ExecuteSettings) -> Outputs:
 @cache
 def calls() -> "Calls":
     """What executors call AWS with for their jobs; loaded with the first job that does."""
-    from scheduler.aws.calls import AwsCalls
+    from scheduler.storage.aws.calls import AwsCalls
 
     return AwsCalls(execute().settings.email_sender)
 
@@ -390,7 +390,7 @@ def project() -> Project:
 
 @cache
 def scale() -> Scale:
-    from scheduler.aws.capacity import LambdaCapacity
+    from scheduler.storage.aws.capacity import LambdaCapacity
 
     settings = ScaleSettings.parse(os.environ)
     named = {Lane.ONE_TIME: settings.one_time_mapping, Lane.RECURRING: settings.recurring_mapping}
@@ -401,12 +401,12 @@ def scale() -> Scale:
 
 def _accounts(settings: ApiSettings, clock: Clock) -> tuple[Any, ...]:
     """What the api knows of users: the last fields of its world."""
-    from scheduler.accounts import Quotas
-    from scheduler.aws.directory import CognitoDirectory
-    from scheduler.aws.profiles import DynamoProfiles, DynamoTallies
-    from scheduler.aws.trail import DynamoTrail
-    from scheduler.aws.users import DynamoUsers
-    from scheduler.services.quota import QuotaGate
+    from scheduler.accounts.model import Quotas
+    from scheduler.accounts.quota import QuotaGate
+    from scheduler.storage.aws.directory import CognitoDirectory
+    from scheduler.storage.aws.profiles import DynamoProfiles, DynamoTallies
+    from scheduler.storage.aws.trail import DynamoTrail
+    from scheduler.storage.aws.users import DynamoUsers
 
     profiles, tallies = DynamoProfiles(_dynamodb(), settings.users_table), DynamoTallies(_dynamodb(), settings.users_table)
     usual = Quotas(settings.max_jobs or None, settings.creates_per_second or None)
@@ -446,7 +446,7 @@ class LazyKeys:
 
 @cache
 def _secret_keys(secret: str) -> SigningKeys:
-    from scheduler.aws.signing_keys import SecretKeys
+    from scheduler.storage.aws.signing_keys import SecretKeys
 
     return SecretKeys(clients.secrets(), secret)
 
@@ -454,13 +454,13 @@ def _secret_keys(secret: str) -> SigningKeys:
 def _archive(settings: ProjectSettings) -> "Archive | None":
     if not settings.archive_stream:
         return None
-    from scheduler.aws.archive import FirehoseArchive
+    from scheduler.storage.aws.archive import FirehoseArchive
 
     return FirehoseArchive(clients.firehose(), settings.archive_stream)
 
 
 def _notice_queue(settings: ProjectSettings | NotifySettings) -> "SqsNoticeQueue":
-    from scheduler.aws.notice_queue import SqsNoticeQueue
+    from scheduler.storage.aws.notice_queue import SqsNoticeQueue
 
     return SqsNoticeQueue(clients.sqs(), settings.notices_queue_url)
 
@@ -492,24 +492,24 @@ def _ledger(settings: HandOver) -> DynamoLedger:
 
 
 def _tasks(settings: KnowsTasks) -> Tasks:
-    from scheduler.aws.tasks import DynamoTasks  # hot functions never load schedules
+    from scheduler.storage.aws.tasks import DynamoTasks  # hot functions never load schedules
 
     return DynamoTasks(_dynamodb(), settings.tasks_table, jobs=settings.jobs_table, ledger=settings.ledger_table)
 
 
 def _gate(settings: KnowsTasks) -> TaskGate:
-    from scheduler.aws.holders import DynamoTaskGate
+    from scheduler.storage.aws.holders import DynamoTaskGate
 
     return DynamoTaskGate(_dynamodb(), settings.tasks_table)
 
 
 def _orders(settings: KnowsTasks) -> Orders:
-    from scheduler.aws.orders import DynamoOrders
+    from scheduler.storage.aws.orders import DynamoOrders
 
     return DynamoOrders(_dynamodb(), settings.tasks_table)
 
 
 def _counters(settings: ApiSettings | ProjectSettings | ScaleSettings) -> Counters:
-    from scheduler.aws.counters import DynamoCounters  # what is counted knows schedules
+    from scheduler.storage.aws.counters import DynamoCounters  # what is counted knows schedules
 
     return DynamoCounters(_dynamodb(), settings.counters_table)

@@ -91,7 +91,7 @@ class KnowsTasks(HandOver):
 class Reaching(KnowsTasks):
     """What of AWS jobs may use: checked when they are created, and once more when they run."""
 
-    allowed_targets: Arns = ()  # patterns, as in `scheduler/arns.py`
+    allowed_targets: Arns = ()  # patterns, as in `scheduler/targets/arns.py`
     email_sender: str = ""  # empty: none can be sent
     plain_http: bool = False  # `http` jobs may call http:// URLs
     http_hosts: Hosts = ()  # that they may call; empty: any

@@ -9,24 +9,26 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
-from lambdas import (
-    _audit_routes,
-    _batch,
-    _callback_routes,
-    _dead_letter_routes,
-    _form_routes,
-    _order_routes,
-    _parameters,
-    _receipts,
-    _runtime,
-    _summary_routes,
-    _system_routes,
-    _target_routes,
-    _task_routes,
-    _user_routes,
+from lambdas import _runtime
+from lambdas._runtime import logger
+from lambdas.rest import (
+    audit_routes,
+    batch,
+    callback_routes,
+    dead_letter_routes,
+    form_routes,
+    idempotency,
+    order_routes,
+    parameters,
+    render,
+    summary_routes,
+    system_routes,
+    target_routes,
+    task_routes,
+    user_routes,
 )
-from lambdas._envelope import answer
-from lambdas._models import (
+from lambdas.rest.envelope import answer
+from lambdas.rest.models import (
     Answer,
     BatchRequest,
     BatchShape,
@@ -41,21 +43,21 @@ from lambdas._models import (
     SessionShape,
     TextShape,
 )
-from lambdas._parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
-from lambdas._resolver import KEYED, OPEN, Resolver, answers, bearer_of, job_of
-from lambdas._runtime import logger
-from scheduler import archive, ids, render
-from scheduler.errors import Conflict, NotFound, Unauthorized, Unavailable
-from scheduler.model import Job, JobKey, Status
-from scheduler.ports import Outputs
-from scheduler.services import keep
-from scheduler.services.cancel import cancel
-from scheduler.services.health import lag
-from scheduler.services.history import Query as HistoryQuery
-from scheduler.services.history import find, history
-from scheduler.services.login import login as sign_in
-from scheduler.services.reschedule import reschedule
-from scheduler.services.submit import Accepted, Asked, submit, submit_once
+from lambdas.rest.parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
+from lambdas.rest.resolver import KEYED, OPEN, Resolver, answers, bearer_of, job_of
+from scheduler.accounts.login import login as sign_in
+from scheduler.insight import archive
+from scheduler.jobs.cancel import cancel
+from scheduler.jobs.change import reschedule
+from scheduler.jobs.history import Query as HistoryQuery
+from scheduler.jobs.history import find, history
+from scheduler.model import ids
+from scheduler.model.errors import Conflict, NotFound, Unauthorized, Unavailable
+from scheduler.model.job import Job, JobKey, Status
+from scheduler.pipeline import output_store
+from scheduler.pipeline.lag import lag
+from scheduler.pipeline.submit import Accepted, Asked, submit, submit_once
+from scheduler.storage.ports import Outputs
 
 BATCH = "/api/v1/me/jobs/batch"
 
@@ -79,16 +81,16 @@ EXAMPLES: dict[str, Any] = {
         },
     },
 }
-app.include_router(_form_routes.router)
-app.include_router(_task_routes.router)
-app.include_router(_dead_letter_routes.router)
-app.include_router(_callback_routes.router)
-app.include_router(_order_routes.router)
-app.include_router(_system_routes.router)
-app.include_router(_target_routes.router)
-app.include_router(_user_routes.router)
-app.include_router(_audit_routes.router)
-app.include_router(_summary_routes.router)
+app.include_router(form_routes.router)
+app.include_router(task_routes.router)
+app.include_router(dead_letter_routes.router)
+app.include_router(callback_routes.router)
+app.include_router(order_routes.router)
+app.include_router(system_routes.router)
+app.include_router(target_routes.router)
+app.include_router(user_routes.router)
+app.include_router(audit_routes.router)
+app.include_router(summary_routes.router)
 LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "limit", "cursor")
 
 
@@ -149,8 +151,8 @@ def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
 def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world = _runtime.api()
     now = world.clock.now()
-    receipt = _receipts.of_request(app.current_event.raw_event, app.owner, now)
-    new = _receipts.judged(lambda at: body.asked(app.owner, at), receipt, now, world.receipts)
+    receipt = idempotency.of_request(app.current_event.raw_event, app.owner, now)
+    new = idempotency.judged(lambda at: body.asked(app.owner, at), receipt, now, world.receipts)
     random = secrets.randbits(ids.RANDOM_BITS)
     if receipt is None:
         job = submit(new, **_makers(), random=random)
@@ -158,7 +160,7 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     (done,) = _submit([Asked(new, random, receipt)])
     if not isinstance(done, Accepted):
         raise done or Unavailable()
-    return _created(done.job, done.at, _receipts.REPLAYED if done.replayed else None)
+    return _created(done.job, done.at, idempotency.REPLAYED if done.replayed else None)
 
 
 def _makers() -> dict[str, Any]:
@@ -186,11 +188,11 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
 def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     world.quotas.admit(app.owner, len(body.jobs))
-    key = _receipts.header(app.current_event.raw_event)
-    asked = _batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts)
+    key = idempotency.header(app.current_event.raw_event)
+    asked = batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts)
     good = [each for each in asked if isinstance(each, Asked)]
     made = _submit(good)
-    done = _batch.results(asked, made)
+    done = batch.results(asked, made)
     return answer(done, 207 if done["refused"] else 200)
 
 
@@ -212,8 +214,8 @@ def list_jobs(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Response[str]:
-    _parameters.known(app.current_event, *LIST_PARAMETERS)
-    query = HistoryQuery(app.owner, upcoming, _parameters.task_id(task), tag, status, type, since, until, limit, cursor)
+    parameters.known(app.current_event, *LIST_PARAMETERS)
+    query = HistoryQuery(app.owner, upcoming, parameters.task_id(task), tag, status, type, since, until, limit, cursor)
     world = _runtime.api()
     now = world.clock.now()
     return answer(render.page(history(query, jobs=world.jobs, now=now), now))
@@ -269,7 +271,7 @@ def cancel_job(job_id: str) -> Response[str]:
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
 def get_output(job_id: str, number: Number) -> Response[str]:
-    return _kept(job_id, number, keep.output)
+    return _kept(job_id, number, output_store.output)
 
 
 @app.get(
@@ -280,10 +282,10 @@ def get_output(job_id: str, number: Number) -> Response[str]:
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
 def get_log(job_id: str, number: Number) -> Response[str]:
-    return _kept(job_id, number, keep.logged)
+    return _kept(job_id, number, output_store.logged)
 
 
-def _kept(job_id: str, number: int, read: Callable[[Job, int, Outputs], keep.Text]) -> Response[str]:
+def _kept(job_id: str, number: int, read: Callable[[Job, int, Outputs], output_store.Text]) -> Response[str]:
     job = find(_key(job_id), jobs=_runtime.api().jobs)
     return answer(render.kept_text(read(job, number, _runtime.outputs()), number))
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from lambdas import _runtime
 from lambdas._metrics import emit
-from scheduler import metrics
-from scheduler.aws.deliveries import deliveries
-from scheduler.services.bury import bury
+from scheduler.insight import metrics
+from scheduler.pipeline.bury import bury
+from scheduler.storage.aws.deliveries import deliveries
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from typing import Any
 
 from lambdas import _runtime
 from lambdas._metrics import emit
-from scheduler import metrics
-from scheduler.aws.dispatchers import unit
-from scheduler.services.dispatch import dispatch
-from scheduler.services.intake import INTAKE, intake
+from scheduler.insight import metrics
+from scheduler.pipeline.dispatch import dispatch
+from scheduler.pipeline.overflow import INTAKE, intake
+from scheduler.storage.aws.dispatchers import unit
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from typing import Any
 
 from lambdas import _runtime
-from scheduler.aws.deliveries import deliveries, ids
-from scheduler.services.execute import execute
+from scheduler.pipeline.execute import execute
+from scheduler.storage.aws.deliveries import deliveries, ids
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

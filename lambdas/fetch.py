@@ -3,7 +3,7 @@
 from typing import Any
 
 from lambdas import _fetching
-from scheduler.services.fetch import fetch
+from scheduler.targets.fetch import fetch
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from typing import Any
 
 from lambdas import _notifying
 from lambdas._metrics import emit
-from scheduler import metrics
-from scheduler.aws.notice_queue import received
-from scheduler.services.notify import Incoming, notify
+from scheduler.insight import metrics
+from scheduler.notify.notify import Incoming, notify
+from scheduler.storage.aws.notice_queue import received
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import Any
 
 from lambdas import _runtime
 from lambdas._metrics import emit
-from scheduler import metrics
-from scheduler.services.plan import plan
+from scheduler.insight import metrics
+from scheduler.tasks.plan import plan
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, int]:

@@ -4,16 +4,17 @@ from typing import Any
 
 from lambdas import _runtime
 from lambdas._metrics import emit
-from scheduler import metrics
-from scheduler.aws.stream import batch
-from scheduler.services.project import project
+from lambdas.rest import render
+from scheduler.insight import metrics
+from scheduler.insight.project import project
+from scheduler.storage.aws.stream import batch
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Fold a batch; if it fails it comes again. The end of a tumbling window, which only names our shard, comes without records."""
     at = _runtime.project()
     read = batch(event, one_shard=at.settings.one_shard)
-    done = project(read.shard, read.changes, counters=at.counters, queue=at.queue, archive=at.archive)
+    done = project(read.shard, read.changes, counters=at.counters, queue=at.queue, archive=at.archive, details=render.job)
     _runtime.logger.debug(
         "project",
         extra={"changes": done.changes, "created": done.created, "ended": done.ended, "news": done.news, "archived": done.archived},

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lambdas import _runtime
-from scheduler.services.redrive import redrive
+from scheduler.dead_letters.redrive import redrive
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, int]:

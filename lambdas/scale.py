@@ -6,8 +6,9 @@ from typing import Any
 
 from lambdas import _runtime
 from lambdas._metrics import emit
-from scheduler import ids, metrics
-from scheduler.services.scale import scale
+from scheduler.insight import metrics
+from scheduler.insight.scale import scale
+from scheduler.model import ids
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from local.order_promises import SETTLING
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import Stack
-from scheduler import messages
-from scheduler.model import JobKey, Lane, Message
+from scheduler.model.job import JobKey, Lane, Message
+from scheduler.storage import messages
 
 FAILING = 10  # of a hundred jobs: so many are answered 500 first
 DOUBLED = 20  # of a hundred: so many messages come again

@@ -21,7 +21,7 @@ from local.faulty import Fault, Faulty
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import Stack, again
-from scheduler import slots
+from scheduler.model import slots
 
 RATE = 5  # jobs a second
 AHEAD = 2.0  # seconds from a post to its instant

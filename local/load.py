@@ -31,10 +31,10 @@ from local.steps import Say, console, step
 from local.stop import LOAD
 from local.verdict import percentile
 from local.warmup import warm_up
-from scheduler import slots
-from scheduler.aws.jobs import DynamoJobs
-from scheduler.lifecycle import is_open
-from scheduler.model import Job
+from scheduler.model import slots
+from scheduler.model.job import Job
+from scheduler.model.lifecycle import is_open
+from scheduler.storage.aws.jobs import DynamoJobs
 
 BURST = 10_000
 PER_SECOND, SECONDS = 200, 300

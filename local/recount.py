@@ -9,9 +9,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from infra.settings import settings_for
 from local.aws import stack_outputs
 from local.failure import Trouble, tell
-from scheduler.aws import clients, everything
-from scheduler.aws.counters import DynamoCounters
-from scheduler.services.recount import recount
+from scheduler.insight.recount import recount
+from scheduler.storage.aws import clients, everything
+from scheduler.storage.aws.counters import DynamoCounters
 
 
 def main() -> int:

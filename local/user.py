@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local.aws import stack_outputs
 from local.failure import Trouble, tell
-from scheduler.aws.users import DynamoUsers
+from scheduler.storage.aws.users import DynamoUsers
 
 WEIGHT = "custom:job_weight"  # what sign-in tells of it; what counts is the users table
 ADMINISTRATORS = "administrators"  # the group of that name in infra/accounts.py

@@ -1,6 +1,19 @@
-"""Everything Punctual decides, without AWS.
+"""Everything Punctual decides, by feature, in the order of a job's life. Start with `docs/architecture.md`.
 
-Pure modules, one idea each (`lifecycle`, `slots`, `retry`, ...), stand at the top; `services` carries their decisions
-out through `ports`; `memory` implements the ports for tests and simulation; `targets` holds one task type a file.
-Only `scheduler.aws` may import boto3, and nothing here may import it: `tests/test_architecture.py` holds the arrows.
+    model         jobs and their life cycle, retries, slots, ids, instants, errors: what every other package uses
+    storage       ports (what the services need), their implementations `aws` (the only boto3) and `memory`
+    targets       what a job calls: one module per target type, named targets, payload schemas
+    sharing       fair shares: who goes next when more is due than can run, and how much a lane may hold
+    admission     may this job start now? overlap, ordering, limits, breakers, paused lanes: each rule beside its gate
+    pipeline      the engine: submit, tick, dispatch, overflow, execute, reconcile, bury
+    dead_letters  jobs that failed or were killed: groups by error, redrives
+    jobs          what an owner does with a job: cancel, change, retry, history
+    callbacks     jobs that report by call-back
+    tasks         schedules, planning, and what people do with a task
+    notify        notifications of the runs of tasks
+    insight       counters, forecast, statistics, archive, scaling
+    accounts      users, roles, quotas, sign-in, audit trail
+
+A package imports only from those above it; `storage.aws` and `storage.memory` may import them all, and only
+`storage.aws` may import boto3. `tests/test_architecture.py` checks this.
 """

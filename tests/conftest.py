@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from scheduler import ids, slots
-from scheduler.instants import parse
-from scheduler.model import Delivery, Failure, Job, JobKey, Message, Result
-from scheduler.ports import Finished
+from scheduler.model import ids, slots
+from scheduler.model.instants import parse
+from scheduler.model.job import Delivery, Failure, Finished, Job, JobKey, Message, Result
 
 NOW = parse("2026-11-20T10:00:00Z")
 _numbers = itertools.count(1)

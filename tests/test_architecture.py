@@ -12,7 +12,21 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for folder in ("scheduler", "lambdas", "infra", "local", "bench") for path in (ROOT / folder).rglob("*.py"))
 VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "redrive", "fetch", "project", "notify", "scale"}
 TRIGGERED_BY_HTTP = "api"  # its services are submit, cancel, history; the others have one of their own name
-NOT_PURE = ("boto3", "botocore", "aws_lambda_powertools", "pydantic", "aws_cdk", "constructs", "scheduler.aws", "lambdas", "infra", "local")
+NOT_PURE = (
+    "boto3",
+    "botocore",
+    "aws_lambda_powertools",
+    "pydantic",
+    "aws_cdk",
+    "constructs",
+    "scheduler.storage.aws",
+    "lambdas",
+    "infra",
+    "local",
+)
+LAYERS = ["model", "storage", "targets", "sharing", "admission", "pipeline", "dead_letters", "jobs", "callbacks", "tasks", "notify"]
+LAYERS += ["insight", "accounts", "storage.memory", "storage.aws"]
+ENGINE = ("pipeline", "jobs", "callbacks")  # packages of services only: adapters and infrastructure import none of them
 CLOCKS = {("time", word) for word in ("time", "time_ns", "monotonic", "monotonic_ns")}
 CLOCKS |= {("datetime", "now"), ("datetime", "utcnow"), ("date", "today")}
 READS_THE_CLOCK = (
@@ -47,19 +61,60 @@ def under(*folders: str, but: tuple[str, ...] = ()) -> list[Path]:
     return [path for path in SOURCES if name(path).startswith(folders) and not name(path).startswith(but or ("-",))]
 
 
+def service(verb: str) -> str:
+    """The one module of a feature package that is named after a verb."""
+    found = [path for path in (ROOT / "scheduler").glob(f"*/{verb}.py") if path.parent.name not in ("model", "storage")]
+    return ".".join(found[0].relative_to(ROOT).with_suffix("").parts) if len(found) == 1 else ""
+
+
+def layer(module: str) -> str:
+    """The package of `LAYERS` that a module of `scheduler` belongs to: the ports are a layer, their implementations others."""
+    parts = module.split(".")
+    return ".".join(parts[1:3]) if parts[1] == "storage" and len(parts) > 2 and parts[2] in ("aws", "memory") else parts[1]
+
+
+def imported_at_run_time(path: Path) -> Iterator[str]:
+    """Every module that a file imports, but for those that only its annotations name (`if TYPE_CHECKING`)."""
+    tree = ast.parse(path.read_text())
+    typing = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    for branch in typing:
+        branch.body = [ast.Pass()]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
 def test_there_is_something_to_look_at() -> None:
     assert len(SOURCES) > 50
 
 
-@pytest.mark.parametrize("path", under("scheduler/", but=("scheduler/aws/",)), ids=name)
+@pytest.mark.parametrize("path", under("scheduler/", but=("scheduler/storage/aws/",)), ids=name)
 def test_what_decides_knows_nothing_of_aws(path: Path) -> None:
     assert [module for module in imports(path) if within(module, NOT_PURE)] == []
 
 
-@pytest.mark.parametrize("path", under("scheduler/aws/"), ids=name)
+@pytest.mark.parametrize("path", under("scheduler/"), ids=name)
+def test_a_package_imports_only_from_those_below_it(path: Path) -> None:
+    if path.parent.name == "scheduler":
+        return
+    own = layer(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    used = {layer(module) for module in imported_at_run_time(path) if within(module, ("scheduler",))} - {own}
+    assert [package for package in used if LAYERS.index(package) > LAYERS.index(own)] == []
+
+
+def test_the_map_lists_every_package_in_the_order_of_its_layers() -> None:
+    text = ast.get_docstring(ast.parse((ROOT / "scheduler" / "__init__.py").read_text())) or ""
+    listed = [line.split()[0] for line in text.splitlines() if line.startswith("    ")]
+    assert listed == [package for package in LAYERS if "." not in package]
+    assert set(listed) == {path.parent.name for path in (ROOT / "scheduler").glob("*/__init__.py")}
+
+
+@pytest.mark.parametrize("path", under("scheduler/storage/aws/"), ids=name)
 def test_adapters_know_the_core_and_boto3_only(path: Path) -> None:
-    assert [module for module in imports(path) if within(module, ("lambdas", "infra", "local", "aws_cdk", "pydantic"))] == []
-    assert [module for module in imports(path) if within(module, ("scheduler.services",))] == []
+    foreign = ("lambdas", "infra", "local", "aws_cdk", "pydantic", "scheduler.storage.memory", *(f"scheduler.{name}" for name in ENGINE))
+    assert [module for module in imports(path) if within(module, foreign)] == []
 
 
 @pytest.mark.parametrize("path", under("lambdas/", "infra/"), ids=name)
@@ -75,7 +130,11 @@ def test_handlers_know_nothing_of_the_infrastructure(path: Path) -> None:
 @pytest.mark.parametrize("path", under("infra/"), ids=name)
 def test_infra_knows_handlers_by_name_only(path: Path) -> None:
     """The typed environment is the one thing both share."""
-    modules = [module for module in imports(path) if within(module, ("lambdas", "local", "scheduler.aws", "scheduler.services"))]
+    modules = [
+        module
+        for module in imports(path)
+        if within(module, ("lambdas", "local", "scheduler.storage", *(f"scheduler.{name}" for name in ENGINE)))
+    ]
     assert [module for module in modules if not within(module, ("lambdas._settings",))] == []
 
 
@@ -102,10 +161,9 @@ def test_every_module_says_what_it_is_for(path: Path) -> None:
 
 def test_each_verb_is_a_handler_a_service_and_a_construct() -> None:
     handlers = {path.stem for path in (ROOT / "lambdas").glob("*.py") if not path.stem.startswith("_")}
-    services = {path.stem for path in (ROOT / "scheduler" / "services").glob("*.py")}
     constructs = {path.stem for path in (ROOT / "infra").glob("*.py")}
     assert handlers == VERBS
-    assert VERBS - {TRIGGERED_BY_HTTP} <= services
+    assert VERBS - {TRIGGERED_BY_HTTP} == {verb for verb in VERBS if service(verb)}
     assert constructs >= VERBS
 
 
@@ -113,7 +171,7 @@ def test_each_verb_is_a_handler_a_service_and_a_construct() -> None:
 def test_a_handler_is_short_and_calls_its_service(verb: str) -> None:
     path = ROOT / "lambdas" / f"{verb}.py"
     assert len(path.read_text().splitlines()) < 40
-    assert f"scheduler.services.{verb}.{verb}" in imports(path)
+    assert f"{service(verb)}.{verb}" in imports(path)
 
 
 @pytest.mark.parametrize("path", [ROOT / "lambdas" / f"{verb}.py" for verb in sorted(VERBS)], ids=name)
@@ -124,11 +182,24 @@ def test_a_handler_reads_no_environment(path: Path) -> None:
 @pytest.mark.parametrize("verb", ["tick", "dispatch", "execute"])
 def test_a_hot_function_loads_neither_pydantic_nor_the_http_resolver_nor_schedules(verb: str) -> None:
     """Their cold start is somebody's delay."""
-    code = f"import lambdas.{verb}, scheduler.aws.holders, sys; print(*sys.modules)"  # what `_runtime` loads on first use
+    code = f"import lambdas.{verb}, scheduler.storage.aws.holders, sys; print(*sys.modules)"  # what `_runtime` loads on first use
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    heavy = ("pydantic", "pydantic_core", "aws_lambda_powertools.event_handler", "lambdas._models", "lambdas._resolver", "lambdas.api")
-    heavy += ("scheduler.aws.calls",)  # only jobs that call AWS pay for it
-    heavy += ("scheduler.schedule", "scheduler.schedule_form", "scheduler.task", "scheduler.cron", "scheduler.zones")
+    heavy = (
+        "pydantic",
+        "pydantic_core",
+        "aws_lambda_powertools.event_handler",
+        "lambdas.rest.models",
+        "lambdas.rest.resolver",
+        "lambdas.api",
+    )
+    heavy += ("scheduler.storage.aws.calls",)  # only jobs that call AWS pay for it
+    heavy += (
+        "scheduler.tasks.schedule",
+        "scheduler.tasks.schedule_form",
+        "scheduler.tasks.task",
+        "scheduler.tasks.cron",
+        "scheduler.tasks.zones",
+    )
     assert f"lambdas.{verb}" in loaded
     assert [module for module in loaded if within(module, heavy)] == []
 
@@ -137,7 +208,7 @@ def test_what_calls_urls_loads_nothing_that_knows_aws() -> None:
     code = "import lambdas.fetch, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     assert "scheduler.targets.http" in loaded
-    aws = [module for module in loaded if within(module, ("boto3", "botocore", "scheduler.aws", "pydantic"))]
+    aws = [module for module in loaded if within(module, ("boto3", "botocore", "scheduler.storage.aws", "pydantic"))]
     assert set(aws) <= {"botocore"}, "the bare package: Powertools writes its name into it"
 
 

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol, cast
 
-from scheduler import arns
-from scheduler.calls import Calls
-from scheduler.errors import NotFound
-from scheduler.model import Result
+from scheduler.model.errors import NotFound
+from scheduler.model.job import Result
+from scheduler.targets import arns
+from scheduler.targets.calls import Calls
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
     """What of AWS the jobs of a stage may use: nothing, unless its deployment says so; and which URLs they may call."""
 
-    arns: Sequence[str] = ()  # patterns, as in `scheduler/arns.py`
+    arns: Sequence[str] = ()  # patterns, as in `scheduler/targets/arns.py`
     sender: str = ""  # whom e-mails come from; empty: none are sent
     plain_http: bool = False  # http:// as well as https://
     hosts: Sequence[str] = ()  # that `http` jobs may call, `*` for any text; empty: any

@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from scheduler.calls import Calls, Refused
-from scheduler.model import Failure, Result
+from scheduler.model.job import Failure, Result
 from scheduler.targets import CallBackAddress, Context, Reach, _aws
+from scheduler.targets.calls import Calls, Refused
 
 AHEAD_MS = 40  # how long before its instant a call is sent over: what a warm function takes to be reached
 BUSY = ("TooManyRequestsException", "429")  # all its instances are at work: nothing was called

@@ -10,10 +10,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scheduler import arns
-from scheduler.calls import Calls, Refused
-from scheduler.model import Failure, Result
-from scheduler.targets import Context, NotAllowed, check_reach
+from scheduler.model.job import Failure, Result
+from scheduler.targets import Context, NotAllowed, arns, check_reach
+from scheduler.targets.calls import Calls, Refused
 
 POLL = 0.2  # seconds until a set `stop` is noticed
 FIELD = "punctual"

@@ -15,10 +15,9 @@ from urllib.parse import quote, quote_plus
 
 from annotated_types import MaxLen, Predicate
 
-from scheduler import webhooks
-from scheduler.errors import SchedulerError, Unavailable
-from scheduler.model import Failure, Result
-from scheduler.targets import Context, NotAllowed
+from scheduler.model.errors import SchedulerError, Unavailable
+from scheduler.model.job import Failure, Result
+from scheduler.targets import Context, NotAllowed, webhooks
 
 FIELDS = ("bearer_secret", "basic_user", "basic_secret", "header_secrets", "signing_secret")  # of the payload
 HIDDEN = "[secret]"

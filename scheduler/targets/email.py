@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import MaxLen, MinLen, Predicate
 
-from scheduler.calls import Calls, Mail
-from scheduler.model import Result
+from scheduler.model.job import Result
 from scheduler.targets import Context, _aws
+from scheduler.targets.calls import Calls, Mail
 
 SENDS_MAIL = True
 

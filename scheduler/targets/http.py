@@ -25,7 +25,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, LocationParseError, NameResolutionError
 from urllib3.util import parse_url
 
-from scheduler.model import Failure, Result
+from scheduler.model.job import Failure, Result
 from scheduler.targets import Context, NotAllowed, Reach, _apart, _credentials
 from scheduler.targets._credentials import SecretName
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import MaxLen, Predicate
 
-from scheduler.calls import Calls, Invoked
-from scheduler.model import Failure, Result
+from scheduler.model.job import Failure, Result
 from scheduler.targets import Context, _aws
+from scheduler.targets.calls import Calls, Invoked
 
 RESOURCE = "function"
 CALLS_BACK = 0

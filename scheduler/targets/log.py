@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Le, MinLen
 
-from scheduler.model import Failure, Result
+from scheduler.model.job import Failure, Result
 from scheduler.targets import Context
 
 logger = logging.getLogger(__name__)

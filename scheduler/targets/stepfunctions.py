@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import MaxLen, Predicate
 
-from scheduler.calls import Calls, Execution, Refused
-from scheduler.model import Failure, Result
+from scheduler.model.job import Failure, Result
 from scheduler.targets import Context, _aws
+from scheduler.targets.calls import Calls, Execution, Refused
 
 RESOURCE = "state_machine"
 CALLS_BACK = 0

@@ -16,26 +16,26 @@ from typing import NamedTuple
 import pytest
 from moto import mock_aws
 
-from scheduler.aws import clients
-from scheduler.aws.counters import DynamoCounters
-from scheduler.aws.jobs import DynamoJobs
-from scheduler.aws.lanes import SqsLanes
-from scheduler.aws.ledger import DynamoLedger
-from scheduler.aws.notices import DynamoNotices
-from scheduler.aws.orders import DynamoOrders
-from scheduler.aws.receipts import DynamoReceipts
-from scheduler.aws.redrives import DynamoRedrives
-from scheduler.aws.targets import DynamoTargets
-from scheduler.aws.tasks import DynamoTasks
-from scheduler.aws.users import DynamoUsers
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
-from scheduler.memory_counters import MemoryCounters
-from scheduler.memory_notices import MemoryNotices
-from scheduler.memory_orders import MemoryOrders
-from scheduler.memory_targets import MemoryTargets
-from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.model import Lane
-from scheduler.ports import Counters, Jobs, Lanes, Ledger, Notices, Orders, Receipts, Redrives, Targets, Tasks, Users
+from scheduler.model.job import Lane
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.counters import DynamoCounters
+from scheduler.storage.aws.jobs import DynamoJobs
+from scheduler.storage.aws.lanes import SqsLanes
+from scheduler.storage.aws.ledger import DynamoLedger
+from scheduler.storage.aws.notices import DynamoNotices
+from scheduler.storage.aws.orders import DynamoOrders
+from scheduler.storage.aws.receipts import DynamoReceipts
+from scheduler.storage.aws.redrives import DynamoRedrives
+from scheduler.storage.aws.targets import DynamoTargets
+from scheduler.storage.aws.tasks import DynamoTasks
+from scheduler.storage.aws.users import DynamoUsers
+from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.notices import MemoryNotices
+from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
+from scheduler.storage.memory.targets import MemoryTargets
+from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.storage.ports import Counters, Jobs, Lanes, Ledger, Notices, Orders, Receipts, Redrives, Targets, Tasks, Users
 from tests.contract import tables
 
 

@@ -3,12 +3,12 @@
 import itertools
 from typing import Any
 
-from scheduler import ids, lifecycle, slots
-from scheduler.lifecycle import Event
-from scheduler.model import Claim, Failure, Holder, Job, JobKey, Lane, Message, Origin, Progress, Receipt, Result, TaskKey
-from scheduler.ports import ClaimRequest
-from scheduler.schedule import Rate, Schedule
-from scheduler.task import Task
+from scheduler.model import ids, lifecycle, slots
+from scheduler.model.job import Claim, Failure, Holder, Job, JobKey, Lane, Message, Origin, Progress, Receipt, Result, TaskKey
+from scheduler.model.lifecycle import Event
+from scheduler.storage.ports import ClaimRequest
+from scheduler.tasks.schedule import Rate, Schedule
+from scheduler.tasks.task import Task
 
 NOW = 1_795_000_000_000  # some day in November 2026
 _numbers = itertools.count(1)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from scheduler.aws import clients, keys
+from scheduler.storage.aws import clients, keys
 
 if TYPE_CHECKING:
     import pytest

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from scheduler.access import Role
-from scheduler.aws import clients
-from scheduler.aws.accounts import CognitoAccounts
-from scheduler.aws.directory import GROUPS, CognitoDirectory
-from scheduler.errors import Conflict, Invalid, Unauthorized, Unavailable
+from scheduler.accounts.access import Role
+from scheduler.model.errors import Conflict, Invalid, Unauthorized, Unavailable
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.accounts import CognitoAccounts
+from scheduler.storage.aws.directory import GROUPS, CognitoDirectory
 from tests.contract.wire import Wire
 
 PASSWORD = "Correct-horse-1"

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from scheduler.aws.counters import MOST_NAMES
-from scheduler.counting import Counted, Entry, Row
-from scheduler.ports import Counters
+from scheduler.insight.counting import Counted, Entry, Row
+from scheduler.storage.aws.counters import MOST_NAMES
+from scheduler.storage.ports import Counters
 
 ROW = Row("load#ada", "2026-11-20T10")
 

@@ -8,16 +8,16 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 from botocore.parsers import ResponseParserError
 
-from scheduler.aws import clients, errors
-from scheduler.aws.dispatchers import LambdaDispatchers, unit
-from scheduler.aws.items import encode
-from scheduler.aws.jobs import DynamoJobs
-from scheduler.aws.ledger import DynamoLedger
-from scheduler.aws.receipts import DynamoReceipts
-from scheduler.aws.tasks import DynamoTasks
-from scheduler.errors import Invalid, SchedulerError, TooLarge, Unavailable
-from scheduler.model import Unit, UnitKey
-from scheduler.ports import Change
+from scheduler.model.errors import Invalid, SchedulerError, TooLarge, Unavailable
+from scheduler.model.job import Unit, UnitKey
+from scheduler.storage.aws import clients, errors
+from scheduler.storage.aws.dispatchers import LambdaDispatchers, unit
+from scheduler.storage.aws.items import encode
+from scheduler.storage.aws.jobs import DynamoJobs
+from scheduler.storage.aws.ledger import DynamoLedger
+from scheduler.storage.aws.receipts import DynamoReceipts
+from scheduler.storage.aws.tasks import DynamoTasks
+from scheduler.storage.ports import Change
 from tests.contract import make
 from tests.contract.test_ledger import look
 from tests.contract.wire import Wire

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler import ids
-from scheduler.aws import clients
-from scheduler.aws.jobs import DynamoJobs
-from scheduler.memory import MemoryJobs
-from scheduler.model import Job, JobKey, Letter, Page, TaskKey
-from scheduler.ports import Change, Jobs
+from scheduler.model import ids
+from scheduler.model.job import Job, JobKey, Letter, Page, TaskKey
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.jobs import DynamoJobs
+from scheduler.storage.memory.stores import MemoryJobs
+from scheduler.storage.ports import Change, Jobs
 from tests.contract import make, tables
 from tests.contract.make import NOW
 

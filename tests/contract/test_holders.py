@@ -4,8 +4,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from scheduler.model import Holder, TaskKey
-from scheduler.ports import TaskGate, Tasks
+from scheduler.model.job import Holder, TaskKey
+from scheduler.storage.ports import TaskGate, Tasks
 from tests.contract import make
 
 

@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import ids, lifecycle
-from scheduler.aws import items, keys
-from scheduler.lifecycle import Event
-from scheduler.model import (
+from scheduler.model import ids, lifecycle
+from scheduler.model.job import (
     Attempt,
     CallBack,
     Claim,
@@ -28,6 +26,8 @@ from scheduler.model import (
     Result,
     RetryPolicy,
 )
+from scheduler.model.lifecycle import Event
+from scheduler.storage.aws import items, keys
 from tests.contract import make, tables
 from tests.contract.make import NOW
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.model import CallBack, DueEntry, Job, JobKey, Lane, Misfire, Origin, Overlap, Progress, UnitKey
-from scheduler.ports import Change, ClaimRequest, ClaimResult, Jobs
+from scheduler.model.job import CallBack, DueEntry, Job, JobKey, Lane, Misfire, Origin, Overlap, Progress, UnitKey
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Jobs
 from tests.contract import make
 from tests.contract.make import NOW
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from scheduler import messages
-from scheduler.aws import clients
-from scheduler.aws.deliveries import delivery
-from scheduler.aws.lanes import SqsLanes
-from scheduler.aws.topic import SnsTopic
-from scheduler.errors import SchedulerError
-from scheduler.memory import MemoryLanes
-from scheduler.model import JobKey, Lane, Message
-from scheduler.ports import Lanes
+from scheduler.model.errors import SchedulerError
+from scheduler.model.job import JobKey, Lane, Message
+from scheduler.storage import messages
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.deliveries import delivery
+from scheduler.storage.aws.lanes import SqsLanes
+from scheduler.storage.aws.topic import SnsTopic
+from scheduler.storage.memory.stores import MemoryLanes
+from scheduler.storage.ports import Lanes
 from tests.contract import make
 from tests.contract.make import NOW
 from tests.contract.wire import Wire

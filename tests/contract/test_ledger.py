@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from scheduler import slots
-from scheduler.fairness import Backlog, Demand
-from scheduler.model import Cursor, Lane, LaneState, Look, Unit, UnitKey
-from scheduler.ports import Ledger
+from scheduler.model import slots
+from scheduler.model.job import Cursor, Lane, LaneState, Look, Unit, UnitKey
+from scheduler.sharing.fair_queue import Backlog, Demand
+from scheduler.storage.ports import Ledger
 
 AT = 1_795_000_000_000
 

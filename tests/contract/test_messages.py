@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import ids, messages
-from scheduler.errors import Invalid
-from scheduler.model import JobKey, Lane, Message
+from scheduler.model import ids
+from scheduler.model.errors import Invalid
+from scheduler.model.job import JobKey, Lane, Message
+from scheduler.storage import messages
 from tests.contract import make
 
 owners = st.text(min_size=1, max_size=100)

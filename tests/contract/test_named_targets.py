@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from scheduler import breaker
-from scheduler.limits import Move, Place, Usage, Use
-from scheduler.model import JobKey, Lane, LaneState
-from scheduler.named_target import NamedTarget
-from scheduler.ports import Ledger, Targets, Used, Watched
+from scheduler.admission import breaker
+from scheduler.admission.limits import Move, Place, Usage, Use
+from scheduler.model.job import JobKey, Lane, LaneState
+from scheduler.storage.ports import Ledger, Targets, Used, Watched
+from scheduler.targets.named_target import NamedTarget
 from tests.contract.make import NOW
 
 

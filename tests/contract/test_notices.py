@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.aws import clients
-from scheduler.aws.notice_queue import SqsNoticeQueue, received
-from scheduler.model import Status, TaskKey
-from scheduler.notice_messages import encode
-from scheduler.notices import Mark, News, Notice, Occasion, Outbox, Standing, Webhook, Window, WindowEnd
-from scheduler.ports import Notices
+from scheduler.model.job import Status, TaskKey
+from scheduler.model.notifications import Occasion, Webhook
+from scheduler.notify.messages import encode
+from scheduler.notify.policy import Mark, News, Notice, Outbox, Standing, Window, WindowEnd
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.notice_queue import SqsNoticeQueue, received
+from scheduler.storage.ports import Notices
 from tests.contract.make import NOW
 
 TASK = TaskKey("ada", "t1")

@@ -5,9 +5,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from scheduler import ids
-from scheduler.model import Line, Marker, OrderKey, Turn
-from scheduler.ports import Orders
+from scheduler.model import ids
+from scheduler.model.job import Line, Marker, OrderKey, Turn
+from scheduler.storage.ports import Orders
 from tests.contract.make import NOW
 
 _numbers = itertools.count(1)

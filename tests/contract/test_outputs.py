@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 from moto import mock_aws
 
-from scheduler.aws import clients
-from scheduler.aws.outputs import S3Outputs
-from scheduler.errors import SchedulerError
-from scheduler.excerpts import Whole
-from scheduler.memory import MemoryOutputs
-from scheduler.model import JobKey
-from scheduler.ports import Outputs
+from scheduler.model.attempt_output import Whole
+from scheduler.model.errors import SchedulerError
+from scheduler.model.job import JobKey
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.outputs import S3Outputs
+from scheduler.storage.memory.stores import MemoryOutputs
+from scheduler.storage.ports import Outputs
 
 KEY = JobKey("ann", "01J0000000000000000000000A")
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler import ids
-from scheduler.accounts import Profile, Profiles, Quotas, Stock, Tallies, Tally
-from scheduler.audit import Entry, Trail
-from scheduler.aws import clients
-from scheduler.aws.profiles import DynamoProfiles, DynamoTallies
-from scheduler.aws.trail import DynamoTrail
-from scheduler.instants import parse
-from scheduler.memory_accounts import MemoryProfiles, MemoryTallies, MemoryTrail
+from scheduler.accounts.audit import Entry, Trail
+from scheduler.accounts.model import Profile, Profiles, Quotas, Stock, Tallies, Tally
+from scheduler.model import ids
+from scheduler.model.instants import parse
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.profiles import DynamoProfiles, DynamoTallies
+from scheduler.storage.aws.trail import DynamoTrail
+from scheduler.storage.memory.accounts import MemoryProfiles, MemoryTallies, MemoryTrail
 from tests.contract import tables
 from tests.contract.make import NOW
 

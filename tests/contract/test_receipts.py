@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.ports import KEPT_RECEIPTS_MS, Receipts
+from scheduler.storage.ports import KEPT_RECEIPTS_MS, Receipts
 from tests.contract import make
 from tests.contract.make import NOW
 

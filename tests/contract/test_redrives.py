@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler import redrive
-from scheduler.ports import Redrives
-from scheduler.redrive import Filter, Redrive, State
+from scheduler.dead_letters import model
+from scheduler.dead_letters.model import Filter, Redrive, State
+from scheduler.storage.ports import Redrives
 from tests.contract.make import NOW
 
 FILTER = Filter("01JD4Q8XKZ38W2M5R7T9V1C4FH", "http", "0123456789ab", NOW - 60_000, NOW)
 
 
 def made(redrives: Redrives, number: int = 1, **fields: object) -> Redrive:
-    new = replace(redrive.new("ada", NOW, number, FILTER, rate=20, limit=7), **fields)  # type: ignore[arg-type]
+    new = replace(model.new("ada", NOW, number, FILTER, rate=20, limit=7), **fields)  # type: ignore[arg-type]
     redrives.add(new)
     return new
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from scheduler.aws import clients
-from scheduler.aws.secret_values import KEPT_MS, StoredSecrets
-from scheduler.errors import NotFound, Unavailable
-from scheduler.memory import MemorySecrets
-from scheduler.ports import SecretValues
+from scheduler.model.errors import NotFound, Unavailable
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.secret_values import KEPT_MS, StoredSecrets
+from scheduler.storage.memory.stores import MemorySecrets
+from scheduler.storage.ports import SecretValues
 from tests.contract.make import NOW
 from tests.unit.stage import Wrapped, refuse
 

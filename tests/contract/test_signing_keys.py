@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.aws import clients
-from scheduler.aws.signing_keys import AGAIN_MS, KEPT_MS, SecretKeys
-from scheduler.errors import SchedulerError, Unavailable
+from scheduler.model.errors import SchedulerError, Unavailable
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.signing_keys import AGAIN_MS, KEPT_MS, SecretKeys
 from tests.contract.make import NOW
 from tests.unit.stage import Wrapped, refuse
 

@@ -8,8 +8,8 @@ import boto3
 import pytest
 from botocore.exceptions import ConnectionClosedError, NoCredentialsError, ParamValidationError, ReadTimeoutError
 
-from scheduler.aws.calls import READ_TIMEOUTS, AwsCalls
-from scheduler.calls import Invoked, Mail, Message, Refused
+from scheduler.storage.aws.calls import READ_TIMEOUTS, AwsCalls
+from scheduler.targets.calls import Invoked, Mail, Message, Refused
 from tests.contract.wire import Wire
 
 ACCOUNT = "us-east-1:123456789012"

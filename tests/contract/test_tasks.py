@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import ids
-from scheduler.aws import task_items
-from scheduler.model import Job, Misfire, Overlap, Receipt, TaskHead, TaskKey
-from scheduler.notices import Notifications, Occasion, Webhook
-from scheduler.ports import KEPT_RECEIPTS_MS, Tasks
-from scheduler.schedule import Cron, Once, Rate, Schedule
-from scheduler.task import STORED_WITH_IT, Task
+from scheduler.model import ids
+from scheduler.model.job import Job, Misfire, Overlap, Receipt, TaskHead, TaskKey
+from scheduler.model.notifications import Notifications, Occasion, Webhook
+from scheduler.storage.aws import task_items
+from scheduler.storage.ports import KEPT_RECEIPTS_MS, Tasks
+from scheduler.tasks.schedule import Cron, Once, Rate, Schedule
+from scheduler.tasks.task import STORED_WITH_IT, Task
 from tests.contract import make
 from tests.contract.conftest import Stores
 from tests.contract.make import NOW

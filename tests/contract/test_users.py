@@ -1,6 +1,6 @@
 """The port Users."""
 
-from scheduler.ports import Users
+from scheduler.storage.ports import Users
 
 
 def test_a_weight_is_what_was_set_last_and_who_has_none_is_not_named(users: Users) -> None:

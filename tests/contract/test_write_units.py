@@ -9,18 +9,18 @@ import pytest
 from bench import operations
 from bench.operations import AGAIN, BUDGET, GOOD, REQUEST, RUN_BUDGET, Bench, Recorder
 from local import drills
-from scheduler import ids
-from scheduler.aws import clients
-from scheduler.aws.jobs import DynamoJobs
-from scheduler.aws.receipts import DynamoReceipts
-from scheduler.aws.tasks import DynamoTasks
-from scheduler.memory import MemoryLanes
-from scheduler.memory_orders import MemoryOrders
-from scheduler.model import Job, Lane, Misfire, Origin, Overlap, Receipt
-from scheduler.ports import Change
-from scheduler.rules import Rules
-from scheduler.services.submit import Accepted, Asked, submit_once
-from scheduler.task import Task
+from scheduler.model import ids
+from scheduler.model.job import Job, Lane, Misfire, Origin, Overlap, Receipt
+from scheduler.model.rules import Rules
+from scheduler.pipeline.submit import Accepted, Asked, submit_once
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.jobs import DynamoJobs
+from scheduler.storage.aws.receipts import DynamoReceipts
+from scheduler.storage.aws.tasks import DynamoTasks
+from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.stores import MemoryLanes
+from scheduler.storage.ports import Change
+from scheduler.tasks.task import Task
 from tests.conftest import FixedClock
 from tests.contract import make, tables
 from tests.contract.make import NOW

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from scheduler.aws.directory import GROUPS
+from scheduler.storage.aws.directory import GROUPS
 from tests.infra.conftest import Synthesized
 
 

@@ -7,7 +7,7 @@ from aws_cdk.assertions import Template
 from bench import idle
 from infra.settings import settings_for
 from infra.stack import PunctualStack
-from scheduler import metrics
+from scheduler.insight import metrics
 from tests.infra.conftest import FLAGS, Synthesized, name_of
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scheduler import archive
+from scheduler.insight import archive
 from tests.infra.conftest import Synthesized, allowed, name_of
 
 KINDS = ("KinesisFirehose::DeliveryStream", "Glue::Database", "Glue::Table", "Athena::WorkGroup", "Athena::NamedQuery")

@@ -21,7 +21,7 @@ def test_the_asset_s_hash_covers_the_sources_and_the_lock_and_nothing_else(tmp_p
     assert {path.name for path in folder.iterdir()} == {"lambdas", "scheduler"}
     assert (folder / "lambdas" / "requirements.txt").read_bytes() == bundle.LOCK.read_bytes()
     for source in bundle.SOURCES:
-        expected = {path.relative_to(ROOT) for path in (ROOT / source).rglob("*.py")}
+        expected = {path.relative_to(ROOT) for path in (ROOT / source).rglob("*.py") if not path.is_relative_to(ROOT / bundle.NOT_SHIPPED)}
         assert {path.relative_to(folder) for path in (folder / source).rglob("*.py")} == expected
     assert not list(folder.rglob("__pycache__"))
 
@@ -29,7 +29,8 @@ def test_the_asset_s_hash_covers_the_sources_and_the_lock_and_nothing_else(tmp_p
 def test_the_bundle_for_aws_holds_sources_and_locked_wheels_of_lambda(tmp_path: Path) -> None:
     bundle.bundle_into(tmp_path, host_packages=False)
     assert (tmp_path / "lambdas" / "_settings.py").exists()
-    assert (tmp_path / "scheduler" / "model.py").exists()
+    assert (tmp_path / "scheduler" / "model" / "job.py").exists()
+    assert not (tmp_path / bundle.NOT_SHIPPED).exists()
     locked = re.findall(r"^([a-z0-9-]+)==(\S+)", bundle.LOCK.read_text(), re.M)
     installed = {path.name for path in tmp_path.glob("*.dist-info")}
     assert installed == {f"{name.replace('-', '_')}-{version}.dist-info" for name, version in locked}
@@ -47,7 +48,7 @@ def test_the_bundle_for_the_local_aws_is_the_compiled_sources_and_nothing_else(t
 
 def test_what_was_compiled_for_the_local_aws_is_used_whatever_time_unpacking_gives_it(tmp_path: Path) -> None:
     bundle.bundle_into(tmp_path, host_packages=True)
-    header = Path(cache_from_source(str(tmp_path / "scheduler" / "model.py"))).read_bytes()[4:8]
+    header = Path(cache_from_source(str(tmp_path / "scheduler" / "model" / "job.py"))).read_bytes()[4:8]
     assert header == (0b01).to_bytes(4, "little")  # PEP 552: by hash, and not checked
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scheduler import metrics
-from scheduler.metrics import METRICS, NAMESPACE, SERVICE
+from scheduler.insight import metrics
+from scheduler.insight.metrics import METRICS, NAMESPACE, SERVICE
 from tests.infra.conftest import ROOT, Synthesized
 
 OURS = {(metric.name, metric.service) for metric in METRICS}

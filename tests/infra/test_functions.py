@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from lambdas import _settings
-from scheduler.model import Lane
+from scheduler.model.job import Lane
 from tests.infra.conftest import ROOT, Synthesized
 
 NAMES = [

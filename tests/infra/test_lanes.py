@@ -1,6 +1,6 @@
 import pytest
 
-from scheduler.model import Lane
+from scheduler.model.job import Lane
 from tests.infra.conftest import Synthesized, name_of
 
 LANES = {"OneTime": "one-time", "Recurring": "recurring", "Retry": "retry"}

@@ -8,7 +8,7 @@ import pytest
 
 from infra import settings
 from infra.stack import PunctualStack
-from scheduler import scaling
+from scheduler.insight import scaling
 from tests.infra.conftest import FLAGS, Resource, Synthesized
 from tests.infra.test_functions import environ
 

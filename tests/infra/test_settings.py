@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from infra.settings import DEV, LOCAL, PROD, STAGES, settings_for
-from scheduler.model import Lane
+from scheduler.model.job import Lane
 from tests.infra.conftest import ROOT
 
 

@@ -9,20 +9,20 @@ from urllib.parse import urlencode
 
 from lambdas import api
 from lambdas._settings import ApiSettings
-from scheduler.accounts import Quotas
-from scheduler.errors import Invalid, Unauthorized
-from scheduler.instants import parse
-from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
-from scheduler.memory_accounts import MemoryDirectory, MemoryProfiles, MemoryTallies, MemoryTrail
-from scheduler.memory_counters import MemoryCounters
-from scheduler.memory_orders import MemoryOrders
-from scheduler.memory_targets import MemoryTargets
-from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.ports import Session, User
-from scheduler.rules import Rules
-from scheduler.services.direct import DirectPath
-from scheduler.services.known import Known
-from scheduler.services.quota import QuotaGate
+from scheduler.accounts.model import Quotas
+from scheduler.accounts.quota import QuotaGate
+from scheduler.admission.target_cache import Known
+from scheduler.model.errors import Invalid, Unauthorized
+from scheduler.model.instants import parse
+from scheduler.model.rules import Rules
+from scheduler.pipeline.direct_path import DirectPath
+from scheduler.storage.memory.accounts import MemoryDirectory, MemoryProfiles, MemoryTallies, MemoryTrail
+from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.stores import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
+from scheduler.storage.memory.targets import MemoryTargets
+from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.storage.ports import Session, User
 from scheduler.targets import Reach
 from tests.conftest import FixedClock
 

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lambdas import _models, _runtime, api
-from lambdas._envelope import refusal
-from scheduler import errors, targets
-from scheduler.model import Cursor
+from lambdas import _runtime, api
+from lambdas.rest import models
+from lambdas.rest.envelope import refusal
+from scheduler import targets
+from scheduler.model import errors
+from scheduler.model.job import Cursor
 from tests.lambdas.gateway import Answered, World, event, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -47,7 +49,7 @@ def test_login_answers_tokens_and_user() -> None:
         "refresh_token": "fresh",
         "user": {"id": "sub-ann", "username": "ann", "job_weight": 2.0},
     }
-    _models.Answer[_models.SessionShape].model_validate(answered.body)
+    models.Answer[models.SessionShape].model_validate(answered.body)
 
 
 def test_a_wrong_password_and_an_unknown_user_are_refused_alike() -> None:
@@ -69,7 +71,7 @@ def refresh(**rest: Any) -> Answered:
 def test_refresh_takes_the_token_as_bearer_or_in_the_body() -> None:
     for answered in (refresh(headers={"authorization": "Bearer fresh"}), refresh(json_body={"refresh_token": "fresh"})):
         assert answered.data == {"token": "token2", "expire": "2026-11-20T11:00:00.500Z"}
-        _models.Answer[_models.RefreshedShape].model_validate(answered.body)
+        models.Answer[models.RefreshedShape].model_validate(answered.body)
 
 
 def test_refresh_without_a_valid_token_is_unauthorized() -> None:
@@ -225,7 +227,7 @@ def test_no_json_body_breaks_the_api(world: World, body: Any) -> None:
     answered = send("POST", "/me/jobs", body=json.dumps(body))
     assert answered.status in (201, 400)
     if answered.status == 201:
-        _models.Answer[_models.JobShape].model_validate(answered.body)
+        models.Answer[models.JobShape].model_validate(answered.body)
     else:
         assert answered.error["details"] or answered.error["code"] == "malformed_json"
 
@@ -364,7 +366,7 @@ def test_the_document_describes_the_payload_of_every_type_and_gives_examples(doc
     assert schemas["HttpPayload"]["properties"]["url"]["type"] == "string"
     examples = document["paths"]["/api/v1/me/jobs"]["post"]["requestBody"]["content"]["application/json"]["examples"]
     for example in examples.values():
-        _models.JobRequest.model_validate(example["value"])
+        models.JobRequest.model_validate(example["value"])
 
 
 @pytest.mark.parametrize(("path", "status"), [("/health", 200), ("/nowhere", 404), ("/auth/login", 405), ("/openapi.json", 200)])

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from lambdas import _models
-from scheduler.errors import Unavailable
-from scheduler.instants import DAY, render
-from scheduler.memory import MemoryJobs
-from scheduler.model import Job, JobKey, Lane
+from lambdas.rest import models
+from scheduler.model.errors import Unavailable
+from scheduler.model.instants import DAY, render
+from scheduler.model.job import Job, JobKey, Lane
+from scheduler.storage.memory.stores import MemoryJobs
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("world")
 def post(*jobs: Any, **rest: Any) -> Answered:
     answered = send("POST", "/me/jobs/batch", json_body={"jobs": list(jobs)}, **rest)
     if answered.status < 400:
-        _models.Answer[_models.BatchShape].model_validate(answered.body)
+        models.Answer[models.BatchShape].model_validate(answered.body)
         assert [result["index"] for result in answered.data["results"]] == list(range(len(jobs)))
         assert all(("job" in result) != ("error" in result) for result in answered.data["results"])
     return answered

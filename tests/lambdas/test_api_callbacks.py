@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from scheduler import lifecycle
-from scheduler.errors import Unavailable
-from scheduler.instants import render
-from scheduler.lifecycle import Event
-from scheduler.memory import MemoryKeys
-from scheduler.model import CallBack, Claim, Job, JobKey, Result, Status
-from scheduler.services.callback import Addresses
+from scheduler.callbacks.reports import Addresses
+from scheduler.model import lifecycle
+from scheduler.model.errors import Unavailable
+from scheduler.model.instants import render
+from scheduler.model.job import CallBack, Claim, Job, JobKey, Result, Status
+from scheduler.model.lifecycle import Event
+from scheduler.storage.memory.stores import MemoryKeys
 from scheduler.targets import Reach
 from tests.conftest import a_job
 from tests.lambdas.gateway import NOW, Answered, World, send

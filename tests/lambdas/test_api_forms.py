@@ -8,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lambdas import _form_models, _models
-from scheduler import schedule_form, targets
-from scheduler.instants import DAY, FUTURE_LIMIT, parse, render
+from lambdas.rest import form_models, models
+from scheduler import targets
+from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
+from scheduler.tasks import schedule_form
 from tests.lambdas.gateway import NOW, Answered, World, send
 from tests.unit.schedule_examples import BEGIN, END, EXAMPLES, PAGE, Example
 
@@ -25,7 +26,7 @@ def preview(**body: Any) -> Answered:
 
 def runs(**body: Any) -> list[Any]:
     answered = preview(**body)
-    _models.Answer[_form_models.PreviewShape].model_validate(answered.body)
+    models.Answer[form_models.PreviewShape].model_validate(answered.body)
     return list(answered.data["runs"])
 
 
@@ -203,10 +204,10 @@ def test_what_is_wrong_is_refused_with_its_field_and_the_rule(body: dict[str, An
 
 
 def test_every_field_has_a_refusal() -> None:
-    assert {field for _, field, _ in REFUSED} >= set(_form_models.PreviewRequest.model_fields)
+    assert {field for _, field, _ in REFUSED} >= set(form_models.PreviewRequest.model_fields)
 
 
-OTHERS = [name for name in _form_models.PreviewRequest.model_fields if name not in schedule_form.KINDS]
+OTHERS = [name for name in form_models.PreviewRequest.model_fields if name not in schedule_form.KINDS]
 ODD = [
     "9999-12-31T23:59:59.9-23:59",
     "0001-01-01T00:00:00Z",
@@ -235,7 +236,7 @@ def test_no_body_breaks_the_preview(form: dict[str, Any], more: dict[str, Any]) 
 
 def task_types() -> dict[str, Any]:
     answered = send("GET", "/task-types")
-    _models.Answer[_form_models.TaskTypesShape].model_validate(answered.body)
+    models.Answer[form_models.TaskTypesShape].model_validate(answered.body)
     return {each["type"]: each for each in answered.data["task_types"]}
 
 

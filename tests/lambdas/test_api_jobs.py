@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from lambdas import _models
-from scheduler import ids, lifecycle
-from scheduler.instants import DAY, render
-from scheduler.lifecycle import Event
-from scheduler.model import Attempt, Claim, Failure, Jitter, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result, RetryPolicy
-from scheduler.services import paging
+from lambdas.rest import models
+from scheduler.model import ids, lifecycle, paging
+from scheduler.model.instants import DAY, render
+from scheduler.model.job import Attempt, Claim, Failure, Jitter, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result, RetryPolicy
+from scheduler.model.lifecycle import Event
 from tests.lambdas.gateway import NOW, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -100,7 +99,7 @@ def test_a_retry_policy_is_shown_as_it_holds_and_may_be_posted_again(world: Worl
     for policy in (USUAL, CHOSEN):
         job = send("POST", "/me/jobs", json_body={"message": "m", "retry": policy}).data
         assert job["retry"] == policy == send("GET", f"/me/jobs/{job['id']}").data["retry"]
-        _models.Answer[_models.JobShape].model_validate(send("GET", f"/me/jobs/{job['id']}").body)
+        models.Answer[models.JobShape].model_validate(send("GET", f"/me/jobs/{job['id']}").body)
     assert world.jobs.get(JobKey("sub-ann", job["id"])).retry == RetryPolicy(500, 60_000, Jitter.EQUAL, 7_200_000, True)
 
 
@@ -109,7 +108,7 @@ def test_the_documents_tell_the_parts_and_defaults_of_a_retry_policy() -> None:
     assert json.dumps(USUAL) in (docs / "api.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|[^|]*\|$", (docs / "retries.md").read_text(), re.MULTILINE)
     told = {name: bounds.strip() for name, bounds in rows if name in USUAL}
-    fields = _models.RetryRequest.model_json_schema()["properties"]
+    fields = models.RetryRequest.model_json_schema()["properties"]
     for name, schema in fields.items():
         limits = next((each for each in schema.get("anyOf", [schema]) if "minimum" in each), None)
         assert told.pop(name) == ("" if limits is None else f"{limits['minimum']:g}–{int(limits['maximum']):,}")
@@ -122,7 +121,7 @@ def test_an_attempt_tells_how_long_its_target_asked_to_be_left_alone(world: Worl
     failed = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure("throttled", "HTTP 429", 7_000))
     world.jobs.rows[stored.key] = replace(stored, attempts=(failed,))
     answered = send("GET", f"/me/jobs/{posted['id']}")
-    _models.Answer[_models.JobShape].model_validate(answered.body)
+    models.Answer[models.JobShape].model_validate(answered.body)
     assert answered.data["attempts"][0]["failure"] == {"kind": "throttled", "message": "HTTP 429", "retry_after_seconds": 7}
 
 
@@ -485,9 +484,9 @@ def test_every_answer_has_the_shape_that_the_document_gives(world: World) -> Non
     waiting, done, dead = stored(world, NOW + DAY), stored(world, NOW - 9_000), stored(world, NOW - 8_000)
     world.jobs.rows[done.key], world.jobs.rows[dead.key] = succeeded(done), failed(dead)
     for job in (waiting, done, dead):
-        _models.Answer[_models.JobShape].model_validate(send("GET", f"/me/jobs/{job.id}").body)
-    _models.Answer[_models.PageShape].model_validate(send("GET", "/me/jobs").body)
-    _models.ErrorAnswer.model_validate(send("GET", "/me/jobs/unknown").body)
+        models.Answer[models.JobShape].model_validate(send("GET", f"/me/jobs/{job.id}").body)
+    models.Answer[models.PageShape].model_validate(send("GET", "/me/jobs").body)
+    models.ErrorAnswer.model_validate(send("GET", "/me/jobs/unknown").body)
 
 
 def test_of_an_id_older_than_jobs_are_kept_it_is_told_where_to_look(world: World) -> None:

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from lambdas import _models
-from scheduler.errors import Unavailable
-from scheduler.instants import DAY, render
-from scheduler.memory import MemoryJobs
-from scheduler.model import JobKey, Lane
-from scheduler.ports import KEPT_RECEIPTS_MS
+from lambdas.rest import models
+from scheduler.model.errors import Unavailable
+from scheduler.model.instants import DAY, render
+from scheduler.model.job import JobKey, Lane
+from scheduler.storage.memory.stores import MemoryJobs
+from scheduler.storage.ports import KEPT_RECEIPTS_MS
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -24,7 +24,7 @@ def post(body: Any = HELLO, key: str | None = "k", **rest: Any) -> Answered:
 
 def batch(*jobs: Any, key: str | None = None) -> list[dict[str, Any]]:
     answered = send("POST", "/me/jobs/batch", json_body={"jobs": list(jobs)}, headers={"idempotency-key": key} if key is not None else {})
-    _models.Answer[_models.BatchShape].model_validate(answered.body)
+    models.Answer[models.BatchShape].model_validate(answered.body)
     assert answered.status == (207 if answered.data["refused"] else 200)
     results: list[dict[str, Any]] = answered.data["results"]
     return results

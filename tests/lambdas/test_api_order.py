@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lambdas import _models
-from scheduler import ordering
-from scheduler.model import JobKey, OnFailure, Ordering, OrderKey
+from lambdas.rest import models
+from scheduler.admission import ordering
+from scheduler.model.job import JobKey, OnFailure, Ordering, OrderKey
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 KEY = OrderKey("sub-ann", "customer:17")
@@ -20,7 +20,7 @@ def posted(**fields: Any) -> Any:
 
 def shown(answered: Answered) -> Any:
     """The line of an answer of the documented shape."""
-    _models.Answer[_models.OrderingKeyShape].model_validate(answered.body)
+    models.Answer[models.OrderingKeyShape].model_validate(answered.body)
     return answered.data
 
 

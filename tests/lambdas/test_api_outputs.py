@@ -3,12 +3,11 @@
 import pytest
 
 from lambdas import _runtime
-from scheduler import settlement
-from scheduler.lifecycle import Event, Retention, apply
-from scheduler.memory import MemoryOutputs
-from scheduler.model import Claim, Failure, Job, Result
-from scheduler.ports import Finished
-from scheduler.services.keep import keep
+from scheduler.model import settlement
+from scheduler.model.job import Claim, Failure, Finished, Job, Result
+from scheduler.model.lifecycle import Event, Retention, apply
+from scheduler.pipeline.output_store import keep
+from scheduler.storage.memory.stores import MemoryOutputs
 from tests.conftest import a_job
 from tests.lambdas.gateway import NOW, World, send
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lambdas import _models, _system_models
-from scheduler.errors import Unavailable
-from scheduler.instants import render
-from scheduler.model import Lane
+from lambdas.rest import models, system_models
+from scheduler.model.errors import Unavailable
+from scheduler.model.instants import render
+from scheduler.model.job import Lane
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -21,7 +21,7 @@ def asked(verb: str, body: Any = None) -> Answered:
 
 
 def lanes(answered: Answered) -> dict[str, Any]:
-    _models.Answer[_system_models.SystemShape].model_validate(answered.body)
+    models.Answer[system_models.SystemShape].model_validate(answered.body)
     return {lane.pop("lane"): lane for lane in answered.data["lanes"]}
 
 

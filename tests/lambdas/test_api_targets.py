@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lambdas import _form_models, _models, _target_models
-from scheduler.instants import render
+from lambdas.rest import form_models, models, target_models
+from scheduler.model.instants import render
 from scheduler.targets import Reach
 from tests.lambdas.gateway import NOW, Answered, World, send
 
@@ -55,7 +55,7 @@ def test_administrators_see_all_of_a_target_and_users_what_they_need(world: Worl
     assert whole.data["locked"] == ["headers", "method", "url"], "all but what is said to it"
     assert (whole.data["created_at"], whole.data["created_by"], whole.data["version"]) == (render(NOW), "sub-ann", 1)
     seen = send("GET", "/targets")
-    _models.Answer[_target_models.TargetsShape].model_validate(seen.body)
+    models.Answer[target_models.TargetsShape].model_validate(seen.body)
     (shown,) = seen.data["targets"]
     assert shown["given"] == INVOICES["payload_schema"] and shown["rate"] == 20
     hidden = ("defaults", "locked", "payload_schema", "created_by", "updated_by")
@@ -124,7 +124,7 @@ def test_a_bad_target_is_refused_by_field_and_rule_and_changes_nothing(world: Wo
 
 
 def test_every_field_of_a_target_has_a_refusal() -> None:
-    assert {field.partition(".")[0] for _, rules in REFUSED for field in rules} >= set(_target_models.TargetRequest.model_fields)
+    assert {field.partition(".")[0] for _, rules in REFUSED for field in rules} >= set(target_models.TargetRequest.model_fields)
 
 
 def test_an_allowed_arn_may_be_a_default(world: World) -> None:
@@ -200,7 +200,7 @@ def test_task_types_list_what_may_be_named() -> None:
     register()
     register(name="off", enabled=False)
     answered = send("GET", "/task-types")
-    _models.Answer[_form_models.TaskTypesShape].model_validate(answered.body)
+    models.Answer[form_models.TaskTypesShape].model_validate(answered.body)
     named = [each for each in answered.data["task_types"] if each["target"] is not None]
     assert [(each["target"], each["type"], each["payload_schema"]) for each in named] == [("invoices", "http", INVOICES["payload_schema"])]
 

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lambdas import _form_models, _models, _task_models, api
-from scheduler import ids, lifecycle, schedule_form
-from scheduler.instants import DAY, FUTURE_LIMIT, parse, render
-from scheduler.lifecycle import Event
-from scheduler.model import CallBack, Claim, Failure, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
-from scheduler.task import Task
+from lambdas import api
+from lambdas.rest import form_models, models, task_models
+from scheduler.model import ids, lifecycle
+from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
+from scheduler.model.job import CallBack, Claim, Failure, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
+from scheduler.model.lifecycle import Event
+from scheduler.tasks import schedule_form
+from scheduler.tasks.task import Task
 from tests.lambdas.gateway import NOW, Answered, World, event, send
 from tests.unit.test_docs import ROOT
 
@@ -33,7 +35,7 @@ def post(user: str = "sub-ann", headers: dict[str, str] | None = None, **changes
 def created(**changes: Any) -> Any:
     answered = post(**changes)
     assert answered.status == 201, answered.text
-    _models.Answer[_task_models.TaskShape].model_validate(answered.body)
+    models.Answer[task_models.TaskShape].model_validate(answered.body)
     return answered.data
 
 
@@ -44,7 +46,7 @@ def put(task: Any, *, user: str = "sub-ann", **changes: Any) -> Answered:
 
 def got(task: Any) -> Any:
     answered = send("GET", f"/tasks/{task['id']}")
-    _models.Answer[_task_models.TaskShape].model_validate(answered.body)
+    models.Answer[task_models.TaskShape].model_validate(answered.body)
     return answered.data
 
 
@@ -275,7 +277,7 @@ def test_what_is_wrong_is_refused_with_its_field_and_the_rule_and_nothing_is_sto
 
 def test_every_field_has_a_refusal() -> None:
     told = {field.partition(".")[0] for _, rules in REFUSED for field in rules}
-    assert told >= set(_task_models.TaskRequest.model_fields)
+    assert told >= set(task_models.TaskRequest.model_fields)
 
 
 @pytest.mark.parametrize("body", ["[]", '"m"', "null", "1"])
@@ -396,7 +398,7 @@ def test_a_wrong_method_is_told_the_right_ones(method: str, path: str, allowed: 
 
 def names(**query: str) -> list[str]:
     answered = send("GET", "/tasks", query=query)
-    _models.Answer[_task_models.TaskPageShape].model_validate(answered.body)
+    models.Answer[task_models.TaskPageShape].model_validate(answered.body)
     return [task["name"] for task in answered.data["tasks"]]
 
 
@@ -551,7 +553,7 @@ def test_a_paused_task_says_since_when_and_why_and_has_no_run_to_come(world: Wor
     world.clock.advance(1_000)
     answered = send("PUT", f"/tasks/{task['id']}/inactive", json_body={"reason": "too loud"})
     shown = answered.data
-    _models.Answer[_task_models.TaskShape].model_validate(answered.body)
+    models.Answer[task_models.TaskShape].model_validate(answered.body)
     assert (shown["status"], shown["inactive_at"], shown["inactive_reason"]) == ("inactive", render(NOW + 1_000), "too loud")
     assert shown["next_runs"] == [] and send("GET", f"/tasks/{task['id']}/next").data["runs"] == []
     assert send("GET", f"/tasks/{task['id']}/jobs", query={"upcoming": "true"}).data["jobs"] == []
@@ -597,7 +599,7 @@ def test_a_deleted_task_is_gone_with_its_future_runs_and_its_history_stays(world
     world.jobs.rows[job.key] = lifecycle.apply(claimed, Event.SUCCEED, NOW + 5, started_at=NOW, result=Result("done"))
     world.clock.advance(1_000)
     answered = send("DELETE", f"/tasks/{task['id']}")
-    _models.Answer[_task_models.DeletedShape].model_validate(answered.body)
+    models.Answer[task_models.DeletedShape].model_validate(answered.body)
     assert (answered.status, answered.data) == (200, {"id": task["id"]})
     assert send("GET", f"/tasks/{task['id']}").status == send("DELETE", f"/tasks/{task['id']}").status == 404
     assert [each["id"] for each in send("GET", "/me/jobs", query={"task": task["id"]}).data["jobs"]] == [done["id"]]
@@ -613,7 +615,7 @@ def test_a_run_by_hand_is_a_job_of_the_task_outside_its_schedule(world: World) -
     ahead = [run["at"] for run in task["next_runs"]]
     answered = send("POST", f"/tasks/{task['id']}/run")
     job = answered.data
-    _models.Answer[_models.JobShape].model_validate(answered.body)
+    models.Answer[models.JobShape].model_validate(answered.body)
     assert (answered.status, answered.headers["Location"]) == (201, f"/api/v1/me/jobs/{job['id']}")
     assert (job["task_id"], job["generation"], job["nominal_at"], job["misfire"]) == (task["id"], 1, None, None)
     assert (job["overlap"], job["scheduled_at"], job["status"], job["tags"], job["max_attempts"]) == (
@@ -646,7 +648,7 @@ def test_a_paused_task_cannot_be_run(world: World) -> None:
 
 def next_runs(task: Any, **query: str) -> list[Any]:
     answered = send("GET", f"/tasks/{task['id']}/next", query=query)
-    _models.Answer[_form_models.PreviewShape].model_validate(answered.body)
+    models.Answer[form_models.PreviewShape].model_validate(answered.body)
     return list(answered.data["runs"])
 
 
@@ -704,7 +706,7 @@ def test_the_runs_of_a_task_are_listed_as_jobs_are(world: World) -> None:
 
     def listed(**query: str) -> list[str]:
         answered = send("GET", f"/tasks/{task['id']}/jobs", query=query)
-        _models.Answer[_models.PageShape].model_validate(answered.body)
+        models.Answer[models.PageShape].model_validate(answered.body)
         return [job["id"] for job in answered.data["jobs"]]
 
     assert listed() == [runs[2].id, runs[1].id, runs[0].id]
@@ -734,7 +736,7 @@ values = st.sampled_from([*REFUSED_VALUES, "m", "log", {"message": "m"}, "run_al
 schedules = st.dictionaries(
     st.sampled_from([*schedule_form.FIELDS, "other"]), values | st.sampled_from(["@daily", "1 hour", "UTC"]), max_size=4
 )
-bodies = st.dictionaries(st.sampled_from([*_task_models.TaskEdit.model_fields, "other"]), values | schedules | st.text(max_size=9))
+bodies = st.dictionaries(st.sampled_from([*task_models.TaskEdit.model_fields, "other"]), values | schedules | st.text(max_size=9))
 lenient = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -745,7 +747,7 @@ def test_no_body_breaks_the_tasks(world: World, changes: dict[str, Any], whole: 
     answered = send("POST", "/tasks", json_body=body)
     assert answered.status in (201, 400), answered.text
     if answered.status == 201:
-        _models.Answer[_task_models.TaskShape].model_validate(answered.body)
+        models.Answer[task_models.TaskShape].model_validate(answered.body)
         assert send("PUT", f"/tasks/{answered.data['id']}", json_body=body).status == 200
         assert send("DELETE", f"/tasks/{answered.data['id']}").status == 200
 
@@ -795,7 +797,7 @@ def test_the_document_describes_every_field_of_a_task(document: Any) -> None:
     assert asked <= set(shown) and set(schemas["TaskEdit"]["properties"]) - set(schemas["TaskRequest"]["properties"]) == {"generation"}
     assert set(schemas["TaskShape"]["required"]) == set(shown)
     assert schemas["Overlap"]["enum"] == list(Overlap) and schemas["Misfire"]["enum"] == list(Misfire)
-    assert schemas["TaskRequest"]["properties"]["tags"]["items"]["pattern"] == f"^{_models.TAG}$"
+    assert schemas["TaskRequest"]["properties"]["tags"]["items"]["pattern"] == f"^{models.TAG}$"
 
 
 def test_the_example_of_the_api_page_is_taken() -> None:

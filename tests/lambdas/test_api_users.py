@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lambdas import _access
-from scheduler.accounts import Quotas
-from scheduler.audit import HIDDEN
-from scheduler.errors import Unavailable
+from lambdas.rest import access
+from scheduler.accounts.audit import HIDDEN
+from scheduler.accounts.model import Quotas
+from scheduler.model.errors import Unavailable
 from tests.lambdas.gateway import Answered, World, send
 
 ADMIN = {"groups": "[administrators]"}
@@ -254,7 +254,7 @@ def test_an_entry_whose_end_cannot_be_written_does_not_undo_the_change(world: Wo
 
 def test_every_route_that_changes_is_in_the_trail_or_says_why_not() -> None:
     """Sign-in, creating jobs (each says itself whose it is), previews, and reports of workers, who are nobody."""
-    silent = {route for route, rule in _access.RULES.items() if rule.action is None and not route.startswith("GET ")}
+    silent = {route for route, rule in access.RULES.items() if rule.action is None and not route.startswith("GET ")}
     assert silent == {
         "POST /auth/login",
         "POST /auth/refresh",
@@ -268,7 +268,7 @@ def test_every_route_that_changes_is_in_the_trail_or_says_why_not() -> None:
 
 
 def test_a_route_without_a_rule_answers_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(_access.RULES, "GET /me/jobs")
+    monkeypatch.delitem(access.RULES, "GET /me/jobs")
     assert send("GET", "/me/jobs", **ADMIN).status == 500
 
 

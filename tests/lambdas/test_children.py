@@ -14,7 +14,7 @@ import pytest
 
 from lambdas._children import Child, Children
 from local import process
-from scheduler.model import Job, Result
+from scheduler.model.job import Job, Result
 from scheduler.targets import Context
 from tests.conftest import a_job
 

@@ -14,13 +14,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 from werkzeug.test import Client
 
 from lambdas import _runtime
-from scheduler import lifecycle, ordering, redrive
-from scheduler.accounts import Account
-from scheduler.lifecycle import Event
-from scheduler.model import Claim, Failure, Job, Ordering, Receipt, Result
-from scheduler.named_target import NamedTarget
-from scheduler.schedule import Rate, Schedule
-from scheduler.task import Task
+from scheduler.accounts.model import Account
+from scheduler.admission import ordering
+from scheduler.dead_letters import model
+from scheduler.model import lifecycle
+from scheduler.model.job import Claim, Failure, Job, Ordering, Receipt, Result
+from scheduler.model.lifecycle import Event
+from scheduler.targets.named_target import NamedTarget
+from scheduler.tasks.schedule import Rate, Schedule
+from scheduler.tasks.task import Task
 from tests.conftest import a_job
 from tests.contract import make
 from tests.lambdas.front import application
@@ -53,7 +55,7 @@ class Belongings:
     owner: str
     jobs: list[Job] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
-    redrives: list[redrive.Redrive] = field(default_factory=list)
+    redrives: list[model.Redrive] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
 
     @property
@@ -81,7 +83,7 @@ class Belongings:
         others = [replace(each, id=a_job().id) for each in (failed, killed, done)]
         lined = job(due_at=NOW + HOUR, ordering=Ordering(f"{self.owner}:line"))
         self.jobs = [job(due_at=NOW + HOUR), job(due_at=NOW + 3_000), running, lined, *others, *_runs(task, self.secret)]
-        self.redrives = [redrive.new(self.owner, NOW, next(_numbers), redrive.Filter())]
+        self.redrives = [model.new(self.owner, NOW, next(_numbers), model.Filter())]
         self.receipts = [Receipt(self.owner, "bob's key", "f", NOW - 1_000, 5)]
 
     def into(self, world: World) -> None:

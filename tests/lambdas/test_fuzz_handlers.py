@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from lambdas import _runtime, bury, dispatch, execute, plan, redrive, tick
 from lambdas._clock import SystemClock
-from scheduler import messages
-from scheduler.aws import keys
-from scheduler.errors import Invalid
-from scheduler.memory import MemoryJobs, MemoryLanes
-from scheduler.model import Job, JobKey, Lane
+from scheduler.model.errors import Invalid
+from scheduler.model.job import Job, JobKey, Lane
+from scheduler.storage import messages
+from scheduler.storage.aws import keys
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes
 from tests.conftest import FixedClock, a_job, a_message
 from tests.lambdas.test_handlers import CONTEXT, World, due_now, record
 

@@ -11,15 +11,17 @@ import pytest
 from lambdas import _notifying, notify
 from lambdas._settings import NotifySettings
 from local.receiver import Receiver
-from scheduler import metrics, webhooks
-from scheduler.memory import MemoryJobs
-from scheduler.memory_notices import MemoryNoticeQueue, MemoryNotices
-from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.model import Failure, Result, Status
-from scheduler.notice_messages import Message, encode
-from scheduler.notice_text import Links
-from scheduler.notices import News, Notifications, WindowEnd
-from scheduler.services.notify import Post
+from scheduler.insight import metrics
+from scheduler.model.job import Failure, Result, Status
+from scheduler.model.notifications import Notifications
+from scheduler.notify.messages import Message, encode
+from scheduler.notify.notify import Post
+from scheduler.notify.policy import News, WindowEnd
+from scheduler.notify.text import Links
+from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
+from scheduler.storage.memory.stores import MemoryJobs
+from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.targets import webhooks
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
 from tests.lambdas.test_handlers_counting import emitted

@@ -14,24 +14,26 @@ from lambdas import _runtime, bury, dispatch, execute, plan, redrive, tick
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._settings import ExecuteSettings
-from scheduler import messages, metrics, slots
-from scheduler import redrive as rule
-from scheduler.errors import Invalid
-from scheduler.memory import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
-from scheduler.memory_orders import MemoryOrders
-from scheduler.memory_targets import MemoryTargets
-from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.model import Failure, Job, Lane, Unit, UnitKey
-from scheduler.named_target import NamedTarget
-from scheduler.rules import Rules
-from scheduler.schedule import Rate, Schedule
-from scheduler.services.breaker_gate import Circuits
-from scheduler.services.callback import Addresses
-from scheduler.services.known import Known
-from scheduler.services.latency import LatencyMeter
-from scheduler.services.pause import Watch
+from scheduler.admission.breaker_gate import Circuits
+from scheduler.admission.lane_state import Watch
+from scheduler.admission.target_cache import Known
+from scheduler.callbacks.reports import Addresses
+from scheduler.dead_letters import model
+from scheduler.insight import metrics
+from scheduler.model import slots
+from scheduler.model.errors import Invalid
+from scheduler.model.job import Failure, Job, Lane, Unit, UnitKey
+from scheduler.model.rules import Rules
+from scheduler.pipeline.latency import LatencyMeter
+from scheduler.storage import messages
+from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.stores import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
+from scheduler.storage.memory.targets import MemoryTargets
+from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.targets import Reach, log
 from scheduler.targets._apart import AHEAD_MS
+from scheduler.targets.named_target import NamedTarget
+from scheduler.tasks.schedule import Rate, Schedule
 from tests.conftest import FixedClock, a_job, a_message
 from tests.contract import make
 from tests.unit.fake_calls import FUNCTION, QUEUE, FakeCalls
@@ -264,7 +266,7 @@ def test_services_log_through_the_logger_of_the_handlers() -> None:
 def test_redrive_works_off_what_is_running_and_tells_what_it_did(world: World) -> None:
     dead = a_job(slot=None, failed_at=world.clock.now(), reason="no")
     world.jobs.put(dead)
-    world.redrives.add(rule.new(dead.owner, world.clock.now(), 1, rule.Filter()))
+    world.redrives.add(model.new(dead.owner, world.clock.now(), 1, model.Filter()))
     assert redrive.handler({}, None) == {"redrives": 1, "redriven": 1, "skipped": 0, "refused": 0}
     assert redrive.handler({"id": "whatever"}, None) == {"redrives": 0, "redriven": 0, "skipped": 0, "refused": 0}
     assert world.jobs.get(dead.key).redrives == 1

@@ -10,16 +10,16 @@ import pytest
 from lambdas import _runtime, project, scale
 from lambdas._metrics import emit
 from lambdas._settings import ProjectSettings, ScaleSettings
-from scheduler import counting, metrics
-from scheduler.aws import items, keys, task_items
-from scheduler.errors import Invalid
-from scheduler.memory import MemoryJobs, MemoryLanes
-from scheduler.memory_counters import MemoryCounters
-from scheduler.memory_notices import MemoryNoticeQueue
-from scheduler.memory_orders import MemoryOrders
-from scheduler.model import Job, Origin, Status, UnitKey
-from scheduler.rules import Rules
-from scheduler.task import Task
+from scheduler.insight import counting, metrics
+from scheduler.model.errors import Invalid
+from scheduler.model.job import Job, Origin, Status, UnitKey
+from scheduler.model.rules import Rules
+from scheduler.storage.aws import items, keys, task_items
+from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.notices import MemoryNoticeQueue
+from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes
+from scheduler.tasks.task import Task
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
 

@@ -12,18 +12,18 @@ from moto import mock_aws
 from lambdas import _notifying, _runtime, notify, project
 from lambdas._settings import NotifySettings, ProjectSettings
 from local.receiver import Receiver
-from scheduler import webhooks
-from scheduler.aws import clients
-from scheduler.aws.calls import AwsCalls
-from scheduler.aws.notice_queue import SqsNoticeQueue
-from scheduler.aws.notices import DynamoNotices
-from scheduler.aws.tasks import DynamoTasks
-from scheduler.calls import Mail
-from scheduler.memory_counters import MemoryCounters
-from scheduler.model import Job, Origin
-from scheduler.notice_text import Links
-from scheduler.notices import Notifications, Webhook
-from scheduler.services.notify import LEASE_MS, Post
+from scheduler.model.job import Job, Origin
+from scheduler.model.notifications import Notifications, Webhook
+from scheduler.notify.notify import LEASE_MS, Post
+from scheduler.notify.text import Links
+from scheduler.storage.aws import clients
+from scheduler.storage.aws.calls import AwsCalls
+from scheduler.storage.aws.notice_queue import SqsNoticeQueue
+from scheduler.storage.aws.notices import DynamoNotices
+from scheduler.storage.aws.tasks import DynamoTasks
+from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.targets import webhooks
+from scheduler.targets.calls import Mail
 from tests.conftest import FixedClock
 from tests.contract import make, tables
 from tests.lambdas.test_handlers_counting import event, record

@@ -11,11 +11,10 @@ from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._pool import ThreadPool
 from scheduler import targets
-from scheduler.errors import Unavailable
-from scheduler.memory import MemoryKeys, MemoryOutputs
-from scheduler.model import CallBack, JobKey, Kept, Result
-from scheduler.ports import Finished
-from scheduler.services.callback import Addresses
+from scheduler.callbacks.reports import Addresses
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import CallBack, Finished, JobKey, Kept, Result
+from scheduler.storage.memory.stores import MemoryKeys, MemoryOutputs
 from scheduler.targets import CallBackAddress, Context
 from tests.conftest import a_job
 

@@ -5,22 +5,22 @@ from typing import Any
 
 import pytest
 
-from lambdas import _receipts
-from scheduler import ids
-from scheduler.errors import Invalid
-from scheduler.model import Receipt
+from lambdas.rest import idempotency
+from scheduler.model import ids
+from scheduler.model.errors import Invalid
+from scheduler.model.job import Receipt
 from tests.lambdas.gateway import NOW, event
 
 
 def receipt(body: str | None = '{"message": "m"}', *, path: str = "/api/v1/me/jobs", method: str = "POST", **headers: str) -> Receipt:
     given = headers or {"idempotency-key": "k"}
-    made = _receipts.of_request(event(method, path, body=body, headers=given), "ann", NOW)
+    made = idempotency.of_request(event(method, path, body=body, headers=given), "ann", NOW)
     assert made is not None
     return made
 
 
 def test_a_request_without_the_header_has_no_receipt() -> None:
-    assert _receipts.of_request(event("POST", "/api/v1/me/jobs", body="{}"), "ann", NOW) is None
+    assert idempotency.of_request(event("POST", "/api/v1/me/jobs", body="{}"), "ann", NOW) is None
 
 
 @pytest.mark.parametrize("name", ["idempotency-key", "Idempotency-Key"])
@@ -33,7 +33,7 @@ def test_the_receipt_tells_whose_key_it_is_and_when_it_came(name: str) -> None:
 def test_a_key_that_is_empty_too_long_or_not_printable_is_refused_by_the_name_of_the_header(key: str) -> None:
     with pytest.raises(Invalid) as refused:
         receipt(**{"idempotency-key": key})
-    assert refused.value.details == [{"field": "Idempotency-Key", "rule": _receipts.RULE}]
+    assert refused.value.details == [{"field": "Idempotency-Key", "rule": idempotency.RULE}]
 
 
 @pytest.mark.parametrize("key", ["x", "x" * 255, " ~!"])

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from lambdas import _access, _runtime, api
-from scheduler.access import Need
-from scheduler.model import Status
-from scheduler.named_target import NamedTarget
+from lambdas import _runtime, api
+from lambdas.rest import access
+from scheduler.accounts.access import Need
+from scheduler.model.job import Status
+from scheduler.targets.named_target import NamedTarget
 from tests.lambdas.gateway import NOW, World, send
 from tests.lambdas.test_fuzz_api import ANN, BOB, Belongings
 
@@ -98,7 +99,7 @@ def shown(route: str, caller: str, monkeypatch: pytest.MonkeyPatch) -> str:
     cells = [Cell(route, caller, ANN)]
     if "<" in route and "<number>" not in route.partition("<")[2][:8]:
         cells.append(Cell(route, caller, BOB))
-    if _access.RULES[route].foreign:
+    if access.RULES[route].foreign:
         cells.append(Cell(route, caller, BOB, named=BOB))
     statuses = []
     for cell in cells:
@@ -109,7 +110,7 @@ def shown(route: str, caller: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def routes() -> list[str]:
-    return [route for route in _access.RULES if route not in ("GET /openapi.json", "GET /docs")]
+    return [route for route in access.RULES if route not in ("GET /openapi.json", "GET /docs")]
 
 
 def table() -> dict[str, list[str]]:
@@ -118,8 +119,8 @@ def table() -> dict[str, list[str]]:
 
 
 def test_every_route_has_a_rule_and_every_rule_a_route() -> None:
-    known = {f"{route.method} {route.path.removeprefix(_access.BASE)}" for route in api.app._static_routes + api.app._dynamic_routes}
-    assert known == set(_access.RULES)
+    known = {f"{route.method} {route.path.removeprefix(access.BASE)}" for route in api.app._static_routes + api.app._dynamic_routes}
+    assert known == set(access.RULES)
 
 
 def test_the_table_has_every_route_and_every_role() -> None:
@@ -136,7 +137,7 @@ def test_the_document_tells_of_each_route_what_lets_one_in(world: World) -> None
         for verb, each in verbs.items()
     }
     reports = {f"POST /jobs/{{job_id}}/{verb}": [{"callback": []}] for verb in ("heartbeat", "complete", "fail")}
-    opened = {route.replace("<", "{").replace(">", "}"): [] for route in routes() if _access.RULES[route].need is Need.OPEN}
+    opened = {route.replace("<", "{").replace(">", "}"): [] for route in routes() if access.RULES[route].need is Need.OPEN}
     assert {route: needs for route, needs in told.items() if needs is not None} == opened | reports
 
 
@@ -146,7 +147,7 @@ def test_each_cell_of_the_table_is_what_is_answered(route: str, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    "route", [route for route in routes() if _access.RULES[route].need is not Need.OPEN and not _access.RULES[route].foreign]
+    "route", [route for route in routes() if access.RULES[route].need is not Need.OPEN and not access.RULES[route].foreign]
 )
 def test_a_route_that_is_about_nobody_else_refuses_to_name_one(route: str, world: World) -> None:
     assert status_of(replace(Cell(route, "administrator", ANN), named=BOB), world) == 400

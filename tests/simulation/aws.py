@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
-from scheduler import slots
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, Queued
-from scheduler.model import Delivery, DueEntry, Failure, Job, JobKey, Lane, Look, Message, Result, Unit, UnitKey
-from scheduler.ports import Change, Finished
+from scheduler.model import slots
+from scheduler.model.job import Delivery, DueEntry, Failure, Finished, Job, JobKey, Lane, Look, Message, Result, Unit, UnitKey
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, Queued
+from scheduler.storage.ports import Change
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
 

@@ -7,6 +7,7 @@ and everything has to recover by itself. The oracles are those of the simulation
 
 import argparse
 import logging
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -40,7 +41,7 @@ EFFECTS |= {
 }  # ledger
 EFFECTS |= {"store", "delete", "move_on", "hold", "enqueue", "take_turns", "leave", "keep", "use"}  # tasks, orders, receipts, limits
 EFFECTS |= {"send", "publish", "extend", "start"}  # lanes, topic, dispatchers
-SERVICES = "scheduler/services/"
+SERVICES = re.compile(r"/scheduler/(?!storage/|model/)")
 END = "its end"
 
 
@@ -89,7 +90,7 @@ def _entry() -> tuple[str, tuple[int, int]] | None:
     frame: FrameType | None = sys._getframe(1)
     found: Any = None
     while frame is not None:
-        if SERVICES in frame.f_code.co_filename:
+        if SERVICES.search(frame.f_code.co_filename):
             found = frame
         frame = frame.f_back
     if found is None:

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduler import ids, slots
-from scheduler.errors import Unavailable
-from scheduler.model import Job, Lane, Message
-from scheduler.rules import Rules
-from scheduler.services.direct import DirectPath
-from scheduler.services.submit import NewJob, submit_many
+from scheduler.model import ids, slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Job, Lane, Message
+from scheduler.model.rules import Rules
+from scheduler.pipeline.direct_path import DirectPath
+from scheduler.pipeline.submit import NewJob, submit_many
 from tests.simulation.aws import SimClock
 from tests.simulation.faults import Rates
 from tests.simulation.world import START, World

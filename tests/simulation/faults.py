@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from scheduler.errors import Unavailable
+from scheduler.model.errors import Unavailable
 from tests.simulation.hub import Hub, Killed
 
 

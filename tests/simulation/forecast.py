@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 
 from local.home import REPOSITORY
 from local.plot import Curve, Panel, svg
-from scheduler.aws.stream import JobChange, TaskChange
-from scheduler.counting import EVERYBODY
-from scheduler.forecast import AHEAD, MINUTE, Expected, required
-from scheduler.instants import parse
-from scheduler.memory_counters import MemoryCounters
-from scheduler.planning import further, next_runs
-from scheduler.rules import Rules
-from scheduler.schedule import Cron, Rate, Schedule
-from scheduler.services import summary
-from scheduler.services.project import project
-from scheduler.task import Task
+from scheduler.insight import summary
+from scheduler.insight.counting import EVERYBODY
+from scheduler.insight.forecast import AHEAD, MINUTE, Expected, required
+from scheduler.insight.project import project
+from scheduler.model.instants import parse
+from scheduler.model.rules import Rules
+from scheduler.storage.aws.stream import JobChange, TaskChange
+from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.tasks.planning import further, next_runs
+from scheduler.tasks.schedule import Cron, Rate, Schedule
+from scheduler.tasks.task import Task
 from tests.contract import make
 
 NOW = parse("2026-11-20T08:00:00Z")

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from scheduler import limits
-from scheduler.memory_targets import MemoryTargets
-from scheduler.model import Job, JobKey
-from scheduler.named_target import NamedTarget
+from scheduler.admission import limits
+from scheduler.model.job import Job, JobKey
+from scheduler.storage.memory.targets import MemoryTargets
+from scheduler.targets.named_target import NamedTarget
 from tests.simulation.hub import Hub
 
 TARGETS = {

@@ -36,24 +36,25 @@ from typing import Any
 
 from bench import prices
 from bench.scaling import COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
-from scheduler import ids, scaling, slots
-from scheduler.aws.stream import JobChange
-from scheduler.memory import MemoryLanes, MemoryLedger, MemoryUsers
-from scheduler.memory_counters import MemoryCounters
-from scheduler.memory_orders import MemoryOrders
-from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.model import Delivery, Job, JobKey, Lane, Message, UnitKey
-from scheduler.ports import Change, ClaimRequest, ClaimResult
-from scheduler.rules import Rules
-from scheduler.services.breaker_gate import Circuits
-from scheduler.services.dispatch import dispatch
-from scheduler.services.execute import execute
-from scheduler.services.intake import INTAKE
-from scheduler.services.latency import LatencyMeter
-from scheduler.services.pause import Watch
-from scheduler.services.project import project
-from scheduler.services.scale import scale
-from scheduler.services.tick import tick
+from scheduler.admission.breaker_gate import Circuits
+from scheduler.admission.lane_state import Watch
+from scheduler.insight import scaling
+from scheduler.insight.project import project
+from scheduler.insight.scale import scale
+from scheduler.model import ids, slots
+from scheduler.model.job import Delivery, Job, JobKey, Lane, Message, UnitKey
+from scheduler.model.rules import Rules
+from scheduler.pipeline.dispatch import dispatch
+from scheduler.pipeline.execute import execute
+from scheduler.pipeline.latency import LatencyMeter
+from scheduler.pipeline.overflow import INTAKE
+from scheduler.pipeline.tick import tick
+from scheduler.storage.aws.stream import JobChange
+from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.stores import MemoryLanes, MemoryLedger, MemoryUsers
+from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult
 from tests.contract import make
 from tests.simulation.aws import LaggingJobs, SimClock, SimPool
 from tests.simulation.faults import CALM, Faults, Faulty

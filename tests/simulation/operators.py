@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from scheduler import slots
-from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
-from scheduler.model import Job, JobKey, Lane
-from scheduler.ports import Clock, Ledger
-from scheduler.redrive import is_dead
-from scheduler.services.pause import TRUSTED_MS, pause, resume
-from scheduler.services.reschedule import reschedule
-from scheduler.services.retry_job import retry_job
+from scheduler.admission.lane_state import TRUSTED_MS, pause, resume
+from scheduler.dead_letters.model import is_dead
+from scheduler.jobs.change import reschedule
+from scheduler.jobs.retry_job import retry_job
+from scheduler.model import slots
+from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
+from scheduler.model.job import Job, JobKey, Lane
+from scheduler.storage.ports import Clock, Ledger
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from scheduler import ids, instants, lifecycle, schedule
-from scheduler.errors import Conflict, NotFound, Unavailable
-from scheduler.memory import MemoryJobs
-from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.model import CallBack, Job, JobKey, Misfire, Overlap, TaskKey
-from scheduler.services import tasks as verbs
-from scheduler.services.admission import READ_WINDOW_MS
-from scheduler.services.tasks import NewTask, World
-from scheduler.task import Task
+from scheduler.admission.gate import READ_WINDOW_MS
+from scheduler.model import ids, instants, lifecycle
+from scheduler.model.errors import Conflict, NotFound, Unavailable
+from scheduler.model.job import CallBack, Job, JobKey, Misfire, Overlap, TaskKey
+from scheduler.storage.memory.stores import MemoryJobs
+from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.tasks import schedule
+from scheduler.tasks import service as verbs
+from scheduler.tasks.service import NewTask, World
+from scheduler.tasks.task import Task
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
 

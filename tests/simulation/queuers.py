@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from scheduler import ids, ordering
-from scheduler.errors import Conflict, Unavailable
-from scheduler.lifecycle import is_open
-from scheduler.memory import MemoryJobs
-from scheduler.model import Job, JobKey, OnFailure, Ordering, OrderKey
-from scheduler.services import order_keys
-from scheduler.services.direct import DirectPath
-from scheduler.services.submit import NewJob, submit, submit_many
+from scheduler.admission import ordering
+from scheduler.jobs import ordering_keys
+from scheduler.model import ids
+from scheduler.model.errors import Conflict, Unavailable
+from scheduler.model.job import Job, JobKey, OnFailure, Ordering, OrderKey
+from scheduler.model.lifecycle import is_open
+from scheduler.pipeline.direct_path import DirectPath
+from scheduler.pipeline.submit import NewJob, submit, submit_many
+from scheduler.storage.memory.stores import MemoryJobs
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
 
@@ -82,7 +83,7 @@ class Queuers:
             return
         self._resumed[order] = NEVER  # whatever fails while the call lasts may be resumed by it
         try:
-            order_keys.resume(order, **{name: port for name, port in self.ports("jobs", "orders", "lanes").items() if name != "rules"})
+            ordering_keys.resume(order, **{name: port for name, port in self.ports("jobs", "orders", "lanes").items() if name != "rules"})
         except (Conflict, Unavailable):
             return
         finally:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler.rules import Rules
+from scheduler.model.rules import Rules
 from tests.simulation.faults import CALM, ROUGH
 from tests.simulation.world import Report, World
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from scheduler import callback, lifecycle
-from scheduler.errors import Conflict, NotFound, Unavailable
-from scheduler.model import CallBack, Failure, Job, Outcome, Progress, Result
-from scheduler.services.callback import heartbeat, report
-from scheduler.tokens import AttemptKey
+from scheduler.callbacks.reports import heartbeat, report
+from scheduler.callbacks.tokens import AttemptKey
+from scheduler.model import callback_lease, lifecycle
+from scheduler.model.errors import Conflict, NotFound, Unavailable
+from scheduler.model.job import CallBack, Failure, Job, Outcome, Progress, Result
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
 
@@ -90,7 +90,7 @@ class Workers:
         if not lifecycle.waits(before) or after.claim is not None or after.attempts[-1].outcome is not Outcome.CRASHED:
             return
         self.counts["call-back rescued"] += 1
-        ended = callback.ends_at(before)
+        ended = callback_lease.ends_at(before)
         if self.hub.time + SLACK_MS < max(ended, self._promised.get((before.id, before.fence), 0)):
             self.violation("rescued_early", after.id)
         if self._calm_since is not None and ended > self._calm_since and self.hub.time > ended + RESCUED_MS:

@@ -7,28 +7,28 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from scheduler import callback, ids, lifecycle, slots
-from scheduler.errors import Conflict, NotFound, Unavailable
-from scheduler.memory import MemoryUsers
-from scheduler.memory_orders import MemoryOrders
-from scheduler.memory_tasks import MemoryReceipts
-from scheduler.model import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
-from scheduler.redrive import is_dead
-from scheduler.rules import Rules
-from scheduler.services.breaker_gate import Circuits
-from scheduler.services.bury import bury
-from scheduler.services.cancel import cancel
-from scheduler.services.direct import DirectPath
-from scheduler.services.dispatch import dispatch
-from scheduler.services.execute import execute
-from scheduler.services.intake import INTAKE, intake
-from scheduler.services.known import Known
-from scheduler.services.latency import LatencyMeter
-from scheduler.services.pause import Watch
-from scheduler.services.plan import plan
-from scheduler.services.submit import NewJob, submit, submit_many
-from scheduler.services.tasks import World as TaskWorld
-from scheduler.services.tick import tick
+from scheduler.admission.breaker_gate import Circuits
+from scheduler.admission.lane_state import Watch
+from scheduler.admission.target_cache import Known
+from scheduler.dead_letters.model import is_dead
+from scheduler.jobs.cancel import cancel
+from scheduler.model import callback_lease, ids, lifecycle, slots
+from scheduler.model.errors import Conflict, NotFound, Unavailable
+from scheduler.model.job import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
+from scheduler.model.rules import Rules
+from scheduler.pipeline.bury import bury
+from scheduler.pipeline.direct_path import DirectPath
+from scheduler.pipeline.dispatch import dispatch
+from scheduler.pipeline.execute import execute
+from scheduler.pipeline.latency import LatencyMeter
+from scheduler.pipeline.overflow import INTAKE, intake
+from scheduler.pipeline.submit import NewJob, submit, submit_many
+from scheduler.pipeline.tick import tick
+from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.stores import MemoryUsers
+from scheduler.storage.memory.tasks import MemoryReceipts
+from scheduler.tasks.plan import plan
+from scheduler.tasks.service import World as TaskWorld
 from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, WatchedLedger
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
@@ -468,7 +468,9 @@ class World:
                 continue
             status = lifecycle.status(job, now)
             self.report.statuses[status] += 1
-            over_at = callback.ends_at(job) if lifecycle.waits(job) else lifecycle.started_at(job) + job.timeout_ms if job.claim else now
+            over_at = (
+                callback_lease.ends_at(job) if lifecycle.waits(job) else lifecycle.started_at(job) + job.timeout_ms if job.claim else now
+            )
             if status is Status.RUNNING and now > over_at + STUCK_MS:
                 self._violation("stuck", key.id)
             elif lifecycle.is_open(job) and not self.queuers.is_parked(job):

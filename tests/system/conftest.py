@@ -22,8 +22,9 @@ from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import Stack, up
-from scheduler import messages, slots
-from scheduler.model import JobKey, Lane, Message
+from scheduler.model import slots
+from scheduler.model.job import JobKey, Lane, Message
+from scheduler.storage import messages
 
 if GRANTS_LOG in os.environ:
     # Sessions run side by side, and each names its own tests; the local AWS runs in another folder.

@@ -9,7 +9,7 @@ from typing import Any
 
 from local.client import Client
 from local.receiver import Call
-from scheduler.instants import parse
+from scheduler.model.instants import parse
 from tests.system.conftest import System, ended, until
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from local.home import REPOSITORY
-from scheduler import ids
-from scheduler.aws import keys, task_items
-from scheduler.model import TaskKey
+from scheduler.model import ids
+from scheduler.model.job import TaskKey
+from scheduler.storage.aws import keys, task_items
 from tests.system.conftest import System
 
 pytestmark = pytest.mark.apart

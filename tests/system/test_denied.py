@@ -18,8 +18,8 @@ from local.client import Client
 from local.home import Home
 from local.receiver import Receiver
 from local.stack import up
-from scheduler import messages
-from scheduler.model import JobKey, Lane, Message
+from scheduler.model.job import JobKey, Lane, Message
+from scheduler.storage import messages
 from tests.system.conftest import System, ended, until
 
 pytestmark = pytest.mark.apart

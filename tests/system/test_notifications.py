@@ -11,8 +11,8 @@ import pytest
 from infra.settings import LOCAL
 from local import process
 from local.receiver import Call
-from scheduler import webhooks
-from scheduler.services.notify import CALL_S
+from scheduler.notify.notify import CALL_S
+from scheduler.targets import webhooks
 from tests.system.conftest import System, ended, until
 
 SECRET = "whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"

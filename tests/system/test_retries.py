@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 from local.client import Client
-from scheduler.instants import parse
+from scheduler.model.instants import parse
 from tests.system.conftest import System, ended
 
 

@@ -23,7 +23,7 @@ from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import up
-from scheduler import webhooks
+from scheduler.targets import webhooks
 from tests.system.conftest import System, ended, until
 
 pytestmark = pytest.mark.apart

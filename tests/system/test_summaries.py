@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.samples import rfc3339
-from scheduler.metrics import NAMESPACE
+from scheduler.insight.metrics import NAMESPACE
 from tests.system.conftest import System, ended, until
 
 pytestmark = pytest.mark.apart

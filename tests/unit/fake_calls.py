@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from scheduler.calls import Calls, Execution, Invoked, Left, Mail, Message
 from scheduler.targets import Context, Reach
+from scheduler.targets.calls import Calls, Execution, Invoked, Left, Mail, Message
 
 REGION = "eu-west-1:123456789012"
 FUNCTION = f"arn:aws:lambda:{REGION}:function:orders"

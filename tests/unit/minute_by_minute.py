@@ -14,9 +14,9 @@ from itertools import islice, pairwise
 from random import Random
 from typing import NamedTuple
 
-from scheduler import schedule as product
-from scheduler import zones
-from scheduler.cron import read
+from scheduler.tasks import schedule as product
+from scheduler.tasks import zones
+from scheduler.tasks.cron import read
 
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)

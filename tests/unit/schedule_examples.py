@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from scheduler import instants
-from scheduler.schedule import Cron, Schedule, next_runs
+from scheduler.model import instants
+from scheduler.tasks.schedule import Cron, Schedule, next_runs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "schedules.md"
 BEGIN, END = "<!-- examples: begin -->\n", "<!-- examples: end -->\n"

@@ -4,21 +4,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduler.errors import Unavailable
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
-from scheduler.memory_orders import MemoryOrders
-from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.model import Delivery, Job, JobKey, Lane, UnitKey
-from scheduler.ports import ClaimRequest
-from scheduler.rules import Rules
-from scheduler.services.direct import DirectPath
-from scheduler.services.dispatch import DispatchResult, dispatch
-from scheduler.services.execute import execute
-from scheduler.services.handover import message
-from scheduler.services.intake import INTAKE, intake
-from scheduler.services.latency import LatencyMeter
-from scheduler.services.submit import NewJob, submit, submit_many
-from scheduler.services.tick import TickResult, tick
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Delivery, Job, JobKey, Lane, UnitKey
+from scheduler.model.rules import Rules
+from scheduler.pipeline.direct_path import DirectPath
+from scheduler.pipeline.dispatch import DispatchResult, dispatch
+from scheduler.pipeline.execute import execute
+from scheduler.pipeline.latency import LatencyMeter
+from scheduler.pipeline.overflow import INTAKE, intake
+from scheduler.pipeline.send import message
+from scheduler.pipeline.submit import NewJob, submit, submit_many
+from scheduler.pipeline.tick import TickResult, tick
+from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
+from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.storage.ports import ClaimRequest
 from tests.conftest import FixedClock, ScriptedPool
 
 

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.model import Job, JobKey, Receipt, TaskKey
-from scheduler.schedule import after
-from scheduler.services import tasks
-from scheduler.services.plan import PlanResult, plan
-from scheduler.services.tasks import NewTask, World
-from scheduler.services.top_up import TopUp
-from scheduler.task import Task
+from scheduler.model.job import Job, JobKey, Receipt, TaskKey
+from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.tasks import service
+from scheduler.tasks.plan import PlanResult, plan
+from scheduler.tasks.schedule import after
+from scheduler.tasks.service import NewTask, World
+from scheduler.tasks.task import Task
+from scheduler.tasks.top_up import TopUp
 from tests.unit.stage import Stage
 
 
@@ -34,10 +34,10 @@ class TaskStage(Stage):
 
     def create(self, schedule: dict[str, Any] | None, *, receipt: Receipt | None = None, **fields: Any) -> Task:
         self.requests += 1
-        return tasks.create(self.new(schedule, **fields), self.world, random=self.requests, receipt=receipt)
+        return service.create(self.new(schedule, **fields), self.world, random=self.requests, receipt=receipt)
 
     def edit(self, task: Task, schedule: dict[str, Any] | None, *, generation: int | None = None, **fields: Any) -> Task:
-        return tasks.edit(task.key, self.new(schedule, **fields), self.world, generation=generation)
+        return service.edit(task.key, self.new(schedule, **fields), self.world, generation=generation)
 
     def top_up(self, task: Task | TaskKey) -> TopUp:
         """What plan does with a task it finds."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from scheduler.model import Job, JobKey
-from scheduler.services.admission import Admission, Clear, HandBack, Verdict
+from scheduler.admission.gate import Admission, Clear, HandBack, Verdict
+from scheduler.model.job import Job, JobKey
 from tests.conftest import a_job
 
 FIRST, SECOND = a_job(id="01H000000000000000000000AA"), a_job(id="01H000000000000000000000BB")

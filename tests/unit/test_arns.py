@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler import arns
+from scheduler.targets import arns
 
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders-in"
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from scheduler import breaker, lifecycle
-from scheduler.breaker import Breaker
-from scheduler.model import Failure, Job, Lane, Result, RetryPolicy
-from scheduler.ports import Finished
-from scheduler.services.breaker_gate import Circuits
-from scheduler.services.pause import Watch
+from scheduler.admission import breaker
+from scheduler.admission.breaker import Breaker
+from scheduler.admission.breaker_gate import Circuits
+from scheduler.admission.lane_state import Watch
+from scheduler.model import lifecycle
+from scheduler.model.job import Failure, Finished, Job, Lane, Result, RetryPolicy
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 

@@ -1,9 +1,9 @@
 import pytest
 
-from scheduler import lifecycle
-from scheduler.errors import Unavailable
-from scheduler.model import Status
-from scheduler.services.bury import bury
+from scheduler.model import lifecycle
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Status
+from scheduler.pipeline.bury import bury
 from tests.conftest import a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 

@@ -5,19 +5,34 @@ from typing import Any
 
 import pytest
 
-from scheduler import callback, delivery, lifecycle, recheck, settlement, slots
-from scheduler.delivery import Drop, Later, PutBack, TakeBack
-from scheduler.errors import Conflict, NotFound, Unavailable
-from scheduler.lifecycle import Event
-from scheduler.memory import MemoryKeys
-from scheduler.model import CallBack, Claim, Delivery, Failure, Job, JobKey, Lane, Outcome, Progress, Result, RetryPolicy, Status
-from scheduler.ports import Change, ClaimResult, Finished
-from scheduler.services import callback as service
-from scheduler.services.bury import bury
-from scheduler.services.callback import Beat
-from scheduler.services.cancel import cancel
-from scheduler.services.recheck import recheck as run_recheck
-from scheduler.tokens import AttemptKey
+from scheduler.callbacks import reports as service
+from scheduler.callbacks.reports import Beat
+from scheduler.callbacks.tokens import AttemptKey
+from scheduler.jobs.cancel import cancel
+from scheduler.model import callback_lease, lifecycle, settlement, slots
+from scheduler.model.errors import Conflict, NotFound, Unavailable
+from scheduler.model.job import (
+    CallBack,
+    Claim,
+    Delivery,
+    Failure,
+    Finished,
+    Job,
+    JobKey,
+    Lane,
+    Outcome,
+    Progress,
+    Result,
+    RetryPolicy,
+    Status,
+)
+from scheduler.model.lifecycle import Event
+from scheduler.pipeline import delivery, leftover
+from scheduler.pipeline.bury import bury
+from scheduler.pipeline.delivery import Drop, Later, PutBack, TakeBack
+from scheduler.pipeline.reconcile import recheck as run_recheck
+from scheduler.storage.memory.stores import MemoryKeys
+from scheduler.storage.ports import Change, ClaimResult
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -128,7 +143,7 @@ def test_a_heartbeat_extends_the_lease_and_tells_until_when() -> None:
     now = stage.clock.now()
     assert beat(stage, job, Progress(0.4, "page 4 of 10")) == Beat(now + LEASE, False)
     stored = stage.stored(job)
-    assert (stored.heartbeat_at, stored.progress, callback.ends_at(stored)) == (now, Progress(0.4, "page 4 of 10"), now + LEASE)
+    assert (stored.heartbeat_at, stored.progress, callback_lease.ends_at(stored)) == (now, Progress(0.4, "page 4 of 10"), now + LEASE)
     assert (stored.slot, stored.due_at, stored.fence) == (job.slot, job.due_at, job.fence)  # nothing that the due index shows
 
 
@@ -157,7 +172,7 @@ def test_a_heartbeat_from_before_it_was_accepted_counts_when_that_was_written_la
     promised = beat(stage, job).lease_until
     assert stage.jobs.change([Change(job, late)]) == [True]
     stored = stage.stored(job)
-    assert lifecycle.waits(stored) and callback.ends_at(stored) == promised == NOW + 7_000 + LEASE
+    assert lifecycle.waits(stored) and callback_lease.ends_at(stored) == promised == NOW + 7_000 + LEASE
 
 
 def test_no_heartbeat_extends_a_lease_beyond_the_longest_time() -> None:
@@ -235,7 +250,7 @@ def test_one_message_goes_on_for_each_lease_however_often_it_comes() -> None:
     (first,) = stage.receive()
     stage.execute([first])
     moved = stage.stored(job)
-    assert moved.due_at == callback.ends_at(moved) == STARTED + 50_000 + LEASE
+    assert moved.due_at == callback_lease.ends_at(moved) == STARTED + 50_000 + LEASE
     assert stage.waiting(Lane.ONE_TIME) == [job.id]
     stage.execute([first._replace(message_id="copy")])
     assert stage.stored(job) == moved and stage.waiting(Lane.ONE_TIME) == [job.id]
@@ -295,7 +310,7 @@ def test_a_heartbeat_that_comes_between_look_and_take_back_saves_the_job() -> No
 
     real, beats = stage.jobs, list[Beat]()
     stage.execute(stage.receive(), jobs=Wrapped(real, change=beaten))
-    assert lifecycle.waits(stage.stored(job)) and callback.ends_at(stage.stored(job)) == beats[0].lease_until
+    assert lifecycle.waits(stage.stored(job)) and callback_lease.ends_at(stage.stored(job)) == beats[0].lease_until
 
 
 def test_a_heartbeat_answered_before_the_slow_write_that_accepts_its_job_keeps_its_word() -> None:
@@ -309,7 +324,7 @@ def test_a_heartbeat_answered_before_the_slow_write_that_accepts_its_job_keeps_i
 
     stage.execute(stage.hand(long_job()), jobs=Wrapped(real, change=beaten))
     (job,) = real.rows.values()
-    assert lifecycle.waits(job) and callback.ends_at(job) == beats[0].lease_until == NOW + 30_010 + LEASE
+    assert lifecycle.waits(job) and callback_lease.ends_at(job) == beats[0].lease_until == NOW + 30_010 + LEASE
 
 
 def test_to_accept_a_job_again_after_a_lost_answer_does_not_take_back_the_lease_of_a_heartbeat() -> None:
@@ -332,7 +347,7 @@ def test_to_accept_a_job_again_after_a_lost_answer_does_not_take_back_the_lease_
 
 def test_a_recheck_moves_it_to_the_end_of_its_lease_with_its_due_time() -> None:
     job = waiting(NOW + 700_000, due_at=NOW)
-    assert recheck.decide(job, job.slot or "", NOW + 180_000, shards=1, behind=False) == recheck.Move(
+    assert leftover.decide(job, job.slot or "", NOW + 180_000, shards=1, behind=False) == leftover.Move(
         f"{slots.minute_of(NOW + 700_000)}#00", hand_over=False, due_at=NOW + 700_000
     )
 
@@ -487,9 +502,9 @@ def test_a_cancel_is_answered_at_once_told_by_the_next_heartbeat_and_cuts_the_le
     now = stage.clock.now()
     flagged = ask(stage, job.key)
     assert stage.clock.now() == now and flagged.cancel_requested_at == now
-    assert beat(stage, job) == Beat(now + callback.GRACE_MS, True)
+    assert beat(stage, job) == Beat(now + callback_lease.GRACE_MS, True)
     assert ask(stage, job.key) == stage.stored(job)
-    stage.clock.advance(callback.GRACE_MS)
+    stage.clock.advance(callback_lease.GRACE_MS)
     rescue(stage)
     after = stage.stored(job)
     assert lifecycle.state(after) is Status.CANCELLED and after.attempts[-1].outcome is Outcome.CANCELLED
@@ -508,7 +523,7 @@ def test_a_cancel_asked_before_it_was_accepted_cuts_its_first_lease() -> None:
     asked = long_job(claim=Claim("m1", "n1", NOW, True), cancel_requested_at=NOW + 5_000)
     done = settlement.Finished(asked, NOW, NOW + 6_000, Result())
     after = settlement.returned(done, NOW + 6_000, shards=2, retention=lifecycle.Retention())
-    assert after.due_at == NOW + 5_000 + callback.GRACE_MS
+    assert after.due_at == NOW + 5_000 + callback_lease.GRACE_MS
 
 
 # tokens of attempts

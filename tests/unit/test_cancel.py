@@ -1,11 +1,11 @@
 import pytest
 
-from scheduler import lifecycle
-from scheduler.errors import Conflict, NotFound, Unavailable
-from scheduler.lifecycle import Event
-from scheduler.model import Job, JobKey, Status
-from scheduler.ports import Change
-from scheduler.services.cancel import POLL_MS, TRIES, cancel
+from scheduler.jobs.cancel import POLL_MS, TRIES, cancel
+from scheduler.model import lifecycle
+from scheduler.model.errors import Conflict, NotFound, Unavailable
+from scheduler.model.job import Job, JobKey, Status
+from scheduler.model.lifecycle import Event
+from scheduler.storage.ports import Change
 from tests.conftest import NOW, ScriptedPool, a_job, a_key
 from tests.unit.stage import Stage, Wrapped, lost_answer, times
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from scheduler import delivery
-from scheduler.delivery import Drop, PutBack, Run, TakeBack
-from scheduler.model import Claim, Delivery, Job
-from scheduler.ports import ClaimResult
+from scheduler.model.job import Claim, Delivery, Job
+from scheduler.pipeline import delivery
+from scheduler.pipeline.delivery import Drop, PutBack, Run, TakeBack
+from scheduler.storage.ports import ClaimResult
 from tests.conftest import NOW, a_delivery, a_job, a_message
 
 JOB = a_job()

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from scheduler import recheck, slots
-from scheduler.errors import Unavailable
-from scheduler.fairness import Backlog, Demand
-from scheduler.model import Claim, Job, Lane, Ordering, UnitKey, shard_key
-from scheduler.rules import Rules
-from scheduler.services import direct as service
-from scheduler.services import intake
-from scheduler.services.health import lag
-from scheduler.services.intake import EMPTY_MS, INTAKE
-from scheduler.services.submit import NewJob, submit, submit_many
+from scheduler.model import slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Claim, Job, Lane, Ordering, UnitKey, shard_key
+from scheduler.model.rules import Rules
+from scheduler.pipeline import direct_path as service
+from scheduler.pipeline import leftover, overflow
+from scheduler.pipeline.lag import lag
+from scheduler.pipeline.overflow import EMPTY_MS, INTAKE
+from scheduler.pipeline.submit import NewJob, submit, submit_many
+from scheduler.sharing.fair_queue import Backlog, Demand
 from tests.conftest import NOW
 from tests.unit.stage import Stage, Wrapped, refuse
 
@@ -105,13 +105,13 @@ def test_a_job_is_accepted_though_the_intake_cannot_be_started_and_the_tick_star
 def test_the_tick_leaves_an_intake_alone_that_is_empty_or_has_its_dispatcher() -> None:
     stage = a_stage()
     ports: dict[str, Any] = {"jobs": stage.jobs, "ledger": stage.ledger, "dispatchers": stage, "rules": stage.rules}
-    assert not intake.start_if_waiting(**ports, now=NOW)
-    intake.open_intake(stage.ledger, NOW, stage.rules)
-    assert not intake.start_if_waiting(**ports, now=NOW)
+    assert not overflow.start_if_waiting(**ports, now=NOW)
+    overflow.open_intake(stage.ledger, NOW, stage.rules)
+    assert not overflow.start_if_waiting(**ports, now=NOW)
     post(stage, stage.direct(), 20)
-    assert intake.start_if_waiting(**ports, now=NOW)
-    assert intake.take_lease(stage.ledger, NOW, stage.rules)
-    assert not intake.start_if_waiting(**ports, now=NOW + 1)
+    assert overflow.start_if_waiting(**ports, now=NOW)
+    assert overflow.take_lease(stage.ledger, NOW, stage.rules)
+    assert not overflow.start_if_waiting(**ports, now=NOW + 1)
 
 
 def test_jobs_of_one_ordering_key_share_a_slot_of_the_intake_too() -> None:
@@ -169,7 +169,7 @@ def test_it_publishes_what_is_there_its_lead_ahead_and_leaves_when_nothing_comes
 
 def test_a_second_dispatcher_does_nothing(stage: Working) -> None:
     post(stage, stage.direct(), 3)
-    intake.take_lease(stage.ledger, NOW, stage.rules)
+    overflow.take_lease(stage.ledger, NOW, stage.rules)
     assert stage.dispatch(INTAKE).published == 0
 
 
@@ -243,7 +243,7 @@ def test_what_was_sent_long_ago_and_is_still_there_is_rechecked_and_moves_to_a_m
     assert done.published == 2
     moved = stage.stored(lost)
     assert not slots.is_intake(moved.slot or "") and moved.looks == 1
-    assert recheck.RECHECK_AFTER <= stage.clock.at - NOW <= recheck.RECHECK_AFTER + 10_000
+    assert leftover.RECHECK_AFTER <= stage.clock.at - NOW <= leftover.RECHECK_AFTER + 10_000
     assert stage.waiting(Lane.ONE_TIME) == [lost.id]
 
 
@@ -263,8 +263,8 @@ def test_what_was_lost_is_rechecked_in_time_though_a_flood_still_waits() -> None
 
     stage.lanes = Wrapped(stage.lanes, backlog=backlog)
     stage.dispatch(INTAKE)
-    assert stage.clock.at - NOW > recheck.RECHECK_AFTER + 60_000
-    assert recheck.RECHECK_AFTER <= moved_at[0] - NOW <= recheck.RECHECK_AFTER + 2_000
+    assert stage.clock.at - NOW > leftover.RECHECK_AFTER + 60_000
+    assert leftover.RECHECK_AFTER <= moved_at[0] - NOW <= leftover.RECHECK_AFTER + 2_000
 
 
 def test_who_waited_for_a_job_that_died_in_the_intake_goes_on(stage: Working) -> None:

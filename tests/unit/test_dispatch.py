@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from scheduler import slots
-from scheduler.errors import Unavailable
-from scheduler.model import Job, Lane, Message, Unit, UnitKey
-from scheduler.rules import Rules
-from scheduler.services.dispatch import GATHER_MS, LEASE_MS, WAKE_MS, take_lease
+from scheduler.model import slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Job, Lane, Message, Unit, UnitKey
+from scheduler.model.rules import Rules
+from scheduler.pipeline.dispatch import GATHER_MS, LEASE_MS, WAKE_MS, take_lease
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 

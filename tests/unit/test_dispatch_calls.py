@@ -1,10 +1,10 @@
 """Which jobs leave dispatch together."""
 
-from scheduler import slots
-from scheduler.memory import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
-from scheduler.model import Job, Message, Unit, UnitKey
-from scheduler.rules import Rules
-from scheduler.services.dispatch import dispatch
+from scheduler.model import slots
+from scheduler.model.job import Job, Message, Unit, UnitKey
+from scheduler.model.rules import Rules
+from scheduler.pipeline.dispatch import dispatch
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
 from tests.conftest import FixedClock
 
 START = slots.start_of("2026-11-20T10:01")

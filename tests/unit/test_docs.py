@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.lifecycle import FINAL_TIMES, TRANSITIONS, Event
-from scheduler.model import Status
+from scheduler.model.job import Status
+from scheduler.model.lifecycle import FINAL_TIMES, TRANSITIONS, Event
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import excerpts, settlement
-from scheduler.excerpts import FORMER, ROOM, WHOLE, Whole
-from scheduler.lifecycle import Event, Retention, apply
-from scheduler.model import Claim, Failure, Job, Kept, Result
-from scheduler.ports import Finished
+from scheduler.model import attempt_output, settlement
+from scheduler.model.attempt_output import FORMER, ROOM, WHOLE, Whole
+from scheduler.model.job import Claim, Failure, Finished, Job, Kept, Result
+from scheduler.model.lifecycle import Event, Retention, apply
 from tests.conftest import NOW, a_job
 
 SHORT = Result("done", log="one line")
@@ -22,7 +21,7 @@ def claimed(job: Job, number: int = 0) -> Job:
 
 
 def ended(job: Job, result: Result) -> Job:
-    fits, _ = excerpts.split(job, result)
+    fits, _ = attempt_output.split(job, result)
     return settlement.settle(Finished(job, NOW, NOW, fits), NOW, shards=1, retention=Retention())
 
 
@@ -34,40 +33,40 @@ def attempted(*results: Result) -> Job:
 
 
 def held(job: Job) -> int:
-    texts = [excerpts.output_of(job.output, job.response), *(text for each in job.attempts for text in (each.output, each.log))]
+    texts = [attempt_output.output_of(job.output, job.response), *(text for each in job.attempts for text in (each.output, each.log))]
     return sum(len(text.encode()) for text in texts if text)
 
 
 def test_what_fits_is_kept_as_it_is() -> None:
-    assert excerpts.split(claimed(a_job()), SHORT) == (SHORT, None)
+    assert attempt_output.split(claimed(a_job()), SHORT) == (SHORT, None)
 
 
 def test_what_does_not_fit_is_whole_apart_its_beginning_and_the_end_of_its_log_in_the_item() -> None:
     output, log = "o" * 5_000 + "end", "begin" + "l" * 5_000
-    fits, whole = excerpts.split(claimed(a_job()), Result(output, log=log))
+    fits, whole = attempt_output.split(claimed(a_job()), Result(output, log=log))
     assert whole == Whole(output, log)
     assert fits == Result("o" * (ROOM - 1_024), log="l" * 1_024, kept=Kept.STORED)
 
 
 def test_of_an_answer_the_body_is_what_was_put_out() -> None:
     answer = {"status": 200, "headers": {"a": "b"}, "body": "x" * 10_000}
-    fits, whole = excerpts.split(claimed(a_job()), Result(response=answer))
+    fits, whole = attempt_output.split(claimed(a_job()), Result(response=answer))
     assert whole == Whole("x" * 10_000, None)
     assert fits.response == {"status": 200, "headers": {"a": "b"}, "body": "x" * ROOM}
 
 
 def test_a_log_is_not_crowded_out_by_an_output() -> None:
-    fits, _ = excerpts.split(claimed(a_job()), Result("o" * 10_000, log="l" * 900))
+    fits, _ = attempt_output.split(claimed(a_job()), Result("o" * 10_000, log="l" * 900))
     assert (len(fits.output or ""), fits.log) == (ROOM - 900, "l" * 900)
 
 
 def test_no_character_is_cut_in_two() -> None:
-    fits, _ = excerpts.split(claimed(a_job()), Result("€" * 2_000))
+    fits, _ = attempt_output.split(claimed(a_job()), Result("€" * 2_000))
     assert fits.output == "€" * (ROOM // 3)
 
 
 def test_an_endless_output_is_stored_up_to_a_megabyte() -> None:
-    _, whole = excerpts.split(claimed(a_job()), Result("o" * (WHOLE + 1), log="l" * (WHOLE + 1)))
+    _, whole = attempt_output.split(claimed(a_job()), Result("o" * (WHOLE + 1), log="l" * (WHOLE + 1)))
     assert whole == Whole("o" * WHOLE, "l" * WHOLE)
 
 
@@ -117,5 +116,5 @@ def test_whatever_was_tried_how_often_all_excerpts_of_a_job_have_room(found: lis
 
 @pytest.mark.parametrize("size", [1, 3, 4])
 def test_surrogates_do_no_harm(size: int) -> None:
-    fits, whole = excerpts.split(claimed(a_job()), Result("\ud800" * size * 2_000))
+    fits, whole = attempt_output.split(claimed(a_job()), Result("\ud800" * size * 2_000))
     assert (whole is None) == (size * 2_000 <= ROOM) and len(fits.output or "") <= ROOM

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from scheduler import delivery as rule
-from scheduler import lifecycle, slots
-from scheduler.lifecycle import Event
-from scheduler.model import Delivery, Failure, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
-from scheduler.ports import Change
-from scheduler.services.admission import READ_AHEAD_MS, READ_SPREAD_MS
-from scheduler.services.execute import FRESH_CLAIM_MS, SETTLE_TRIES
-from scheduler.services.latency import LatencyMeter
-from scheduler.services.work import GRACE_MS, LOOK_MS
+from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS
+from scheduler.model import lifecycle, slots
+from scheduler.model.job import Delivery, Failure, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
+from scheduler.model.lifecycle import Event
+from scheduler.pipeline import delivery
+from scheduler.pipeline.execute import FRESH_CLAIM_MS, SETTLE_TRIES
+from scheduler.pipeline.latency import LatencyMeter
+from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
+from scheduler.storage.ports import Change
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -172,7 +172,7 @@ def test_when_no_renewal_holds_for_twenty_seconds_all_work_stops_and_nothing_is_
     pool = ScriptedPool(stage.clock, takes=60_000)
     left = stage.execute([running, held], pool=pool, lanes=Wrapped(stage.lanes, extend=extend))
     assert left == sorted([running.message_id, held.message_id]) and pool.stopped
-    assert NOW + rule.LOST_MS <= stage.clock.now() < NOW + rule.LEASE_MS
+    assert NOW + delivery.LOST_MS <= stage.clock.now() < NOW + delivery.LEASE_MS
     assert lifecycle.state(stage.stored(running.message.key)) is Status.RUNNING
 
 
@@ -264,7 +264,7 @@ def test_the_same_message_a_lease_later_hands_the_job_of_a_dead_executor_to_the_
     stage = Stage()
     (item,) = stage.hand(a_job())
     stage.claim(item, alone=alone)
-    stage.clock.advance(rule.LEASE_MS)
+    stage.clock.advance(delivery.LEASE_MS)
     assert stage.execute([item]) == []
     job = stage.stored(item.message.key)
     assert (job.fence, job.lane, job.charged, job.attempts[-1].outcome) == (2, Lane.RETRY, int(alone), Outcome.CRASHED)
@@ -578,7 +578,7 @@ def test_the_job_of_a_dead_executor_of_which_a_cancel_was_asked_is_cancelled_ins
     (item,) = stage.hand(a_job())
     job = stage.claim(item)
     assert stage.jobs.change([Change(job, lifecycle.apply(job, Event.FLAG, NOW + 5))]) == [True]
-    stage.clock.advance(rule.LEASE_MS)
+    stage.clock.advance(delivery.LEASE_MS)
     assert stage.execute([item]) == [] and stage.waiting(Lane.RETRY) == []
     assert lifecycle.state(stage.stored(job)) is Status.CANCELLED
 

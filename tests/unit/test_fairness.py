@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.fairness import AHEAD_S, Demand, FairQueue, Quota, quotas, window
+from scheduler.sharing.fair_queue import AHEAD_S, Demand, FairQueue, Quota, quotas, window
 
 WEIGHTS = st.sampled_from([0.25, 0.5, 1.0, 2.0, 3.0, 10.0])
 USERS = st.dictionaries(st.sampled_from("abcdef"), st.tuples(WEIGHTS, st.integers(1, 60)), min_size=1)

@@ -11,9 +11,9 @@ import pytest
 from lambdas import _fetching, fetch
 from lambdas._clock import SystemClock
 from scheduler import targets
-from scheduler.calls import Invoked, Refused
-from scheduler.model import Result
+from scheduler.model.job import Result
 from scheduler.targets import CallBackAddress, Context, Reach, _apart
+from scheduler.targets.calls import Invoked, Refused
 from tests.unit.fake_calls import FUNCTION, FakeCalls, raising
 from tests.unit.test_target_http import Receiver, serving
 

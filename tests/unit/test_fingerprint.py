@@ -2,9 +2,9 @@
 
 import pytest
 
-from scheduler import fingerprint
-from scheduler.fingerprint import error, normal, of, of_job
-from scheduler.model import Attempt, Failure, Outcome
+from scheduler.model import fingerprint
+from scheduler.model.fingerprint import error, normal, of, of_job
+from scheduler.model.job import Attempt, Failure, Outcome
 from tests.conftest import NOW, a_job
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from scheduler.fairness import AHEAD_S, Backlog, Demand
-from scheduler.memory import MemoryLedger, MemoryUsers
-from scheduler.model import DueEntry, JobKey, Lane, UnitKey
-from scheduler.rules import Rules
-from scheduler.services.flow import PUBLISHED_MS, RESTED_MS, STEP_MS, STILL_MS, WEIGHTS_MS, WIDEN, Flow, narrowest
+from scheduler.model.job import DueEntry, JobKey, Lane, UnitKey
+from scheduler.model.rules import Rules
+from scheduler.sharing.fair_queue import AHEAD_S, Backlog, Demand
+from scheduler.sharing.window import PUBLISHED_MS, RESTED_MS, STEP_MS, STILL_MS, WEIGHTS_MS, WIDEN, Flow, narrowest
+from scheduler.storage.memory.stores import MemoryLedger, MemoryUsers
 from tests.conftest import NOW, FixedClock
 from tests.unit.stage import Wrapped, refuse
 

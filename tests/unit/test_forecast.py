@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import forecast
-from scheduler.forecast import AHEAD, MINUTE, UNKNOWN_MS, expected, recurrence
-from scheduler.instants import parse
-from scheduler.planning import next_runs
-from scheduler.schedule import Cron, Once, Rate, Schedule
-from scheduler.task import Task
+from scheduler.insight import forecast
+from scheduler.insight.forecast import AHEAD, MINUTE, UNKNOWN_MS, expected, recurrence
+from scheduler.model.instants import parse
+from scheduler.tasks.planning import next_runs
+from scheduler.tasks.schedule import Cron, Once, Rate, Schedule
+from scheduler.tasks.task import Task
 from tests.contract import make
 
 NOW = parse("2026-11-20T10:00:30Z")

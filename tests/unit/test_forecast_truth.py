@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler.forecast import AHEAD, MINUTE
+from scheduler.insight.forecast import AHEAD, MINUTE
 from tests.simulation.forecast import NOW, morning
 
 

@@ -16,7 +16,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from scheduler import targets
-from scheduler.model import Result
+from scheduler.model.job import Result
 from scheduler.targets import Context, Reach
 
 http = targets.load("http")

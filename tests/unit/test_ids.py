@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler import ids
+from scheduler.model import ids
 
 instants = st.integers(min_value=0, max_value=2**48 - 1)
 randoms = st.integers(min_value=0, max_value=2**ids.RANDOM_BITS - 1)

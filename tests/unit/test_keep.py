@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from scheduler import settlement
-from scheduler.errors import Gone, NotFound
-from scheduler.excerpts import Whole
-from scheduler.lifecycle import Event, Retention, apply
-from scheduler.memory import MemoryOutputs
-from scheduler.model import Claim, Failure, Job, Kept, Result
-from scheduler.ports import Finished, Outputs
-from scheduler.services.keep import Text, keep, logged, output
+from scheduler.model import settlement
+from scheduler.model.attempt_output import Whole
+from scheduler.model.errors import Gone, NotFound
+from scheduler.model.job import Claim, Failure, Finished, Job, Kept, Result
+from scheduler.model.lifecycle import Event, Retention, apply
+from scheduler.pipeline.output_store import Text, keep, logged, output
+from scheduler.storage.memory.stores import MemoryOutputs
+from scheduler.storage.ports import Outputs
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Wrapped, refuse
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from scheduler import lifecycle
-from scheduler.errors import IllegalTransition
-from scheduler.lifecycle import FINAL_TIMES, TRANSITIONS, Event, Retention, apply, delay, is_late, state, status
-from scheduler.model import Attempt, Claim, Failure, Job, Lane, Outcome, Result, Status
+from scheduler.model import lifecycle
+from scheduler.model.errors import IllegalTransition
+from scheduler.model.job import Attempt, Claim, Failure, Job, Lane, Outcome, Result, Status
+from scheduler.model.lifecycle import FINAL_TIMES, TRANSITIONS, Event, Retention, apply, delay, is_late, state, status
 from tests.conftest import NOW, a_job
 
 NO = Result(failure=Failure("retryable", "503"))

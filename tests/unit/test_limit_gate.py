@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from scheduler import lifecycle, limits
-from scheduler.errors import Unavailable
-from scheduler.limits import Place, Usage, Use
-from scheduler.memory_targets import MemoryTargets
-from scheduler.model import Failure, Job, JobKey, Result
-from scheduler.named_target import NamedTarget
-from scheduler.ports import Used
-from scheduler.services.known import KNOWN_MS, Known
+from scheduler.admission import limits
+from scheduler.admission.limits import Place, Usage, Use
+from scheduler.admission.target_cache import KNOWN_MS, Known
+from scheduler.model import lifecycle
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Failure, Job, JobKey, Result
+from scheduler.storage.memory.targets import MemoryTargets
+from scheduler.storage.ports import Used
+from scheduler.targets.named_target import NamedTarget
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 

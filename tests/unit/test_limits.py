@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler import limits
-from scheduler.limits import Ask, At, Full, Start, Ticket, Usage, Use
-from scheduler.model import JobKey
-from scheduler.named_target import NamedTarget
+from scheduler.admission import limits
+from scheduler.admission.limits import Ask, At, Full, Start, Ticket, Usage, Use
+from scheduler.model.job import JobKey
+from scheduler.targets.named_target import NamedTarget
 from tests.conftest import NOW
 
 

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 import pytest
 
 from local import load, plot, process
-from scheduler.model import Job
-from scheduler.records import replace
+from scheduler.model.job import Job
+from scheduler.model.records import replace
 from tests.contract import make
 
 NOON = 1_763_640_000_000

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from local.samples import sample_tasks
-from scheduler import schedule_form
-from scheduler.schedule import next_runs
+from scheduler.tasks import schedule_form
+from scheduler.tasks.schedule import next_runs
 
 
 def test_sample_tasks_are_accepted_and_end_within_the_hour() -> None:

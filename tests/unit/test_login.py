@@ -2,10 +2,10 @@
 
 import pytest
 
-from scheduler.errors import Invalid, TooMany, Unauthorized
-from scheduler.memory_accounts import MemoryTallies
-from scheduler.ports import Session, User
-from scheduler.services.login import GRID_MS, OF_ADDRESS, OF_NAME, WINDOW_MS, change_password, login
+from scheduler.accounts.login import GRID_MS, OF_ADDRESS, OF_NAME, WINDOW_MS, change_password, login
+from scheduler.model.errors import Invalid, TooMany, Unauthorized
+from scheduler.storage.memory.accounts import MemoryTallies
+from scheduler.storage.ports import Session, User
 from tests.conftest import FixedClock
 
 

@@ -5,12 +5,12 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
-from scheduler import lifecycle
-from scheduler.errors import IllegalTransition
-from scheduler.lifecycle import HANDS_BACK, TRANSITIONS, Event, apply, is_open
-from scheduler.memory import MemoryJobs
-from scheduler.model import Failure, Job, Outcome, Result, Status
-from scheduler.ports import Change, ClaimRequest
+from scheduler.model import lifecycle
+from scheduler.model.errors import IllegalTransition
+from scheduler.model.job import Failure, Job, Outcome, Result, Status
+from scheduler.model.lifecycle import HANDS_BACK, TRANSITIONS, Event, apply, is_open
+from scheduler.storage.memory.stores import MemoryJobs
+from scheduler.storage.ports import Change, ClaimRequest
 from tests.conftest import NOW, a_job
 
 SLOTS = ["2026-11-20T10:05#00", "2026-11-20T10:07#01"]

@@ -1,8 +1,8 @@
 """What only the memory ports have: the queues' side that the event source mapping sees."""
 
-from scheduler.memory import MAX_RECEIVES, MemoryJobs, MemoryLanes
-from scheduler.model import Lane
-from scheduler.ports import Change
+from scheduler.model.job import Lane
+from scheduler.storage.memory.stores import MAX_RECEIVES, MemoryJobs, MemoryLanes
+from scheduler.storage.ports import Change
 from tests.conftest import NOW, a_job, a_message
 
 ONE = Lane.ONE_TIME

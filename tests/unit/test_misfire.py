@@ -2,8 +2,8 @@
 
 import pytest
 
-from scheduler.misfire import PAUSED, expires_at, plan_start_by, too_late
-from scheduler.model import Attempt, Job, Misfire, Origin, Outcome
+from scheduler.model.job import Attempt, Job, Misfire, Origin, Outcome
+from scheduler.model.misfire import PAUSED, expires_at, plan_start_by, too_late
 from tests.conftest import NOW, a_job
 
 MINUTE = 60_000

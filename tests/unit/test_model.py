@@ -2,7 +2,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from scheduler.model import Lane, Unit, UnitKey
+from scheduler.model.job import Lane, Unit, UnitKey
 from tests.conftest import a_job
 
 

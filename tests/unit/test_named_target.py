@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from scheduler.model import Failure
-from scheduler.named_target import NamedTarget, usual_locks, work_of
+from scheduler.model.job import Failure
+from scheduler.targets.named_target import NamedTarget, usual_locks, work_of
 from tests.conftest import a_job
 
 DEFAULTS: dict[str, Any] = {"url": "https://a", "bearer_secret": "key", "header_secrets": {"X-Api-Key": "json#a"}, "body": {"a": 1}}

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from scheduler.instants import parse
-from scheduler.model import Status, TaskKey
-from scheduler.notice_text import Links, mail, webhook
-from scheduler.notices import News, Notice, Occasion
+from scheduler.model.instants import parse
+from scheduler.model.job import Status, TaskKey
+from scheduler.model.notifications import Occasion
+from scheduler.notify.policy import News, Notice
+from scheduler.notify.text import Links, mail, webhook
 from scheduler.targets import email
 
 AT = parse("2026-11-20T10:00:00Z")

@@ -8,24 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import lifecycle
-from scheduler.model import Claim, Failure, Job, Origin, Result, Status, TaskKey
-from scheduler.notice_messages import decode, decode_outbox, decode_standing, encode, encode_outbox, encode_standing
-from scheduler.notices import (
-    News,
-    Notice,
-    Notifications,
-    Occasion,
-    Outbox,
-    Sending,
-    Standing,
-    Webhook,
-    Window,
-    WindowEnd,
-    decide,
-    digest,
-    of_change,
-)
+from scheduler.model import lifecycle
+from scheduler.model.job import Claim, Failure, Job, Origin, Result, Status, TaskKey
+from scheduler.model.notifications import Notifications, Occasion, Webhook
+from scheduler.notify.messages import decode, decode_outbox, decode_standing, encode, encode_outbox, encode_standing
+from scheduler.notify.policy import News, Notice, Outbox, Sending, Standing, Window, WindowEnd, decide, digest, of_change
 from tests.contract import make
 from tests.contract.make import NOW
 

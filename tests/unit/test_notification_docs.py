@@ -6,11 +6,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from scheduler import webhooks
-from scheduler.lifecycle import LATE_MS
-from scheduler.notice_text import Links, webhook
-from scheduler.notices import KEPT_RESPONSE, Notifications, Occasion
-from scheduler.services.notify import CALL_S, FIRST_WAIT_S, LONGEST_WAIT_S, MOST_TRIES, wait_s
+from scheduler.model.lifecycle import LATE_MS
+from scheduler.model.notifications import Notifications, Occasion
+from scheduler.notify.notify import CALL_S, FIRST_WAIT_S, LONGEST_WAIT_S, MOST_TRIES, wait_s
+from scheduler.notify.policy import KEPT_RESPONSE
+from scheduler.notify.text import Links, webhook
+from scheduler.targets import webhooks
 from tests.unit.test_notice_text import NOTICE
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "notifications.md").read_text()

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from scheduler.errors import Unavailable
-from scheduler.memory import MemoryJobs
-from scheduler.memory_notices import MemoryNoticeQueue, MemoryNotices
-from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
-from scheduler.model import Failure, Result, Status
-from scheduler.notice_messages import Message, decode, encode
-from scheduler.notices import News, Notifications, Occasion, Sending, Standing, Webhook, WindowEnd
-from scheduler.services.notify import LEASE_MS, MOST_TRIES, Incoming, Post, Told, notify, wait_s
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Failure, Result, Status
+from scheduler.model.notifications import Notifications, Occasion, Webhook
+from scheduler.notify.messages import Message, decode, encode
+from scheduler.notify.notify import LEASE_MS, MOST_TRIES, Incoming, Post, Told, notify, wait_s
+from scheduler.notify.policy import News, Sending, Standing, WindowEnd
+from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
+from scheduler.storage.memory.stores import MemoryJobs
+from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
 

@@ -5,20 +5,22 @@ from typing import Any
 
 import pytest
 
-from scheduler import ids, lifecycle, ordering, slots
-from scheduler.errors import Conflict, Unavailable
-from scheduler.lifecycle import Event
-from scheduler.model import Attempt, Failure, Job, Lane, Message, OnFailure, Ordering, OrderKey, Outcome, Result, Status
-from scheduler.ports import Change
-from scheduler.services import admission, order_keys
-from scheduler.services.bury import bury
-from scheduler.services.cancel import cancel
-from scheduler.services.handover import message
-from scheduler.services.order_gate import OrderGate
-from scheduler.services.recheck import recheck
-from scheduler.services.reschedule import reschedule
-from scheduler.services.retry_job import retry_job
-from scheduler.services.wake import ASK_LATER_MS
+from scheduler.admission import gate as admission
+from scheduler.admission import ordering
+from scheduler.admission.ordering_gate import OrderGate
+from scheduler.jobs import ordering_keys
+from scheduler.jobs.cancel import cancel
+from scheduler.jobs.change import reschedule
+from scheduler.jobs.retry_job import retry_job
+from scheduler.model import ids, lifecycle, slots
+from scheduler.model.errors import Conflict, Unavailable
+from scheduler.model.job import Attempt, Failure, Job, Lane, Message, OnFailure, Ordering, OrderKey, Outcome, Result, Status
+from scheduler.model.lifecycle import Event
+from scheduler.pipeline.bury import bury
+from scheduler.pipeline.follow_up import ASK_LATER_MS
+from scheduler.pipeline.reconcile import recheck
+from scheduler.pipeline.send import message
+from scheduler.storage.ports import Change
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -222,12 +224,12 @@ def test_a_resume_lets_the_next_go_on_and_the_failed_one_stays_failed() -> None:
     stage = Stage()
     first, second, third = parked(stage)
     ports = {name: port for name, port in stage.makers().items() if name != "rules"}
-    view = order_keys.look(KEY, jobs=stage.jobs, orders=stage.orders)
+    view = ordering_keys.look(KEY, jobs=stage.jobs, orders=stage.orders)
     assert (view.turn, view.parked_by, view.waiting) == (None, stage.stored(first), 2)
-    assert order_keys.resume(KEY, **ports).parked_by is None
+    assert ordering_keys.resume(KEY, **ports).parked_by is None
     assert work_off(stage) == [second.id, third.id] and state(stage, first) is Status.FAILED
     with pytest.raises(Conflict, match="not parked"):
-        order_keys.resume(KEY, **ports)
+        ordering_keys.resume(KEY, **ports)
 
 
 def test_a_resume_that_could_not_wake_the_next_says_so_and_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,8 +241,8 @@ def test_a_resume_that_could_not_wake_the_next_says_so_and_is_asked_again(monkey
     with monkeypatch.context() as refusing:
         refusing.setattr(stage.lanes, "send", lambda messages, now: list(messages))
         with pytest.raises(Unavailable, match="resume it again"):
-            order_keys.resume(KEY, **ports)
-    assert order_keys.resume(KEY, **ports).parked_by is None
+            ordering_keys.resume(KEY, **ports)
+    assert ordering_keys.resume(KEY, **ports).parked_by is None
     assert work_off(stage) == [second.id, third.id]
 
 

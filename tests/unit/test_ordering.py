@@ -5,10 +5,23 @@ from typing import Any
 
 import pytest
 
-from scheduler import ids
-from scheduler.lifecycle import is_open
-from scheduler.model import Attempt, Claim, Failure, Job, JobKey, Line, Marker, OnFailure, Ordering, OrderKey, Outcome, Turn
-from scheduler.ordering import YOUNG_MS, Decision, LookAgain, LookLater, Start, Wait, decide, has_begun, marker, next_up, parked_by, parks
+from scheduler.admission.ordering import (
+    YOUNG_MS,
+    Decision,
+    LookAgain,
+    LookLater,
+    Start,
+    Wait,
+    decide,
+    has_begun,
+    marker,
+    next_up,
+    parked_by,
+    parks,
+)
+from scheduler.model import ids
+from scheduler.model.job import Attempt, Claim, Failure, Job, JobKey, Line, Marker, OnFailure, Ordering, OrderKey, Outcome, Turn
+from scheduler.model.lifecycle import is_open
 from tests.conftest import NOW, a_job
 
 KEY = OrderKey("ann", "order-17")

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.model import Holder, Job, Origin, Overlap, TaskKey
-from scheduler.overlap import REPLACED, Skip, Start, Wait, decide
+from scheduler.admission.overlap import REPLACED, Skip, Start, Wait, decide
+from scheduler.model.job import Holder, Job, Origin, Overlap, TaskKey
 from tests.conftest import NOW, a_job
 
 TASK = TaskKey("ann", "t1")

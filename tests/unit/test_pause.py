@@ -5,20 +5,21 @@ from typing import Any
 
 import pytest
 
-from scheduler import recheck, slots
-from scheduler.errors import Unavailable
-from scheduler.model import Claim, Cursor, Job, Lane, LaneState, Look, Message, Unit, UnitKey
-from scheduler.rules import Rules
-from scheduler.services.health import Lag, lag
-from scheduler.services.pause import LOOK_MS, TRUSTED_MS, Watch, pause, resume, states
-from scheduler.services.tick import Tick, TickResult
+from scheduler.admission.lane_state import LOOK_MS, TRUSTED_MS, Watch, pause, resume, states
+from scheduler.model import slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Claim, Cursor, Job, Lane, LaneState, Look, Message, Unit, UnitKey
+from scheduler.model.rules import Rules
+from scheduler.pipeline import leftover
+from scheduler.pipeline.lag import Lag, lag
+from scheduler.pipeline.tick import Tick, TickResult
 from tests.conftest import NOW, FixedClock, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
 MINUTE = slots.minute_of(NOW)
 UNIT = UnitKey(MINUTE, 0)
 END = NOW + slots.MINUTE
-RECHECK = END + recheck.RECHECK_AFTER
+RECHECK = END + leftover.RECHECK_AFTER
 
 
 class Paused(Stage):
@@ -362,10 +363,10 @@ def test_a_tick_that_cannot_read_the_states_closes_and_moves_nothing_until_it_ca
 def test_a_later_look_moves_what_it_finds_of_a_paused_lane_since_nobody_would_look_there_again() -> None:
     stage, jobs = held_up(jobs=1)
     unit = stage.ledger.unit(UNIT)
-    assert stage.ledger.close_unit(unit, END, Look(unit, 0, END + recheck.LOOKS[0]))
-    stage.tick_at(END + recheck.LOOKS[0])
+    assert stage.ledger.close_unit(unit, END, Look(unit, 0, END + leftover.LOOKS[0]))
+    stage.tick_at(END + leftover.LOOKS[0])
     after = stage.stored(jobs[0])
-    assert slots.is_safe(after.slot or "", END + recheck.LOOKS[0]) and stage.sent() == []
+    assert slots.is_safe(after.slot or "", END + leftover.LOOKS[0]) and stage.sent() == []
 
 
 # the lag
@@ -373,7 +374,7 @@ def test_a_later_look_moves_what_it_finds_of_a_paused_lane_since_nobody_would_lo
 
 def test_a_minute_that_waits_only_for_a_paused_lane_is_no_lag_and_is_told() -> None:
     stage, _ = held_up()
-    assert stage.tick_at(RECHECK - 1).lag_ms == recheck.RECHECK_AFTER - 1  # nobody has looked yet
+    assert stage.tick_at(RECHECK - 1).lag_ms == leftover.RECHECK_AFTER - 1  # nobody has looked yet
     for minutes in range(60):
         result = stage.tick_at(RECHECK + minutes * slots.MINUTE)
         assert (result.lag_ms, result.resting, set(result.paused)) == (0, 1, set(Lane))
@@ -383,13 +384,13 @@ def test_a_minute_that_waits_only_for_a_paused_lane_is_no_lag_and_is_told() -> N
 def test_what_else_is_late_is_lag_all_the_same() -> None:
     stage, _ = held_up(Lane.ONE_TIME)
     stage.open(slots.minute_of(END))
-    assert stage.tick_at(RECHECK).lag_ms > recheck.RECHECK_AFTER - slots.MINUTE
+    assert stage.tick_at(RECHECK).lag_ms > leftover.RECHECK_AFTER - slots.MINUTE
 
 
 def test_a_tick_that_comes_no_more_is_lag_even_in_a_pause() -> None:
     stage, _ = held_up()
     stage.tick_at(RECHECK)
-    assert lag(stage.ledger, RECHECK + 2 * recheck.REST_MS).ms > recheck.REST_MS
+    assert lag(stage.ledger, RECHECK + 2 * leftover.REST_MS).ms > leftover.REST_MS
 
 
 def test_after_the_resume_all_of_it_is_lag_until_it_is_worked_off() -> None:
@@ -483,7 +484,7 @@ def test_a_lane_paused_again_before_all_was_worked_off_keeps_the_rest() -> None:
 def test_a_minute_that_ended_after_the_resume_is_rechecked_as_ever() -> None:
     """Its dispatcher has published everything: a second message would only make work."""
     stage, jobs = held_up()
-    stage.clock.at = END - recheck.RESUME_SLACK - 1
+    stage.clock.at = END - leftover.RESUME_SLACK - 1
     stage.resume(*Lane)
     stage.tick_at(RECHECK - 1)
     assert [stage.stored(job) for job in jobs] == jobs

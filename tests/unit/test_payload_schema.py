@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from scheduler import payload_schema
-from scheduler.payload_schema import BadSchema, broken
+from scheduler.targets import payload_schema
+from scheduler.targets.payload_schema import BadSchema, broken
 
 
 def of(part: dict[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler import slots
-from scheduler.errors import Unavailable
-from scheduler.planning import PLAN_SHARDS, further
-from scheduler.services import plan as service
-from scheduler.services import top_up
-from scheduler.task import Task
+from scheduler.model import slots
+from scheduler.model.errors import Unavailable
+from scheduler.tasks import plan as service
+from scheduler.tasks import top_up
+from scheduler.tasks.planning import PLAN_SHARDS, further
+from scheduler.tasks.task import Task
 from tests.conftest import NOW
 from tests.unit.stage import Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage, nominal_times

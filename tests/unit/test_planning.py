@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler import ids, planning, slots
-from scheduler.model import Lane, Misfire, Overlap, RetryPolicy
-from scheduler.planning import PLAN_SHARDS, further
-from scheduler.rules import Rules
-from scheduler.schedule import Cron, Once, Rate, Schedule, after
-from scheduler.task import Task
+from scheduler.model import ids, slots
+from scheduler.model.job import Lane, Misfire, Overlap, RetryPolicy
+from scheduler.model.rules import Rules
+from scheduler.tasks import planning
+from scheduler.tasks.planning import PLAN_SHARDS, further
+from scheduler.tasks.schedule import Cron, Once, Rate, Schedule, after
+from scheduler.tasks.task import Task
 from tests.conftest import NOW
 from tests.unit.task_stage import nominal_times
 

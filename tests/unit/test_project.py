@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from scheduler import counting, ids, lifecycle
-from scheduler.aws.stream import JobChange, TaskChange
-from scheduler.counting import CANARY_OWNER, EVERYBODY, day_of, hour_of, load_at
-from scheduler.forecast import MINUTE
-from scheduler.memory_counters import MemoryCounters
-from scheduler.model import Job, Misfire, Ordering, Origin, Overlap, Result, Status
-from scheduler.schedule import Cron, Rate, Schedule
-from scheduler.services.project import ProjectResult, project
-from scheduler.task import Task
+from scheduler.insight import counting
+from scheduler.insight.counting import CANARY_OWNER, EVERYBODY, day_of, hour_of, load_at
+from scheduler.insight.forecast import MINUTE
+from scheduler.insight.project import ProjectResult, project
+from scheduler.model import ids, lifecycle
+from scheduler.model.job import Job, Misfire, Ordering, Origin, Overlap, Result, Status
+from scheduler.storage.aws.stream import JobChange, TaskChange
+from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.tasks.schedule import Cron, Rate, Schedule
+from scheduler.tasks.task import Task
 from tests.contract import make
 from tests.contract.make import NOW
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.accounts import Profile, Quotas, Stock, Tally
-from scheduler.errors import TooMany, Unavailable
-from scheduler.memory import MemoryJobs
-from scheduler.memory_accounts import MemoryProfiles, MemoryTallies
-from scheduler.services.quota import FRESH_MS, RECOUNT_MS, QuotaGate
+from scheduler.accounts.model import Profile, Quotas, Stock, Tally
+from scheduler.accounts.quota import FRESH_MS, RECOUNT_MS, QuotaGate
+from scheduler.model.errors import TooMany, Unavailable
+from scheduler.storage.memory.accounts import MemoryProfiles, MemoryTallies
+from scheduler.storage.memory.stores import MemoryJobs
 from tests.conftest import NOW, FixedClock, a_job
 
 HOUR = 3_600_000

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler import lifecycle, recheck, slots
-from scheduler.lifecycle import Event
-from scheduler.model import Claim, Job, Lane, Status
-from scheduler.recheck import Leave, Move, Stay, TakeBack
-from scheduler.services.recheck import Recheck
-from scheduler.services.recheck import recheck as run_recheck
+from scheduler.model import lifecycle, slots
+from scheduler.model.job import Claim, Job, Lane, Status
+from scheduler.model.lifecycle import Event
+from scheduler.pipeline import leftover
+from scheduler.pipeline.leftover import Leave, Move, Stay, TakeBack
+from scheduler.pipeline.reconcile import Recheck
+from scheduler.pipeline.reconcile import recheck as run_recheck
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 
@@ -21,7 +22,7 @@ def running(at: int, *, due_at: int = NOW, timeout_ms: int = 300_000, alone: boo
 
 
 def decide(job: Job | None, now: int, *, behind: bool = False, paused: bool = False) -> Leave | Stay | Move | TakeBack:
-    return recheck.decide(job, SLOT, now, shards=1, behind=behind, paused=paused)
+    return leftover.decide(job, SLOT, now, shards=1, behind=behind, paused=paused)
 
 
 def minutes_ahead(decision: object, now: int) -> float:
@@ -42,7 +43,7 @@ def test_a_job_that_never_started_is_handed_over_again_and_looked_at_later() -> 
 
 def test_the_looks_come_further_and_further_apart() -> None:
     """2, 4, 8, 15 minutes, as far as a safe slot allows; the last step repeats."""
-    assert recheck.BACKOFF == (120_000, 240_000, 480_000, 900_000)
+    assert leftover.BACKOFF == (120_000, 240_000, 480_000, 900_000)
     ahead = [minutes_ahead(decide(a_job(slot=SLOT, looks=looks), NOW), NOW) for looks in range(6)]
     assert ahead == [4, 4, 8, 15, 15, 15]
 
@@ -55,7 +56,7 @@ def test_a_lane_that_is_behind_gets_no_second_message_b6() -> None:
 def test_a_running_job_inside_its_time_out_moves_to_where_it_must_be_over() -> None:
     decision = decide(running(NOW), NOW + 180_000)
     assert isinstance(decision, Move) and not decision.hand_over
-    assert slots.start_of(slots.minute(decision.slot)) + slots.MINUTE > NOW + 300_000 + recheck.STOP_GRACE
+    assert slots.start_of(slots.minute(decision.slot)) + slots.MINUTE > NOW + 300_000 + leftover.STOP_GRACE
 
 
 @pytest.mark.parametrize(("after", "lost"), [(359_999, False), (360_000, True)])
@@ -83,12 +84,12 @@ def test_of_a_paused_lane_stays_what_never_started_and_nothing_else() -> None:
 
 
 def test_later_looks_come_at_5_15_30_60_minutes_6_hours_and_a_day() -> None:
-    assert [look // 60_000 for look in recheck.LOOKS] == [5, 15, 30, 60, 360, 1_440]
+    assert [look // 60_000 for look in leftover.LOOKS] == [5, 15, 30, 60, 360, 1_440]
 
 
 def test_a_lane_is_behind_beyond_what_is_allowed() -> None:
-    assert not recheck.lane_is_behind(1_000, 1_000)
-    assert recheck.lane_is_behind(1_001, 1_000)
+    assert not leftover.lane_is_behind(1_000, 1_000)
+    assert leftover.lane_is_behind(1_001, 1_000)
 
 
 # the service

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from scheduler.model import Claim, JobKey
-from scheduler.records import differences, quick, replace
+from scheduler.model.job import Claim, JobKey
+from scheduler.model.records import differences, quick, replace
 from tests.conftest import NOW, a_job
 
 
@@ -35,9 +35,9 @@ def test_the_differences_make_one_record_of_the_other() -> None:
 
 @pytest.mark.parametrize("kind", ["Job", "Attempt", "Claim"])
 def test_records_of_hot_paths_can_be_copied_so(kind: str) -> None:
-    from scheduler import model
+    from scheduler.model import job as records_of
 
-    assert "__dict__" not in dir(getattr(model, kind))
+    assert "__dict__" not in dir(getattr(records_of, kind))
 
 
 def test_what_is_made_of_other_fields_is_made_anew() -> None:

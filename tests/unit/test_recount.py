@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.aws.stream import JobChange, TaskChange
-from scheduler.counting import EVERYBODY
-from scheduler.forecast import MINUTE
-from scheduler.instants import parse
-from scheduler.memory_counters import MemoryCounters
-from scheduler.model import Job
-from scheduler.schedule import Cron, Schedule
-from scheduler.services import summary
-from scheduler.services.project import project
-from scheduler.services.recount import recount
+from scheduler.insight import summary
+from scheduler.insight.counting import EVERYBODY
+from scheduler.insight.forecast import MINUTE
+from scheduler.insight.project import project
+from scheduler.insight.recount import recount
+from scheduler.model.instants import parse
+from scheduler.model.job import Job
+from scheduler.storage.aws.stream import JobChange, TaskChange
+from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.tasks.schedule import Cron, Schedule
 from tests.contract import make
 
 NOW = parse("2026-11-20T10:00:30Z")

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from scheduler import ids, lifecycle, slots
-from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
-from scheduler.fingerprint import of_job
-from scheduler.memory import MemoryRedrives
-from scheduler.model import Job, JobKey, Lane, Origin
-from scheduler.redrive import LEASE_MS, MAX_RUNNING, Filter, Redrive, State
-from scheduler.services import redrives as verbs
-from scheduler.services import tasks
-from scheduler.services.dead_letters import listing, overview
-from scheduler.services.redrive import WORK_MS, RedriveResult, redrive
+from scheduler.dead_letters import requests as verbs
+from scheduler.dead_letters.groups import listing, overview
+from scheduler.dead_letters.model import LEASE_MS, MAX_RUNNING, Filter, Redrive, State
+from scheduler.dead_letters.redrive import WORK_MS, RedriveResult, redrive
+from scheduler.model import ids, lifecycle, slots
+from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
+from scheduler.model.fingerprint import of_job
+from scheduler.model.job import Job, JobKey, Lane, Origin
+from scheduler.storage.memory.stores import MemoryRedrives
+from scheduler.tasks import service
 from tests.conftest import NOW
 from tests.unit.stage import Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage
@@ -115,8 +115,8 @@ def test_what_the_task_does_not_want_any_more_is_skipped() -> None:
     gone, paused = stage.create({"rate": "5 minutes"}), stage.create({"rate": "5 minutes"})
     runs = stage.dead(2, origin=Origin(gone.id, 1, NOW)) + stage.dead(2, origin=Origin(paused.id, 1, NOW))
     plain = stage.dead(1)
-    tasks.delete(gone.key, stage.world)
-    tasks.deactivate(paused.key, "holidays", stage.world)
+    service.delete(gone.key, stage.world)
+    service.deactivate(paused.key, "holidays", stage.world)
     record = stage.begin()
     stage.work()
     assert (stage.lives(runs), stage.lives(plain)) == ([0] * 4, [1])
@@ -150,7 +150,7 @@ def test_nothing_to_do_is_done_at_once() -> None:
 
 
 def test_letters_beyond_a_page_are_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scheduler.services.redrive.READ", 10)
+    monkeypatch.setattr("scheduler.dead_letters.redrive.READ", 10)
     stage = RedriveStage()
     wanted = [stage.dead(1, type="http")[0] for _ in range(3)]
     stage.clock.advance(3_600_000)
@@ -351,8 +351,8 @@ def test_the_overview_groups_by_error_the_most_frequent_first() -> None:
 
 
 def test_the_overview_says_when_it_stopped_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scheduler.services.dead_letters.READ", 20)
-    monkeypatch.setattr("scheduler.services.dead_letters.PAGE", 10)
+    monkeypatch.setattr("scheduler.dead_letters.groups.READ", 20)
+    monkeypatch.setattr("scheduler.dead_letters.groups.PAGE", 10)
     stage = RedriveStage()
     stage.dead(20)
     assert overview("ann", Filter(), jobs=stage.jobs).complete

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import release
+from scheduler.pipeline import lead as lead_times
 
 holds = st.integers(min_value=300, max_value=60_000)
 rates = st.floats(min_value=0.01, max_value=20)
@@ -12,14 +12,14 @@ def crowds(draw: st.DrawFn) -> tuple[list[int], list[int], int, float]:
     """Due times, each with its lead, the hold and the rate."""
     hold = draw(holds)
     due = sorted(draw(st.lists(st.integers(min_value=0, max_value=60_000), min_size=1, max_size=60)))
-    leads = [release.lead(draw(st.none() | st.integers(0, 20_000)), 500, hold) for _ in due]
+    leads = [lead_times.lead(draw(st.none() | st.integers(0, 20_000)), 500, hold) for _ in due]
     return due, leads, hold, draw(rates)
 
 
 @given(crowds())
 def test_jobs_leave_in_the_order_of_their_instants(crowd: tuple[list[int], list[int], int, float]) -> None:
     due, leads, hold, rate = crowd
-    leaves = release.leave_times(due, leads, rate=rate, hold_ms=hold)
+    leaves = lead_times.leave_times(due, leads, rate=rate, hold_ms=hold)
     assert leaves == sorted(leaves)
 
 
@@ -28,38 +28,38 @@ def test_no_job_leaves_sooner_than_an_executor_may_claim_it_nor_later_than_its_l
     crowd: tuple[list[int], list[int], int, float],
 ) -> None:
     due, leads, hold, rate = crowd
-    for at, lead, leave in zip(due, leads, release.leave_times(due, leads, rate=rate, hold_ms=hold), strict=True):
+    for at, lead, leave in zip(due, leads, lead_times.leave_times(due, leads, rate=rate, hold_ms=hold), strict=True):
         assert at - hold <= leave <= at - lead
 
 
 @given(st.none() | st.integers(min_value=0, max_value=100_000), st.integers(min_value=0, max_value=60_000))
 def test_a_lead_fits_into_the_hold(measured: int | None, hold: int) -> None:
-    assert 0 <= release.lead(measured, 500, hold) <= hold
+    assert 0 <= lead_times.lead(measured, 500, hold) <= hold
 
 
 def test_the_lead_is_what_was_measured_and_a_quarter() -> None:
-    assert release.lead(800, 500, 5_000) == 1_000
-    assert release.lead(None, 500, 5_000) == 500
+    assert lead_times.lead(800, 500, 5_000) == 1_000
+    assert lead_times.lead(None, 500, 5_000) == 500
 
 
 def test_a_lead_has_a_least_and_a_most() -> None:
-    assert release.lead(1, 500, 5_000) == release.LEAST_LEAD_MS
-    assert release.lead(60_000, 500, 5_000) == 2_500  # the other half of the hold is for crowds
+    assert lead_times.lead(1, 500, 5_000) == lead_times.LEAST_LEAD_MS
+    assert lead_times.lead(60_000, 500, 5_000) == 2_500  # the other half of the hold is for crowds
 
 
 def test_a_thousand_jobs_of_one_instant_leave_one_by_one_so_that_the_last_is_in_time() -> None:
-    leaves = release.leave_times([10_000] * 1_000, [500] * 1_000, rate=1.0, hold_ms=5_000)
+    leaves = lead_times.leave_times([10_000] * 1_000, [500] * 1_000, rate=1.0, hold_ms=5_000)
     assert leaves[-1] == 9_500 and leaves[0] == 9_500 - 999
 
 
 def test_a_crowd_that_the_hold_cannot_spread_leaves_at_its_edge() -> None:
-    leaves = release.leave_times([10_000] * 1_000, [500] * 1_000, rate=0.1, hold_ms=5_000)
-    assert leaves[0] == 10_000 - release.longest(5_000)
+    leaves = lead_times.leave_times([10_000] * 1_000, [500] * 1_000, rate=0.1, hold_ms=5_000)
+    assert leaves[0] == 10_000 - lead_times.longest(5_000)
 
 
 def test_without_a_hold_a_job_leaves_at_its_instant() -> None:
-    assert release.leave_times([10_000], [release.lead(None, 500, 0)], rate=1.0, hold_ms=0) == [10_000]
+    assert lead_times.leave_times([10_000], [lead_times.lead(None, 500, 0)], rate=1.0, hold_ms=0) == [10_000]
 
 
 def test_nobody_leaves_where_nobody_is() -> None:
-    assert release.leave_times([], [], rate=1.0, hold_ms=5_000) == []
+    assert lead_times.leave_times([], [], rate=1.0, hold_ms=5_000) == []

@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
-from scheduler import ids, lifecycle, slots
-from scheduler.errors import Conflict, Invalid, NotFound, Unavailable
-from scheduler.lifecycle import Event
-from scheduler.model import Job, JobKey, Lane, Misfire, Origin, Overlap, Result
-from scheduler.ports import Change
-from scheduler.services.reschedule import reschedule
+from scheduler.jobs.change import reschedule
+from scheduler.model import ids, lifecycle, slots
+from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
+from scheduler.model.job import Job, JobKey, Lane, Misfire, Origin, Overlap, Result
+from scheduler.model.lifecycle import Event
+from scheduler.storage.ports import Change
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 

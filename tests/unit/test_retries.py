@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from scheduler import lifecycle, retry
-from scheduler.lifecycle import Event
-from scheduler.model import Failure, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
-from scheduler.ports import Change
-from scheduler.services.cancel import cancel
-from scheduler.services.handover import message
+from scheduler.jobs.cancel import cancel
+from scheduler.model import lifecycle, retry
+from scheduler.model.job import Failure, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
+from scheduler.model.lifecycle import Event
+from scheduler.pipeline.send import message
+from scheduler.storage.ports import Change
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage
 

@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import lifecycle, retry, settlement
-from scheduler.lifecycle import Event, Retention
-from scheduler.model import Claim, Failure, Jitter, Job, Misfire, Origin, Result, RetryPolicy
-from scheduler.ports import Finished
-from scheduler.retry import Again, GiveUp
+from scheduler.model import lifecycle, retry, settlement
+from scheduler.model.job import Claim, Failure, Finished, Jitter, Job, Misfire, Origin, Result, RetryPolicy
+from scheduler.model.lifecycle import Event, Retention
+from scheduler.model.retry import Again, GiveUp
 from tests.conftest import NOW, a_job
 
 RETRYABLE = Failure("retryable", "503")

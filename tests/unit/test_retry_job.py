@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler import lifecycle
-from scheduler.errors import Conflict, NotFound, Unavailable
-from scheduler.lifecycle import Event
-from scheduler.model import Claim, Failure, Job, JobKey, Lane, Misfire, Origin, Overlap, Result, Status
-from scheduler.services import tasks as verbs
-from scheduler.services.handover import message
-from scheduler.services.retry_job import retry_job
+from scheduler.jobs.retry_job import retry_job
+from scheduler.model import lifecycle
+from scheduler.model.errors import Conflict, NotFound, Unavailable
+from scheduler.model.job import Claim, Failure, Job, JobKey, Lane, Misfire, Origin, Overlap, Result, Status
+from scheduler.model.lifecycle import Event
+from scheduler.pipeline.send import message
+from scheduler.tasks import service as verbs
 from tests.conftest import NOW, ScriptedPool, a_job, a_key
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage

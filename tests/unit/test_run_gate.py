@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from scheduler import ids, lifecycle, misfire, slots
-from scheduler.lifecycle import Event
-from scheduler.model import Delivery, Failure, Holder, Job, JobKey, Lane, LaneState, Misfire, Origin, Overlap, Result, Status
-from scheduler.overlap import REPLACED
-from scheduler.ports import Change
-from scheduler.services import admission
-from scheduler.services.admission import READ_WINDOW_MS
-from scheduler.services.cancel import cancel
-from scheduler.services.execute import ASK_LIMIT_MS, ASK_PAUSE_MS
-from scheduler.services.handover import message
-from scheduler.services.pause import LOOK_MS, Watch
-from scheduler.services.wake import ASK_LATER_MS
-from scheduler.task import Task
+from scheduler.admission import gate
+from scheduler.admission.gate import READ_WINDOW_MS
+from scheduler.admission.lane_state import LOOK_MS, Watch
+from scheduler.admission.overlap import REPLACED
+from scheduler.jobs.cancel import cancel
+from scheduler.model import ids, lifecycle, misfire, slots
+from scheduler.model.job import Delivery, Failure, Holder, Job, JobKey, Lane, LaneState, Misfire, Origin, Overlap, Result, Status
+from scheduler.model.lifecycle import Event
+from scheduler.pipeline.execute import ASK_LIMIT_MS, ASK_PAUSE_MS
+from scheduler.pipeline.follow_up import ASK_LATER_MS
+from scheduler.pipeline.send import message
+from scheduler.storage.ports import Change
+from scheduler.tasks.task import Task
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -236,7 +236,7 @@ def test_a_run_whose_task_cannot_be_asked_is_given_back_and_comes_again(at: int)
     job = a_run(at)
     assert run(stage, job, tasks=Wrapped(stage.tasks, heads=refuse)).starts == []
     back = stage.stored(job)
-    assert (lifecycle.state(back), back.fence, back.reason, back.attempts) == (Status.SCHEDULED, 2, admission.REFUSED, ())
+    assert (lifecycle.state(back), back.fence, back.reason, back.attempts) == (Status.SCHEDULED, 2, gate.REFUSED, ())
     assert stage.clock.now() == at + ASK_LIMIT_MS and slots.is_safe(back.slot or "", stage.clock.now())
     assert stage.receive(Lane.RECURRING) == []
     stage.clock.advance(ASK_LATER_MS)
@@ -333,7 +333,7 @@ def test_a_job_of_which_nobody_can_tell_whether_its_lane_is_paused_is_given_back
     looks = Watch(stage.ledger, stage.clock)
     job = a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)
     assert run(stage, job, jobs=Wrapped(stage.jobs, claim=claim), pauses=looks).starts == []
-    assert (state(stage, job), reason(stage, job)) == (Status.SCHEDULED, admission.REFUSED)
+    assert (state(stage, job), reason(stage, job)) == (Status.SCHEDULED, gate.REFUSED)
     assert NOW + 15_000 + ASK_LIMIT_MS <= stage.clock.now() <= NOW + 15_000 + ASK_LIMIT_MS + ASK_PAUSE_MS
 
 

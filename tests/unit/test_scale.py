@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import scaling
-from scheduler.aws.stream import JobChange, TaskChange
-from scheduler.counting import CANARY_OWNER
-from scheduler.errors import Unavailable
-from scheduler.forecast import MINUTE
-from scheduler.histogram import bucket, percentile
-from scheduler.memory_counters import MemoryCounters
-from scheduler.model import Lane
-from scheduler.schedule import Cron, Schedule
-from scheduler.services.project import project
-from scheduler.services.scale import ScaleResult, scale
+from scheduler.insight import scaling
+from scheduler.insight.counting import CANARY_OWNER
+from scheduler.insight.forecast import MINUTE
+from scheduler.insight.histogram import bucket, percentile
+from scheduler.insight.project import project
+from scheduler.insight.scale import ScaleResult, scale
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Lane
+from scheduler.storage.aws.stream import JobChange, TaskChange
+from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.tasks.schedule import Cron, Schedule
 from tests.conftest import NOW
 from tests.contract import make
 from tests.unit.stage import Stage, Wrapped, refuse

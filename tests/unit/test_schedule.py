@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.instants import parse, render
-from scheduler.schedule import Cron, Once, Rate, Schedule, after, local_time, next_runs
+from scheduler.model.instants import parse, render
+from scheduler.tasks.schedule import Cron, Once, Rate, Schedule, after, local_time, next_runs
 from tests.conftest import NOW
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000

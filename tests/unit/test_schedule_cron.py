@@ -6,9 +6,9 @@ from itertools import islice, pairwise
 
 import pytest
 
-from scheduler import cron
-from scheduler.instants import parse
-from scheduler.schedule import Cron, Schedule, after
+from scheduler.model.instants import parse
+from scheduler.tasks import cron
+from scheduler.tasks.schedule import Cron, Schedule, after
 
 SINCE = parse("2027-01-01T00:00:00Z") - 1
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from scheduler import cron
+from scheduler.tasks import cron
 from tests.unit.schedule_examples import BEGIN, END, PAGE, table
 
 TEXT = PAGE.read_text()

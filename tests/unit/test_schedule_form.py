@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import zones
-from scheduler.errors import Invalid
-from scheduler.instants import render
-from scheduler.schedule import Cron, Once, Rate, Schedule
-from scheduler.schedule_form import LONGEST_RATE, parse, restore, write
+from scheduler.model.errors import Invalid
+from scheduler.model.instants import render
+from scheduler.tasks import zones
+from scheduler.tasks.schedule import Cron, Once, Rate, Schedule
+from scheduler.tasks.schedule_form import LONGEST_RATE, parse, restore, write
 from tests.conftest import NOW
 
 HOUR, DAY = 3_600_000, 86_400_000

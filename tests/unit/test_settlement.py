@@ -2,10 +2,9 @@
 
 import pytest
 
-from scheduler import lifecycle, misfire, retry, settlement, slots
-from scheduler.lifecycle import Retention
-from scheduler.model import Claim, Failure, Job, Lane, Misfire, Origin, Outcome, Result, RetryPolicy, Status
-from scheduler.ports import Finished
+from scheduler.model import lifecycle, misfire, retry, settlement, slots
+from scheduler.model.job import Claim, Failure, Finished, Job, Lane, Misfire, Origin, Outcome, Result, RetryPolicy, Status
+from scheduler.model.lifecycle import Retention
 from tests.conftest import NOW, a_job
 
 KEEP = Retention()

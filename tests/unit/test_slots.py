@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import ids, slots
-from scheduler.instants import DAY, parse
+from scheduler.model import ids, slots
+from scheduler.model.instants import DAY, parse
 from tests.conftest import NOW
 
 nows = st.integers(min_value=NOW, max_value=NOW + 400 * DAY)

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from scheduler import ids, lifecycle, render, slots
-from scheduler.errors import Conflict, Unavailable
-from scheduler.lifecycle import Event
-from scheduler.memory_tasks import MemoryReceipts
-from scheduler.model import Claim, Job, Lane, Receipt, Result
-from scheduler.ports import KEPT_RECEIPTS_MS, Change
-from scheduler.services.submit import Accepted, Asked, NewJob, submit_once
+from lambdas.rest import render
+from scheduler.model import ids, lifecycle, slots
+from scheduler.model.errors import Conflict, Unavailable
+from scheduler.model.job import Claim, Job, Lane, Receipt, Result
+from scheduler.model.lifecycle import Event
+from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_once
+from scheduler.storage.memory.tasks import MemoryReceipts
+from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change
 from tests.conftest import NOW
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 

@@ -9,8 +9,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from scheduler import targets
-from scheduler.calls import Refused
 from scheduler.targets import Reach
+from scheduler.targets.calls import Refused
 from tests.unit.fake_calls import BUS, FUNCTION, MACHINE, QUEUE, REGION, TOPIC, FakeCalls, context, raising
 
 MINIMAL: dict[str, dict[str, Any]] = {

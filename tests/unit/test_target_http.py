@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from scheduler import targets
-from scheduler.model import Result
+from scheduler.model.job import Result
 from scheduler.targets import Context
 
 http = targets.load("http")

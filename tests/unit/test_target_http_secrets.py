@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import targets, webhooks
-from scheduler.errors import NotFound, Unavailable
-from scheduler.model import Result
-from scheduler.targets import Context, NotAllowed, Reach, _credentials
+from scheduler import targets
+from scheduler.model.errors import NotFound, Unavailable
+from scheduler.model.job import Result
+from scheduler.targets import Context, NotAllowed, Reach, _credentials, webhooks
 
 http = targets.load("http")
 TOKEN, PASSWORD, KEY, SIGNING = "tok-7f3a9+/ü§"[:10] + "c1d2", 'pass"word & more', "key-55aa77cc", "s" * 32

@@ -3,7 +3,7 @@
 import json
 
 from scheduler import targets
-from scheduler.calls import Invoked
+from scheduler.targets.calls import Invoked
 from tests.unit.fake_calls import FUNCTION, FakeCalls, context
 
 lambda_ = targets.load("lambda")

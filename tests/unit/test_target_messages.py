@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scheduler import targets
-from scheduler.calls import Mail, Message
+from scheduler.targets.calls import Mail, Message
 from tests.unit.fake_calls import BUS, QUEUE, TOPIC, FakeCalls, context
 from tests.unit.test_target_aws import checked, rules
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from scheduler import targets
-from scheduler.calls import Execution, Refused
+from scheduler.targets.calls import Execution, Refused
 from tests.unit.fake_calls import EXECUTION, MACHINE, FakeCalls, context
 
 machine = targets.load("stepfunctions")

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import recheck, slots
-from scheduler.errors import Unavailable
-from scheduler.model import Cursor, Lane, Look, Unit, UnitKey
-from scheduler.rules import Rules
-from scheduler.services.tick import FIRST_MINUTES, following, units
+from scheduler.model import slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Cursor, Lane, Look, Unit, UnitKey
+from scheduler.model.rules import Rules
+from scheduler.pipeline import leftover
+from scheduler.pipeline.tick import FIRST_MINUTES, following, units
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
@@ -29,12 +30,12 @@ def test_the_units_of_a_minute_cover_all_shards_exactly_once_and_evenly(shards: 
 
 
 def test_the_looks_at_a_closed_unit_follow_each_other_from_its_closing() -> None:
-    look: Look | None = Look(Unit(UNIT, 0, 1), 0, NOW + recheck.LOOKS[0])
+    look: Look | None = Look(Unit(UNIT, 0, 1), 0, NOW + leftover.LOOKS[0])
     seen = []
     while look is not None:
         seen.append(look.at - NOW)
         look = following(look)
-    assert tuple(seen) == recheck.LOOKS
+    assert tuple(seen) == leftover.LOOKS
 
 
 def opened(stage: Stage) -> list[str]:
@@ -201,7 +202,7 @@ def test_a_closed_minute_is_out_of_the_ledger_its_canary_gone_and_its_first_look
     stage.tick()
     assert stage.ledger.open_units() == [] and stage.ledger.closed_at(UNIT) == NOW + 60_000
     assert not stage.jobs.canary_visible(UNIT, f"{MINUTE}#00")
-    assert [look.at for look in stage.ledger.looks(NOW + 10**9)] == [NOW + 60_000 + recheck.LOOKS[0]]
+    assert [look.at for look in stage.ledger.looks(NOW + 10**9)] == [NOW + 60_000 + leftover.LOOKS[0]]
 
 
 def test_no_minute_closes_while_its_canary_is_not_visible_b5() -> None:
@@ -215,7 +216,7 @@ def test_a_minute_whose_canary_is_gone_gets_another_and_closes() -> None:
     """A tick that stood still opened it anew after its closing, and the later look dropped the canary."""
     stage = handed_out()
     stage.jobs.drop_canary(UNIT)
-    stage.clock.at = NOW + 60_000 + recheck.RECHECK_AFTER
+    stage.clock.at = NOW + 60_000 + leftover.RECHECK_AFTER
     assert (stage.tick().closed, stage.tick().closed) == (0, 1)
 
 
@@ -236,10 +237,10 @@ def test_a_canary_that_became_visible_after_the_slots_were_read_proves_nothing_b
 
 def test_a_minute_with_something_left_waits_two_minutes_then_it_is_rechecked_and_closes() -> None:
     stage = handed_out(entries=2)
-    stage.clock.at = NOW + 60_000 + recheck.RECHECK_AFTER - 1
+    stage.clock.at = NOW + 60_000 + leftover.RECHECK_AFTER - 1
     early = stage.tick()
     assert (early.rechecked, early.closed) == (0, 0)
-    stage.clock.at = NOW + 60_000 + recheck.RECHECK_AFTER
+    stage.clock.at = NOW + 60_000 + leftover.RECHECK_AFTER
     done = stage.tick()
     assert (done.rechecked, done.closed) == (2, 1)
     assert len(stage.waiting(Lane.ONE_TIME)) == 2
@@ -288,15 +289,15 @@ def test_a_later_look_finds_what_the_index_hid_and_plans_the_next_one_b5() -> No
     stage = Stage(rules=Rules(shards=1))
     stage.ledger.advance(None, Cursor("2026-11-21T00:00", 1))
     stage.ledger.open_unit(Unit(UNIT, 0, 0))
-    stage.ledger.close_unit(Unit(UNIT, 0, 0), NOW, Look(Unit(UNIT, 0, 0), 0, NOW + recheck.LOOKS[0]))
+    stage.ledger.close_unit(Unit(UNIT, 0, 0), NOW, Look(Unit(UNIT, 0, 0), 0, NOW + leftover.LOOKS[0]))
     hidden = a_job(due_at=NOW)
     stage.jobs.put(hidden)
-    stage.clock.at = NOW + recheck.LOOKS[0] - 1
+    stage.clock.at = NOW + leftover.LOOKS[0] - 1
     assert stage.tick().looks == 0
-    stage.clock.at = NOW + recheck.LOOKS[0]
+    stage.clock.at = NOW + leftover.LOOKS[0]
     assert stage.tick().looks == 1
     assert stage.waiting(Lane.ONE_TIME) == [hidden.id] and stage.stored(hidden).slot != hidden.slot
-    assert [(look.number, look.at) for look in stage.ledger.looks(NOW + 10**9)] == [(1, NOW + recheck.LOOKS[1])]
+    assert [(look.number, look.at) for look in stage.ledger.looks(NOW + 10**9)] == [(1, NOW + leftover.LOOKS[1])]
 
 
 def test_the_last_look_has_none_after_it() -> None:
@@ -304,7 +305,7 @@ def test_the_last_look_has_none_after_it() -> None:
     stage.ledger.advance(None, Cursor("2026-11-21T00:00", 1))
     unit = Unit(UNIT, 0, 0)
     stage.ledger.open_unit(unit)
-    assert stage.ledger.close_unit(unit, NOW - 1, Look(unit, len(recheck.LOOKS) - 1, NOW))
+    assert stage.ledger.close_unit(unit, NOW - 1, Look(unit, len(leftover.LOOKS) - 1, NOW))
     assert stage.tick().looks == 1
     assert stage.ledger.looks(NOW + 10**9) == []
 

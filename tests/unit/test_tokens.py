@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from scheduler import tokens
-from scheduler.errors import Unauthorized
-from scheduler.model import JobKey
-from scheduler.tokens import AttemptKey, NotSigned
+from scheduler.callbacks import tokens
+from scheduler.callbacks.tokens import AttemptKey, NotSigned
+from scheduler.model.errors import Unauthorized
+from scheduler.model.job import JobKey
 from tests.conftest import NOW
 
 TICKET = AttemptKey(JobKey("anna-märz", "01JOB"), 3)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from scheduler import ids
-from scheduler.model import Claim, Holder, Job, Lane, Misfire, Origin, Overlap, TaskKey
-from scheduler.services.wake import released, successors, wake
+from scheduler.model import ids
+from scheduler.model.job import Claim, Holder, Job, Lane, Misfire, Origin, Overlap, TaskKey
+from scheduler.pipeline.follow_up import released, successors, wake
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import webhooks
-from scheduler.webhooks import NotSigned
+from scheduler.targets import webhooks
+from scheduler.targets.webhooks import NotSigned
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 NOW = 1_614_265_330_000

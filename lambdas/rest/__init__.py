@@ -1,0 +1,1 @@
+"""The HTTP API: routes, models, access rules and the envelope of every answer."""

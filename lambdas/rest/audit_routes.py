@@ -1,0 +1,73 @@
+"""Routes of the audit trail: of what is mine, and for operators and administrators of everything."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas.rest import access, parameters
+from lambdas.rest import render_accounts as render
+from lambdas.rest.envelope import answer
+from lambdas.rest.models import Answer, QueryInstant
+from lambdas.rest.parameters import Cursor, Limit
+from lambdas.rest.resolver import answers
+from lambdas.rest.user_models import TrailShape
+from scheduler.accounts import audit_trail
+from scheduler.accounts.audit_trail import Search
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+Action = Annotated[str | None, Query(description="as the entries name it, or what leads it: task, task.edit")]
+Object = Annotated[str | None, Query(description="the id of what was changed")]
+Actor = Annotated[str | None, Query(description="the id of who asked")]
+From = Annotated[QueryInstant | None, Query(alias="from", description="asked for at or after this instant (RFC 3339); absent: 30 days ago")]
+To = Annotated[QueryInstant | None, Query(alias="to", description="asked for before this instant (RFC 3339)")]
+PARAMETERS = ("action", "object", "actor", "from", "to", "limit", "cursor")
+
+
+@router.get(
+    "/api/v1/me/audit",
+    summary="What was changed of mine, the newest first",
+    description="By whom, and when: tasks, jobs, keys, my account.",
+    tags=["audit"],
+    responses=answers(200, Answer[TrailShape], errors=(400, 401, 403, 503)),
+)
+def list_own(
+    action: Action = None,
+    object: Object = None,
+    actor: Actor = None,
+    since: From = None,
+    until: To = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Response[str]:
+    owner = access.subject_of(router.current_event.raw_event)
+    return _answer(Search(owner, action, object, actor, since, until, limit, cursor))
+
+
+@router.get(
+    "/api/v1/audit",
+    summary="What was changed of everybody's, the newest first",
+    description="Operators and administrators only. `owner` `system` is what is everybody's.",
+    tags=["audit"],
+    responses=answers(200, Answer[TrailShape], errors=(400, 401, 403, 503)),
+)
+def list_all(
+    action: Action = None,
+    object: Object = None,
+    actor: Actor = None,
+    since: From = None,
+    until: To = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Response[str]:
+    return _answer(Search(None, action, object, actor, since, until, limit, cursor))
+
+
+def _answer(search: Search) -> Response[str]:
+    parameters.known(router.current_event, *PARAMETERS)
+    world = _runtime.api()
+    entries, cursor = audit_trail.search(search, trail=world.trail, now=world.clock.now())
+    return answer({"entries": [render.entry(entry) for entry in entries], "cursor": cursor})

@@ -1,0 +1,57 @@
+"""Entries of the audit trail: one is written before the change, and completed with how it ended."""
+
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lambdas import _runtime
+from lambdas._runtime import logger
+from lambdas.rest import envelope
+from scheduler.accounts.access import Caller
+from scheduler.accounts.audit import Entry, told
+from scheduler.model import ids
+from scheduler.model.errors import SchedulerError, Unavailable
+
+_OBJECTS = ("job_id", "task_id", "redrive_id", "ordering_key", "user_id", "name")  # path parameters that name what is changed
+
+
+def recorded(
+    event: Mapping[str, Any], action: str, caller: Caller, owner: str, arguments: Mapping[str, str], body: Any, proceed: Callable[[], Any]
+) -> Any:
+    """What `proceed` answers, with an entry of it. Raises Unavailable if none can be written: then nothing was changed."""
+    world, request = _runtime.api(), event["requestContext"]
+    now = world.clock.now()
+    named = next((arguments[name] for name in _OBJECTS if name in arguments), None)
+    of_user = action.startswith("user.") and named is not None and re.fullmatch(r"[A-Za-z0-9-]{1,64}", named) is not None
+    entry = Entry(
+        id=ids.new(now, secrets.randbits(ids.RANDOM_BITS), partitions=1),
+        at=now,
+        actor=caller.id,
+        actor_name=caller.name,
+        owner=named if of_user and named else owner,  # who is changed may see it
+        action=action,
+        object=None if named is None else named[:128],
+        request_id=str(request["requestId"]),
+        address=str(request["http"].get("sourceIp", "")),
+        changes=told(body),
+    )
+    world.trail.write(entry)
+    try:
+        answered = proceed()
+    except SchedulerError as error:
+        _end(entry, envelope.status(error), None)
+        raise
+    _end(entry, answered.status_code, answered.headers.get("Location"))
+    return answered
+
+
+def _end(entry: Entry, status: int, made: str | None) -> None:
+    """An entry that stays without its end says that somebody asked, and not what came of it: better than a change that fails for it."""
+    world = _runtime.api()
+    object = entry.object or (made.rpartition("/")[2] if made else None)
+    try:
+        world.trail.write(replace(entry, status=status, ended_at=world.clock.now(), object=object))
+    except Unavailable as error:
+        logger.warning("an entry of the audit trail stays without its end", extra={"entry": entry.id, "error": str(error)})

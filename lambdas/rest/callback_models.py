@@ -1,0 +1,76 @@
+"""The shapes of what workers report."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from lambdas.rest.models import Request, Shape, WrittenTime
+from scheduler.model.job import Failure, Progress, Result, Status
+from scheduler.model.lifecycle import KEPT_FAILURE
+
+KEPT_OUTPUT = 4_096  # characters of an output that are kept, as of any target's
+
+
+class HeartbeatRequest(Request):
+    """How far it is, if there is something to tell."""
+
+    progress: Annotated[float, Field(ge=0, le=1)] | None = None
+    """From 0 to 1."""
+    message: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """What it is at."""
+
+    @property
+    def told(self) -> Progress | None:
+        return None if self.progress is None and self.message is None else Progress(self.progress, self.message)
+
+
+class CompletedResponse(Request):
+    """In the place of what the target answered when it took the job over."""
+
+    status: Annotated[int, Field(ge=100, le=599)]
+    headers: Annotated[dict[str, str], Field(max_length=50)] = Field(default_factory=dict)
+    body: Annotated[str, Field(max_length=4_096)] = ""
+
+
+class CompleteRequest(Request):
+    """What came out of it."""
+
+    output: Any = None
+    """A string as it is, anything else as JSON; the first 4 KB are kept. Absent: what the target answered."""
+    response: CompletedResponse | None = None
+
+    @property
+    def result(self) -> Result:
+        text = self.output if isinstance(self.output, str) or self.output is None else json.dumps(self.output, ensure_ascii=False)
+        return Result(text and text[:KEPT_OUTPUT], None if self.response is None else self.response.model_dump())
+
+
+class FailRequest(Request):
+    """Why it came to nothing."""
+
+    message: Annotated[str, Field(min_length=1, max_length=KEPT_FAILURE)]
+    kind: Literal["retryable", "permanent"] = "retryable"
+    """Whether another attempt may go better; if one is left, it follows."""
+    retry_after_seconds: Annotated[float, Field(ge=0, le=3_600)] | None = None
+    """How long to wait before it. Absent: as the job says."""
+
+    @property
+    def result(self) -> Result:
+        after = None if self.retry_after_seconds is None else round(self.retry_after_seconds * 1_000)
+        return Result(failure=Failure(self.kind, self.message, after))
+
+
+class BeatShape(Shape):
+    lease_until: WrittenTime
+    """Until when the next heartbeat must come."""
+    cancel_requested: bool
+    """True: stop, and report that; after 30 s it is over in any case."""
+
+
+class ReportedShape(Shape):
+    """The job after the report."""
+
+    id: str
+    status: Status
+    """After a failure `scheduled` or `queued` if another attempt follows."""

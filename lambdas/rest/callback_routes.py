@@ -1,0 +1,79 @@
+"""Routes of workers: that they live, and how it ended. Nobody signs in here: the token of the attempt is all it takes."""
+
+from typing import Annotated, Any
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas._runtime import logger
+from lambdas.rest import render
+from lambdas.rest.callback_models import BeatShape, CompleteRequest, FailRequest, HeartbeatRequest, ReportedShape
+from lambdas.rest.envelope import answer
+from lambdas.rest.models import Answer
+from lambdas.rest.resolver import REPORTED, answers, bearer_of
+from scheduler.callbacks import reports
+from scheduler.callbacks.tokens import AttemptKey
+from scheduler.model import lifecycle
+from scheduler.model.errors import Unauthorized
+from scheduler.model.job import Result
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+ERRORS = (400, 401, 404, 409, 413, 415, 503)
+
+
+@router.post(
+    "/api/v1/jobs/<job_id>/heartbeat",
+    summary="The worker of a job lives",
+    description="Extends its lease. 409: this attempt is over, stop.",
+    tags=["call-backs"],
+    openapi_extensions=REPORTED,
+    responses=answers(200, Answer[BeatShape], errors=ERRORS),
+)
+def heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Response[str]:
+    world, which = _runtime.api(), _attempt(job_id)
+    return answer(render.beat(reports.heartbeat(which, body.told, jobs=world.jobs, clock=world.clock)))
+
+
+@router.post(
+    "/api/v1/jobs/<job_id>/complete",
+    summary="The worker of a job has done it",
+    description="The job has succeeded. Doing it twice is as good as once.",
+    tags=["call-backs"],
+    openapi_extensions=REPORTED,
+    responses=answers(200, Answer[ReportedShape], errors=ERRORS),
+)
+def complete(job_id: str, body: Annotated[CompleteRequest, Body()]) -> Response[str]:
+    return _report(job_id, body.result)
+
+
+@router.post(
+    "/api/v1/jobs/<job_id>/fail",
+    summary="The worker of a job could not do it",
+    description="Another attempt follows as after any failure. Doing it twice is as good as once.",
+    tags=["call-backs"],
+    openapi_extensions=REPORTED,
+    responses=answers(200, Answer[ReportedShape], errors=ERRORS),
+)
+def fail(job_id: str, body: Annotated[FailRequest, Body()]) -> Response[str]:
+    return _report(job_id, body.result)
+
+
+def _report(job_id: str, result: Result) -> Response[str]:
+    world, which = _runtime.api(), _attempt(job_id)
+    job = reports.report(
+        which, result, jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules
+    )
+    logger.info("reported", extra=job.log_context())
+    status: Any = lifecycle.status(job, world.clock.now())
+    return answer({"id": job.id, "status": str(status)})
+
+
+def _attempt(job_id: str) -> AttemptKey:
+    """What the bearer token stands for. Raises Unauthorized."""
+    world, token = _runtime.api(), bearer_of(router.current_event.raw_event)
+    if token is None:
+        raise Unauthorized("send the token that came with the job as the bearer token")
+    return reports.admit(token, job_id, world.signing, world.clock.now())

@@ -1,0 +1,99 @@
+"""The shapes of dead letters and redrives."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from lambdas.rest.models import FailureShape, Instant, Request, Shape, WrittenTime
+from scheduler.dead_letters import model
+from scheduler.dead_letters.model import Filter, State
+from scheduler.model import ids
+from scheduler.model.fingerprint import LENGTH, is_fingerprint
+
+FINGERPRINT = rf"^[0-9a-f]{{{LENGTH}}}$"
+
+
+def _fingerprint(text: str) -> str:
+    if not is_fingerprint(text):
+        raise ValueError(f"must be a fingerprint: {LENGTH} hex digits")
+    return text
+
+
+def _task(text: str) -> str:
+    if not ids.is_job_id(text):
+        raise ValueError("must be the id of a task")
+    return text
+
+
+class RedriveRequest(Request):
+    """Which dead letters to run again, and how fast. Without any filter: all of them."""
+
+    task: Annotated[str, AfterValidator(_task)] | None = None
+    """Runs of the task with this id."""
+    type: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    """Jobs of this task type."""
+    fingerprint: Annotated[str, AfterValidator(_fingerprint), WithJsonSchema({"type": "string", "pattern": FINGERPRINT})] | None = None
+    """Jobs that died of this error."""
+    since: Annotated[Instant | None, Field(alias="from")] = None
+    """Scheduled at or after this instant."""
+    until: Annotated[Instant | None, Field(alias="to")] = None
+    """Scheduled before this instant."""
+    rate: Annotated[int, Field(ge=1, le=model.MAX_RATE)] = model.DEFAULT_RATE
+    """Jobs per second."""
+    limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Jobs redriven at most, the latest by scheduled time first. Absent: all."""
+
+    @property
+    def filter(self) -> Filter:
+        return Filter(self.task, self.type, self.fingerprint, self.since, self.until)
+
+
+class GroupShape(Shape):
+    """The dead letters of one error."""
+
+    fingerprint: str | None
+    """Names the error in filters; null for jobs from before there were fingerprints."""
+    count: int
+    error: FailureShape | None
+    """Of the latest one; null if that has just been redriven."""
+    types: list[str]
+    task_ids: list[str]
+    """Up to 20 of the tasks whose runs are among them."""
+    first_at: WrittenTime
+    """When the first of them ended."""
+    last_at: WrittenTime
+    job_id: str
+    """The latest one."""
+
+
+class OverviewShape(Shape):
+    groups: list[GroupShape]
+    """The most frequent first, a hundred at most."""
+    read: int
+    """How many letters were looked at."""
+    complete: bool
+    """False: there are more letters or groups than one answer counts; ask for shorter times."""
+
+
+class FilterShape(Shape):
+    task: str | None
+    type: str | None
+    fingerprint: str | None
+    since: Annotated[WrittenTime | None, Field(alias="from")]
+    until: Annotated[WrittenTime | None, Field(alias="to")]
+
+
+class RedriveShape(Shape):
+    id: str
+    state: State
+    filter: FilterShape
+    rate: int
+    limit: int | None
+    found: int
+    """Letters that the filter has chosen so far: those redriven and those skipped."""
+    redriven: int
+    skipped: int
+    """Not dead any more when their turn came, or of a task that was deleted or paused."""
+    started_at: WrittenTime
+    """What failed later is left alone."""
+    ended_at: WrittenTime | None

@@ -1,0 +1,127 @@
+"""Routes of dead letters: what failed or was killed, by error; and another life for one of them, or for many."""
+
+import secrets
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body, Query
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas._runtime import logger
+from lambdas.rest import parameters, render
+from lambdas.rest.dead_letter_models import OverviewShape, RedriveRequest, RedriveShape
+from lambdas.rest.envelope import answer
+from lambdas.rest.models import Answer, JobShape, PageShape
+from lambdas.rest.parameters import Cursor, Limit, OfTask, Since, Until
+from lambdas.rest.resolver import answers, job_of, owner_of
+from scheduler.dead_letters import requests
+from scheduler.dead_letters.groups import listing, overview
+from scheduler.dead_letters.model import Filter
+from scheduler.jobs.retry_job import retry_job
+from scheduler.model import ids
+from scheduler.model.errors import NotFound
+from scheduler.model.fingerprint import is_fingerprint
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+
+@router.post(
+    "/api/v1/me/jobs/<job_id>/retry",
+    summary="Run a failed or killed job again",
+    description="At once and from the start, with all its attempts; neither its expiry nor a misfire rule applies any more.",
+    tags=["dead letters"],
+    responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
+)
+def retry(job_id: str) -> Response[str]:
+    world, key = _runtime.api(), job_of(router.current_event.raw_event, job_id)
+    again = retry_job(key, jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    return answer(render.job(again, world.clock.now()))
+
+
+@router.get(
+    "/api/v1/dead-letters",
+    summary="My failed and killed jobs by error",
+    description="By fingerprint: errors that differ in ids, numbers, times and addresses only are one. The latest 10,000 jobs are counted.",
+    tags=["dead letters"],
+    responses=answers(200, Answer[OverviewShape], errors=(400, 401, 503)),
+)
+def list_errors(
+    task: OfTask = None, type: Annotated[str | None, Query()] = None, since: Since = None, until: Until = None
+) -> Response[str]:
+    parameters.known(router.current_event, "task", "type", "from", "to")
+    filter = Filter(parameters.task_id(task), type, None, since, until)
+    return answer(render.dead_letters(overview(_owner(), filter, jobs=_runtime.api().jobs)))
+
+
+@router.get(
+    "/api/v1/dead-letters/<fingerprint>/jobs",
+    summary="The jobs that died of one error",
+    description="Newest first by scheduled time.",
+    tags=["dead letters"],
+    responses=answers(200, Answer[PageShape], errors=(400, 401, 404, 503)),
+)
+def list_letters(
+    fingerprint: str,
+    task: OfTask = None,
+    type: Annotated[str | None, Query()] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Response[str]:
+    parameters.known(router.current_event, "task", "type", "from", "to", "limit", "cursor")
+    if not is_fingerprint(fingerprint):
+        raise NotFound("that is no fingerprint")
+    filter = Filter(parameters.task_id(task), type, fingerprint, since, until)
+    world = _runtime.api()
+    return answer(render.page(listing(_owner(), filter, limit=limit, cursor=cursor, jobs=world.jobs), world.clock.now()))
+
+
+@router.post(
+    "/api/v1/dead-letters/redrive",
+    summary="Run many of them again, at a rate",
+    description="What has failed up to now and the filter chooses. It goes on by itself; ask how far it is, or abort it.",
+    tags=["dead letters"],
+    responses=answers(202, Answer[RedriveShape], errors=(400, 401, 409, 413, 415, 503)),
+)
+def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
+    world = _runtime.api()
+    made = requests.start(
+        _owner(),
+        body.filter,
+        rate=body.rate,
+        limit=body.limit,
+        redrives=world.redrives,
+        redrivers=world.redrivers,
+        clock=world.clock,
+        random=secrets.randbits(ids.RANDOM_BITS),
+    )
+    logger.info("redrive started", extra={"redrive_id": made.id, "rate": made.rate})
+    return answer(render.redrive(made), 202, {"Location": f"/api/v1/dead-letters/redrives/{made.id}"})
+
+
+@router.get(
+    "/api/v1/dead-letters/redrives/<redrive_id>",
+    summary="How far a redrive is",
+    tags=["dead letters"],
+    responses=answers(200, Answer[RedriveShape], errors=(401, 404, 503)),
+)
+def get_redrive(redrive_id: str) -> Response[str]:
+    return answer(render.redrive(requests.find(_owner(), redrive_id, redrives=_runtime.api().redrives)))
+
+
+@router.post(
+    "/api/v1/dead-letters/redrives/<redrive_id>/abort",
+    summary="Abort a redrive",
+    description="Within a second or so no more jobs are redriven; those that were run. Doing it twice is as good as once.",
+    tags=["dead letters"],
+    responses=answers(200, Answer[RedriveShape], errors=(401, 404, 409, 503)),
+)
+def abort_redrive(redrive_id: str) -> Response[str]:
+    world = _runtime.api()
+    return answer(render.redrive(requests.abort(_owner(), redrive_id, redrives=world.redrives, clock=world.clock)))
+
+
+def _owner() -> str:
+    return owner_of(router.current_event.raw_event)

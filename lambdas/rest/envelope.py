@@ -1,0 +1,154 @@
+"""What every answer looks like, and which error gets which status."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
+
+from scheduler.model.errors import (
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    SchedulerError,
+    TooLarge,
+    TooMany,
+    Unauthorized,
+    Unavailable,
+)
+
+RETRY_AFTER_S = 2
+SHOWN_RULES = 5  # broken rules told of each item of a batch
+SHOWN_FIELD, SHOWN_RULE = 80, 150  # letters of each there
+
+
+class MalformedJson(Invalid):
+    """The body is not JSON."""
+
+    code = "malformed_json"
+
+
+class UnsupportedMediaType(Invalid):
+    """Send the body as JSON, with the header Content-Type: application/json."""
+
+    code = "unsupported_media_type"
+
+
+class MethodNotAllowed(SchedulerError):
+    """This path does not take this method."""
+
+    code = "method_not_allowed"
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        super().__init__(f"this path takes {', '.join(allowed)} only")
+        self.allowed = allowed
+
+
+STATUS: dict[type[SchedulerError], int] = {
+    Invalid: 400,
+    Unauthorized: 401,
+    Forbidden: 403,
+    NotFound: 404,
+    MethodNotAllowed: 405,
+    Conflict: 409,
+    Gone: 410,
+    TooLarge: 413,
+    UnsupportedMediaType: 415,
+    TooMany: 429,
+    Unavailable: 503,
+}
+
+
+def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[str]:
+    return _response({"success": True, "data": data}, status, headers or {})
+
+
+def status(error: SchedulerError) -> int:
+    """That of the answer to an error; 500 for one that the table does not know."""
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+
+
+def refusal(error: SchedulerError, request_id: str) -> Response[str]:
+    """The answer to an error. One that the table does not know is a fault of ours: its message stays inside."""
+    code = status(error)
+    shown = error if code != 500 else SchedulerError("Something went wrong on our side; the request id finds it in the logs.")
+    return _response({"success": False, "error": described(shown) | {"request_id": request_id}}, code, _headers(error))
+
+
+def described(error: SchedulerError) -> dict[str, Any]:
+    return {"code": error.code, "message": error.message, "details": error.details}
+
+
+def _headers(error: SchedulerError) -> dict[str, str]:
+    if isinstance(error, Unavailable):
+        return {"Retry-After": str(RETRY_AFTER_S)}
+    if isinstance(error, TooMany):
+        return {"Retry-After": str(-(-error.retry_after_ms // 1000))}
+    return {"Allow": ", ".join(error.allowed)} if isinstance(error, MethodNotAllowed) else {}
+
+
+def _response(body: Mapping[str, Any], status: int, headers: Mapping[str, str]) -> Response[str]:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return Response(status, APPLICATION_JSON, text, {"Cache-Control": "no-store", **headers})
+
+
+def violations(errors: Sequence[Mapping[str, Any]]) -> Invalid:
+    """The error that names every broken rule; `errors` as pydantic lists them, each `loc` led by where it is: body or query."""
+    return _broken([{"field": _field(error["loc"]), "rule": rule(error)} for error in errors])
+
+
+def item_violations(errors: Sequence[Mapping[str, Any]], item: str) -> Invalid:
+    """The same for one of many, in brief, as a thousand of them must fit into an answer: `errors` within it, `item` its path."""
+    details = []
+    for error in errors[:SHOWN_RULES]:
+        field = _field(("", *error["loc"])) if error["loc"] else ""
+        details.append({"field": f"{item}.{field[:SHOWN_FIELD]}" if field else item, "rule": rule(error)[:SHOWN_RULE]})
+    return _broken(details)
+
+
+def _broken(details: list[dict[str, str]]) -> Invalid:
+    return Invalid("; ".join(f"{detail['field']}: {detail['rule']}" for detail in details), details=details)
+
+
+def _field(loc: Sequence[str | int]) -> str:
+    return ".".join(str(part) for part in loc[1:] if part != "[key]") or str(loc[0])
+
+
+_RULES = {
+    "missing": "is required",
+    "extra_forbidden": "is not a known field",
+    "unexpected_keyword_argument": "is not a known field",
+    "string_type": "must be a string",
+    "string_too_short": "must not be empty",
+    "too_short": "must have at least {min_length} entry",
+    "list_type": "must be a list",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_long": "must have at most {max_length} entries",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "dataclass_type": "must be an object",
+    "greater_than": "must be more than {gt:.10g}",
+    "greater_than_equal": "must be at least {ge:.10g}",
+    "less_than": "must be less than {lt:.10g}",
+    "less_than_equal": "must be at most {le:.10g}",
+    "literal_error": "must be one of {expected}",
+    "enum": "must be one of {expected}",
+    "value_error": "{error}",
+}
+
+
+def rule(error: Mapping[str, Any]) -> str:
+    """One broken rule in words a person understands; pydantic's own words where there are none of ours."""
+    words = _RULES.get(error["type"])
+    return str(error["msg"]) if words is None else words.format(**error.get("ctx", {}))

@@ -1,0 +1,118 @@
+"""The shapes of what a form of a task asks before anything is saved.
+
+The fields of a schedule are checked by `scheduler/tasks/schedule_form.py` alone; here they are only described.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import Field, WithJsonSchema, model_validator
+
+from lambdas.rest.models import WRITTEN_INSTANT, Instant, Request, Shape, WrittenTime
+from scheduler.tasks import schedule_form
+from scheduler.tasks.schedule import DST_GAP, DST_OVERLAP
+
+Text = Annotated[Any, WithJsonSchema({"type": "string"})]
+WrittenInstant = Annotated[Any, WRITTEN_INSTANT]
+EVERY = {
+    "type": "object",
+    "properties": {"every": {"type": "integer", "minimum": 1}, "unit": {"type": "string", "examples": ["minutes"]}},
+    "required": ["every", "unit"],
+    "additionalProperties": False,
+}
+
+
+def _whole(low: int, high: int) -> WithJsonSchema:
+    return WithJsonSchema({"type": "integer", "minimum": low, "maximum": high})
+
+
+class ScheduleRequest(Request):
+    """When to run: exactly one of `cron`, `rate` and `at`, and what goes with it."""
+
+    cron: Text | None = Field(None, examples=["30 2 * * *"])
+    """Five fields, as Debian's cron reads them, or a word such as @daily."""
+    rate: Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, EVERY]})] | None = Field(None, examples=["rate(5 minutes)"])
+    """From one second to 366 days: rate(5 minutes), 5 minutes, or {"every": 5, "unit": "minutes"}."""
+    at: WrittenInstant | None = None
+    """Once: RFC 3339 with an offset. Up to a day past: due now."""
+    time_zone: Text | None = Field(None, examples=["Europe/Berlin"])
+    """An IANA time zone; absent: UTC. Cron is read in it, the others are shown in it."""
+    jitter_seconds: Annotated[Any, _whole(0, schedule_form.LONGEST_JITTER)] | None = None
+    """Puts each run off by a part of that window, which depends on the task alone."""
+    start: WrittenInstant | None = None
+    """No run before it; of a rate the first run."""
+    end: WrittenInstant | None = None
+    """No run at it or after."""
+    max_runs: Annotated[Any, _whole(1, schedule_form.MOST_RUNS)] | None = None
+    """It ends after so many runs."""
+    dst_gap: Annotated[Any, WithJsonSchema({"type": "string", "enum": list(DST_GAP)})] | None = None
+    """Of cron with fixed times: what happens to one that the clock jumps over. Absent: shift, to the first instant after the gap."""
+    dst_overlap: Annotated[Any, WithJsonSchema({"type": "string", "enum": list(DST_OVERLAP)})] | None = None
+    """Of cron with fixed times: when one runs that comes twice. Absent: first."""
+
+    @property
+    def form(self) -> dict[str, object]:
+        """The schedule as `schedule_form.parse` takes it."""
+        return {name: getattr(self, name) for name in schedule_form.FIELDS}
+
+
+class PreviewRequest(ScheduleRequest):
+    """A schedule to look at."""
+
+    count: Annotated[int, Field(ge=1, le=100)] = 10
+    """How many runs to show."""
+    after: Instant | None = None
+    """Show those later than this instant; absent or past: now. Not beside max_runs, which counts from now."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> "PreviewRequest":
+        """The form would speak of a schedule, but here that is the body."""
+        if all(getattr(self, kind) is None for kind in schedule_form.KINDS):
+            raise ValueError(f"must have one of {', '.join(schedule_form.KINDS)}")
+        return self
+
+
+class RunShape(Shape):
+    """A run to come, or a time that is skipped."""
+
+    nominal: WrittenTime
+    """By the schedule. Of skipped times: the first instant after the gap."""
+    at: WrittenTime | None
+    """With its jitter, of which a preview can only give an example. Null: skipped, nothing runs."""
+    local: str
+    """`nominal` on the clock of the time zone, with its offset."""
+    odd: str | None
+    """What a change of the clock does to it."""
+
+
+class PreviewShape(Shape):
+    """The runs by time; skipped times stand among them and are not counted."""
+
+    runs: list[RunShape]
+
+
+class TaskTypeShape(Shape):
+    """A type, or a named target: then a job says `target` instead of `type`."""
+
+    type: str
+    target: str | None
+    description: str
+    payload_schema: dict[str, Any]
+    """JSON Schema of what a job gives: of a target, its own schema, else that of the type without the fields that are locked."""
+
+
+class TaskTypesShape(Shape):
+    task_types: list[TaskTypeShape]
+    """The types, and behind them the targets that are enabled."""
+
+
+EXAMPLES: dict[str, Any] = {
+    "cron": {
+        "summary": "Every night, over a change of the clock",
+        "value": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "after": "2027-03-26T12:00:00Z", "count": 3},
+    },
+    "skip": {
+        "summary": "The same, without the night that has no such time",
+        "value": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip", "after": "2027-03-26T12:00:00Z", "count": 3},
+    },
+    "rate": {"summary": "Every 90 minutes, ten times", "value": {"rate": "rate(90 minutes)", "max_runs": 10}},
+}

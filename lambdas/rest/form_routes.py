@@ -1,0 +1,51 @@
+"""Routes that a form of a task asks before anything is saved: what a schedule means, and which task types there are."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas.rest import render
+from lambdas.rest.envelope import answer
+from lambdas.rest.form_models import EXAMPLES, PreviewRequest, PreviewShape, TaskTypesShape
+from lambdas.rest.models import Answer, payload_of
+from lambdas.rest.resolver import answers
+from lambdas.rest.target_models import given_to
+from scheduler import targets
+from scheduler.tasks.preview import preview
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+
+@router.post(
+    "/api/v1/schedules/preview",
+    summary="What a schedule means",
+    description="The next runs in UTC and in local time, odd ones marked. Nothing is saved.",
+    tags=["schedules"],
+    responses=answers(200, Answer[PreviewShape], errors=(400, 401, 413, 415)),
+)
+def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
+    runs = preview(body.form, count=body.count, after=body.after, now=_runtime.api().clock.now())
+    return answer({"runs": [render.run(run) for run in runs]})
+
+
+@router.get(
+    "/api/v1/task-types",
+    summary="The task types and the named targets, and what they need",
+    tags=["tasks"],
+    responses=answers(200, Answer[TaskTypesShape], errors=(401, 503)),
+)
+def list_task_types() -> Response[str]:
+    types = [
+        {"type": name, "target": None, "description": targets.description(name), "payload_schema": payload_of(name).json_schema()}
+        for name in targets.names()
+        if name != "http" or _runtime.api().settings.raw_http
+    ]
+    named = [
+        {"type": each.kind, "target": each.name, "description": each.description or each.name, "payload_schema": given_to(each)}
+        for each in _runtime.api().targets.all()
+        if each.enabled
+    ]
+    return answer({"task_types": types + named})

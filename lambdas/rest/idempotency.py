@@ -1,0 +1,65 @@
+"""Idempotency keys: the receipt of a request that came with the header `Idempotency-Key`."""
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from lambdas.rest import request_body
+from scheduler.model import ids
+from scheduler.model.errors import Invalid
+from scheduler.model.job import Receipt
+from scheduler.storage.ports import Receipts
+
+HEADER = "Idempotency-Key"
+REPLAYED = {"Idempotency-Replayed": "true"}  # the header of an answer that was given before
+KEY = r"[ -~]{1,255}"
+RULE = "must be 1 to 255 printable ASCII characters"
+
+T = TypeVar("T")
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+def of_request(event: Mapping[str, Any], owner: str, now: int) -> Receipt | None:
+    """The receipt of an API Gateway event (format 2.0) asked by `owner` at `now`; None if it has no key. Raises Invalid for a bad one."""
+    key = header(event)
+    if key is None:
+        return None
+    return make(owner, key, now, event["requestContext"]["http"]["method"], event["rawPath"], request_body.read(event))
+
+
+def header(event: Mapping[str, Any]) -> str | None:
+    """The key of the whole request. Raises Invalid for a bad one."""
+    key = next((value for name, value in event.get("headers", {}).items() if name.lower() == HEADER.lower()), None)
+    if key is not None and not is_key(key):
+        raise Invalid.field(HEADER, RULE)
+    return key
+
+
+def is_key(text: str) -> bool:
+    return re.fullmatch(KEY, text) is not None
+
+
+def make(owner: str, key: str, now: int, method: str, path: str, body: Any, random: int | None = None) -> Receipt:
+    """The receipt of what `owner` asks under the key: it is the same request if method, path and body are, however its JSON is laid out.
+
+    `random` fills the id of what it makes; None: by chance.
+    """
+    fingerprint = hashlib.sha256(f"{method} {path}\n{_canonical(body)}".encode()).hexdigest()
+    return Receipt(owner, key, fingerprint, now, secrets.randbits(ids.RANDOM_BITS) if random is None else random)
+
+
+def judged(ask: Callable[[int], T], receipt: Receipt | None, now: int, receipts: Receipts) -> T:
+    """What `ask` makes of the request at `now`; where that raises Invalid, at the instant at which the very same was asked first.
+
+    So what was accepted once is answered again, however late for its instants.
+    """
+    try:
+        return ask(now)
+    except Invalid:
+        earlier = None if receipt is None else receipts.find(receipt.owner, receipt.key, now)
+        if receipt is None or earlier is None or earlier.fingerprint != receipt.fingerprint:
+            raise
+        return ask(earlier.at)

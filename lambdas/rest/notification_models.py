@@ -1,0 +1,96 @@
+"""The shapes of who is told of a task's runs, and of what. Receivers follow the rules for jobs of types `email` and `http`."""
+
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from lambdas import _runtime
+from lambdas.rest.models import Request, Shape
+from scheduler import targets
+from scheduler.model.notifications import USUAL, Notifications, Occasion, Webhook
+from scheduler.targets import _credentials, email, http
+
+_Occasion = Annotated[Occasion, Field(strict=False)]  # an enum has no form of its own in JSON
+_USUAL = Notifications()
+
+
+def _address(text: str) -> str:
+    email.is_address(text)
+    if not _runtime.api().reach.sender:
+        raise ValueError("no e-mail can be sent: this stage has no sender (deploy it with -c email_sender=...)")
+    return text
+
+
+def _url(text: str) -> str:
+    http.is_url(text)
+    if not _runtime.api().settings.raw_http:
+        raise ValueError("raw http is switched off in this stage: give e-mail addresses")
+    try:
+        http.check({"url": text}, _runtime.api().reach)
+    except targets.NotAllowed as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+def _secret(text: str) -> str:
+    _credentials.is_name(text)
+    return text
+
+
+Address = Annotated[str, Field(max_length=254), AfterValidator(_address)]
+
+
+class WebhookRequest(Request):
+    """A URL that is called with every notice."""
+
+    url: Annotated[str, Field(max_length=4_096), AfterValidator(_url)]
+    """Where to: as for jobs of type http."""
+    signing_secret: Annotated[str, Field(max_length=200), AfterValidator(_secret)]
+    """The secret of yours that signs it, by Standard Webhooks."""
+
+
+class NotificationsRequest(Request):
+    """Who is told of the task's runs, and of what."""
+
+    emails: Annotated[list[Address], Field(max_length=10)] = Field(default_factory=list)
+    """Each gets a mail of its own."""
+    webhooks: Annotated[list[WebhookRequest], Field(max_length=5)] = Field(default_factory=list)
+    on: Annotated[list[_Occasion], Field(min_length=1)] = Field(default_factory=lambda: list(USUAL))
+    """Of what; absent: failure and recovery, the first success after it. A killed run is a failure unless `killed` is named."""
+    after_failures: Annotated[int, Field(ge=1, le=1_000)] = _USUAL.after_failures
+    """So many runs in a row have to fail before that is told."""
+    digest_seconds: Annotated[int, Field(ge=60, le=900)] = _USUAL.digest_ms // 1_000
+    """At most one notice of each occasion in so long; what comes meanwhile is counted, and told together."""
+
+    @model_validator(mode="after")
+    def _somebody(self) -> Self:
+        if not self.emails and not self.webhooks:
+            raise ValueError("give emails, webhooks or both")
+        return self
+
+    @property
+    def wanted(self) -> Notifications:
+        """Named twice is as good as once."""
+        return Notifications(
+            emails=tuple(dict.fromkeys(self.emails)),
+            webhooks=tuple(dict.fromkeys(Webhook(hook.url, hook.signing_secret) for hook in self.webhooks)),
+            on=tuple(dict.fromkeys(self.on)),
+            after_failures=self.after_failures,
+            digest_ms=self.digest_seconds * 1_000,
+        )
+
+
+class WebhookShape(Shape):
+    url: str
+    signing_secret: str
+    """The name of the secret."""
+
+
+class NotificationsShape(Shape):
+    """As it may be posted again."""
+
+    emails: list[str]
+    webhooks: list[WebhookShape]
+    on: list[Occasion]
+    after_failures: int
+    digest_seconds: int

@@ -1,0 +1,47 @@
+"""Routes of ordering keys: how a line stands, and resume one that is parked."""
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas.rest import render
+from lambdas.rest.envelope import answer
+from lambdas.rest.models import ORDERING_KEY_RULE, Answer, OrderingKeyShape, is_ordering_key
+from lambdas.rest.resolver import answers, owner_of
+from scheduler.jobs import ordering_keys
+from scheduler.model.errors import Invalid
+from scheduler.model.job import OrderKey
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+
+@router.get(
+    "/api/v1/me/ordering-keys/<ordering_key>",
+    summary="How an ordering key stands",
+    description="Whose turn it is, how many wait, and whether a failed job parks it. A key that was never used is an empty one.",
+    tags=["ordering keys"],
+    responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 503)),
+)
+def get_ordering_key(ordering_key: str) -> Response[str]:
+    world, order = _runtime.api(), _order(ordering_key)
+    return answer(render.ordering_key(order.key, ordering_keys.look(order, jobs=world.jobs, orders=world.orders)))
+
+
+@router.post(
+    "/api/v1/me/ordering-keys/<ordering_key>/resume",
+    summary="Resume a parked ordering key",
+    description="Those behind the failed job go on. It stays failed; to run it first, retry it instead.",
+    tags=["ordering keys"],
+    responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 409, 503)),
+)
+def resume_ordering_key(ordering_key: str) -> Response[str]:
+    world, order = _runtime.api(), _order(ordering_key)
+    view = ordering_keys.resume(order, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock)
+    return answer(render.ordering_key(order.key, view))
+
+
+def _order(key: str) -> OrderKey:
+    """The caller's line of that key. Raises Invalid for what cannot be one."""
+    if not is_ordering_key(key):
+        raise Invalid.field("ordering_key", ORDERING_KEY_RULE)
+    return OrderKey(owner_of(router.current_event.raw_event), key)

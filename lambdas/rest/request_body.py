@@ -1,0 +1,59 @@
+"""Request bodies: JSON objects of a bounded size, or an error that says what is wrong."""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from lambdas.rest.envelope import MalformedJson, UnsupportedMediaType
+from scheduler.model.errors import Invalid, TooLarge
+
+LIMIT = 262_144  # bytes: what a job's item can hold beside its history
+LARGE = 4_194_304  # of a batch: escaped and wrapped it still fits into the 6 MB that Lambda takes; API Gateway takes 10 MB
+
+
+def read(event: Mapping[str, Any], limit: int = LIMIT) -> dict[str, Any]:
+    """The body of an API Gateway event (format 2.0), of `limit` bytes at most; an empty one is an empty object."""
+    raw = _bytes(event)
+    if len(raw) > limit:
+        raise TooLarge(f"the body has {len(raw):,} bytes; at most {limit:,} ({limit // 1024:,} KB) are taken")
+    if not raw.strip():
+        return {}
+    media_type = next((value for name, value in event.get("headers", {}).items() if name.lower() == "content-type"), "application/json")
+    if media_type.partition(";")[0].strip().lower() != "application/json":
+        raise UnsupportedMediaType()
+    value = _parsed(raw)
+    if not isinstance(value, dict):
+        raise Invalid.field("body", "must be a JSON object")
+    return value
+
+
+def _bytes(event: Mapping[str, Any]) -> bytes:
+    body: str = event.get("body") or ""
+    if not event.get("isBase64Encoded"):
+        return body.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(body)
+    except binascii.Error:
+        raise MalformedJson() from None
+
+
+def _parsed(raw: bytes) -> Any:
+    """What Python's parser is too kind to refuse is refused: NaN, infinite numbers, half characters. It could not be stored."""
+    try:
+        value = json.loads(raw.decode(), parse_constant=_no_number)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except json.JSONDecodeError as error:
+        raise MalformedJson(f"the body is not JSON: {error.msg.lower()} at line {error.lineno}, column {error.colno}") from None
+    except UnicodeError:
+        raise MalformedJson("the body is not UTF-8 text") from None
+    except RecursionError:
+        raise MalformedJson("the body is nested too deeply") from None
+    except ValueError:
+        raise MalformedJson("the body holds a number that JSON does not have or that is too large") from None
+    return value
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(name)

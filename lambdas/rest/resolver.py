@@ -1,0 +1,184 @@
+"""The HTTP resolver: Powertools', with our envelope, our reading of bodies, and an OpenAPI document that tells no lies."""
+
+from collections.abc import Collection, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.event_handler.middlewares.openapi_validation import OpenAPIRequestValidationMiddleware
+from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
+from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, OpenAPI
+from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
+
+from lambdas._runtime import logger
+from lambdas.rest import access, envelope, idempotency, models, request_body
+from scheduler import targets
+from scheduler.accounts.access import Need, need_of_foreign
+from scheduler.model import ids
+from scheduler.model.errors import NotFound, SchedulerError
+from scheduler.model.job import JobKey
+
+REPORTED: dict[str, Any] = {"security": [{"callback": []}]}  # that of a route that needs the token of an attempt
+OPEN: dict[str, Any] = {"security": []}  # the OpenAPI mark of a route that needs no token
+KEYED: dict[str, Any] = {"x-keyed": True}  # the mark of a route that takes an idempotency key; the document shows its header instead
+KEY_PARAMETER = {
+    "name": idempotency.HEADER,
+    "in": "header",
+    "required": False,
+    "description": "The same key and body within 24 hours: done once. With another body: 409.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+USER_PARAMETER = {"name": "user", "in": "query", "required": False, "schema": {"type": "string", "pattern": f"^{access.USER_ID}$"}}
+WITH_PAYLOAD = ("JobRequest", "TaskRequest", "TaskEdit")  # requests whose `payload` depends on their `type`
+SAFE = {  # headers of every answer
+    "Strict-Transport-Security": "max-age=63072000; includeSubDomains",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",  # of the page of docs, which has scripts
+}
+NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")  # shapes of Powertools' own answers
+
+
+class _Reading(OpenAPIRequestValidationMiddleware):
+    """Powertools would take forms for JSON, the first of a list for the object, and NaN for a number."""
+
+    def __init__(self, large: Collection[str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._large = large
+
+    def handler(self, app: Any, next_middleware: Any) -> Any:
+        """Who asks comes before what is asked: a stranger does not learn what a good request would be."""
+        event, route = app.current_event.raw_event, app.context["_route"]
+        if not any(route is known for known in app._static_routes + app._dynamic_routes):
+            return next_middleware(app)  # Powertools' own answer to a path that nobody has
+        rule = access.admit(event, route.method, route.path)
+
+        def passed(app: Any) -> Any:
+            return access.passed(event, rule, app.context["_route_args"], lambda: next_middleware(app))
+
+        proceed: Any = passed
+        return super().handler(app, proceed)
+
+    def _get_body(self, app: Any) -> dict[str, Any]:
+        return request_body.read(
+            app.current_event.raw_event, request_body.LARGE if app.current_event.path in self._large else request_body.LIMIT
+        )
+
+
+class Resolver(APIGatewayHttpResolver):
+    """Routes requests; whatever happens, the answer is in the envelope. Only the paths in `large` take large bodies."""
+
+    def __init__(self, title: str, description: str, large: Collection[str] = ()) -> None:
+        super().__init__(enable_validation=True)
+        self._request_validation_middleware = _Reading(large)
+        self.configure_openapi(
+            title=title,
+            version="1",
+            description=description,
+            security_schemes={
+                "bearer": HTTPBearer(bearerFormat="JWT", description="the `token` of /api/v1/auth/login"),
+                "callback": HTTPBearer(description="the token that came with the job: of one attempt at it"),
+            },
+            security=[{"bearer": []}],
+        )
+        self.exception_handler(SchedulerError)(self._refused)
+        self.exception_handler(RequestValidationError)(lambda error: self._refused(envelope.violations(error.errors())))
+        self.exception_handler(NotFoundError)(lambda error: self._refused(self._no_route()))
+        self.exception_handler(Exception)(self._refused)
+
+    def resolve(self, event: Any, context: Any) -> dict[str, Any]:
+        """The answer, with what keeps browsers from making something else of it."""
+        answered = super().resolve(event, context)
+        page = str(answered["headers"].get("Content-Type", "")).startswith("text/html")
+        answered["headers"] |= SAFE | ({} if page else {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"})
+        return answered
+
+    @property
+    def request_id(self) -> str:
+        """API Gateway's, so that its access log and ours agree."""
+        return str(self.current_event.raw_event["requestContext"]["requestId"])
+
+    @property
+    def owner(self) -> str:
+        """Whose objects the request is about. Raises Unauthorized, Forbidden, Invalid."""
+        return owner_of(self.current_event.raw_event)
+
+    def get_openapi_schema(self, **options: Any) -> OpenAPI:
+        document = super().get_openapi_schema(**options).model_dump(mode="json", by_alias=True, exclude_none=True)
+        for name, path in document["paths"].items():
+            for method, operation in path.items():
+                operation["responses"].pop("422", None)  # Powertools' own; ours is 400
+                _ruled(operation, method, name)
+                if operation.pop("x-keyed", False):
+                    operation.setdefault("parameters", []).append(KEY_PARAMETER)
+        schemas = {name: schema for name, schema in document["components"]["schemas"].items() if name not in NOT_OURS}
+        document["components"]["schemas"] = _with_payloads(schemas)
+        return OpenAPI.model_validate(document)
+
+    def _refused(self, error: Exception) -> Response[str]:
+        refusal = envelope.refusal(error if isinstance(error, SchedulerError) else SchedulerError(), self.request_id)
+        if refusal.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
+            logger.exception("unexpected error")
+        elif refusal.status_code > HTTPStatus.INTERNAL_SERVER_ERROR:
+            logger.warning("refused for now: %s", error)
+        return refusal
+
+    def _no_route(self) -> SchedulerError:
+        path = self.current_event.path
+        allowed = sorted({route.method for route in self._static_routes + self._dynamic_routes if route.rule.match(path)})
+        return envelope.MethodNotAllowed(allowed) if allowed else NotFound("there is no such path")
+
+
+def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
+    """What the rule of its route adds to an operation: whose objects it may name, and what it may be refused for."""
+    rule = access.RULES[f"{method.upper()} {path.removeprefix(access.BASE).replace('{', '<').replace('}', '>')}"]
+    if rule.foreign:
+        who = "operators" if need_of_foreign(method.upper()) is Need.OVERSEE else "administrators"
+        operation.setdefault("parameters", []).append(USER_PARAMETER | {"description": f"the id of another user, for {who}"})
+    codes = [403] if rule.need is not Need.OPEN else []
+    codes += [429] if rule.creates or path in (f"{access.BASE}/auth/login", f"{access.BASE}/me/jobs/batch") else []
+    codes += [400] if rule.need is not Need.OPEN else []  # a parameter `user`
+    codes += [503] if rule.action else []
+    for code in codes:
+        operation["responses"].setdefault(str(code), operation["responses"]["500"] | {"description": HTTPStatus(code).phrase})
+
+
+def owner_of(event: Mapping[str, Any]) -> str:
+    """Whose objects an event is about. Raises Unauthorized, Forbidden, Invalid."""
+    return access.subject_of(event)
+
+
+def bearer_of(event: Mapping[str, Any]) -> str | None:
+    """The bearer token of an event, which nobody has looked at yet."""
+    given = next((value for name, value in event.get("headers", {}).items() if name.lower() == "authorization"), "")
+    scheme, _, token = given.partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
+
+
+def job_of(event: Mapping[str, Any], job_id: str) -> JobKey:
+    """The caller's job of that id: somebody else's is not even looked for. Raises NotFound for what cannot be an id."""
+    if not ids.is_job_id(job_id):
+        raise NotFound("there is no such job")
+    return JobKey(owner_of(event), job_id)
+
+
+def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
+    """The components with a schema per task type, the requests that have one naming them, and the batch its items."""
+    payloads = {f"{name.title()}Payload": models.payload_of(name).json_schema() for name in targets.names()}
+    for name in WITH_PAYLOAD:
+        fields = schemas[name]["properties"]
+        fields["payload"] |= {"anyOf": [{"$ref": f"#/components/schemas/{payload}"} for payload in payloads] + [{"type": "null"}]}
+        fields["type"] |= {"anyOf": [{"type": "string", "enum": targets.names()}, {"type": "null"}]}
+    schemas["BatchRequest"]["properties"]["jobs"]["items"] = {"$ref": "#/components/schemas/BatchItem"}
+    item = models.BatchItem.model_json_schema()
+    return schemas | payloads | {"BatchItem": item | {"properties": item["properties"] | schemas["JobRequest"]["properties"]}}
+
+
+def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:
+    """What a route answers, for the document, under `status` or one of the `others`; any route may also say 500."""
+    shapes = dict.fromkeys((status, *others), model) | dict.fromkeys((*errors, 500), models.ErrorAnswer)
+    return {
+        code: {"description": HTTPStatus(code).phrase, "content": {"application/json": {"model": shape}}} for code, shape in shapes.items()
+    }

@@ -1,0 +1,65 @@
+"""Routes that tell what is to come, and how long jobs take."""
+
+from typing import Annotated, Literal
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas.rest import access, parameters, render_summary
+from lambdas.rest.envelope import answer
+from lambdas.rest.models import Answer
+from lambdas.rest.resolver import answers, owner_of
+from lambdas.rest.summary_models import ScheduledSummaryShape, TaskSummaryShape
+from scheduler.accounts.access import Need
+from scheduler.insight import summary
+from scheduler.insight.counting import EVERYBODY
+from scheduler.model.instants import render as instant
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+Scope = Annotated[Literal["own", "all"] | None, Query(description="whose: operators see all unless they ask for their own, others own")]
+
+Days = Annotated[int | None, Query(ge=1, le=90, description="of the last so many days in UTC, today being one, and day by day")]
+
+
+@router.get(
+    "/api/v1/scheduled-tasks-summary",
+    summary="What is to start in the next three hours",
+    description="Per minute: jobs, the work in them, and the executors it requires. It follows what is posted within seconds.",
+    tags=["summaries"],
+    responses=answers(200, Answer[ScheduledSummaryShape], errors=(400, 401, 403, 503)),
+)
+def scheduled_tasks_summary(scope: Scope = None) -> Response[str]:
+    world, (told, owner) = _runtime.api(), _scope(scope)
+    minutes = summary.ahead(owner, world.clock.now(), world.counters)
+    return answer({"scope": told, "available_instances": world.settings.executors, "minutes": list(map(render_summary.minute, minutes))})
+
+
+@router.get(
+    "/api/v1/task-summary",
+    summary="How long jobs of each type took in the past year",
+    description="With `days`, in the last so many days, and day by day.",
+    tags=["summaries"],
+    responses=answers(200, Answer[TaskSummaryShape], errors=(400, 401, 403, 503)),
+)
+def task_summary(scope: Scope = None, days: Days = None) -> Response[str]:
+    world, (told, owner) = _runtime.api(), _scope(scope, "days")
+    now = world.clock.now()
+    since = now - (summary.YEAR if days is None else (days - 1) * summary.DAY)
+    types = summary.by_type(owner, since, now, world.counters)
+    daily = {} if days is None else {"daily": list(map(render_summary.day, summary.by_day(owner, since, now, world.counters).items()))}
+    span = {"since": instant(since), "until": instant(now)}
+    return answer({"scope": told, **span, "types": list(map(render_summary.type_summary, types)), "daily": None, **daily})
+
+
+def _scope(asked: str | None, *others: str) -> tuple[str, str]:
+    """Whose, as it is told and as the counters know it. Raises Forbidden for somebody who asks for all and may not see it."""
+    event = router.current_event.raw_event
+    caller, owner = access.caller_of(event), owner_of(event)
+    parameters.known(router.current_event, "scope", *others)
+    if asked == "all":
+        access.check(caller, Need.OVERSEE)
+    everybody = caller.may(Need.OVERSEE) and owner == caller.id if asked is None else asked == "all"
+    return ("all", EVERYBODY) if everybody else ("own", owner)

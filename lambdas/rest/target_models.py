@@ -1,0 +1,186 @@
+"""The shapes of named targets, as administrators register them and as everybody reads them."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
+
+from lambdas import _runtime
+from lambdas.rest import envelope
+from lambdas.rest.models import Request, Shape, TargetName, WrittenTime, broken_rules, payload_of
+from scheduler import targets
+from scheduler.targets import payload_schema
+from scheduler.targets.named_target import (
+    DESTINATION,
+    LEAST_PER_SECOND,
+    MOST_AT_ONCE,
+    MOST_PER_SECOND,
+    NamedTarget,
+    own_secrets,
+    usual_locks,
+)
+
+MOST_DEFAULTS = 32_768  # bytes of all defaults
+EARLIER = ("missing", "missing_argument")  # rules of fields that the jobs will give
+
+
+def _schema(value: dict[str, Any]) -> dict[str, Any]:
+    payload_schema.check(value)
+    return value
+
+
+class TargetEdit(Request):
+    """A named target: where to and how, and what jobs may say to it. What is absent gets its default, not the old value."""
+
+    kind: str
+    """One of the task types. That of a registered target stays."""
+    defaults: dict[str, Any] = Field(default_factory=dict)
+    """Fields of the type's payload. Jobs give the others, and of these the ones that are not locked."""
+    locked: list[str] | None = Field(None, validate_default=True)
+    """The defaults that no job may give. Absent: all but what is said to the target, such as the body."""
+    payload_schema: Annotated[dict[str, Any], AfterValidator(_schema)] | None = None
+    """JSON Schema of what jobs give, checked when they are created. Absent: whatever completes the defaults."""
+    rate: Annotated[float, Field(ge=LEAST_PER_SECOND, le=MOST_PER_SECOND)] | None = None
+    """At most so many starts a second, of all users' jobs together. Absent: any number."""
+    concurrency: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] | None = None
+    """At most so many jobs at once. Absent: any number."""
+    description: Annotated[str, Field(max_length=1_000)] | None = None
+    enabled: bool = True
+    """False: its jobs are refused, and those that are there fail when they start."""
+    version: Annotated[int, Field(ge=1)] | None = None
+    """That of the target which was edited: if another edit came first, this one is refused. Absent: the last edit wins."""
+
+    @field_validator("kind")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in targets.names():
+            raise ValueError(f"there is no such type; known types: {', '.join(targets.names())}")
+        return value
+
+    @field_validator("defaults")
+    @classmethod
+    def _fit(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        """They are of the type, as far as they go; and what they name may be reached."""
+        if len(json.dumps(value).encode()) > MOST_DEFAULTS:
+            raise ValueError(f"must not have more than {MOST_DEFAULTS:,} bytes")
+        if (kind := info.data.get("kind")) is not None:
+            _check_defaults(value, kind)
+        return value
+
+    @field_validator("locked")
+    @classmethod
+    def _defaulted(cls, value: list[str] | None, info: ValidationInfo) -> list[str] | None:
+        unknown = sorted(set(value or ()) - set(info.data.get("defaults", value or ())))
+        if unknown:
+            raise ValueError(f"has no default to lock: {', '.join(unknown)}")
+        _check_secrets(info.data.get("kind", ""), info.data.get("defaults", {}), value)
+        return value
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What is replaced of a target."""
+        return {
+            "defaults": self.defaults,
+            "locked": usual_locks(self.kind, self.defaults) if self.locked is None else tuple(sorted(set(self.locked))),
+            "payload_schema": self.payload_schema,
+            "rate": self.rate,
+            "concurrency": self.concurrency,
+            "description": self.description,
+            "enabled": self.enabled,
+        }
+
+
+class TargetRequest(TargetEdit):
+    """A named target to register."""
+
+    name: TargetName
+    """What jobs call it."""
+
+
+def _check_defaults(defaults: Mapping[str, Any], kind: str) -> None:
+    try:
+        payload_of(kind).validate_json(json.dumps(defaults), strict=True)
+    except ValidationError as error:
+        errors = [each for each in error.errors(include_url=False, include_input=False) if each["type"] not in EARLIER]
+        if errors:
+            raise broken_rules(kind, [(each["loc"], envelope.rule(each)) for each in errors]) from None
+    resource = getattr(targets.load(kind), "RESOURCE", None)
+    if resource is not None and resource not in defaults:
+        return  # jobs give it, and are checked then
+    try:
+        targets.check_reach(kind, defaults, _runtime.api().reach)
+    except targets.NotAllowed as error:
+        raise broken_rules(kind, [((error.field,) if error.field else (), str(error))]) from None
+
+
+def _check_secrets(kind: str, defaults: Mapping[str, Any], locked: list[str] | None) -> None:
+    """Who could say where the target's secrets are sent would have them. Raises ValueError."""
+    fixed = usual_locks(kind, defaults) if locked is None else locked
+    destination = DESTINATION.get(kind)
+    if own_secrets(kind, fixed) and destination not in fixed:
+        raise ValueError(f"must include {destination}, with a default: else a job would choose where the target's secrets are sent")
+
+
+def given_to(target: NamedTarget) -> dict[str, Any]:
+    """The JSON Schema of what a job gives to a target: its own, or what its defaults leave open of the type's."""
+    if target.payload_schema is not None:
+        return dict(target.payload_schema)
+    whole = payload_of(target.kind).json_schema()
+    fields = {name: field for name, field in whole["properties"].items() if name not in target.locked}
+    required = [name for name in whole.get("required", ()) if name not in target.defaults]
+    return whole | {"properties": fields, "required": required}
+
+
+class TargetShape(Shape):
+    """A named target. Null where there is nothing to tell."""
+
+    name: str
+    kind: str
+    description: str | None
+    enabled: bool
+    given: dict[str, Any]
+    """JSON Schema of what a job gives."""
+    rate: float | None
+    """Starts per second, of all users' jobs together."""
+    concurrency: int | None
+    """Jobs at once."""
+    defaults: dict[str, Any] | None
+    """Null for who is no administrator, as are the next two: they may hold what is nobody else's business."""
+    locked: list[str] | None
+    payload_schema: dict[str, Any] | None
+    version: int
+    created_at: WrittenTime
+    created_by: str | None
+    """Null for who is no administrator, as is `updated_by`."""
+    updated_at: WrittenTime
+    updated_by: str | None
+
+
+class TargetsShape(Shape):
+    targets: list[TargetShape]
+    """By name."""
+
+
+class DeletedTargetShape(Shape):
+    name: str
+
+
+EXAMPLES: dict[str, Any] = {
+    "http": {
+        "summary": "A service that takes 20 calls a second, 5 at once",
+        "value": {
+            "name": "invoices",
+            "kind": "http",
+            "defaults": {"method": "POST", "url": "https://example.com/invoices"},
+            "payload_schema": {
+                "type": "object",
+                "properties": {"body": {"type": "object", "required": ["number"], "properties": {"number": {"type": "integer"}}}},
+                "required": ["body"],
+                "additionalProperties": False,
+            },
+            "rate": 20,
+            "concurrency": 5,
+        },
+    },
+}

@@ -1,0 +1,96 @@
+"""Routes of named targets: administrators write them, everybody reads what a job may be sent to."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas._runtime import logger
+from lambdas.rest import access, render
+from lambdas.rest.envelope import answer
+from lambdas.rest.models import Answer
+from lambdas.rest.resolver import answers, owner_of
+from lambdas.rest.target_models import EXAMPLES, DeletedTargetShape, TargetEdit, TargetRequest, TargetShape, TargetsShape, given_to
+from scheduler.accounts.access import Need
+from scheduler.targets import service as verbs
+from scheduler.targets.named_target import NamedTarget
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+
+@router.get(
+    "/api/v1/targets",
+    summary="The named targets",
+    tags=["targets"],
+    responses=answers(200, Answer[TargetsShape], errors=(401, 503)),
+)
+def list_targets() -> Response[str]:
+    return answer({"targets": [_shown(target) for target in _runtime.api().targets.all()]})
+
+
+@router.get(
+    "/api/v1/targets/<name>",
+    summary="One named target",
+    tags=["targets"],
+    responses=answers(200, Answer[TargetShape], errors=(401, 404, 503)),
+)
+def get_target(name: str) -> Response[str]:
+    return answer(_shown(verbs.find(name, targets=_runtime.api().targets)))
+
+
+@router.post(
+    "/api/v1/targets",
+    summary="Register a named target",
+    description="Administrators only.",
+    tags=["targets"],
+    responses=answers(201, Answer[TargetShape], errors=(400, 401, 403, 409, 413, 415, 503)),
+)
+def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
+    world = _runtime.api()
+    made = verbs.register(body.name, body.kind, body.fields, by=_user(), targets=world.targets, now=world.clock.now())
+    _changed("registered", made)
+    return answer(_shown(made), 201, {"Location": f"/api/v1/targets/{made.name}"})
+
+
+@router.put(
+    "/api/v1/targets/<name>",
+    summary="Replace a named target",
+    description="Administrators only. What starts a second later goes where it says now; no task is edited for that. Its kind stays.",
+    tags=["targets"],
+    responses=answers(200, Answer[TargetShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
+)
+def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[str]:
+    world = _runtime.api()
+    now = world.clock.now()
+    made = verbs.edit(name, body.kind, body.fields, by=_user(), targets=world.targets, now=now, version=body.version)
+    _changed("replaced", made)
+    return answer(_shown(made))
+
+
+@router.delete(
+    "/api/v1/targets/<name>",
+    summary="Delete a named target",
+    description="Administrators only. Jobs and runs of tasks that name it fail when they start.",
+    tags=["targets"],
+    responses=answers(200, Answer[DeletedTargetShape], errors=(401, 403, 404, 503)),
+)
+def delete_target(name: str) -> Response[str]:
+    gone = verbs.delete(name, targets=_runtime.api().targets)
+    _changed("deleted", gone)
+    return answer({"name": gone.name})
+
+
+def _changed(what: str, target: NamedTarget) -> None:
+    _runtime.api().named.forget(target.name)
+    logger.info("named target", extra={"target": target.name, "change": what, "version": target.version, "by": _user()})
+
+
+def _shown(target: NamedTarget) -> dict[str, object]:
+    whole = access.caller_of(router.current_event.raw_event).may(Need.ADMINISTER)
+    return render.target(target, given_to(target), whole=whole)
+
+
+def _user() -> str:
+    return owner_of(router.current_event.raw_event)

@@ -1,0 +1,213 @@
+"""The shapes of tasks, as they are asked for and as they are answered."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from lambdas.rest.form_models import RunShape, ScheduleRequest
+from lambdas.rest.models import CallBackShape, Request, RetryShape, Shape, WorkRequest, WrittenTime
+from lambdas.rest.notification_models import NotificationsRequest, NotificationsShape
+from scheduler.model.job import Misfire, OnFailure, Overlap
+from scheduler.tasks.service import NewTask
+from scheduler.tasks.task import TaskStatus
+
+_Overlap = Annotated[Overlap, Field(strict=False)]  # an enum has no form of its own in JSON
+_Misfire = Annotated[Misfire, Field(strict=False)]
+
+
+class TaskRequest(WorkRequest):
+    """A task: what to run, as for a job, and when."""
+
+    name: Annotated[str, Field(min_length=1, max_length=120)]
+    """What people call it. It need not be unique."""
+    description: Annotated[str, Field(max_length=1_000)] | None = None
+    schedule: ScheduleRequest | None = None
+    """When to run. Absent: once, at once."""
+    overlap: _Overlap | None = None
+    """What a run does if an earlier one has not ended. Absent: skip if the task recurs, else allow."""
+    misfire: _Misfire | None = None
+    """What becomes of a run that could not start on time. Of recurring tasks only; absent: run_latest."""
+    misfire_threshold_seconds: Annotated[int, Field(ge=10, le=86_400)] | None = None
+    """How late a start is a misfire. Of recurring tasks only; absent: 60."""
+    max_catch_up: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    """How many of the missed runs run, the last ones. With misfire run_all only; absent: 100."""
+    notifications: NotificationsRequest | None = None
+    """Who is told when runs fail, recover, succeed, are late or killed. Absent: nobody."""
+
+    @field_validator("name")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be blank")
+        return value
+
+    @field_validator("misfire", "misfire_threshold_seconds", "max_catch_up")
+    @classmethod
+    def _recurs(cls, value: Any, info: ValidationInfo) -> Any:
+        """Runs after the schedule was found good or bad; a bad one is reported already."""
+        if value is not None and "schedule" in info.data and not _is_recurring(info.data["schedule"]):
+            raise ValueError("goes with a cron or a rate: only recurring tasks have misfires")
+        return value
+
+    @field_validator("max_catch_up")
+    @classmethod
+    def _catches_up(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and "misfire" in info.data and info.data["misfire"] is not Misfire.RUN_ALL:
+            raise ValueError("goes with misfire run_all, the only rule that catches up")
+        return value
+
+    def asked(self, owner: str) -> NewTask:
+        """The task to create, or to put in the place of one."""
+        seconds = self.misfire_threshold_seconds
+        return NewTask(
+            owner=owner,
+            name=self.name,
+            description=self.description,
+            type=self.chosen_type,
+            payload=self.chosen_payload,
+            schedule=None if self.schedule is None else self.schedule.form,
+            tags=tuple(self.tags),
+            overlap=self.overlap,
+            misfire=self.misfire,
+            misfire_threshold_ms=None if seconds is None else seconds * 1_000,
+            max_catch_up=self.max_catch_up,
+            max_attempts=self.max_attempts,
+            retry=self.chosen_retry,
+            timeout_ms=self.timeout_seconds * 1_000,
+            callback=self.chosen_callback,
+            ordering=self.chosen_ordering,
+            target=self.target,
+            notifications=None if self.notifications is None else self.notifications.wanted,
+        )
+
+
+def _is_recurring(schedule: ScheduleRequest | None) -> bool:
+    """One of no kind at all is refused later, for that."""
+    return schedule is not None and schedule.at is None
+
+
+class TaskEdit(TaskRequest):
+    """A task in the place of another. What is absent gets its default, not the old value."""
+
+    generation: Annotated[int, Field(ge=1)] | None = None
+    """That of the task which was edited: if another edit came first, this one is refused. Absent: the last edit wins."""
+
+
+class PauseRequest(Request):
+    """Why a task is paused."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    """Shown with the task, and with runs that do not start for it."""
+
+
+class RunRequest(Request):
+    """How to run it."""
+
+    overlap: _Overlap | None = None
+    """Absent: as the task says."""
+
+
+class ScheduleShape(Shape):
+    """When it runs: the schedule as it may be posted again. What goes without saying is absent."""
+
+    cron: str | None = None
+    rate: str | None = None
+    at: WrittenTime | None = None
+    time_zone: str | None = None
+    """Absent: UTC."""
+    jitter_seconds: int | None = None
+    start: WrittenTime | None = None
+    """A rate always has it."""
+    end: WrittenTime | None = None
+    max_runs: int | None = None
+    dst_gap: str | None = None
+    dst_overlap: str | None = None
+
+
+class TaskFacts(Shape):
+    """What is always told of a task; null where there is nothing to tell."""
+
+    id: str
+    name: str
+    description: str | None
+    status: TaskStatus
+    type: str
+    target: str | None
+    """The named target whose defaults complete its payload; `type` is its kind."""
+    payload: dict[str, Any]
+    schedule: ScheduleShape | None
+    """Null: at once, when it was created."""
+    tags: list[str]
+    ordering_key: str | None
+    """Its runs start one after the other, and after other jobs of the key."""
+    on_failure: OnFailure | None
+    overlap: Overlap
+    misfire: Misfire | None
+    """Null if it does not recur, as are the next two."""
+    misfire_threshold_seconds: int | None
+    max_catch_up: int | None
+    """Null but with misfire run_all."""
+    max_attempts: int
+    retry: RetryShape
+    timeout_seconds: int
+    callback: CallBackShape | None
+    notifications: NotificationsShape | None
+    """Who is told of its runs; null: nobody."""
+    generation: int
+    """Raised by every edit, pause and resume."""
+    created_at: WrittenTime
+    updated_at: WrittenTime
+    inactive_at: WrittenTime | None
+    """Since when it is paused."""
+    inactive_reason: str | None
+
+
+class TaskShape(TaskFacts):
+    """A task and its next runs."""
+
+    next_runs: list[RunShape]
+    """The next ten."""
+
+
+class ListedTaskShape(TaskFacts):
+    """A task and its next run."""
+
+    next_run: RunShape | None
+
+
+class TaskPageShape(Shape):
+    tasks: list[ListedTaskShape]
+    cursor: str | None
+    """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+
+
+class DeletedShape(Shape):
+    id: str
+
+
+EXAMPLES: dict[str, Any] = {
+    "cron": {
+        "summary": "A call every night",
+        "value": {
+            "name": "Nightly report",
+            "schedule": {"cron": "30 2 * * *", "time_zone": "Europe/Berlin"},
+            "type": "http",
+            "payload": {"method": "POST", "url": "https://example.com/reports"},
+            "tags": ["reports", "env:prod"],
+            "overlap": "skip",
+            "misfire": "run_latest",
+        },
+    },
+    "rate": {
+        "summary": "Every five minutes, catching up on what was missed",
+        "value": {
+            "name": "Meter",
+            "schedule": {"rate": "rate(5 minutes)"},
+            "message": "read the meter",
+            "overlap": "queue_one",
+            "misfire": "run_all",
+            "max_catch_up": 12,
+        },
+    },
+    "at once": {"summary": "Once, now", "value": {"name": "Try it", "message": "hello"}},
+}

@@ -1,0 +1,212 @@
+"""Routes of tasks: what to run, and when; and of the runs of each."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body, Query
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas.rest import idempotency, parameters, render
+from lambdas.rest.envelope import answer
+from lambdas.rest.form_models import PreviewShape
+from lambdas.rest.models import Answer, JobShape, PageShape
+from lambdas.rest.parameters import Cursor, Limit, Since, Tagged, Until, Upcoming
+from lambdas.rest.resolver import KEYED, answers, owner_of
+from lambdas.rest.task_models import EXAMPLES, DeletedShape, PauseRequest, RunRequest, TaskEdit, TaskPageShape, TaskRequest, TaskShape
+from scheduler.jobs.history import Query as HistoryQuery
+from scheduler.jobs.history import history
+from scheduler.model import ids
+from scheduler.model.errors import NotFound
+from scheduler.model.job import Receipt, Status, TaskKey
+from scheduler.tasks import service
+from scheduler.tasks.preview import with_skipped
+from scheduler.tasks.service import Search, World
+from scheduler.tasks.task import Task, TaskStatus
+
+NEXT_RUNS = 10
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+
+@router.post(
+    "/api/v1/tasks",
+    summary="Create a task",
+    description="Its next runs are stored with it.",
+    tags=["tasks"],
+    openapi_extensions=KEYED,
+    responses=answers(201, Answer[TaskShape], errors=(400, 401, 409, 413, 415, 503)),
+)
+def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
+    world, receipt = _world(), _receipt()
+    task = service.create(body.asked(_owner()), world, random=_random(receipt), receipt=receipt)
+    # As of its creation, so that a repeated request has the same answer.
+    return _task(task, task.created_at, 201, _created("tasks", task.id, receipt))
+
+
+@router.get(
+    "/api/v1/tasks",
+    summary="My tasks, the newest first",
+    tags=["tasks"],
+    responses=answers(200, Answer[TaskPageShape], errors=(400, 401, 503)),
+)
+def list_tasks(
+    name: Annotated[str | None, Query(description="part of the name, in any case")] = None,
+    tag: Tagged = None,
+    type: Annotated[str | None, Query()] = None,
+    status: Annotated[TaskStatus | None, Query()] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Response[str]:
+    parameters.known(router.current_event, "name", "tag", "type", "status", "limit", "cursor")
+    world = _world()
+    page = service.search(Search(_owner(), name, tag, type, status, limit, cursor), world)
+    now = world.clock.now()
+    listed = [render.listed_task(task, service.next_runs(task, 1, now), now) for task in page.tasks]
+    return answer({"tasks": listed, "cursor": page.cursor})
+
+
+@router.get(
+    "/api/v1/tasks/<task_id>", summary="One task", tags=["tasks"], responses=answers(200, Answer[TaskShape], errors=(401, 404, 503))
+)
+def get_task(task_id: str) -> Response[str]:
+    world = _world()
+    return _task(service.find(_key(task_id), world), world.clock.now())
+
+
+@router.put(
+    "/api/v1/tasks/<task_id>",
+    summary="Edit a task",
+    description="Replaces it whole. When this is answered, no run of the old schedule starts any more, and the new ones are stored.",
+    tags=["tasks"],
+    responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 409, 413, 415, 503)),
+)
+def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
+    world, key = _world(), _key(task_id)
+    return _task(service.edit(key, body.asked(key.owner), world, generation=body.generation), world.clock.now())
+
+
+@router.delete(
+    "/api/v1/tasks/<task_id>",
+    summary="Delete a task",
+    description="Its future runs go with it; what has run stays in the history.",
+    tags=["tasks"],
+    responses=answers(200, Answer[DeletedShape], errors=(401, 404, 503)),
+)
+def delete_task(task_id: str) -> Response[str]:
+    return answer({"id": service.delete(_key(task_id), _world()).id})
+
+
+@router.put(
+    "/api/v1/tasks/<task_id>/inactive",
+    summary="Pause a task",
+    description="Nothing of it is planned or started. Doing it twice is as good as once.",
+    tags=["tasks"],
+    responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 413, 415, 503)),
+)
+def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[str]:
+    world = _world()
+    return _task(service.deactivate(_key(task_id), body.reason, world), world.clock.now())
+
+
+@router.put(
+    "/api/v1/tasks/<task_id>/active",
+    summary="Resume a task",
+    description="From now on: what would have run meanwhile does not. Doing it twice is as good as once.",
+    tags=["tasks"],
+    responses=answers(200, Answer[TaskShape], errors=(401, 404, 503)),
+)
+def resume_task(task_id: str) -> Response[str]:
+    world = _world()
+    return _task(service.activate(_key(task_id), world), world.clock.now())
+
+
+@router.post(
+    "/api/v1/tasks/<task_id>/run",
+    summary="Run a task now",
+    description="A run outside the schedule, of which it uses up nothing.",
+    tags=["tasks"],
+    openapi_extensions=KEYED,
+    responses=answers(201, Answer[JobShape], errors=(400, 401, 404, 409, 413, 415, 503)),
+)
+def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
+    world, receipt = _world(), _receipt()
+    job = service.run_now(_key(task_id), world, random=_random(receipt), overlap=body.overlap, receipt=receipt)
+    return answer(render.job(job, job.created_at), 201, _created("me/jobs", job.id, receipt))
+
+
+@router.get(
+    "/api/v1/tasks/<task_id>/next",
+    summary="Its next runs",
+    description="In UTC and in local time, odd ones marked, skipped times among them. None while it is paused.",
+    tags=["tasks"],
+    responses=answers(200, Answer[PreviewShape], errors=(400, 401, 404, 503)),
+)
+def next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NEXT_RUNS) -> Response[str]:
+    parameters.known(router.current_event, "count")
+    world = _world()
+    task, now = service.find(_key(task_id), world), world.clock.now()
+    runs = service.next_runs(task, count, now)
+    if task.schedule is None or task.inactive_at is not None:
+        return answer({"runs": [render.run(run) for run in runs]})
+    ended = len(runs) < count and task.schedule.max_runs is None
+    return answer({"runs": [render.run(run) for run in with_skipped(task.schedule, runs, now, ended=ended)]})
+
+
+@router.get(
+    "/api/v1/tasks/<task_id>/jobs",
+    summary="Its runs by scheduled time",
+    description="What was due up to now, newest first; with `upcoming` what is stored ahead, soonest first.",
+    tags=["tasks"],
+    responses=answers(200, Answer[PageShape], errors=(400, 401, 404, 503)),
+)
+def list_runs(
+    task_id: str,
+    upcoming: Upcoming = False,
+    status: Annotated[Status | None, Query()] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Response[str]:
+    parameters.known(router.current_event, "upcoming", "status", "from", "to", "limit", "cursor")
+    world = _world()
+    task, now = service.find(_key(task_id), world), world.clock.now()
+    query = HistoryQuery(task.owner, upcoming, task=task.id, status=status, since=since, until=until, limit=limit, cursor=cursor)
+    return answer(render.page(history(query, jobs=world.jobs, now=now), now))
+
+
+def _world() -> World:
+    api = _runtime.api()
+    return World(api.tasks, api.jobs, api.orders, api.lanes, api.receipts, api.clock, api.rules)
+
+
+def _owner() -> str:
+    return owner_of(router.current_event.raw_event)
+
+
+def _key(task_id: str) -> TaskKey:
+    """The caller's task of that id: somebody else's is not even looked for. Raises NotFound for what cannot be an id."""
+    if not ids.is_job_id(task_id):
+        raise NotFound("there is no such task")
+    return TaskKey(_owner(), task_id)
+
+
+def _receipt() -> Receipt | None:
+    return idempotency.of_request(router.current_event.raw_event, _owner(), _runtime.api().clock.now())
+
+
+def _random(receipt: Receipt | None) -> int:
+    return secrets.randbits(ids.RANDOM_BITS) if receipt is None else receipt.random
+
+
+def _created(path: str, made: str, receipt: Receipt | None) -> dict[str, str]:
+    """The headers that tell of what was made, or was made before: then its id is not of this receipt."""
+    replayed = receipt is not None and not ids.is_made_with(receipt.random, made)
+    return {"Location": f"/api/v1/{path}/{made}"} | (idempotency.REPLAYED if replayed else {})
+
+
+def _task(task: Task, now: int, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[str]:
+    return answer(render.task(task, service.next_runs(task, NEXT_RUNS, now), now), status, headers)

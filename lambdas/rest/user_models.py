@@ -1,0 +1,156 @@
+"""The shapes of users and of the audit trail."""
+
+import re
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+
+from lambdas.rest.models import Request, Shape, WrittenTime
+from scheduler.accounts.access import Role, Scope
+from scheduler.accounts.model import Quotas
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
+_UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+
+
+def _name(text: str) -> str:
+    if re.fullmatch(NAME, text) is None:
+        raise ValueError("must be 1 to 64 letters, digits or any of - _ . and begin with a letter or digit")
+    if re.fullmatch(_UUID, text) is not None:
+        raise ValueError("must not look like the id of a user")
+    return text
+
+
+Username = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{NAME}$"})]
+Password = Annotated[str, Field(min_length=1, max_length=256)]
+Weight = Annotated[float, Field(ge=0.01, le=1_000)]
+
+
+class QuotasRequest(Request):
+    """What a user may use. Null or absent: what the deployment allows everyone."""
+
+    max_jobs: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
+    """Jobs that wait for their time."""
+    creates_per_second: Annotated[float, Field(ge=0.01, le=100_000)] | None = None
+    """On average; ten seconds' worth may come at once."""
+
+    @property
+    def quotas(self) -> Quotas:
+        return Quotas(self.max_jobs, self.creates_per_second)
+
+
+class UserRequest(Request):
+    """A new user."""
+
+    username: Username
+    password: Password
+    """As the policy wants it: at least 12 letters, of both cases, with a digit and a symbol."""
+    role: Annotated[Role, Field(strict=False)] = Role.USER
+    job_weight: Weight = 1.0
+    """The fair-share weight: twice the weight, twice the share when more is due than can run."""
+    quotas: QuotasRequest | None = None
+
+
+class UserChange(Request):
+    """What to change of a user; what is absent stays as it is."""
+
+    role: Annotated[Role, Field(strict=False)] = Field(default_factory=lambda: Role.USER)
+    job_weight: Weight = Field(default_factory=lambda: 1.0)
+    quotas: QuotasRequest = Field(default_factory=QuotasRequest)
+    """As a whole: {} is what the deployment allows everyone."""
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError(f"give at least one of {', '.join(type(self).model_fields)}")
+        return self
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        given: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
+        return given | ({"quotas": self.quotas.quotas} if "quotas" in given else {})
+
+
+class PasswordRequest(Request):
+    """A new password for somebody who has lost theirs."""
+
+    password: Password
+
+
+class PasswordChange(Request):
+    """One's own new password."""
+
+    current_password: Password
+    new_password: Password
+
+
+class QuotasShape(Shape):
+    max_jobs: int | None
+    """Null: as many as the deployment allows everyone; in `allowed`, no limit."""
+    creates_per_second: float | None
+
+
+class AccountShape(Shape):
+    id: str
+    username: str
+    role: Role | None
+    """Null: a machine client, whose scopes come with the deployment."""
+    enabled: bool
+    job_weight: float
+    quotas: QuotasShape
+    """Their own."""
+    allowed: QuotasShape
+    """What holds for them."""
+    created_at: WrittenTime | None
+
+
+class AccountPageShape(Shape):
+    users: list[AccountShape]
+    clients: list[AccountShape]
+    """The machine clients of the deployment, on the first page."""
+    cursor: str | None
+
+
+class MeShape(Shape):
+    id: str
+    username: str
+    role: Role | None
+    """Null: a machine client."""
+    scopes: list[Scope]
+    """Of a machine client."""
+    job_weight: float
+    allowed: QuotasShape
+
+
+class ChangedShape(Shape):
+    """That it was done."""
+
+    changed: bool
+
+
+class EntryShape(Shape):
+    """One change that somebody asked for."""
+
+    id: str
+    at: WrittenTime
+    actor: str
+    """The id of the user or machine client who asked."""
+    actor_name: str
+    owner: str
+    """Whose object it is; `system` for what is everybody's."""
+    action: str
+    object: str | None
+    """The id of what was changed."""
+    changes: dict[str, Any]
+    """What was asked for, without what may be secret."""
+    status: int | None
+    """How it was answered; below 300: it was done. Null: the answer was never written down, look at the object."""
+    ended_at: WrittenTime | None
+    address: str
+    request_id: str
+
+
+class TrailShape(Shape):
+    entries: list[EntryShape]
+    cursor: str | None
+    """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""

@@ -1,0 +1,179 @@
+"""Routes of users: who I am, my password; and for administrators, everybody."""
+
+import re
+from typing import Annotated, Any
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body, Query
+from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
+
+from lambdas import _runtime
+from lambdas.rest import access, parameters
+from lambdas.rest import render_accounts as render
+from lambdas.rest.envelope import answer
+from lambdas.rest.models import Answer
+from lambdas.rest.resolver import answers, bearer_of
+from lambdas.rest.user_models import (
+    AccountPageShape,
+    AccountShape,
+    ChangedShape,
+    MeShape,
+    PasswordChange,
+    PasswordRequest,
+    UserChange,
+    UserRequest,
+)
+from scheduler.accounts import user_admin
+from scheduler.accounts.login import change_password
+from scheduler.accounts.model import Quotas
+from scheduler.accounts.user_admin import Known, World
+from scheduler.model.errors import NotFound, Unauthorized
+
+router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
+
+
+@router.get(
+    "/api/v1/me",
+    summary="Who I am, and what I may use",
+    tags=["users"],
+    responses=answers(200, Answer[MeShape], errors=(400, 401, 403, 503)),
+)
+def get_me() -> Response[str]:
+    world, caller = _runtime.api(), access.caller_of(router.current_event.raw_event)
+    weight = world.users.weights([caller.id]).get(caller.id, 1.0)
+    return answer(render.me(caller, weight, world.quotas.allowed(world.quotas.profile(caller.id))))
+
+
+@router.post(
+    "/api/v1/auth/password",
+    summary="Change my password",
+    tags=["auth"],
+    responses=answers(200, Answer[ChangedShape], errors=(400, 401, 403, 413, 415, 429, 503)),
+)
+def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]:
+    world, event = _runtime.api(), router.current_event.raw_event
+    token = bearer_of(event)
+    if token is None:
+        raise Unauthorized()
+    change_password(
+        access.caller_of(event).id,
+        token,
+        body.current_password,
+        body.new_password,
+        accounts=world.accounts,
+        tallies=world.tallies,
+        clock=world.clock,
+    )
+    return answer({"changed": True})
+
+
+@router.post(
+    "/api/v1/users",
+    summary="Create a user",
+    description="Administrators only.",
+    tags=["users"],
+    responses=answers(201, Answer[AccountShape], errors=(400, 401, 403, 409, 413, 415, 503)),
+)
+def create_user(body: Annotated[UserRequest, Body()]) -> Response[str]:
+    quotas = body.quotas.quotas if body.quotas else Quotas()
+    made = user_admin.create(body.username, body.password, body.role, body.job_weight, quotas, _world())
+    return _user(made, 201, {"Location": f"/api/v1/users/{made.account.id}"})
+
+
+@router.get(
+    "/api/v1/users",
+    summary="All users",
+    description="Operators and administrators only. In no order.",
+    tags=["users"],
+    responses=answers(200, Answer[AccountPageShape], errors=(400, 401, 403, 503)),
+)
+def list_users(
+    limit: Annotated[int, Query(ge=1, le=60)] = 20,
+    cursor: Annotated[str | None, Query(min_length=1, max_length=4_096, description="the cursor of the page before")] = None,
+) -> Response[str]:
+    parameters.known(router.current_event, "limit", "cursor")
+    world = _world()
+    found, after = user_admin.page(cursor, limit, world)
+    clients = [user_admin.find(id, world) for id in world.clients] if cursor is None else []
+    return answer({"users": [_shown(each) for each in found], "clients": [_shown(each) for each in clients], "cursor": after})
+
+
+@router.get(
+    "/api/v1/users/<user_id>",
+    summary="One user",
+    description="Operators and administrators only.",
+    tags=["users"],
+    responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 503)),
+)
+def get_user(user_id: str) -> Response[str]:
+    return _user(user_admin.find(_id(user_id), _world()))
+
+
+@router.patch(
+    "/api/v1/users/<user_id>",
+    summary="Change a user's role, weight or quotas",
+    description="Administrators only. A role counts from the next token on, a weight within a minute, quotas within half a minute.",
+    tags=["users"],
+    responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
+)
+def change_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[str]:
+    return _user(user_admin.change(_id(user_id), body.wanted, _caller(), _world()))
+
+
+@router.put(
+    "/api/v1/users/<user_id>/disabled",
+    summary="Disable a user",
+    description="Administrators only. Within half a minute no token counts any more. Doing it twice is as good as once.",
+    tags=["users"],
+    responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 503)),
+)
+def disable_user(user_id: str) -> Response[str]:
+    return _user(user_admin.disable(_id(user_id), _caller(), _world()))
+
+
+@router.put(
+    "/api/v1/users/<user_id>/enabled",
+    summary="Enable a user again",
+    description="Administrators only. Doing it twice is as good as once.",
+    tags=["users"],
+    responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 503)),
+)
+def enable_user(user_id: str) -> Response[str]:
+    return _user(user_admin.enable(_id(user_id), _world()))
+
+
+@router.put(
+    "/api/v1/users/<user_id>/password",
+    summary="Set the password of a user who has lost it",
+    description="Administrators only. Signs the user out everywhere.",
+    tags=["users"],
+    responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
+)
+def set_password(user_id: str, body: Annotated[PasswordRequest, Body()]) -> Response[str]:
+    return _user(user_admin.set_password(_id(user_id), body.password, _world()))
+
+
+def _world() -> World:
+    api = _runtime.api()
+    return World(api.directory, api.profiles, api.users, api.clock, api.settings.clients)
+
+
+def _id(text: str) -> str:
+    """Raises NotFound for what cannot be the id of a user."""
+    if re.fullmatch(access.USER_ID, text) is None:
+        raise NotFound("there is no such user")
+    return text
+
+
+def _caller() -> str:
+    return access.caller_of(router.current_event.raw_event).id
+
+
+def _user(known: Known, status: int = 200, headers: Any = None) -> Response[str]:
+    _runtime.api().quotas.forget(known.account.id)
+    return answer(_shown(known), status, headers)
+
+
+def _shown(known: Known) -> dict[str, Any]:
+    world = _runtime.api()
+    return render.account(known, world.quotas.allowed(known.profile), known.account.id in world.settings.clients)

@@ -1,0 +1,1 @@
+"""Users, roles, quotas, sign-in and the audit trail."""

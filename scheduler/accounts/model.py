@@ -1,0 +1,106 @@
+"""Users: who they are, what they may use, and the ports through which the services see both."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from scheduler.accounts.access import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """How much one user may use. None: as much as the deployment's settings say."""
+
+    max_jobs: int | None = None  # jobs that wait for their time
+    creates_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """How many jobs of a user waited for their time when they were last counted."""
+
+    count: int = 0
+    total: int = 0  # the `total` of the user's tally then: what it has grown by since may have come on top
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What the scheduler itself keeps of a user beside the weight."""
+
+    id: str
+    quotas: Quotas = field(default_factory=Quotas)
+    disabled_at: int | None = None
+    stock: Stock = field(default_factory=Stock)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A person who may sign in."""
+
+    id: str
+    username: str
+    role: Role = Role.USER
+    enabled: bool = True
+    job_weight: float = 1.0
+    created_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A count that several processes share."""
+
+    count: int  # since `since`
+    since: int
+    total: int  # since ever
+
+    def level(self, now: int, per_second: float) -> float:
+        """How full a bucket is into which this was poured, and which leaks so much a second."""
+        return self.count - per_second * max(now - self.since, 0) / 1000
+
+
+class Directory(Protocol):
+    """The people who may sign in: Cognito's business."""
+
+    def create(self, username: str, password: str, role: Role, weight: float) -> Account:
+        """Raises Conflict for a name that is taken, Invalid for a password that the policy refuses."""
+
+    def get(self, id: str) -> Account | None: ...
+
+    def page(self, cursor: str | None, limit: int) -> tuple[list[Account], str | None]:
+        """Some of all, in no order, and the next page's cursor. Raises Invalid for a cursor that is none."""
+
+    def set_role(self, id: str, role: Role) -> None:
+        """Counts from the next sign-in or refresh on."""
+
+    def set_weight(self, id: str, weight: float) -> None:
+        """What sign-in tells of it; what counts is `Users.set_weight`."""
+
+    def set_enabled(self, id: str, enabled: bool) -> None:
+        """A disabled account neither signs in nor refreshes."""
+
+    def set_password(self, id: str, password: str) -> None:
+        """For good, and signs out everywhere. Raises Invalid for one that the policy refuses."""
+
+
+class Profiles(Protocol):
+    """What the users table holds beside the weights."""
+
+    def get_many(self, ids: Sequence[str]) -> dict[str, Profile]:
+        """Of all that are asked for; who has nothing of his own has the defaults."""
+
+    def set_quotas(self, id: str, quotas: Quotas) -> None: ...
+
+    def set_disabled(self, id: str, at: int | None) -> None: ...
+
+    def set_stock(self, id: str, stock: Stock) -> None: ...
+
+
+class Tallies(Protocol):
+    """Counts that many processes share, by name."""
+
+    def add(self, name: str, number: int, now: int) -> Tally:
+        """Add it; the tally as it is after that. One that nobody has added to for a month begins anew."""
+
+    def restart(self, name: str, seen: Tally, number: int, now: int) -> bool:
+        """Count from `number` since `now` on, if it still counts since `seen.since`; `total` stays."""

@@ -1,0 +1,201 @@
+"""The gate of a job of a named target: the target's rate, and how many run at once, held across all executors.
+
+Jobs without a named target are never asked about; those of one without limits cost a read of the target a second and process.
+"""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scheduler.admission import limits
+from scheduler.admission.gate import Clear, HandBack, Verdict
+from scheduler.admission.limits import Answer, Ask, At, Place, Start, Ticket, Usage, Use
+from scheduler.admission.target_cache import Known
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Job, JobKey
+from scheduler.model.lifecycle import is_open
+from scheduler.storage.ports import Clock, Jobs, TargetGate
+from scheduler.targets.named_target import NamedTarget
+
+ROUNDS = 5  # tries at a usage of which others take what we were to have
+WAIT_MS = 2_000  # how long a job whose instant has come waits for a place before it is given back with another instant ...
+ASK_MS, SELDOM_MS = 50, 200  # ... and how often it looks, at first and later; reads only, until one is free
+AWAY_MS = 1_000  # who is given back comes no sooner
+LOOK_MS = 1_000  # how often it is looked whether those who have the places still run
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class LimitGate:
+    """See `admission.Gate`. Of one batch: it remembers what its jobs were given."""
+
+    known: Known
+    jobs: Jobs
+    clock: Clock
+    _starts: dict[JobKey, int] = field(default_factory=dict)
+    _tickets: dict[JobKey, int] = field(default_factory=dict)
+    _waiting: dict[JobKey, int] = field(default_factory=dict)  # since when for a place
+    _placed: dict[JobKey, tuple[str, Place]] = field(default_factory=dict)  # by target
+    _looked_at: dict[str, int] = field(default_factory=dict)
+    _lost: dict[str, set[Place]] = field(default_factory=dict)  # found at the last look
+    _took: dict[str, int] = field(default_factory=dict)  # how long jobs hold their places, as seen last
+
+    @property
+    def gate(self) -> TargetGate:
+        return self.known.gate
+
+    def concerns(self, job: Job) -> bool:
+        return job.target is not None
+
+    def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
+        """A rate gives its instants ahead: the start is on the millisecond, and who has to stand in line leaves before the instant comes.
+
+        A place is taken at the instant.
+        """
+        return self._judged(jobs, ahead=True)
+
+    def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
+        return self._judged(jobs, ahead=False)
+
+    def release(self, ended: Collection[Job]) -> None:
+        """The places of these jobs, whose work has come back or never began, are free.
+
+        Never raises: a place not freed is found out when it is missed.
+        """
+        if not self._placed:
+            return
+        left: dict[str, list[Place]] = {}
+        for job in ended:
+            name, place = self._placed.pop(job.key, (None, None))
+            if name is not None and place is not None:
+                left.setdefault(name, []).append(place)
+        try:
+            for _ in range(ROUNDS):
+                if not left:
+                    return
+                left = self._release(left)
+        except Unavailable:
+            pass
+        log.info("places not freed; their jobs have ended, which is seen when one is missed", extra={"targets": sorted(left)})
+
+    def _release(self, ended: Mapping[str, list[Place]]) -> dict[str, list[Place]]:
+        """One round; those that are left. A place that is not there any more was taken for lost by somebody, or its lease is over."""
+        now = self.clock.now()
+        uses = [limits.freed(name, places, self._took.get(name, limits.USUAL_MS), now) for name, places in ended.items()]
+        left: dict[str, list[Place]] = {}
+        for use, (done, usage) in zip(uses, self.gate.use(uses), strict=True):
+            stands = use.drops if usage is None else usage.places
+            if not done and (there := [place for place in use.drops if place in stands]):
+                left[use.target] = there
+        return left
+
+    def _judged(self, jobs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
+        verdicts: dict[JobKey, Verdict] = {}
+        try:
+            asked_at = self.clock.now()
+            found = self.known.look(job.target for job in jobs if job.target is not None)
+            limited: dict[str, list[Job]] = {}
+            for job in jobs:
+                target = found[job.target or ""]
+                if target is None or not target.is_limited or not target.enabled:
+                    verdicts[job.key] = Clear(asked_at)  # one that is not there fails as its start finds out
+                elif not (ahead and target.rate is None):
+                    limited.setdefault(target.name, []).append(job)
+            targets = {name: target for name, target in found.items() if target is not None}
+            usages: dict[str, Usage] = {}
+            for _ in range(ROUNDS):
+                if limited:
+                    limited = self._round(limited, targets, usages, verdicts, asked_at)
+        except Unavailable:
+            log.info("limits not asked: the table refuses for now", extra={"jobs": len(jobs)})
+        return verdicts
+
+    def _round(
+        self,
+        asked: Mapping[str, list[Job]],
+        targets: Mapping[str, NamedTarget],
+        usages: dict[str, Usage],
+        verdicts: dict[JobKey, Verdict],
+        asked_at: int,
+    ) -> dict[str, list[Job]]:
+        """Decide by the usages, of which those not known yet are read, and change them. The jobs of those whose change does not hold."""
+        if unknown := sorted(asked.keys() - usages.keys()):
+            usages |= {name: Usage(name) for name in unknown} | self.gate.usages(unknown)
+        now = self.clock.now()
+        uses: list[tuple[Use, dict[JobKey, Answer]]] = []
+        left: dict[str, list[Job]] = {}
+        for name, jobs in asked.items():
+            gone = self._gone(usages[name], targets[name], now)
+            use, answers = limits.admit(usages[name], targets[name], self._asks(jobs, now), now, gone)
+            if use is None:
+                self._note(jobs, targets[name], answers, verdicts, asked_at, now)
+            else:
+                uses.append((use, answers))
+        for (use, answers), (done, usage) in zip(uses, self.gate.use([use for use, _ in uses]) if uses else [], strict=True):
+            name = use.target
+            if usage is not None:
+                usages[name], self._took[name] = usage, usage.took_ms
+            if done and usage is not None:
+                self._note(asked[name], targets[name], limits.confirmed(answers, use, usage), verdicts, asked_at, now)
+            else:
+                left[name] = asked[name]
+        return left
+
+    def _asks(self, jobs: Sequence[Job], now: int) -> list[Ask]:
+        return [self._ask(job, now) for job in sorted(jobs, key=lambda job: (job.due_at, job.id))]
+
+    def _ask(self, job: Job, now: int) -> Ask:
+        """Who has waited too long for a place gives its start up for a ticket; until then it keeps it, as it is here and waits."""
+        waits, since = job.key in self._waiting, self._waiting.get(job.key, now)
+        ticket = self._tickets.get(job.key, job.due_at if job.reserved_at == job.due_at else None)
+        if now - since >= WAIT_MS:
+            return Ask(job.key, job.fence, job.timeout_ms, now + AWAY_MS, again=True)
+        start = now if waits else self._starts.get(job.key)
+        return Ask(job.key, job.fence, job.timeout_ms, max(job.due_at, now), ticket, start)
+
+    def _gone(self, usage: Usage, target: NamedTarget, now: int) -> Collection[Place]:
+        """Places whose executor has died, or could not free them; looked for only when none is free."""
+        full = target.concurrency is not None and len(usage.places) >= target.concurrency
+        if full and now - self._looked_at.get(target.name, -LOOK_MS) >= LOOK_MS:
+            self._looked_at[target.name] = now
+            found = self.jobs.get_many([place.job for place in usage.places])
+            self._lost[target.name] = {place for place in usage.places if not _runs(found.get(place.job), place.fence)}
+        return self._lost.get(target.name, ())
+
+    def _note(
+        self,
+        jobs: Sequence[Job],
+        target: NamedTarget,
+        answers: Mapping[JobKey, Answer],
+        verdicts: dict[JobKey, Verdict],
+        asked_at: int,
+        now: int,
+    ) -> None:
+        for job in jobs:
+            if job.key in answers:
+                verdicts[job.key] = self._verdict(job, target, answers[job.key], asked_at, now)
+
+    def _verdict(self, job: Job, target: NamedTarget, answer: Answer, asked_at: int, now: int) -> Verdict:
+        if isinstance(answer, Start):
+            self._waiting.pop(job.key, None)
+            if answer.place is not None:
+                self._placed[job.key] = (target.name, answer.place)
+            return Clear(asked_at)
+        if isinstance(answer, Ticket):
+            gave_up = self._waiting.pop(job.key, None) is not None
+            self._starts.pop(job.key, None)
+            if answer.at - now > limits.NEAR_MS or gave_up or job.key in self._tickets:
+                return HandBack(f"target {target.name} is at its limit", at=answer.at, reserved=True)
+            self._tickets[job.key] = answer.at
+            return Clear(0, answer.at)  # asked again when it has come
+        if isinstance(answer, At):
+            self._starts[job.key] = answer.at
+            return Clear(asked_at if target.concurrency is None else 0, answer.at)  # 0: its place is asked for when it has come
+        waited = now - self._waiting.setdefault(job.key, now)
+        return Clear(0, now + min(max(ASK_MS, waited // 4), SELDOM_MS))
+
+
+def _runs(job: Job | None, fence: int) -> bool:
+    """Whether the attempt is still the job's: claimed, by the executor that took the place."""
+    return job is not None and is_open(job) and job.claim is not None and job.fence == fence

@@ -1,0 +1,197 @@
+"""The gate of a run of a task: whether it still may start, whether it must wait for the one before it, and overlap.
+
+Usual runs are through with it at the last read, so that they start on the millisecond.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scheduler.admission import overlap
+from scheduler.admission.gate import READ_WINDOW_MS, Cancel, Clear, HandBack, Verdict
+from scheduler.admission.overlap import Skip
+from scheduler.model import ids, settlement
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Holder, Job, JobKey, Origin, Overlap, TaskHead, TaskKey
+from scheduler.model.lifecycle import Event, apply, is_open
+from scheduler.model.rules import Rules
+from scheduler.storage.ports import Change, Clock, Jobs, TaskGate
+
+ROUNDS = 5  # tries at holder items that others change at the same time; each decides at least one run of the task
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was read for one round."""
+
+    asked_at: int
+    holders: Mapping[TaskKey, Holder]
+    jobs: Mapping[JobKey, Job]
+
+
+@dataclass(frozen=True, slots=True)
+class _PassOn:
+    """It has the place of its task, but is late by now and has one before it, which gets the place (`hold`)."""
+
+    hold: Holder
+    back: HandBack
+
+
+_Write = overlap.Start | overlap.Wait | _PassOn
+
+
+@dataclass(slots=True)
+class RunGate:
+    """See `admission.Gate`. Of several runs of one task in one call, one is decided by what was read; the others look again."""
+
+    jobs: Jobs
+    tasks: TaskGate
+    clock: Clock
+    rules: Rules
+
+    def concerns(self, job: Job) -> bool:
+        return job.origin is not None
+
+    def ahead(self, runs: Sequence[Job]) -> dict[JobKey, Verdict]:
+        """Who is settled before its instant: may start then, or is not wanted any more. Skips nobody, and nobody waits yet."""
+        try:
+            return self._round(runs, ahead=True)
+        except Unavailable:
+            return {}
+
+    def decide(self, runs: Sequence[Job]) -> dict[JobKey, Verdict]:
+        """The verdicts on runs whose instant has come."""
+        left, verdicts = list(runs), dict[JobKey, Verdict]()
+        try:
+            for _ in range(ROUNDS):
+                if left:
+                    verdicts |= self._round(left, ahead=False)
+                    left = [run for run in left if run.key not in verdicts]
+        except Unavailable:
+            log.info("tasks not asked: the table refuses for now", extra={"runs": len(left)})
+        return verdicts
+
+    def _round(self, runs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
+        """One read of everything, one write of the holder items, the earlier run of a task first. Who has to look again is left out."""
+        asked_at = self.clock.now()
+        # The holder items first: a delete takes the task before its item, so one that is gone with its task is no free place.
+        exclusive = sorted({task_of(run) for run in runs if _origin(run).overlap is not Overlap.ALLOW})
+        holders = self.tasks.holders(exclusive) if exclusive else {}
+        heads = self.tasks.heads(sorted({task_of(run) for run in runs}))
+        verdicts: dict[JobKey, Verdict] = {run.key: Cancel(why) for run in runs if (why := unwanted(run, heads.get(task_of(run))))}
+        first = _one_of_each([run for run in runs if run.key not in verdicts])
+        known = self._known(asked_at, first, holders)
+        writes: list[tuple[Job, _Write]] = []
+        for run in first:
+            decision = self._decide(run, known)
+            if isinstance(decision, _Write):
+                if not ahead or isinstance(decision, overlap.Start):
+                    writes.append((run, decision))
+            elif not (ahead and isinstance(decision, Skip | HandBack)):
+                verdicts[run.key] = decision
+        return verdicts | self._carry_out(writes, known)
+
+    def _known(self, asked_at: int, runs: Sequence[Job], holders: Mapping[TaskKey, Holder]) -> _Known:
+        names = {JobKey(key.owner, name) for key, holder in holders.items() for name in (holder.job, holder.waiting) if name}
+        names |= {before for run in runs if (before := self._before(run)) is not None}
+        keys = sorted(names - {run.key for run in runs})
+        read = self.jobs.get_many(keys) if keys else {}
+        return _Known(asked_at, holders, {run.key: run for run in runs} | read)
+
+    def _before(self, run: Job) -> JobKey | None:
+        """The run before this one in a row of late runs; None if it needs no order: it starts in time, or has started once.
+
+        What is cleared now may start as late as its clearance allows, and must be in time then.
+        """
+        origin = _origin(run)
+        if origin.late_from is None or origin.previous_at is None or run.delay_ms is not None:
+            return None
+        if max(self.clock.now() + READ_WINDOW_MS, run.due_at) < origin.late_from:
+            return None
+        return JobKey(run.owner, ids.run(origin.previous_at, origin.task, origin.generation))
+
+    def _decide(self, run: Job, known: _Known) -> Clear | Skip | HandBack | _Write:
+        origin, holder = _origin(run), known.holders.get(task_of(run))
+        before = self._before(run)
+        if before is not None and before in known.jobs and is_open(known.jobs[before]):
+            back = HandBack(f"misfire: it runs after run {before.id}", before)
+            if holder is not None and holder.job == run.id:  # it stood still since it took the place; the one before may wait for that
+                return _PassOn(overlap.passed_on(holder, before.id), back)
+            return back
+        if origin.overlap is Overlap.ALLOW:
+            return Clear(known.asked_at)
+        holding, waiting = (known.jobs.get(JobKey(run.owner, name)) if name else None for name in _names(holder))
+        return overlap.decide(run, origin, holder, holding, waiting)
+
+    def _carry_out(self, decisions: Sequence[tuple[Job, _Write]], known: _Known) -> dict[JobKey, Verdict]:
+        writes = [(known.holders.get(task_of(run)), decision.hold) for run, decision in decisions if decision.hold is not None]
+        held = iter(self.tasks.hold([(before, after) for before, after in writes if after is not None]) if writes else [])
+        verdicts: dict[JobKey, Verdict] = {}
+        for run, decision in decisions:
+            if decision.hold is not None and not next(held):
+                continue
+            if isinstance(decision, _PassOn):
+                verdicts[run.key] = decision.back
+                continue
+            over = self._end(decision.cancel)
+            if isinstance(decision, overlap.Start):
+                verdicts[run.key] = Clear(known.asked_at)
+            elif not over:
+                blocker = JobKey(run.owner, (decision.hold or known.holders[task_of(run)]).job)
+                verdicts[run.key] = HandBack(f"overlap: it runs after run {blocker.id}", blocker)
+        return verdicts
+
+    def _end(self, replaced: Sequence[Job]) -> bool:
+        """Cancel them, or ask it of those that run. True if one is not what it was: look again."""
+        now, changes = self.clock.now(), []
+        for job in replaced:
+            if job.claim is None:
+                changes.append(Change(job, apply(job, Event.CANCEL, now, reason=overlap.REPLACED, retention=self.rules.retention)))
+            elif job.cancel_requested_at is None:
+                changes.append(Change(job, settlement.flag(job, overlap.REPLACED, now, shards=self.rules.shards)))
+        held = self.jobs.change(changes) if changes else []
+        return any(not ok or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
+
+
+def task_of(run: Job) -> TaskKey:
+    return TaskKey(run.owner, _origin(run).task)
+
+
+def unwanted(run: Job, head: TaskHead | None) -> str | None:
+    """Why the run must not start, by what its task says now; None if it may.
+
+    An edit replaces the runs of the schedule that have not started yet; a pause ends the retries of others, too.
+    """
+    origin = _origin(run)
+    if head is None:
+        return "its task was deleted"
+    if head.inactive_at is not None:
+        return "its task was made inactive" + (f": {head.inactive_reason}" if head.inactive_reason else "")
+    if origin.nominal_at is not None and run.delay_ms is None and origin.generation < head.generation:
+        return "its task was edited"
+    return None
+
+
+def _origin(run: Job) -> Origin:
+    if run.origin is None:
+        raise ValueError(f"job {run.id} is no run of a task")
+    return run.origin
+
+
+def _names(holder: Holder | None) -> tuple[str | None, str | None]:
+    return (holder.job, holder.waiting) if holder is not None else (None, None)
+
+
+def _one_of_each(runs: Sequence[Job]) -> list[Job]:
+    """The first run of each task, and every one that may overlap: two of one task must not decide by the same look."""
+    seen: set[TaskKey] = set()
+    chosen = []
+    for run in sorted(runs, key=lambda run: (run.due_at, run.id)):
+        if _origin(run).overlap is Overlap.ALLOW:
+            chosen.append(run)
+        elif task_of(run) not in seen:
+            seen.add(task_of(run))
+            chosen.append(run)
+    return chosen

@@ -1,0 +1,1 @@
+"""Jobs that report by call-back: tokens, heartbeats and reports."""

@@ -1,0 +1,123 @@
+"""What workers report of jobs that wait for their call-back: that they live, and how it ended. Each shows the token of its attempt."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from scheduler.callbacks import tokens
+from scheduler.callbacks.tokens import AttemptKey, NotSigned
+from scheduler.model import callback_lease, lifecycle, settlement
+from scheduler.model.errors import Conflict, NotFound, Unavailable
+from scheduler.model.job import Attempt, Finished, Job, Outcome, Progress, Result
+from scheduler.model.lifecycle import Event
+from scheduler.model.rules import Rules
+from scheduler.pipeline.follow_up import send_on
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, SigningKeys, TaskGate
+from scheduler.targets import CallBackAddress
+
+TRIES = 5
+SLACK_MS = 60_000  # a token outlives its attempt by so much: clocks differ
+
+
+class Beat(NamedTuple):
+    """The answer to a heartbeat: until when the next one must come, and whether to stop."""
+
+    lease_until: int
+    cancel_requested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where workers report to."""
+
+    base: str  # of the API
+    keys: SigningKeys
+
+    def of(self, job: Job, now: int) -> CallBackAddress:
+        """That of the attempt at the claimed job which starts now. Raises Unavailable if the keys cannot be read."""
+        most = 0 if job.callback is None else job.callback.max_ms
+        token = tokens.sign(AttemptKey(job.key, job.fence), now + job.timeout_ms + most + SLACK_MS, self.keys.keys(now)[0])
+        return CallBackAddress(f"{self.base}/api/v1/jobs/{job.id}", token, job.fence)
+
+
+def admit(token: str, job_id: str, keys: SigningKeys, now: int) -> AttemptKey:
+    """Whose token it is. Raises Unauthorized if it was not signed for this job, or has expired; Unavailable."""
+    try:
+        which = tokens.read(token, keys.keys(now), now)
+    except NotSigned:  # perhaps by a key that is younger than what we know
+        which = tokens.read(token, keys.keys(now, newest=True), now)
+    if which.key.id != job_id:
+        raise NotSigned
+    return which
+
+
+def heartbeat(which: AttemptKey, progress: Progress | None, *, jobs: Jobs, clock: Clock) -> Beat:
+    """The worker lives: its lease is extended. One write, which the due index does not see.
+
+    Raises NotFound, Conflict if the attempt is over, Unavailable.
+    """
+
+    def beaten(job: Job, now: int) -> Job:
+        if now >= callback_lease.must_end_at(job):
+            raise Conflict(callback_lease.silence(job, now).message)
+        return lifecycle.apply(job, Event.HEARTBEAT, now, lease_until=callback_lease.lease(job, now), progress=progress)
+
+    job = _changed(which, beaten, lambda job: None, jobs, clock)
+    until = callback_lease.ends_at(job) if lifecycle.waits(job) else callback_lease.lease(job, job.heartbeat_at or clock.now())
+    return Beat(until, job.cancel_requested_at is not None)
+
+
+def report(
+    which: AttemptKey, result: Result, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules
+) -> Job:
+    """The attempt has ended so: the job as it stands then, settled as an executor settles it. Idempotent.
+
+    Raises NotFound, Conflict if the attempt was over otherwise, Unavailable.
+    """
+
+    def settled(job: Job, now: int) -> Job:
+        started_at = min(lifecycle.started_at(job), now)
+        told = replace(result, output=result.output or job.output, response=result.response or job.response)
+        return settlement.settle(Finished(job, started_at, now, told), now, shards=rules.shards, retention=rules.retention)
+
+    def again(job: Job) -> Job | None:
+        return job if any(_is_told(attempt, which, result) for attempt in job.attempts) else None
+
+    job = _changed(which, settled, again, jobs, clock)
+    send_on(job, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=clock.now(), rules=rules)
+    return job
+
+
+def _is_told(attempt: Attempt, which: AttemptKey, result: Result) -> bool:
+    """Whether the worker reports again what it has reported: its answer was lost."""
+    if result.failure is None:
+        return attempt.fence == which.fence and attempt.outcome is Outcome.SUCCEEDED
+    return attempt.fence == which.fence and attempt.failure == result.failure
+
+
+def _changed(which: AttemptKey, change: Callable[[Job, int], Job], again: Callable[[Job], Job | None], jobs: Jobs, clock: Clock) -> Job:
+    """The job after the change of its attempt, or as it stands if that was made before."""
+    for _ in range(TRIES):
+        job = jobs.get(which.key)
+        if job is None:
+            raise NotFound("there is no such job")
+        if made := again(job):
+            return made
+        _check(job, which)
+        after = change(job, clock.now())
+        (held,) = jobs.change([Change(job, after)])
+        if held is None:
+            raise Unavailable
+        if held:
+            return after
+    raise Unavailable("the job keeps changing; try again")
+
+
+def _check(job: Job, which: AttemptKey) -> None:
+    """Raises Conflict unless the attempt that the token is for is running."""
+    if job.fence != which.fence:
+        raise Conflict("the token belongs to another attempt: this one is over")
+    if not lifecycle.is_open(job):
+        raise Conflict(f"the job is finished: {lifecycle.state(job)}")
+    if job.claim is None:
+        raise Conflict("the job is not running")

@@ -1,0 +1,110 @@
+"""Dead letters: what failed or was killed, counted by error, and listed by error."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from scheduler.dead_letters.model import Filter, is_dead
+from scheduler.model import fingerprint, ids
+from scheduler.model.errors import Invalid
+from scheduler.model.job import Failure, Job, JobKey, Letter, Page
+from scheduler.model.paging import read_on, read_position
+from scheduler.storage.ports import Jobs
+
+READ = 10_000  # letters counted in one answer
+PAGE = 1_000
+GROUPS = 100  # in one answer: the largest
+NAMED = 20  # tasks of one group
+
+
+@dataclass(slots=True)
+class Group:
+    """The letters of one error."""
+
+    fingerprint: str | None  # None: from before there were fingerprints
+    latest: Letter
+    count: int = 0
+    types: set[str] = field(default_factory=set)
+    tasks: set[str] = field(default_factory=set)
+    first_at: int = 0
+    last_at: int = 0
+    sample: Failure | None = None  # of the latest; None: that has been redriven or has gone
+
+    def add(self, letter: Letter) -> None:
+        self.count += 1
+        self.types.add(letter.type)
+        if letter.task is not None and len(self.tasks) < NAMED:
+            self.tasks.add(letter.task)
+        self.first_at = min(self.first_at or letter.at, letter.at)
+        if letter.at >= self.last_at:
+            self.last_at, self.latest = letter.at, letter
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """`complete`: all letters were read and every group is told; else only the `read` latest by scheduled time, or the largest groups."""
+
+    groups: list[Group]
+    read: int
+    complete: bool
+
+
+def check(filter: Filter) -> None:
+    """Raises Invalid for a range of times that holds nothing."""
+    if filter.since is not None and filter.until is not None and filter.since >= filter.until:
+        raise Invalid.field("to", "must be later than from")
+
+
+def overview(owner: str, filter: Filter, *, jobs: Jobs) -> Overview:
+    """The letters of an owner by error, the most frequent first."""
+    check(filter)
+    found: dict[str | None, Group] = {}
+    read, complete = 0, True
+    for letters, more in _pages(owner, filter, jobs):
+        read += len(letters)
+        for letter in letters:
+            if filter.matches(letter):
+                found.setdefault(letter.fingerprint, Group(letter.fingerprint, letter)).add(letter)
+        if more and read >= READ:
+            complete = False
+            break
+    largest = sorted(found.values(), key=lambda group: (-group.count, -group.last_at))[:GROUPS]
+    _sample(largest, jobs)
+    return Overview(largest, read, complete and len(found) <= GROUPS)
+
+
+def _pages(owner: str, filter: Filter, jobs: Jobs) -> Iterator[tuple[list[Letter], bool]]:
+    """Pages of letters, newest first, and whether there is another one."""
+    after: str | None = None
+    while True:
+        letters, after = jobs.letters(owner, since=filter.since, until=filter.until, after=after, limit=PAGE)
+        yield letters, after is not None
+        if after is None:
+            return
+
+
+def _sample(groups: list[Group], jobs: Jobs) -> None:
+    stored = jobs.get_many([group.latest.key for group in groups]) if groups else {}
+    for group in groups:
+        job = stored.get(group.latest.key)
+        if job is not None and is_dead(job):
+            group.sample = fingerprint.error(job)
+
+
+def listing(owner: str, filter: Filter, *, limit: int, cursor: str | None, jobs: Jobs) -> Page:
+    """A page of the jobs that the filter chooses, newest first. Its cursor is None only if nothing more can match."""
+    check(filter)
+
+    def read(after: str | None, limit: int) -> tuple[list[Job], str | None]:
+        letters, cursor = jobs.letters(owner, since=filter.since, until=filter.until, after=after, limit=limit)
+        chosen: list[JobKey] = [letter.key for letter in letters if filter.matches(letter)]
+        stored = jobs.get_many(chosen) if chosen else {}
+        return [stored[key] for key in chosen if key in stored], cursor
+
+    found, following = read_on(
+        read,
+        after=read_position(cursor),
+        limit=limit,
+        matches=is_dead,  # the index lags behind a redrive
+        position=lambda job: ids.position(job.id, job.scheduled_at),
+    )
+    return Page(found, following)

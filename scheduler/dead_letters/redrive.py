@@ -1,0 +1,202 @@
+"""redrive: works off the running redrives, each at its rate.
+
+An invocation leases the redrives that nobody holds, and takes them through their letters in small chunks: read the jobs, change
+them under their fences, hand them over, note how far it is. The next invocation waits beside it and takes over when it stops, or
+has died. Nothing is redriven twice, however many work at it: the fence sees to that, the lease only saves work.
+"""
+
+import logging
+from dataclasses import dataclass, field, replace
+
+from scheduler.admission.ordering_queue import line_up
+from scheduler.admission.run_gate import task_of, unwanted
+from scheduler.dead_letters import model
+from scheduler.dead_letters.model import Redrive, State
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Job, Letter
+from scheduler.model.rules import Rules
+from scheduler.pipeline.enqueue import on_their_way
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, Redrives, TaskGate
+
+WORK_MS = 75_000  # longer than the minute after which the next one comes and waits
+LOOK_MS = 1_000  # how often it looks for redrives that nobody holds
+READ = 1_000  # letters read ahead
+TRIES = 4  # of a change that the table refuses for now
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class RedriveResult:
+    """What one invocation did."""
+
+    redrives: int = 0
+    redriven: int = 0
+    skipped: int = 0
+    refused: int = 0
+
+
+@dataclass(slots=True)
+class _Held:
+    """A redrive under our lease. `letters`: read ahead of it; `cursor`: where reading goes on (None: nowhere, once it has begun)."""
+
+    record: Redrive
+    next_at: int  # when its next chunk is due
+    letters: list[Letter] = field(default_factory=list)
+    cursor: str | None = None
+    begun: bool = False
+
+
+@dataclass(slots=True)
+class Work:
+    """One invocation. `run` is its only entry."""
+
+    redrives: Redrives
+    jobs: Jobs
+    tasks: TaskGate
+    orders: Orders
+    lanes: Lanes
+    clock: Clock
+    rules: Rules
+    result: RedriveResult = field(default_factory=RedriveResult)
+    _held: dict[tuple[str, str], _Held] = field(default_factory=dict)
+
+    def run(self) -> RedriveResult:
+        until, look_at = self.clock.now() + WORK_MS, self.clock.now()
+        while (now := self.clock.now()) < until:
+            if now >= look_at:
+                look_at = now + LOOK_MS
+                if not self._look(now):
+                    return self.result
+            held = min(self._held.values(), key=lambda each: each.next_at, default=None)
+            if held is None or held.next_at > now:
+                self.clock.sleep_until(look_at if held is None else min(held.next_at, look_at))
+            else:
+                self._step(held)
+        for held in self._held.values():
+            self.redrives.change(held.record, replace(held.record, lease_until=0, version=held.record.version + 1))
+        return self.result
+
+    def _look(self, now: int) -> bool:
+        """Lease what nobody holds. Whether there is anything to do, now or if somebody dies."""
+        running = self.redrives.running()
+        for record in running:
+            key = (record.owner, record.id)
+            if key not in self._held and record.lease_until <= now:
+                mine = replace(record, lease_until=now + model.LEASE_MS, version=record.version + 1)
+                if self.redrives.change(record, mine):
+                    self._held[key] = _Held(mine, now, cursor=mine.after)
+                    self.result.redrives += 1
+        return bool(running)
+
+    def _step(self, held: _Held) -> None:
+        try:
+            self._chunk(held)
+        except Unavailable as error:
+            self.result.refused += 1
+            log.warning("a redrive has to wait", extra=_context(held.record) | {"error": str(error)})
+            # What is stored may be the state before or after: with another one, the next change fails and the lease runs out.
+            del self._held[(held.record.owner, held.record.id)]
+
+    def _chunk(self, held: _Held) -> None:
+        now, record = self.clock.now(), held.record
+        chosen, after, through = self._choose(held)
+        redriven = self._redrive(record, chosen)
+        skipped = len(chosen) - redriven
+        self.result.redriven += redriven
+        self.result.skipped += skipped
+        counted = _counted(record, redriven, skipped)
+        done = through or (record.limit is not None and counted.redriven >= record.limit)
+        changed = replace(counted, after=after, lease_until=self.clock.now() + model.LEASE_MS)
+        if done:
+            changed = replace(changed, state=State.DONE, ended_at=self.clock.now())
+        if not self.redrives.change(record, changed):
+            del self._held[(record.owner, record.id)]
+            self._add(record, redriven, skipped)
+        elif done:
+            del self._held[(record.owner, record.id)]
+        else:
+            held.record = changed
+            held.next_at = max(held.next_at, now - LOOK_MS) + len(chosen) * 1000 // record.rate
+
+    def _choose(self, held: _Held) -> tuple[list[Letter], str | None, bool]:
+        """The letters of the next chunk, the position of the last one looked at, and whether there is none behind it."""
+        record, chosen = held.record, list[Letter]()
+        if not held.letters and (held.cursor is not None or not held.begun):
+            times = record.filter
+            held.letters, held.cursor = self.jobs.letters(record.owner, since=times.since, until=times.until, after=held.cursor, limit=READ)
+            held.begun = True
+        looked, after = 0, record.after
+        for letter in held.letters:
+            if len(chosen) == record.chunk:
+                break
+            looked, after = looked + 1, letter.position
+            if letter.at <= record.started_at and record.filter.matches(letter):
+                chosen.append(letter)
+        held.letters = held.letters[looked:]
+        return chosen, after, not held.letters and held.cursor is None
+
+    def _redrive(self, record: Redrive, letters: list[Letter]) -> int:
+        """How many of the jobs have another life now."""
+        stored = self.jobs.get_many([letter.key for letter in letters]) if letters else {}
+        done = sum(1 for job in stored.values() if _was_redriven(job, record))  # by one who died before noting it, or by hand
+        dead = [job for job in stored.values() if model.is_dead(job) and _ended_at(job) <= record.started_at]
+        runs = [job for job in dead if job.origin is not None]
+        heads = self.tasks.heads(sorted({task_of(run) for run in runs})) if runs else {}
+        now = self.clock.now()
+        wanted = [job for job in dead if job.origin is None or unwanted(job, heads.get(task_of(job))) is None]
+        changes = [Change(job, model.again(job, now, self.rules.shards)) for job in wanted]
+        if not all(line_up([change.after for change in changes], orders=self.orders, now=now)):
+            raise Unavailable("their markers were refused")
+        again = self._change(changes)
+        on_their_way(again, now, jobs=self.jobs, lanes=self.lanes, clock=self.clock, rules=self.rules)
+        return done + len(again)
+
+    def _change(self, changes: list[Change]) -> list[Job]:
+        """The jobs whose change held. Raises Unavailable if the table keeps refusing one."""
+        done: list[Job] = []
+        for attempt in range(TRIES):
+            held = self.jobs.change(changes) if changes else []
+            done += [change.after for change, ok in zip(changes, held, strict=True) if ok]
+            changes = [change for change, ok in zip(changes, held, strict=True) if ok is None]
+            if not changes:
+                break
+            self.clock.sleep_until(self.clock.now() + (200 << attempt))
+        if changes:
+            log.warning("jobs could not be redriven: the table refuses", extra={"refused": len(changes)})
+            on_their_way(done, self.clock.now(), jobs=self.jobs, lanes=self.lanes, clock=self.clock, rules=self.rules)
+            raise Unavailable
+        return done
+
+    def _add(self, record: Redrive, redriven: int, skipped: int) -> None:
+        """Count a chunk that was in work when somebody aborted the redrive. Another one who holds it counts for itself."""
+        stands = self.redrives.get(record.owner, record.id)
+        if stands is not None and stands.state is State.ABORTED:
+            self.redrives.change(stands, _counted(stands, redriven, skipped))
+
+
+def _counted(record: Redrive, redriven: int, skipped: int) -> Redrive:
+    return replace(
+        record,
+        found=record.found + redriven + skipped,
+        redriven=record.redriven + redriven,
+        skipped=record.skipped + skipped,
+        version=record.version + 1,
+    )
+
+
+def _was_redriven(job: Job, record: Redrive) -> bool:
+    return job.redriven_at is not None and job.redriven_at >= record.started_at
+
+
+def _ended_at(job: Job) -> int:
+    return job.failed_at or job.killed_at or 0
+
+
+def _context(record: Redrive) -> dict[str, object]:
+    return {"redrive_id": record.id, "user_id": record.owner, "redriven": record.redriven}
+
+
+def redrive(*, redrives: Redrives, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> RedriveResult:
+    """Work for a while, or until no redrive runs. Raises Unavailable if the ledger refuses: once the leases are over, others go on."""
+    return Work(redrives, jobs, tasks, orders, lanes, clock, rules).run()

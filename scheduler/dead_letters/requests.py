@@ -1,0 +1,53 @@
+"""Redrives, as their owner sees them: start one, look at it, abort it. `redrive` works them off."""
+
+import logging
+from dataclasses import replace
+
+from scheduler.dead_letters import model
+from scheduler.dead_letters.groups import check
+from scheduler.dead_letters.model import Filter, Redrive, State
+from scheduler.model.errors import Conflict, NotFound, Unavailable
+from scheduler.storage.ports import Clock, Redrivers, Redrives
+
+TRIES = 10  # whoever works it off changes the record several times a second
+
+log = logging.getLogger(__name__)
+
+
+def start(
+    owner: str, filter: Filter, *, rate: int, limit: int | None, redrives: Redrives, redrivers: Redrivers, clock: Clock, random: int
+) -> Redrive:
+    """A new redrive of what has failed up to now, already at work. Raises Invalid; Conflict if too many run; Unavailable."""
+    check(filter)
+    running = [each for each in redrives.running() if each.owner == owner]
+    if len(running) >= model.MAX_RUNNING:
+        raise Conflict(f"{model.MAX_RUNNING} redrives are running already: abort one, or wait")
+    made = model.new(owner, clock.now(), random, filter, rate=rate, limit=limit)
+    redrives.add(made)
+    try:
+        redrivers.start()
+    except Unavailable as error:
+        log.warning("a redrive waits for the next minute", extra={"redrive_id": made.id, "user_id": owner, "error": str(error)})
+    return made
+
+
+def find(owner: str, id: str, *, redrives: Redrives) -> Redrive:
+    """The redrive as it stands. Raises NotFound."""
+    found = redrives.get(owner, id)
+    if found is None:
+        raise NotFound("there is no such redrive")
+    return found
+
+
+def abort(owner: str, id: str, *, redrives: Redrives, clock: Clock) -> Redrive:
+    """The redrive, aborted: no further chunk of it begins. Idempotent. Raises NotFound; Conflict if it is done; Unavailable."""
+    for _ in range(TRIES):
+        before = find(owner, id, redrives=redrives)
+        if before.state is State.DONE:
+            raise Conflict("it is done")
+        if before.state is State.ABORTED:
+            return before
+        after = replace(before, state=State.ABORTED, ended_at=clock.now(), version=before.version + 1)
+        if redrives.change(before, after):
+            return after
+    raise Unavailable("the redrive keeps changing; try again")

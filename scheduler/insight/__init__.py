@@ -1,0 +1,1 @@
+"""Counters, forecast, statistics, archive, metrics and scaling."""

@@ -1,0 +1,78 @@
+"""What is kept of a job once its item has left the table: one flat record, a line of JSON in the archive. Pure.
+
+`infra/archive.py` declares the same fields as columns; a test holds them equal.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from scheduler.insight.counting import day_of, ended_at
+from scheduler.model import ids, lifecycle
+from scheduler.model.job import Job
+
+DAY = "day"  # of the time in the job's id (UTC), for which it was scheduled first: the archive's partition
+DAY_MS = 86_400_000
+
+Details = Callable[[Job, int], dict[str, Any]]  # a job as the API shows it at an instant
+
+COLUMNS = {
+    "id": "string",
+    "owner": "string",
+    "type": "string",
+    "target": "string",
+    "status": "string",
+    "task_id": "string",
+    "scheduled_at": "bigint",
+    "created_at": "bigint",
+    "started_at": "bigint",
+    "ended_at": "bigint",
+    "start_delay_ms": "bigint",
+    "attempts_charged": "int",
+    "redrives": "int",
+    "fingerprint": "string",
+    "reason": "string",
+    "tags": "array<string>",
+    "details": "string",
+}
+
+
+class Archive(Protocol):
+    """Where jobs go that have left their table."""
+
+    def put(self, records: list[dict[str, Any]]) -> None:
+        """Keep each of these records; one that comes again is kept twice. Raises Unavailable: some may be kept, all have to come again."""
+
+
+def record(job: Job, details: Details | None) -> dict[str, Any]:
+    """The archive's record of a job that has ended: its `details` as JSON text, and the columns; instants are epoch ms."""
+    ended = ended_at(job)
+    return {
+        "id": job.id,
+        "owner": job.owner,
+        "type": job.type,
+        "target": job.target,
+        "status": str(lifecycle.state(job)),
+        "task_id": None if job.origin is None else job.origin.task,
+        "scheduled_at": job.scheduled_at,
+        "created_at": job.created_at,
+        "started_at": job.started_at,
+        "ended_at": ended,
+        "start_delay_ms": job.delay_ms,
+        "attempts_charged": job.charged,
+        "redrives": job.redrives,
+        "fingerprint": job.fingerprint,
+        "reason": job.reason,
+        "tags": list(job.tags),
+        "details": None if details is None else json.dumps(details(job, ended), ensure_ascii=False, separators=(",", ":")),
+        DAY: day_of(ids.time(job.id)),
+    }
+
+
+def where(job_id: str, now: int, kept_days: int, database: str) -> str | None:
+    """Where to look for a job that is not in its table; None if it is too young to have left it. Whether it ever was there nobody knows."""
+    at = ids.time(job_id)
+    if not database or at >= now - kept_days * DAY_MS:
+        return None
+    kept = f"its id is of {day_of(at)}, and jobs are kept for {kept_days} days, longer if they failed"
+    return f"there is no such job; {kept}: older ones are in the archive, table {database}.jobs, day = '{day_of(at)}'"

@@ -1,0 +1,129 @@
+"""Fold changes of jobs and tasks into the counters, send on what receivers may want to know, and tell what they mean for the metrics."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from scheduler.insight.archive import Archive, Details, record
+from scheduler.insight.counting import CANARY_OWNER, DEAD_NAMES, Entry, ended_at, of_job, of_task, run_ms
+from scheduler.model import lifecycle
+from scheduler.model.job import Job
+from scheduler.notify.policy import News, of_change
+from scheduler.storage.ports import Counters, NoticeQueue
+from scheduler.tasks.task import Task
+
+
+class Change(Protocol):
+    """One write of a job or a task; `sequence` is its place in its shard."""
+
+    @property
+    def sequence(self) -> str: ...
+    @property
+    def before(self) -> Job | Task | None: ...
+    @property
+    def after(self) -> Job | Task | None: ...
+
+
+@dataclass(slots=True)
+class ProjectResult:
+    """What one batch told. Durations are of jobs that ended and waited for nothing but their time."""
+
+    changes: int = 0
+    created: int = 0
+    ended: dict[str, int] = field(default_factory=dict)
+    start_delays_ms: list[int] = field(default_factory=list)
+    latencies_ms: list[int] = field(default_factory=list)  # finish minus scheduled
+    overheads_ms: list[int] = field(default_factory=list)  # the same without the time that the job itself took
+    canary_delays_ms: list[int] = field(default_factory=list)
+    news: int = 0  # sent on to notify
+    archived: int = 0
+
+    @property
+    def processed(self) -> int:
+        return sum(self.ended.values())
+
+    @property
+    def dead(self) -> int:
+        return sum(self.ended.get(name, 0) for name in DEAD_NAMES)
+
+
+def project(
+    shard: str,
+    changes: Sequence[Change],
+    *,
+    counters: Counters,
+    queue: NoticeQueue | None = None,
+    archive: Archive | None = None,
+    details: Details | None = None,
+) -> ProjectResult:
+    """Add the changes of one batch of one shard. Raises Unavailable: then the whole batch has to come again, and nothing counts twice.
+
+    News go to the queue, again with every time that the batch comes; notify knows them by their ids. Without a queue nobody is told.
+    Jobs that DynamoDB has taken away go to the archive, where one that is sent again stands twice.
+    """
+    counters.add(shard, [entry for change in changes for entry in _entries(change)])
+    news = [each for change in changes for each in _news(change)]
+    if news and queue is not None:
+        queue.send(news, news[-1].at)
+    archived = [record(job, details) for change in changes if (job := _expired(change)) is not None]
+    if archived and archive is not None:
+        archive.put(archived)
+    result = ProjectResult(changes=len(changes), news=len(news), archived=len(archived))
+    for change in changes:
+        if not isinstance(change.before, Task) and not isinstance(change.after, Task):
+            _note(change.before, change.after, result)
+    return result
+
+
+def _entries(change: Change) -> Iterable[Entry]:
+    """One for each row: all that a change adds to a row is added at once."""
+    before, after = change.before, change.after
+    if isinstance(before, Task) or isinstance(after, Task):
+        added = of_task(*(each if isinstance(each, Task) else None for each in (before, after)))
+    else:
+        added = of_job(before, after)
+    entries = dict[tuple[str, str], Entry]()
+    for row, amounts in added:
+        earlier = entries.get(row[:2])
+        entries[row[:2]] = Entry(row, change.sequence, amounts if earlier is None else {**earlier.amounts, **amounts})
+    return entries.values()
+
+
+def _news(change: Change) -> Iterable[News]:
+    if isinstance(change.before, Task) or isinstance(change.after, Task):
+        return ()
+    return of_change(change.before, change.after)
+
+
+def _expired(change: Change) -> Job | None:
+    before = change.before
+    gone = getattr(change, "expired", False) and change.after is None
+    return before if gone and isinstance(before, Job) and not lifecycle.is_open(before) else None
+
+
+def _note(before: Job | None, after: Job | None, result: ProjectResult) -> None:
+    if after is None:
+        return
+    canary = after.owner == CANARY_OWNER
+    if before is None and not canary:
+        result.created += 1
+    if lifecycle.is_open(after) or (before is not None and not lifecycle.is_open(before)):
+        return
+    if canary:
+        if after.delay_ms is not None:
+            result.canary_delays_ms.append(after.delay_ms)
+        return
+    status = str(lifecycle.state(after))
+    result.ended[status] = result.ended.get(status, 0) + 1
+    ran = run_ms(after)
+    if after.delay_ms is None or ran is None or not _waited_for_its_time_alone(after):
+        return
+    latency = ended_at(after) - after.scheduled_at
+    result.start_delays_ms.append(after.delay_ms)
+    result.latencies_ms.append(latency)
+    result.overheads_ms.append(max(0, latency - ran))
+
+
+def _waited_for_its_time_alone(job: Job) -> bool:
+    """Neither tried again nor held up by a rule of its owner's, nor posted for a time already past."""
+    return job.fence == 1 and job.ordering is None and job.created_at <= job.scheduled_at

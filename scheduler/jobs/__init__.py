@@ -1,0 +1,1 @@
+"""What an owner does with a job: cancel, change, retry, read its history, resume its ordering key."""

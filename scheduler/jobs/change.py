@@ -1,0 +1,85 @@
+"""Change a job before it starts, in place: its time, its content, its rules. One conditional write under a new fence.
+
+A message of the old fence is dropped by whoever receives it. A job that an executor has claimed is not taken from it, not even
+while it is held to its instant: an executor that cannot read the job again just before that starts what it holds.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scheduler.admission import ordering
+from scheduler.admission.ordering_queue import line_up, step_out
+from scheduler.model import instants, lifecycle, slots
+from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
+from scheduler.model.job import Job, JobKey
+from scheduler.model.lifecycle import Event
+from scheduler.model.rules import Rules
+from scheduler.pipeline.enqueue import on_their_way
+from scheduler.pipeline.follow_up import wake_line
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders
+
+TRIES = 5
+TIMES = ("scheduled_at", "start_by")  # of a run of a schedule, these are its task's business
+
+
+def reschedule(key: JobKey, wanted: Mapping[str, Any], *, jobs: Jobs, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
+    """The job with the fields in `wanted` (by their names in the record, each checked already), handed over if it is due soon.
+
+    Raises NotFound; Conflict if it has started, is about to, is finished or being cancelled, or if its time is its
+    task's; Invalid if it would end before it starts; Unavailable.
+    """
+    for _ in range(TRIES):
+        now = clock.now()
+        before = jobs.get(key)
+        if before is None:
+            raise NotFound("there is no such job")
+        _check(before, wanted, now)
+        after = _changed(before, wanted, now, rules)
+        moved = before.ordering is not None and ordering.marker(before) != ordering.marker(after)
+        if moved and not all(line_up([after], orders=orders, now=now)):
+            raise Unavailable
+        (held,) = jobs.change([Change(before, after)])
+        if held is None:
+            raise Unavailable
+        if held and _is_ours(jobs.get(key), wanted):
+            (job,) = on_their_way([after], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+            if moved:
+                step_out([before], orders=orders)
+                wake_line(before, jobs=jobs, orders=orders, lanes=lanes, now=clock.now())
+            return job
+    raise Unavailable("the job keeps changing; try again")
+
+
+def _check(job: Job, wanted: Mapping[str, Any], now: int) -> None:
+    """Raises Conflict if the job may not be changed so."""
+    if not lifecycle.is_open(job):
+        raise Conflict(f"it is finished: {lifecycle.state(job)}")
+    if job.delay_ms is not None or (job.claim is not None and lifecycle.started_at(job) <= now):
+        raise Conflict("it has started")
+    if job.cancel_requested_at is not None:
+        raise Conflict("it is being cancelled")
+    if job.claim is not None:
+        raise Conflict("it is about to start")
+    if job.origin is not None and job.origin.nominal_at is not None and any(name in wanted for name in TIMES):
+        raise Conflict("it is a run of a schedule: its time is changed by editing its task")
+
+
+def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job:
+    """The changed job in a slot that is safe now."""
+    start = max(wanted["scheduled_at"], now) if "scheduled_at" in wanted else job.due_at
+    _check_end(job, wanted, max(start, now))
+    slot = slots.place(start, now, job.shard_key, rules.shards).slot
+    return lifecycle.apply(job, Event.RESCHEDULE, now, slot=slot, fields={**wanted, "due_at": start})
+
+
+def _check_end(job: Job, wanted: Mapping[str, Any], start: int) -> None:
+    """Raises Invalid, naming the field that was given, if the job would end before it starts."""
+    if wanted.get("start_by") is not None:
+        instants.check_end("expires_at", wanted["start_by"], start)
+    elif "scheduled_at" in wanted and "start_by" not in wanted and job.start_by is not None and job.start_by <= start:
+        raise Invalid.field("execute_at", f"must be earlier than its expires_at ({instants.render(job.start_by)})")
+
+
+def _is_ours(stored: Job | None, wanted: Mapping[str, Any]) -> bool:
+    """Whether the change that held was this one: another one at the very same moment may have left the same fence and slot."""
+    return stored is not None and all(getattr(stored, name) == value for name, value in wanted.items())

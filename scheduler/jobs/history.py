@@ -1,0 +1,80 @@
+"""What an owner's jobs did and will do: one of them, or a page of them by scheduled time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scheduler.model import ids, lifecycle
+from scheduler.model.errors import Invalid, NotFound
+from scheduler.model.job import Job, JobKey, Page, Status, TaskKey
+from scheduler.model.paging import read_on, read_position
+from scheduler.storage.ports import Jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which jobs of an owner: those due up to now, newest first, or with `upcoming` those ahead, soonest first."""
+
+    owner: str
+    upcoming: bool = False
+    task: str | None = None
+    tag: str | None = None
+    status: Status | None = None
+    type: str | None = None
+    since: int | None = None
+    until: int | None = None  # exclusive
+    limit: int = 20
+    cursor: str | None = None
+
+
+def find(key: JobKey, *, jobs: Jobs) -> Job:
+    """One job. Raises NotFound."""
+    job = jobs.get(key)
+    if job is None:
+        raise NotFound("there is no such job")
+    return job
+
+
+def history(query: Query, *, jobs: Jobs, now: int) -> Page:
+    """A page of jobs. Its cursor is None only if nothing more can match. Raises Invalid for a bad range or cursor."""
+    if query.since is not None and query.until is not None and query.since >= query.until:
+        raise Invalid.field("to", "must be later than from")
+    read = _reader(query, jobs, now)
+    filtered = any(wanted is not None for wanted in (query.status, query.type, query.tag))
+
+    def records(after: str | None, limit: int) -> tuple[list[Job], str | None]:
+        page = read(after, limit)
+        return page.jobs, page.cursor
+
+    found, cursor = read_on(
+        records,
+        after=read_position(query.cursor),
+        limit=query.limit,
+        matches=(lambda job: _matches(job, query, now)) if filtered else None,
+        position=lambda job: ids.position(job.id, job.scheduled_at),
+    )
+    return Page(found, cursor)
+
+
+def _reader(query: Query, jobs: Jobs, now: int) -> Callable[[str | None, int], Page]:
+    """Where the jobs come from: dead ones have an index of their own, so that they are found among any number of successes."""
+    since, until = query.since, query.until
+    if query.upcoming:
+        since = max(since or 0, now + 1)
+    else:
+        until = now + 1 if until is None else min(until, now + 1)
+    if query.status in lifecycle.DEAD and not query.upcoming:
+        return lambda after, limit: jobs.failures(query.owner, since=since, until=until, after=after, limit=limit)
+    newest_first = not query.upcoming
+    if query.task is not None:
+        task = TaskKey(query.owner, query.task)
+        return lambda after, limit: jobs.of_task(task, since=since, until=until, after=after, limit=limit, newest_first=newest_first)
+    return lambda after, limit: jobs.history(query.owner, since=since, until=until, after=after, limit=limit, newest_first=newest_first)
+
+
+def _matches(job: Job, query: Query, now: int) -> bool:
+    return (
+        query.type in (None, job.type)
+        and (query.status is None or lifecycle.status(job, now) is query.status)
+        and (query.task is None or (job.origin is not None and job.origin.task == query.task))
+        and (query.tag is None or query.tag in job.tags)
+    )

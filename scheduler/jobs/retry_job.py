@@ -1,0 +1,46 @@
+"""Retry one job that failed or was killed: from the start, at once, under a new fence."""
+
+from scheduler.admission.ordering_queue import line_up
+from scheduler.admission.run_gate import task_of, unwanted
+from scheduler.dead_letters import model
+from scheduler.model import lifecycle
+from scheduler.model.errors import Conflict, NotFound, Unavailable
+from scheduler.model.job import Job, JobKey
+from scheduler.model.rules import Rules
+from scheduler.pipeline.enqueue import on_their_way
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
+
+
+def retry_job(key: JobKey, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
+    """The job, scheduled again and handed over.
+
+    Raises NotFound; Conflict if it has not ended, ended otherwise or is wanted no more by its task; Unavailable.
+    """
+    now = clock.now()
+    job = jobs.get(key)
+    if job is None:
+        raise NotFound("there is no such job")
+    _check(job, tasks, now)
+    after = model.again(job, now, rules.shards)
+    if not all(line_up([after], orders=orders, now=now)):
+        raise Unavailable
+    (held,) = jobs.change([Change(job, after)])
+    if held is None:
+        raise Unavailable
+    if not held:
+        raise Conflict("somebody has retried it already")
+    (placed,) = on_their_way([after], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+    return placed
+
+
+def _check(job: Job, tasks: TaskGate, now: int) -> None:
+    """Raises Conflict if the job may not be retried, or would be cancelled at its start."""
+    if lifecycle.is_open(job):
+        raise Conflict(f"it has not ended: {lifecycle.status(job, now)}")
+    if not model.is_dead(job):
+        raise Conflict(f"only failed and killed jobs are retried; this one is {lifecycle.state(job)}")
+    if job.origin is not None:
+        task = task_of(job)
+        why = unwanted(job, tasks.heads([task]).get(task))
+        if why is not None:
+            raise Conflict(why)

@@ -1,0 +1,1 @@
+"""Notifications of the runs of tasks: the policy, the texts, the queue messages, the service."""

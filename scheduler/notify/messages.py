@@ -1,0 +1,107 @@
+"""What travels through the queue of notices, and what is kept of it, as text: compact JSON, written and read back here alone."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from scheduler.model.errors import Invalid
+from scheduler.model.job import Status, TaskKey
+from scheduler.model.notifications import Notifications, Occasion, Webhook
+from scheduler.notify.policy import News, Notice, Outbox, Sending, Standing, Window, WindowEnd
+
+VERSION = 1
+Message = News | WindowEnd | Sending
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_KINDS: Mapping[type, str] = {News: "news", WindowEnd: "end", Sending: "sending"}
+
+
+def encode(message: Message) -> str:
+    content = (
+        {"notice": _notice(message.notice), "to": _receiver(message.receiver), "id": message.id}
+        if isinstance(message, Sending)
+        else (_bare(message))
+    )
+    return _json({"v": VERSION, "kind": _KINDS[type(message)], **content})
+
+
+def decode(text: str) -> Message:
+    """The message of a text. Raises Invalid for what `encode` cannot have written."""
+    try:
+        fields = json.loads(text)
+        version, kind = fields.pop("v"), fields.pop("kind")
+        if version != VERSION:
+            raise Invalid(f"message of version {version}, this program reads {VERSION}")
+        if kind == "news":
+            return _read_news(fields)
+        if kind == "end":
+            return _read_end(fields)
+        if kind == "sending":
+            return Sending(_read_notice(fields["notice"]), _read_receiver(fields["to"]), str(fields["id"]))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise Invalid(f"not a message: {error!r}") from None
+    raise Invalid(f"a message of an unknown kind: {kind!r}")
+
+
+def encode_outbox(outbox: Outbox) -> str:
+    return _json([list(map(_notice, outbox.notices)), list(map(_bare, outbox.ends)), list(map(_receiver, outbox.receivers))])
+
+
+def decode_outbox(text: str) -> Outbox:
+    notices, ends, receivers = json.loads(text)
+    return Outbox(tuple(map(_read_notice, notices)), tuple(map(_read_end, ends)), tuple(map(_read_receiver, receivers)))
+
+
+def encode_standing(standing: Standing) -> str:
+    """All of it but its task and its version."""
+    windows = {occasion: _bare(window) for occasion, window in standing.windows.items()}
+    rest = {name: value for name, value in asdict(standing).items() if name not in ("task", "version", "windows")}
+    return _json(rest | {"windows": windows})
+
+
+def decode_standing(task: TaskKey, version: int, text: str) -> Standing:
+    fields = json.loads(text)
+    windows = {
+        Occasion(name): Window(**{**window, "last": window["last"] and _read_news(window["last"])})
+        for name, window in fields.pop("windows").items()
+    }
+    return Standing(task, windows=windows, version=version, **fields)
+
+
+def encode_notifications(wanted: Notifications) -> str:
+    return _json([wanted.emails, [_bare(hook) for hook in wanted.webhooks], wanted.on, wanted.after_failures, wanted.digest_ms])
+
+
+def decode_notifications(text: str) -> Notifications:
+    emails, webhooks, on, after_failures, digest_ms = json.loads(text)
+    hooks = tuple(Webhook(**hook) for hook in webhooks)
+    return Notifications(tuple(emails), hooks, tuple(map(Occasion, on)), after_failures, digest_ms)
+
+
+def _bare(record: Any) -> dict[str, Any]:
+    return asdict(record)
+
+
+def _notice(notice: Notice) -> dict[str, Any]:
+    return _bare(notice)
+
+
+def _receiver(receiver: str | Webhook) -> Any:
+    return receiver if isinstance(receiver, str) else _bare(receiver)
+
+
+def _read_receiver(value: Any) -> str | Webhook:
+    return value if isinstance(value, str) else Webhook(**value)
+
+
+def _read_news(fields: Mapping[str, Any]) -> News:
+    ended = fields["ended"]
+    return News(**{**fields, "task": TaskKey(*fields["task"]), "ended": None if ended is None else Status(ended)})
+
+
+def _read_end(fields: Mapping[str, Any]) -> WindowEnd:
+    return WindowEnd(**{**fields, "task": TaskKey(*fields["task"]), "occasion": Occasion(fields["occasion"])})
+
+
+def _read_notice(fields: Mapping[str, Any]) -> Notice:
+    return Notice(**{**fields, "occasion": Occasion(fields["occasion"]), "news": _read_news(fields["news"])})

@@ -1,0 +1,125 @@
+"""A notice as its receivers read it: an e-mail of text and HTML, or the body of a webhook. Pure."""
+
+import html
+from dataclasses import dataclass
+from typing import Any
+
+from scheduler.model.instants import render as instant
+from scheduler.model.job import Status
+from scheduler.model.notifications import Occasion
+from scheduler.notify.policy import Notice
+
+KEPT_NAME = 120  # characters of a task's name in a subject
+_ONE = {
+    Occasion.FAILURE: "failed",
+    Occasion.RECOVERY: "has recovered",
+    Occasion.SUCCESS: "succeeded",
+    Occasion.LATE: "started late",
+    Occasion.KILLED: "was killed: its time-out passed",
+}
+_MANY = {
+    Occasion.FAILURE: "failed {} times",
+    Occasion.RECOVERY: "has recovered {} times",
+    Occasion.SUCCESS: "succeeded {} times",
+    Occasion.LATE: "started late {} times",
+    Occasion.KILLED: "was killed {} times: its time-out passed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where to look: the addresses of the console and of the API; empty: none is told."""
+
+    console: str = ""
+    api: str = ""
+
+    def of(self, notice: Notice) -> dict[str, str]:
+        task, job = notice.task.id, notice.news.job
+        found = {"task": f"{self.console}/tasks/{task}", "job": f"{self.console}/jobs/{job}"} if self.console else {}
+        return found | ({"api": f"{self.api}/api/v1/me/jobs/{job}"} if self.api else {})
+
+
+def mail(notice: Notice, links: Links) -> dict[str, Any]:
+    """The subject and both bodies of an e-mail."""
+    lead, facts, found = _lead(notice), _facts(notice), links.of(notice)
+    quotes = _quotes(notice)
+    text = [lead, "", *(f"{name}: {value}" for name, value in facts)]
+    for name, quote in quotes:
+        text += ["", f"{name}:", *(f"    {line}" for line in quote.splitlines())]
+    text += ["", *(f"{name}: {link}" for name, link in found.items()), "", _FOOT]
+    rows = "".join(f"<tr><th align='left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in facts)
+    shown = "".join(f"<p>{html.escape(name)}:</p><pre>{html.escape(quote)}</pre>" for name, quote in quotes)
+    linked = " ".join(f'<a href="{html.escape(link)}">{html.escape(name)}</a>' for name, link in found.items())
+    page = f"<p><b>{html.escape(lead)}</b></p><table>{rows}</table>{shown}<p>{linked}</p><p><small>{html.escape(_FOOT)}</small></p>"
+    return {"subject": f"[Punctual] {_line(lead)}"[:300], "text": "\n".join(text), "html": page}
+
+
+def webhook(notice: Notice, links: Links) -> dict[str, Any]:
+    """The body of a webhook: type, time and data, as Standard Webhooks has them. Every field is always there."""
+    news = notice.news
+    return {
+        "type": f"task.{notice.occasion}",
+        "timestamp": instant(news.at),
+        "data": {
+            "task": {"id": notice.task.id, "name": notice.name},
+            "job": {
+                "id": news.job,
+                "type": news.type,
+                "status": None if news.ended is None else str(news.ended),
+                "scheduled_at": instant(news.scheduled_at),
+                "started_at": None if news.started_at is None else instant(news.started_at),
+                "start_delay_ms": news.delay_ms,
+                "attempts": news.attempts,
+                "max_attempts": news.max_attempts,
+                "error": news.error,
+                "response": news.response,
+            },
+            "count": notice.count,
+            "first_at": instant(news.at if notice.first_at is None else notice.first_at),
+            "failures": notice.failures,
+            "failing_since": None if notice.since is None else instant(notice.since),
+            "next_run": None if notice.next_run is None else instant(notice.next_run),
+            "links": links.of(notice),
+        },
+    }
+
+
+_FOOT = "You get this because the task names you among its receivers; its owner can take you out."
+
+
+def _lead(notice: Notice) -> str:
+    what = _ONE[notice.occasion] if notice.count == 1 else _MANY[notice.occasion].format(notice.count)
+    return f"{notice.name[:KEPT_NAME] or notice.task.id} {what}"
+
+
+def _facts(notice: Notice) -> list[tuple[str, str]]:
+    news = notice.news
+    found = [("Task", f"{notice.name} ({notice.task.id})")]
+    if notice.count > 1:
+        found.append(("Since the last notice", f"{notice.count} times, first at {_first(notice)}, last at {instant(news.at)}"))
+    if notice.failures and notice.since is not None:
+        found.append(("Failures in a row", f"{notice.failures}, since {instant(notice.since)}"))
+    found += [("Job", f"{news.job} ({news.type})"), ("Scheduled", instant(news.scheduled_at))]
+    if news.started_at is not None:
+        late = "" if not news.delay_ms else f" ({news.delay_ms / 1_000:g} s after its time)"
+        found.append(("Started", f"{instant(news.started_at)}{late}"))
+    if news.ended is not None:
+        found.append(("Succeeded" if news.ended is Status.SUCCEEDED else "Ended", instant(news.at)))
+    if news.max_attempts and news.attempts:
+        found.append(("Attempts", f"{news.attempts} of {news.max_attempts}"))
+    found.append(("Next run", "none" if notice.next_run is None else instant(notice.next_run)))
+    return found
+
+
+def _quotes(notice: Notice) -> list[tuple[str, str]]:
+    told = (("Error", notice.news.error), ("Answer, its beginning", notice.news.response))
+    return [(name, text) for name, text in told if text]
+
+
+def _first(notice: Notice) -> str:
+    return instant(notice.news.at if notice.first_at is None else notice.first_at)
+
+
+def _line(text: str) -> str:
+    """One line of printable text, as a subject has to be."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -1,0 +1,1 @@
+"""The engine: submit, tick, dispatch, overflow, execute, reconcile and bury, with leads, leases and follow-ups."""

@@ -1,0 +1,64 @@
+"""Settle what landed in a dead-letter queue, so that it turns into the same failed jobs as any other."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from scheduler.model import settlement
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Delivery, Job
+from scheduler.model.lifecycle import is_open
+from scheduler.model.rules import Rules
+from scheduler.pipeline.follow_up import wake
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Burial:
+    """What became of a batch from a dead-letter queue."""
+
+    failed: int = 0
+    kept: int = 0  # still scheduled: their slots are their net
+    dropped: int = 0  # duplicates and jobs that are done
+    returned: list[str] = field(default_factory=list)  # message ids to leave in the queue: the table refused
+
+
+def bury(
+    deliveries: Sequence[Delivery], *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules
+) -> Burial:
+    """Fail a job only if it is running under this very message; a scheduled one keeps its slot, up to three burials.
+
+    Who waited for one that failed is handed over.
+    """
+    done, now, failed = Burial(), clock.now(), list[Job]()
+    stored = jobs.get_many([item.message.key for item in deliveries])
+    for item in deliveries:
+        job = stored.get(item.message.key)
+        after = job and settlement.bury(job, item.message_id, item.message.fence, now, retention=rules.retention)
+        if job is None or after is None:
+            done.dropped += 1
+            continue
+        held = _change(job, after, jobs)
+        if held is None:
+            done.returned.append(item.message_id)
+        elif not held:
+            done.dropped += 1
+        elif is_open(after):
+            done.kept += 1
+        else:
+            done.failed += 1
+            failed.append(after)
+            log.error("buried", extra=after.log_context() | {"reason": after.reason})
+    wake(failed, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=clock.now())
+    return done
+
+
+def _change(before: Job, after: Job, jobs: Jobs) -> bool | None:
+    """One change; a refusal concerns this message only, so that those settled before it are not counted again."""
+    try:
+        (held,) = jobs.change([Change(before, after)])
+    except Unavailable:
+        return None
+    return held

@@ -1,0 +1,61 @@
+"""After a job is stored: move it if its put was slow, and hand it over if it is due before any minute that is safe to write into."""
+
+import logging
+from collections.abc import Sequence
+
+from scheduler.model import slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Job, JobKey
+from scheduler.model.lifecycle import Event, apply
+from scheduler.model.rules import Rules
+from scheduler.pipeline.send import hand_over
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes
+
+HANDED_AT_ONCE = 160  # messages sent by one reading of the clock: as many as the lanes send side by side
+
+log = logging.getLogger(__name__)
+
+
+def on_their_way(stored: Sequence[Job], began: int, *, jobs: Jobs, lanes: Lanes, clock: Clock, rules: Rules) -> list[Job]:
+    """The stored jobs as they stand once those that need it are moved and handed over; their puts began at `began`.
+
+    They were placed by `slots.place` when their puts began. Never raises: each has its slot as its net.
+    """
+    now = clock.now()
+    unsafe: set[JobKey] = set()
+    if now - began > slots.SLOW_PUT:
+        unsafe = {job.key for job in stored if not slots.is_safe(job.slot or "", now)}
+        stored = _moved(stored, unsafe, now, jobs, rules)
+    _hand_over([job for job in stored if job.key in unsafe or slots.is_net(job.slot, job.due_at)], lanes, clock)
+    return list(stored)
+
+
+def _moved(stored: Sequence[Job], unsafe: set[JobKey], now: int, jobs: Jobs, rules: Rules) -> list[Job]:
+    """Jobs whose slots are not safe any more in slots that are: their puts took so long that dispatch of the old ones may have begun."""
+    changes = {job.key: _move(job, now, rules) for job in stored if job.key in unsafe}
+    try:
+        held = dict(zip(changes, jobs.change(list(changes.values())), strict=True))
+    except Unavailable:
+        held = {}
+    return [changes[job.key].after if held.get(job.key) else job for job in stored]
+
+
+def _move(job: Job, now: int, rules: Rules) -> Change:
+    return Change(job, apply(job, Event.MOVE, now, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot))
+
+
+def _hand_over(jobs: Sequence[Job], lanes: Lanes, clock: Clock) -> None:
+    """The soonest first. Delays count from the moment of sending, and a thousand messages take a while: hence the clock in between.
+
+    Where nothing gets through at all, the rest is left to its slots: the caller waits for its answer.
+    """
+    left = sorted(jobs, key=lambda job: job.due_at)
+    while left:
+        part = left[:HANDED_AT_ONCE]
+        try:
+            refused = hand_over(part, lanes=lanes, now=clock.now())
+        except Unavailable:
+            refused = len(part)
+        if refused:
+            log.warning("hand-over refused; the slots are the net", extra=part[0].log_context() | {"refused": refused, "of": len(left)})
+        left = [] if refused == len(part) else left[HANDED_AT_ONCE:]

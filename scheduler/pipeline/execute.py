@@ -1,0 +1,438 @@
+"""Run a batch of deliveries: lease, claim, hold each to its instant, start, settle, hand back.
+
+The messages' visibility is the lease: set before the claim, renewed while work goes on, and when it cannot be renewed
+nothing more is started. What is reported back stays in its queue; everything else is deleted with the batch.
+Whether a job that is more than its own may start is `admission`'s business, who goes on when a run has ended is `wake`'s.
+"""
+
+import logging
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scheduler.admission import gate
+from scheduler.admission.breaker_gate import BreakerGate, Circuits
+from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS, READ_WINDOW_MS, Admission, Cancel, Clear, Gate, HandBack, Verdict
+from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, Watch
+from scheduler.admission.limit_gate import LimitGate
+from scheduler.admission.ordering_gate import OrderGate
+from scheduler.admission.overlap import Skip
+from scheduler.admission.run_gate import RunGate
+from scheduler.admission.target_cache import Known
+from scheduler.model import misfire, settlement, slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Delivery, Finished, Job, JobKey, Lane
+from scheduler.model.lifecycle import Event, apply, is_open, waits
+from scheduler.model.rules import Rules
+from scheduler.pipeline import delivery
+from scheduler.pipeline.follow_up import Onward
+from scheduler.pipeline.latency import LatencyMeter
+from scheduler.pipeline.lease import Lease
+from scheduler.pipeline.running_jobs import Work
+from scheduler.storage.ports import Change, ClaimRequest, Clock, Jobs, Lanes, Ledger, Orders, Pool, TaskGate
+
+FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
+CROWD = 3  # so many held jobs started at once say that other executors start theirs at this instant too ...
+LINGER_MS = (40, 200)  # ... and that settling had better wait: it would take the processor from those that still start
+SETTLE_TRIES = 5
+SETTLE_PAUSE_MS = 500
+ASK_PAUSE_MS = 200  # when to ask again for what lets a job start while its table refuses ...
+ASK_LIMIT_MS = 2_000  # ... and for how long, before the job is given back
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    job: Job
+    read_at: int | None  # when to look at it once more; None: no need
+    waited: bool  # it came well before its instant
+    due_at: int  # when it may start, or its gates be asked again
+    gated: bool  # somebody has to be asked before it starts
+    cleared_at: int | None = None  # as of when it may
+    give_up_at: int | None = None  # they could not be asked; until when that is tried
+
+    def is_ready(self, now: int) -> bool:
+        """Whether nothing is left to ask. A clearance grows old: its executor was frozen, or a read took long."""
+        return not self.gated or (self.cleared_at is not None and now - self.cleared_at <= READ_WINDOW_MS)
+
+
+@dataclass(slots=True)
+class Execution:
+    """One batch at work. `run` is its only entry."""
+
+    lane: Lane
+    deliveries: Sequence[Delivery]
+    request_id: str
+    jobs: Jobs
+    lanes: Lanes
+    clock: Clock
+    rules: Rules
+    meter: LatencyMeter
+    lease: Lease
+    admission: Admission
+    work: Work
+    onward: Onward
+    is_paused: Callable[..., bool]  # `Watch.is_paused`
+    circuits: Circuits
+    ahead: Callable[[Job], int]  # how long before its instant a job's work is sent on its way, which then keeps to it
+    limits: LimitGate | None = None
+    returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
+    _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
+    _held: list[_Held] = field(default_factory=list)
+    _done: list[Finished] = field(default_factory=list)  # came back, not settled yet
+    _settle_at: int = 0
+
+    def run(self) -> list[str]:
+        """Work until nothing is left in hand. Returns the ids of the messages to leave in the queue."""
+        try:
+            if self.is_paused(self.lane, trust_ms=TRUSTED_MS):
+                log.info("lane is paused: messages dropped, the slots are the net", extra={"messages": len(self.deliveries)})
+                return []
+        except Unavailable:  # of one that is new or was idle: later, what was known last counts
+            for item in self.deliveries:
+                self._put_back(item, delivery.PUT_BACK_S)
+            return sorted(self.returned)
+        leased = self.lease.take([item.receipt for item in self.deliveries])
+        self.returned |= {item.message_id for item in self.deliveries if item.receipt not in leased}
+        self._claim([item for item in self.deliveries if item.receipt in leased])
+        while self._is_busy():
+            if not self._beat():
+                self._stop()
+                break
+            if self._held:
+                self._read_again()
+                if self.lease.is_lost():
+                    continue  # reading took so long that nothing may start before a renewal holds
+                self._start_due()
+                if self._admit() and not self.lease.is_lost():
+                    self._start_due()
+                if not self._is_busy():
+                    break  # all were dropped: there is nothing to wait for
+            if back := [*self.work.wait(self._wake()), *self.work.look()]:
+                self._came_back(back)
+            self._settle()
+        return sorted(self.returned)
+
+    def _stop(self) -> None:
+        """The lease is lost: others may have our jobs already. Start nothing, settle nothing, delete nothing."""
+        log.warning("lease lost", extra={"jobs": len(self._in_hand)})
+        self.work.stop()
+        self.returned |= {item.message_id for item in self._in_hand.values()}
+        self._held.clear()
+
+    def _is_busy(self) -> bool:
+        return bool(self._held or self.work or self._done)
+
+    def _beat(self) -> bool:
+        """Renew the lease of what is in hand, when it is time. False once it is lost."""
+        return self.lease.beat(self._receipts)
+
+    def _receipts(self) -> Iterator[str]:
+        return (item.receipt for item in self._in_hand.values())
+
+    # claim
+
+    def _claim(self, deliveries: Sequence[Delivery]) -> None:
+        now, alone = self.clock.now(), len(self.deliveries) == 1
+        due_by = now + self.rules.hold_ms
+        requests = [
+            ClaimRequest(item.message.key, item.message.fence, item.message_id, self._nonce(item), now, alone, due_by)
+            for item in deliveries
+        ]
+        try:
+            answers = self.jobs.claim(requests)
+        except Unavailable:
+            answers = [None] * len(requests)
+        now = self.clock.now()
+        lost: list[Job] = []
+        later: list[Change] = []
+        for item, request, answer in zip(deliveries, requests, answers, strict=True):
+            decision = delivery.decide(item, answer, request.nonce, now, hold_ms=self.rules.hold_ms)
+            if isinstance(decision, delivery.Run):
+                self._take(item, decision.job, now)
+            elif isinstance(decision, delivery.PutBack):
+                self._put_back(item, decision.seconds)
+            elif isinstance(decision, delivery.TakeBack):
+                self._in_hand[item.message.key] = item
+                lost.append(decision.job)
+            elif isinstance(decision, delivery.Later):
+                self._in_hand[item.message.key] = item
+                slot = slots.place(decision.at, now, decision.job.shard_key, self.rules.shards).slot
+                later.append(Change(decision.job, apply(decision.job, Event.MOVE, now, slot=slot, due_at=decision.at)))
+        self._write(later)
+        self._take_back(lost, now)
+
+    def _nonce(self, item: Delivery) -> str:
+        return f"{item.message_id}/{self.request_id}/{item.receive_count}"
+
+    def _take(self, item: Delivery, job: Job, now: int) -> None:
+        self._in_hand[job.key] = item
+        if item.message.sent_at and not item.message.not_before and item.receive_count == 1:
+            self.meter.add(now - item.message.sent_at)
+        wait = job.due_at - now
+        gated = self.admission.concerns(job)
+        is_asked = gated and wait > 0  # however short the time: at the instant it would be late
+        read_at = job.due_at - READ_AHEAD_MS - self._spread() if wait > FRESH_CLAIM_MS or is_asked else None
+        read_at = read_at if job.cancel_requested_at is None else now
+        self._held.append(_Held(job, read_at, waited=wait > FRESH_CLAIM_MS, due_at=job.due_at, gated=gated))
+
+    def _spread(self) -> int:
+        return zlib.crc32(self.request_id.encode()) % READ_SPREAD_MS
+
+    def _put_back(self, item: Delivery, seconds: int) -> None:
+        self.returned.add(item.message_id)
+        try:
+            self.lanes.extend(self.lane, [item.receipt], seconds)
+        except Unavailable:
+            log.info("not put back sooner; its lease will end", extra={"message_id": item.message_id})
+
+    def _take_back(self, lost: Sequence[Job], now: int) -> None:
+        for job in lost:
+            log.warning("silent for its lease" if waits(job) else "executor died", extra=job.log_context())
+        rules = self.rules
+        after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
+        self._write([Change(job, back, lapsed=True) for job, back in zip(lost, after, strict=True)])
+
+    # hold and start
+
+    def _read_again(self) -> None:
+        """Look once more at held jobs just before their instant; drop those that are not ours to start any more."""
+        now = self.clock.now()
+        if not [held for held in self._held if held.read_at is not None and held.read_at <= now]:
+            return
+        near = [held for held in self._held if held.read_at is not None and (held.read_at <= now or held.due_at <= now + READ_WINDOW_MS)]
+        try:
+            stored = self.jobs.get_many([held.job.key for held in near])
+        except Unavailable:
+            stored = {held.job.key: held.job for held in near}  # start them: a cancel not seen is a cancel too late
+        ours = [held for held in near if self._still_ours(held.job, stored.get(held.job.key))]
+        for held in near:
+            held.read_at = None
+        flagged = [job for held in ours if (job := stored[held.job.key]).cancel_requested_at is not None]
+        self._drop([held.job.key for held in near if held not in ours] + [job.key for job in flagged])
+        self._write([Change(job, settlement.cancel(job, self.clock.now(), retention=self.rules.retention)) for job in flagged])
+        self._look_ahead([held for held in ours if held in self._held])
+
+    def _look_ahead(self, near: Sequence[_Held]) -> None:
+        """What is decided before the instant: a paused lane's jobs go back to their slots, and gates are asked."""
+        if near and self.is_paused(self.lane, SEEN_MS):
+            self._give_back(near)
+        elif gated := [held.job for held in near if held.gated]:
+            self._act(self.admission.ahead(gated))
+
+    def _give_back(self, paused: Sequence[_Held]) -> None:
+        back = HandBack(misfire.PAUSED)
+        self._act({held.job.key: back for held in paused})
+
+    def _still_ours(self, ours: Job, stored: Job | None) -> bool:
+        if stored is not None and is_open(stored) and stored.fence == ours.fence and stored.claim == ours.claim:
+            return True
+        self._in_hand.pop(ours.key, None)
+        return False
+
+    def _drop(self, keys: Collection[JobKey]) -> list[Job]:
+        """Hold them no longer; the jobs."""
+        if not keys:
+            return []
+        dropped = [held.job for held in self._held if held.job.key in keys]
+        self._held = [held for held in self._held if held.job.key not in keys]
+        return dropped
+
+    def _start_due(self) -> None:
+        now = self.clock.now()
+        due = [held for held in self._held if self._leaves_at(held) <= now]
+        if not due:
+            return
+        try:  # whoever stood still since the last read may have missed a pause
+            paused = self.is_paused(self.lane, SEEN_MS, trust_ms=TRUSTED_MS)
+        except Unavailable:
+            self._act(self._ask_again(due, now))
+            return
+        if paused:
+            self._give_back(due)
+            return
+        if self.lease.is_lost():
+            return  # the look took that long
+        now = self.clock.now()
+        late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, max(now, held.due_at)))}
+        ready = [held for held in due if held.is_ready(now) and held.job.key not in late]
+        for held in ready:
+            self._held.remove(held)
+            self.work.start(held.job)
+        if late:
+            self._act(late)
+        if len(ready) >= CROWD and sum(held.waited for held in ready) >= CROWD:
+            least, most = LINGER_MS
+            self._settle_at = now + least + self._spread() * (most - least) // READ_SPREAD_MS
+
+    def _leaves_at(self, held: _Held) -> int:
+        """When its work leaves us: at its instant, or ahead of that, if nothing is left to look at or to ask."""
+        settled = held.read_at is None and held.due_at == held.job.due_at and held.is_ready(self.clock.now())
+        return held.due_at - (self.ahead(held.job) if settled else 0)
+
+    def _admit(self) -> bool:
+        """Ask about the jobs that are due and not cleared yet. False if there are none."""
+        now = self.clock.now()
+        asking = [held for held in self._held if held.due_at <= now and not held.is_ready(now)]
+        if not asking:
+            return False
+        if self.is_paused(self.lane):  # whoever has to ask this late has looked at its lane a while ago
+            self._give_back(asking)
+            return False
+        verdicts = self.admission.decide([held.job for held in asking])
+        self._act(verdicts | self._ask_again([held for held in asking if held.job.key not in verdicts], now))
+        return True
+
+    def _ask_again(self, unknown: Sequence[_Held], now: int) -> dict[JobKey, Verdict]:
+        """Ask a little later for what is refused for now. The verdicts on those for which that has been tried long enough."""
+        given_up: dict[JobKey, Verdict] = {}
+        for held in unknown:
+            held.due_at = now + ASK_PAUSE_MS
+            held.give_up_at = held.give_up_at or now + ASK_LIMIT_MS
+            if now >= held.give_up_at:
+                # By a write of ours, not by letting the lease end: that would look like a crash, and be charged as one.
+                given_up[held.job.key] = HandBack(gate.REFUSED)
+        return given_up
+
+    def _act(self, verdicts: Mapping[JobKey, Verdict]) -> None:
+        """Carry out what was decided on held jobs."""
+        if not verdicts:
+            return
+        for held in self._held:
+            verdict = verdicts.get(held.job.key)
+            if isinstance(verdict, Clear):
+                held.cleared_at = verdict.asked_at
+                held.due_at = max(held.due_at, verdict.not_before)
+        others = {key: verdict for key, verdict in verdicts.items() if not isinstance(verdict, Clear)}
+        if others:
+            self._write([Change(job, self._dropped(job, others[job.key])) for job in self._drop(others)])
+
+    def _dropped(self, job: Job, verdict: Cancel | Skip | HandBack) -> Job:
+        now = self.clock.now()
+        if isinstance(verdict, HandBack):
+            self.onward.backs[job.key] = verdict
+            at, reserved = verdict.at, verdict.reserved
+            return settlement.hand_back(
+                job, verdict.reason, now, shards=self.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
+            )
+        event = Event.CANCEL if isinstance(verdict, Cancel) else Event.SKIP
+        return apply(job, event, now, reason=verdict.reason, retention=self.rules.retention)
+
+    def _wake(self) -> int:
+        """When there is something to do next, unless work comes back before."""
+        wake, look = self.clock.now() + self.lease.next_beat(), self.work.next_look()
+        if look is not None and look < wake:
+            wake = look
+        for held in self._held:
+            wake = min(wake, self._leaves_at(held) if held.read_at is None else min(held.read_at, held.due_at))
+        return min(wake, self._settle_at) if self._done else wake
+
+    # settle
+
+    def _came_back(self, done: Sequence[Finished]) -> None:
+        """Their targets are idle, whenever they are settled."""
+        self._done += done
+        if self.limits is not None:
+            self.limits.release([each.job for each in done])
+
+    def _settle(self) -> None:
+        """Settle what came back, in one write, once its instant's crowd has started."""
+        if not self._done or (now := self.clock.now()) < self._settle_at:
+            return
+        done, self._done = self._done, []
+        for each in done:
+            self.circuits.note(each)
+        rules = self.rules
+        after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
+        # What accepts a job, written again after a lost answer, must not take back the lease that a heartbeat has got meanwhile.
+        self._write([Change(each.job, job, lapsed=waits(job)) for each, job in zip(done, after, strict=True)])
+
+    def _write(self, changes: Sequence[Change]) -> None:
+        """Apply changes under their fences, again while the table refuses; then hand over what goes to a lane at once."""
+        pending = changes
+        for number in range(SETTLE_TRIES):
+            if not pending:
+                return
+            if number:
+                self.clock.sleep_until(self.clock.now() + SETTLE_PAUSE_MS * number)
+            if not self._beat():
+                break
+            pending = self._try(pending)
+        self.returned |= {self._in_hand[change.before.key].message_id for change in pending if change.before.key in self._in_hand}
+        for change in pending:
+            self._in_hand.pop(change.before.key, None)
+            log.error("not settled: the table refuses; it will be taken back", extra=change.before.log_context())
+
+    def _try(self, changes: Sequence[Change]) -> list[Change]:
+        """One try; what was refused for now comes back."""
+        try:
+            held = self.jobs.change(changes)
+        except Unavailable:
+            return list(changes)
+        applied, refused = list[Change](), list[Change]()
+        for change, ok in zip(changes, held, strict=True):
+            if ok is None:
+                refused.append(change)
+                continue
+            self._in_hand.pop(change.before.key, None)
+            if ok:
+                applied.append(change)
+            elif waits(change.after):
+                log.info("its worker was faster than this answer, or the job has moved on", extra=change.before.log_context())
+            else:
+                log.warning("lost its fence before it settled", extra=change.before.log_context())
+        if self.limits is not None:
+            self.limits.release([change.before for change in applied])
+        self.onward.send([change.after for change in applied])
+        return refused
+
+
+def execute(
+    lane: Lane,
+    deliveries: Sequence[Delivery],
+    *,
+    jobs: Jobs,
+    tasks: TaskGate,
+    orders: Orders,
+    lanes: Lanes,
+    ledger: Ledger,
+    pool: Pool,
+    clock: Clock,
+    rules: Rules,
+    meter: LatencyMeter,
+    request_id: str,
+    pauses: Watch | None = None,
+    named: Known | None = None,
+    circuits: Circuits | None = None,
+    ahead: Callable[[Job], int] = lambda job: 0,
+) -> list[str]:
+    """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted.
+
+    `meter`, `pauses`, `named` (None: no job has a named target) and `circuits` live as long as the executor's process.
+    """
+    watch = pauses or Watch(ledger, clock)
+    is_paused, circuits = watch.is_paused, circuits or Circuits(ledger, clock, watch)
+    limits = None if named is None else LimitGate(named, jobs, clock)
+    gates: list[Gate] = [OrderGate(jobs, orders, clock), RunGate(jobs, tasks, clock, rules), BreakerGate(circuits, clock)]
+    batch = Execution(
+        lane,
+        deliveries,
+        request_id,
+        jobs=jobs,
+        lanes=lanes,
+        clock=clock,
+        rules=rules,
+        meter=meter,
+        lease=Lease(lane, lanes, clock),
+        admission=Admission(gates if limits is None else [*gates, limits]),
+        work=Work(pool, jobs, clock),
+        onward=Onward(jobs, tasks, orders, lanes, clock, rules, is_paused),
+        is_paused=is_paused,
+        circuits=circuits,
+        limits=limits,
+        ahead=ahead,
+    )
+    left = batch.run()
+    meter.report(ledger, clock.now())
+    return left

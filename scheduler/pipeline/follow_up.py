@@ -1,0 +1,158 @@
+"""Who goes on after a write: above all who waited for a run that has ended, by the overlap rule, in a row of late runs, or
+in the line of an ordering key.
+
+A wake may be lost (its sender dies, the lane refuses): the slot of who waits is the net.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from scheduler.admission import overlap
+from scheduler.admission.gate import REFUSED, HandBack
+from scheduler.admission.ordering_queue import next_in_line, step_out
+from scheduler.model import ids, slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Job, JobKey, Lane, TaskKey
+from scheduler.model.lifecycle import is_open
+from scheduler.model.rules import Rules
+from scheduler.pipeline.send import hand_over
+from scheduler.storage.ports import Clock, Jobs, Lanes, Orders, TaskGate
+
+ASK_LATER_MS = 10_000  # when a run comes again whose task could not be asked
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Onward:
+    """Sends on their way those jobs of a batch that go on at once. Whatever is refused has its slot."""
+
+    jobs: Jobs
+    tasks: TaskGate
+    orders: Orders
+    lanes: Lanes
+    clock: Clock
+    rules: Rules
+    is_paused: Callable[[Lane], bool]
+    backs: dict[JobKey, HandBack] = field(default_factory=dict)  # given back instead of started, and why
+
+    def send(self, written: Sequence[Job]) -> None:
+        """What follows from jobs as they were just written: retries that are due soon go, and who waited for one that has ended."""
+        now = self.clock.now()
+        go, ended, backs = list[Job](), list[Job](), list[tuple[Job, HandBack]]()
+        for job in written:
+            back = self.backs.get(job.key)
+            if back is not None:
+                backs.append((job, back))
+            if not is_open(job):
+                ended.append(job)
+            elif (back is None or back.at is not None) and slots.place(job.due_at, now, job.shard_key, self.rules.shards).direct:
+                go.append(job)
+        free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.jobs)
+        go += [job for job in free if job.ordering is None]
+        go += successors(ended, jobs=self.jobs, tasks=self.tasks, now=now)
+        go += in_line(ended, free, jobs=self.jobs, orders=self.orders, now=now)
+        self._hand_over(go)
+        self._hand_over([job for job, back in backs if back.reason == REFUSED], after=now + ASK_LATER_MS)
+
+    def _hand_over(self, jobs: Sequence[Job], *, after: int = 0) -> None:
+        if not jobs:
+            return
+        sent = list({job.key: job for job in jobs if not self.is_paused(job.lane)}.values())
+        _hand_over(sent, self.lanes, self.clock.now(), after)
+
+
+def wake(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, now: int) -> None:
+    """Hand over whoever waited for one of the ended jobs. Never raises: nothing depends on it but time."""
+    go = successors(ended, jobs=jobs, tasks=tasks, now=now) + in_line(ended, (), jobs=jobs, orders=orders, now=now)
+    _hand_over(list({job.key: job for job in go}.values()), lanes, now)
+
+
+def wake_line(of: Job, *, jobs: Jobs, orders: Orders, lanes: Lanes, now: int) -> None:
+    """Hand over whose turn it is in the line that this job stands or stood in. Never raises."""
+    _hand_over(in_line((), [of], jobs=jobs, orders=orders, now=now), lanes, now)
+
+
+def send_on(written: Job, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, now: int, rules: Rules) -> None:
+    """What follows from a job just written: it goes itself if it is due soon, and if it has ended, who waited for it. Never raises."""
+    if is_open(written):
+        direct = slots.place(written.due_at, now, written.shard_key, rules.shards).direct
+        _hand_over([written] if direct else [], lanes, now)
+    else:
+        wake([written], jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=now)
+
+
+def _hand_over(jobs: Sequence[Job], lanes: Lanes, now: int, after: int = 0) -> None:
+    try:
+        refused = hand_over(jobs, lanes=lanes, now=now, after=after)
+    except Unavailable:
+        refused = len(jobs)
+    if refused:
+        log.warning("hand-over refused; the slots are the net", extra={"jobs": refused})
+
+
+def successors(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, now: int) -> list[Job]:
+    """The jobs that waited for one of the ended ones, and whose message has to be sent. None of them while a table refuses."""
+    runs = [job for job in ended if job.origin is not None]
+    if not runs:
+        return []
+    try:
+        keys = {*_queued(runs, tasks), *_next_in_row(runs, now)}
+        found = jobs.get_many(sorted(keys)) if keys else {}
+    except Unavailable:
+        log.warning("not looked who waits; the slots are the net", extra={"jobs": len(runs)})
+        return []
+    return [job for job in found.values() if waits(job, now)]
+
+
+def in_line(ended: Sequence[Job], free: Sequence[Job], *, jobs: Jobs, orders: Orders, now: int) -> list[Job]:
+    """Whose turn it is, now that some jobs have ended, and others (`free`) were given back though nobody is before them any more.
+
+    Of a line it is one that goes on, however many were given back: the others would only come to wait again.
+    """
+    of = [job for job in (*ended, *free) if job.ordering is not None]
+    if not of:
+        return []
+    step_out(ended, orders=orders)
+    return [job for job in next_in_line(of, jobs=jobs, orders=orders) if waits(job, now)]
+
+
+def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
+    """Those of the jobs just given back whose blocker (the job each waits for) ended in between: nobody else wakes them.
+
+    So it is in a line whose first one was put to sleep while the key was parked, and who missed its wake: the line must be looked at.
+    """
+    if not waiting:
+        return []
+    try:
+        found = jobs.get_many(sorted({blocker for _, blocker in waiting}))
+    except Unavailable:
+        return []
+    return [job for job, blocker in waiting if (holds := found.get(blocker)) is None or not is_open(holds) or _sleeps(holds, job)]
+
+
+def _sleeps(first: Job, behind: Job) -> bool:
+    """Whether the first one of a line will be looked at later than who waits behind it."""
+    return behind.ordering is not None and first.claim is None and slots.minute(first.slot or "") > slots.minute(behind.slot or "")
+
+
+def _queued(runs: Sequence[Job], tasks: TaskGate) -> list[JobKey]:
+    """Whoever waits for the runs that hold for their task. Another holder wakes its own."""
+    held = {TaskKey(run.owner, run.origin.task): run.id for run in runs if run.origin is not None and run.origin.overlap in overlap.WAKES}
+    holders = tasks.holders(sorted(held)) if held else {}
+    return [JobKey(key.owner, holder.waiting) for key, holder in holders.items() if holder.job == held[key] and holder.waiting]
+
+
+def _next_in_row(runs: Sequence[Job], now: int) -> list[JobKey]:
+    origins = [(run.owner, run.origin) for run in runs if run.origin is not None]
+    return [
+        JobKey(owner, ids.run(origin.next_at, origin.task, origin.generation))
+        for owner, origin in origins
+        if origin.next_at is not None and origin.next_at <= now
+    ]
+
+
+def waits(job: Job, now: int) -> bool:
+    """A job under its first fence was never given back: its own message brings it."""
+    return is_open(job) and job.claim is None and job.fence > 1 and job.due_at <= now

@@ -1,0 +1,38 @@
+"""How far behind the scheduler is."""
+
+from dataclasses import dataclass
+
+from scheduler.admission.lane_state import paused_lanes
+from scheduler.model import slots
+from scheduler.model.job import Lane
+from scheduler.pipeline import leftover
+from scheduler.pipeline.overflow import INTAKE
+from scheduler.storage.ports import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """The oldest minute that is not closed, opened or not, and for how long it has been over (ms; 0 while it is not).
+
+    The minute of the oldest job that waits in the intake counts like one.
+
+    Minutes that wait only for paused lanes are not counted: `resting` is how many units of them there are, `paused` the lanes.
+    """
+
+    minute: str | None
+    ms: int
+    paused: tuple[Lane, ...] = ()
+    resting: int = 0
+
+
+def lag(ledger: Ledger, now: int) -> Lag:
+    """The scheduler's lag. Without a tick the ledger's cursor stands still, so its age counts as well."""
+    cursor, units, states = ledger.cursor(), ledger.open_units(), ledger.lane_states()
+    awake = [unit.key.minute for unit in units if not leftover.rests(unit, states, now)]
+    intake = ledger.unit(INTAKE)
+    minutes = awake[:1] + ([cursor.minute] if cursor else []) + ([slots.minute_of(intake.progress)] if intake and intake.progress else [])
+    paused = tuple(lane for lane in Lane if lane in paused_lanes(states))
+    if not minutes:
+        return Lag(None, 0, paused, len(units))
+    oldest = min(minutes)
+    return Lag(oldest, max(0, now - slots.start_of(oldest) - slots.MINUTE), paused, len(units) - len(awake))

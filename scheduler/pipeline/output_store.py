@@ -1,0 +1,67 @@
+"""What remains of an attempt's output and log: an excerpt with the job, the whole apart where that is not all of it."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from scheduler.model import attempt_output
+from scheduler.model.errors import Gone, NotFound, SchedulerError
+from scheduler.model.job import Attempt, Job, Kept, Result
+from scheduler.storage.ports import Outputs
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An output or a log. `complete`: nothing of it was left out."""
+
+    text: str
+    complete: bool
+
+
+def keep(job: Job, result: Result, outputs: Callable[[], Outputs]) -> Result:
+    """The result as its claimed job may be settled with; what does not fit is stored first. A store that refuses costs only that."""
+    fits, whole = attempt_output.split(job, result)
+    if whole is None:
+        return fits
+    try:
+        outputs().put(job.key, job.fence, whole)
+    except SchedulerError as error:
+        log.warning("output not stored: %s", error, extra=job.log_context())
+        return replace(fits, kept=Kept.CUT)
+    return fits
+
+
+def output(job: Job, number: int, outputs: Outputs) -> Text:
+    """All that an attempt put out: its output, or the body of the answer it got. Raises NotFound, Gone."""
+    attempt = _attempt(job, number)
+    excerpt = attempt_output.output_of(job.output, job.response) if attempt is job.attempts[-1] else attempt.output
+    return _text(job, attempt, excerpt, "output", outputs)
+
+
+def logged(job: Job, number: int, outputs: Outputs) -> Text:
+    """All that was logged during an attempt. Raises NotFound, Gone."""
+    attempt = _attempt(job, number)
+    return _text(job, attempt, attempt.log, "log", outputs)
+
+
+def _attempt(job: Job, number: int) -> Attempt:
+    found = [each for each in job.attempts if each.fence == number]
+    if not found:
+        raise NotFound(f"there is no attempt {number} among the last {attempt_output.KEPT_ATTEMPTS} that have ended")
+    return found[-1]
+
+
+def _text(job: Job, attempt: Attempt, excerpt: str | None, kind: str, outputs: Outputs) -> Text:
+    if attempt.kept is Kept.STORED:
+        whole = outputs.get(job.key, attempt.fence)
+        if whole is None:
+            raise Gone(f"the whole {kind} of attempt {attempt.fence} is no longer kept; its beginning or end is with the job")
+        excerpt = whole.output if kind == "output" else whole.log
+        complete = len((excerpt or "").encode("utf-8", "replace")) < attempt_output.WHOLE
+    else:
+        complete = attempt.kept is None
+    if not excerpt:
+        raise NotFound(f"attempt {attempt.fence} has no {kind}")
+    return Text(excerpt, complete)

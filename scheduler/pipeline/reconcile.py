@@ -1,0 +1,116 @@
+"""Look at what is left in the slots of a minute: hand over again what never started, take back what lost its executor."""
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from scheduler.model import settlement, slots
+from scheduler.model.job import DueEntry, Job, Lane, Unit
+from scheduler.model.lifecycle import Event, apply, is_open
+from scheduler.model.rules import Rules
+from scheduler.pipeline import leftover
+from scheduler.pipeline.follow_up import wake
+from scheduler.pipeline.send import hand_over
+from scheduler.storage.ports import Change, Jobs, Lanes, Orders, TaskGate
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Recheck:
+    """What a recheck found. `left` counts the entries that still keep the slots from being empty."""
+
+    handed_over: int = 0
+    moved: int = 0
+    taken_back: int = 0
+    left: int = 0
+    lanes: dict[Lane, bool] = field(default_factory=dict)
+
+
+def read(unit: Unit, jobs: Jobs) -> list[DueEntry]:
+    """Everything that the due index shows in the slots of a unit, in order of due time."""
+    return sorted(everything(unit, jobs), key=attrgetter("due_at"))
+
+
+def everything(unit: Unit, jobs: Jobs) -> list[DueEntry]:
+    """As `read`, slot by slot."""
+    entries: list[DueEntry] = []
+    for slot in unit.slots:
+        cursor: str | None = None
+        while True:
+            page, cursor = jobs.due(slot, after=cursor)
+            entries += page
+            if cursor is None:
+                break
+    return entries
+
+
+def remaining(entries: Sequence[DueEntry], jobs: Jobs) -> list[tuple[str, Job]]:
+    """The entries whose job really is in that slot: the index may still show what has left."""
+    stored = jobs.get_many([entry.key for entry in entries])
+    found = ((entry.slot, stored.get(entry.key)) for entry in entries)
+    return [(slot, job) for slot, job in found if job is not None and job.slot == slot]
+
+
+def recheck(
+    left: Sequence[tuple[str, Job]],
+    *,
+    jobs: Jobs,
+    tasks: TaskGate,
+    orders: Orders,
+    lanes: Lanes,
+    now: int,
+    rules: Rules,
+    paused: Collection[Lane] = (),
+    behind: Mapping[Lane, bool] | None = None,
+) -> Recheck:
+    """Decide on every job left in its slot, apply the decisions that still hold, then hand over, also who waited for what ended.
+
+    What has not started of a `paused` lane stays. `behind`: of these lanes it is known already whether they are.
+    """
+    done = Recheck(lanes=dict(behind or {}))
+    planned = [_plan(slot, job, done, lanes, now, rules, paused) for slot, job in left]
+    changes = [(change, send) for change, send in planned if change is not None]
+    held = jobs.change([change for change, _ in changes])
+    sends = [change.after for (change, send), ok in zip(changes, held, strict=True) if ok and send and change.after.lane not in paused]
+    done.left = len([ok for ok in held if ok is None])
+    done.handed_over = len(sends) - hand_over(sends, lanes=lanes, now=now)
+    ended = [change.after for (change, _), ok in zip(changes, held, strict=True) if ok and not is_open(change.after)]
+    wake(ended, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=now)
+    _report(changes, held)
+    return done
+
+
+def _plan(slot: str, job: Job, done: Recheck, lanes: Lanes, now: int, rules: Rules, paused: Collection[Lane]) -> tuple[Change | None, bool]:
+    if job.lane not in done.lanes and job.lane not in paused:
+        done.lanes[job.lane] = leftover.lane_is_behind(lanes.backlog(job.lane), rules.max_backlog)
+    behind = done.lanes.get(job.lane, True)
+    decision = leftover.decide(job, slot, now, shards=rules.shards, behind=behind, paused=job.lane in paused)
+    if isinstance(decision, leftover.Move):
+        done.moved += 1
+        moved = apply(job, Event.MOVE, now, slot=decision.slot, looked=decision.hand_over, due_at=decision.due_at)
+        return Change(job, moved), decision.hand_over
+    if isinstance(decision, leftover.TakeBack):
+        done.taken_back += 1
+        after = settlement.take_back(job, now, shards=rules.shards, retention=rules.retention)
+        send = is_open(after) and slots.place(after.due_at, now, job.shard_key, rules.shards).direct
+        return Change(job, after, lapsed=True), send
+    return None, False
+
+
+def _report(changes: Sequence[tuple[Change, bool]], held: Sequence[bool | None]) -> None:
+    kinds = Counter("taken back" if change.after.fence != change.before.fence else "moved" for change, _ in changes)
+    if kinds:
+        log.info("rechecked", extra={"kinds": dict(kinds), "held": sum(1 for ok in held if ok)})
+
+
+def is_due(unit: Unit, now: int) -> bool:
+    """Whether it is time to act on what is left, and not only to see whether anything is."""
+    return now >= over_at(unit) + leftover.RECHECK_AFTER
+
+
+def over_at(unit: Unit) -> int:
+    """From when on the slots of a handed-out unit may be found empty for good."""
+    return max(unit.handed_out_at or 0, slots.start_of(unit.key.minute) + slots.MINUTE)

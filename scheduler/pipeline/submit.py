@@ -1,0 +1,212 @@
+"""Accept jobs: a put each, and a direct hand-over of those that are due before any minute that is safe to write into.
+
+A job that comes with an idempotency key is made of its receipt: whoever asks again makes the very same job, which is stored
+once, and a try that broke off after its receipt or before its hand-over is made good by the next one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from scheduler.admission.ordering_queue import line_up
+from scheduler.model import ids, slots
+from scheduler.model.errors import Conflict, Unavailable
+from scheduler.model.job import USUAL_RETRIES, CallBack, Job, Ordering, Receipt, RetryPolicy, shard_key
+from scheduler.model.rules import Rules
+from scheduler.pipeline.direct_path import DirectPath
+from scheduler.pipeline.enqueue import on_their_way
+from scheduler.storage.ports import Clock, Jobs, Lanes, Orders, Receipts
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job as its owner asks for it, already validated. `execute_at` None means now."""
+
+    owner: str
+    type: str
+    payload: Mapping[str, Any]
+    execute_at: int | None = None
+    max_attempts: int = 3
+    retry: RetryPolicy = USUAL_RETRIES
+    timeout_ms: int = 300_000
+    callback: CallBack | None = None
+    expires_at: int | None = None  # it is not started at this instant or later
+    tags: tuple[str, ...] = ()
+    ordering: Ordering | None = None
+    target: str | None = None  # `type` is its kind
+
+
+class Asked(NamedTuple):
+    """One job of a call: `random` fills its id, unless a receipt of its key stands already."""
+
+    request: NewJob
+    random: int
+    receipt: Receipt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of it: the job as it was when it was first asked for, at the instant `at`."""
+
+    job: Job
+    at: int
+    replayed: bool = False
+
+
+def submit(
+    request: NewJob,
+    *,
+    jobs: Jobs,
+    orders: Orders,
+    lanes: Lanes,
+    clock: Clock,
+    rules: Rules,
+    random: int,
+    direct: DirectPath | None = None,
+) -> Job:
+    """Store the job and answer it; it is accepted once the put holds, even if the hand-over then fails.
+
+    `random` fills the id; `direct` says who may be handed over (None: everyone). Raises Unavailable if the table refuses: then nothing
+    was accepted.
+    """
+    now = clock.now()
+    (draft,) = _shared([_draft(request, now, rules, random)], now, direct)
+    if line_up([draft], orders=orders, now=now) != [True]:
+        raise Unavailable
+    jobs.put(draft)  # False can only be an earlier, unanswered try of this very put: 75 random bits do not collide
+    (job,) = on_their_way([draft], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+    _start_intake([job], direct)
+    return job
+
+
+def submit_many(
+    requests: Sequence[NewJob],
+    *,
+    jobs: Jobs,
+    orders: Orders,
+    lanes: Lanes,
+    clock: Clock,
+    rules: Rules,
+    randoms: Sequence[int],
+    direct: DirectPath | None = None,
+) -> list[Job | None]:
+    """The same for many, each accepted or not on its own: in order, None where the table refused.
+
+    `randoms` fill the ids. Raises Unavailable if the table refuses them all at once.
+    """
+    now = clock.now()
+    drafts = _shared([_draft(request, now, rules, random) for request, random in zip(requests, randoms, strict=True)], now, direct)
+    held = _put(drafts, jobs, orders, now)
+    stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
+    accepted = iter(on_their_way(stored, now, jobs=jobs, lanes=lanes, clock=clock, rules=rules))
+    _start_intake(stored, direct)
+    return [next(accepted) if holds else None for holds in held]
+
+
+def submit_once(
+    asked: Sequence[Asked],
+    *,
+    receipts: Receipts,
+    jobs: Jobs,
+    orders: Orders,
+    lanes: Lanes,
+    clock: Clock,
+    rules: Rules,
+    direct: DirectPath | None = None,
+) -> list[Accepted | Conflict | None]:
+    """The same for jobs of one owner of which some came with an idempotency key.
+
+    One whose key was used before for the same request is answered as it was then, and stored only if it is not;
+    Conflict stands where it was another request. Receipts are kept first: a job refused after that is made good by asking again.
+    """
+    standing = _keep(asked, receipts, clock.now())
+    now = clock.now()
+    answers = [_answer(each, standing, now, rules) for each in asked]
+    wanted = {answer.job.key: answer for answer in answers if isinstance(answer, Accepted)}
+    found = jobs.get_many(replays) if (replays := [key for key, answer in wanted.items() if answer.replayed]) else {}
+    drafts = _shared([_placed(answer.job, now, rules) for key, answer in wanted.items() if key not in found], now, direct)
+    held = _put(drafts, jobs, orders, now) if drafts else []
+    stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
+    stored += [job for job in found.values() if _never_started(job)]  # the try that stored it may have died before its hand-over
+    on_their_way(stored, now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+    _start_intake(stored, direct)
+    refused = {draft.key for draft, holds in zip(drafts, held, strict=True) if not holds}
+    return [None if isinstance(answer, Accepted) and answer.job.key in refused else answer for answer in answers]
+
+
+def _put(drafts: Sequence[Job], jobs: Jobs, orders: Orders, now: int) -> list[bool]:
+    """Whether each is stored; one that is already, is by an earlier, unanswered try. Raises Unavailable if all are refused at once."""
+    may = line_up(drafts, orders=orders, now=now)
+    put = iter(jobs.put_many([draft for draft, ready in zip(drafts, may, strict=True) if ready]))
+    return [ready and next(put) is not None for ready in may]
+
+
+def _shared(drafts: list[Job], now: int, direct: DirectPath | None) -> list[Job]:
+    return drafts if direct is None else direct.place(drafts, now)
+
+
+def _start_intake(stored: Sequence[Job], direct: DirectPath | None) -> None:
+    if direct is not None and any(slots.is_intake(job.slot or "") for job in stored):
+        direct.start()
+
+
+def _keep(asked: Sequence[Asked], receipts: Receipts, now: int) -> dict[str, Receipt | None]:
+    """The receipt that stands for each key; of a key that comes twice in this call, the first is the one to keep."""
+    first: dict[str, Receipt] = {}
+    for each in asked:
+        if each.receipt is not None:
+            first.setdefault(each.receipt.key, each.receipt)
+    if not first:
+        return {}
+    try:
+        return dict(zip(first, receipts.keep(list(first.values()), now), strict=True))
+    except Unavailable:
+        if all(each.receipt is not None for each in asked):
+            raise
+        return dict.fromkeys(first)  # the others need no receipt
+
+
+def _answer(asked: Asked, standing: Mapping[str, Receipt | None], now: int, rules: Rules) -> Accepted | Conflict | None:
+    """What to answer if its put holds."""
+    receipt = asked.receipt
+    if receipt is None:
+        return Accepted(_draft(asked.request, now, rules, asked.random), now)
+    stands = standing[receipt.key]
+    if stands is None:
+        return None
+    if stands.fingerprint != receipt.fingerprint:
+        return Conflict("this idempotency key was used for another request")
+    return Accepted(_draft(asked.request, stands.at, rules, stands.random), stands.at, replayed=stands != receipt)
+
+
+def _placed(job: Job, now: int, rules: Rules) -> Job:
+    """The job in a slot that is safe now, whenever it was asked for."""
+    return replace(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot)
+
+
+def _never_started(job: Job) -> bool:
+    return job.slot is not None and job.claim is None and not job.attempts
+
+
+def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
+    scheduled_at = now if request.execute_at is None else request.execute_at
+    due_at = max(scheduled_at, now)
+    job_id = ids.new(scheduled_at, random)
+    return Job(
+        owner=request.owner,
+        id=job_id,
+        type=request.type,
+        payload=request.payload,
+        scheduled_at=scheduled_at,
+        due_at=due_at,
+        created_at=now,
+        slot=slots.place(due_at, now, shard_key(request.owner, job_id, request.ordering), rules.shards).slot,
+        max_attempts=request.max_attempts,
+        retry=request.retry,
+        timeout_ms=request.timeout_ms,
+        callback=request.callback,
+        start_by=request.expires_at,
+        tags=request.tags,
+        ordering=request.ordering,
+        target=request.target,
+    )

@@ -1,0 +1,1 @@
+"""Fair shares: which user goes next when more is due than can run, and how much work a lane may hold at once."""

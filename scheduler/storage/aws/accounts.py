@@ -1,0 +1,98 @@
+"""Who is who, in Cognito."""
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from scheduler.model.errors import Invalid, Unauthorized
+from scheduler.storage.aws import errors
+from scheduler.storage.ports import Session, User
+
+if TYPE_CHECKING:
+    from mypy_boto3_cognito_idp import CognitoIdentityProviderClient
+
+WEIGHT = "custom:job_weight"
+_WRONG = frozenset(  # all of them answer alike: a caller must not learn which users exist
+    {
+        "InvalidParameterException",
+        "NotAuthorizedException",
+        "PasswordResetRequiredException",
+        "RefreshTokenReuseException",
+        "UserNotConfirmedException",
+        "UserNotFoundException",
+    }
+)
+
+
+class CognitoAccounts:
+    """The port `Accounts`: the app client allows USER_PASSWORD_AUTH, rotates refresh tokens and has no secret."""
+
+    def __init__(self, client: "CognitoIdentityProviderClient", client_id: str) -> None:
+        self._client = client
+        self._client_id = client_id
+
+    def login(self, username: str, password: str) -> Session:
+        with _refusing("The user name or the password is wrong."):
+            answer = self._client.initiate_auth(
+                ClientId=self._client_id,
+                AuthFlow="USER_PASSWORD_AUTH",
+                AuthParameters={"USERNAME": username, "PASSWORD": password},
+            )
+            tokens = answer.get("AuthenticationResult", {})
+            if "AccessToken" not in tokens:
+                raise Unauthorized(f"This account must first pass another step: {answer.get('ChallengeName', 'unknown')}.")
+            found = self._client.get_user(AccessToken=tokens["AccessToken"])
+        return Session(tokens["AccessToken"], _end(tokens["AccessToken"]), tokens.get("RefreshToken"), _user(found))
+
+    def refresh(self, refresh_token: str) -> Session:
+        with _refusing("The refresh token is not valid any more."):
+            # The one call that rotates: where rotation is on, Cognito refuses REFRESH_TOKEN_AUTH.
+            answer = self._client.get_tokens_from_refresh_token(ClientId=self._client_id, RefreshToken=refresh_token)
+        tokens = answer["AuthenticationResult"]
+        return Session(tokens["AccessToken"], _end(tokens["AccessToken"]), tokens.get("RefreshToken"))
+
+    def change_password(self, token: str, current: str, new: str) -> None:
+        with errors.translated():
+            try:
+                self._client.change_password(AccessToken=token, PreviousPassword=current, ProposedPassword=new)
+            except ClientError as error:
+                raise _of_password(error) from None
+
+    def user(self, token: str) -> User:
+        with _refusing("The token is not valid (any more)."):
+            return _user(self._client.get_user(AccessToken=token))
+
+
+def _of_password(error: ClientError) -> Exception:
+    code, said = errors.code(error), str(error.response.get("Error", {}).get("Message", ""))
+    if code in ("InvalidPasswordException", "PasswordHistoryPolicyViolationException"):
+        return Invalid.field("new_password", f"is refused by the policy: {said}")
+    if code == "NotAuthorizedException" and "token" in said.lower():
+        return Unauthorized("The token is not valid (any more).")
+    return Invalid.field("current_password", "is wrong") if code == "NotAuthorizedException" else error
+
+
+@contextmanager
+def _refusing(message: str) -> Iterator[None]:
+    with errors.translated():
+        try:
+            yield
+        except ClientError as error:
+            if errors.code(error) in _WRONG:
+                raise Unauthorized(message) from None
+            raise
+
+
+def _user(answer: Any) -> User:
+    attributes = {attribute["Name"]: attribute["Value"] for attribute in answer["UserAttributes"]}
+    return User(attributes["sub"], answer["Username"], float(attributes.get(WEIGHT) or 1.0))
+
+
+def _end(token: str) -> int:
+    """When a token ends (ms), as it says itself. Its signature is the authorizer's business: this one came from Cognito."""
+    claims = token.split(".")[1]
+    return int(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]) * 1000

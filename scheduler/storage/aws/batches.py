@@ -1,0 +1,27 @@
+"""Messages in batches of ten, on parallel connections."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from typing import Any, TypeVar
+
+from scheduler.model.job import Message
+
+TEN = 10  # entries of one batch of SQS or SNS
+T = TypeVar("T")
+
+
+def chunks(values: Sequence[T], size: int) -> list[list[T]]:
+    return [list(values[start : start + size]) for start in range(0, len(values), size)]
+
+
+def refused(messages: Sequence[Message], answer: Any) -> list[Message]:
+    """The messages that a batch's answer lists as failed; entries are numbered by position."""
+    return [messages[int(entry["Id"])] for entry in answer.get("Failed", ())]
+
+
+def at_once(pool: ThreadPoolExecutor, send: Callable[[Any], list[Message]], batches: Sequence[Any]) -> list[Message]:
+    """Send all batches, side by side if there are several; what was refused, in order."""
+    if len(batches) == 1:
+        return send(batches[0])
+    return list(chain.from_iterable(pool.map(send, batches)))

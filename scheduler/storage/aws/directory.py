@@ -1,0 +1,147 @@
+"""The people who may sign in, in a Cognito user pool: its administration calls. Nothing else may make or change a user."""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from scheduler.accounts.access import Role
+from scheduler.accounts.model import Account
+from scheduler.model.errors import Conflict, Invalid, NotFound
+from scheduler.storage.aws import errors
+from scheduler.storage.aws.accounts import WEIGHT
+
+if TYPE_CHECKING:
+    from mypy_boto3_cognito_idp import CognitoIdentityProviderClient
+
+GROUPS: Mapping[Role, str] = {Role.OPERATOR: "operators", Role.ADMINISTRATOR: "administrators"}  # as `infra` makes them
+_PASSWORD = frozenset({"InvalidPasswordException", "PasswordHistoryPolicyViolationException"})
+
+
+class CognitoDirectory:
+    """The port `Directory`. A user's id is the `sub`, which Cognito takes for a user name as well."""
+
+    def __init__(self, client: "CognitoIdentityProviderClient", pool: str) -> None:
+        self._client = client
+        self._pool = pool
+
+    def create(self, username: str, password: str, role: Role, weight: float) -> Account:
+        """The password comes last: an account that was left half made cannot sign in."""
+        with _refusing():
+            made = self._client.admin_create_user(
+                UserPoolId=self._pool,
+                Username=username,
+                TemporaryPassword=_unguessable(),
+                UserAttributes=[{"Name": WEIGHT, "Value": f"{weight:g}"}],
+                MessageAction="SUPPRESS",
+            )["User"]
+            account = _account(made, "Attributes", role)
+            try:
+                self._settle(account, password, role)
+            except ClientError as error:
+                if errors.code(error) in _PASSWORD:  # its name is not used up by a bad password
+                    self._client.admin_delete_user(UserPoolId=self._pool, Username=account.id)
+                raise
+        return account
+
+    def _settle(self, account: Account, password: str, role: Role) -> None:
+        if role in GROUPS:
+            self._client.admin_add_user_to_group(UserPoolId=self._pool, Username=account.id, GroupName=GROUPS[role])
+        self._client.admin_set_user_password(UserPoolId=self._pool, Username=account.id, Password=password, Permanent=True)
+
+    def get(self, id: str) -> Account | None:
+        with errors.translated():
+            try:
+                found = self._client.admin_get_user(UserPoolId=self._pool, Username=id)
+            except ClientError as error:
+                if errors.code(error) == "UserNotFoundException":
+                    return None
+                raise
+            groups = self._client.admin_list_groups_for_user(UserPoolId=self._pool, Username=id)["Groups"]
+        account = _account(found, "UserAttributes", _role({group["GroupName"] for group in groups}))
+        return account if account.id == id else None  # it was a user name, not an id
+
+    def page(self, cursor: str | None, limit: int) -> tuple[list[Account], str | None]:
+        options: dict[str, Any] = {} if cursor is None else {"PaginationToken": cursor}
+        with errors.translated():
+            try:
+                found = self._client.list_users(UserPoolId=self._pool, Limit=limit, **options)
+            except ClientError as error:
+                if cursor is not None and errors.code(error) == "InvalidParameterException":
+                    raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged") from None
+                raise
+        roles = self._roles() if found["Users"] else {}
+        accounts = [_account(each, "Attributes", Role.USER) for each in found["Users"]]
+        listed = [Account(a.id, a.username, roles.get(a.username, Role.USER), a.enabled, a.job_weight, a.created_at) for a in accounts]
+        return listed, found.get("PaginationToken")
+
+    def set_role(self, id: str, role: Role) -> None:
+        with _refusing():
+            for each, group in GROUPS.items():
+                call = self._client.admin_add_user_to_group if each is role else self._client.admin_remove_user_from_group
+                call(UserPoolId=self._pool, Username=id, GroupName=group)
+
+    def set_weight(self, id: str, weight: float) -> None:
+        with _refusing():
+            attributes: Any = [{"Name": WEIGHT, "Value": f"{weight:g}"}]
+            self._client.admin_update_user_attributes(UserPoolId=self._pool, Username=id, UserAttributes=attributes)
+
+    def set_enabled(self, id: str, enabled: bool) -> None:
+        with _refusing():
+            if enabled:
+                self._client.admin_enable_user(UserPoolId=self._pool, Username=id)
+            else:
+                self._client.admin_disable_user(UserPoolId=self._pool, Username=id)
+                self._client.admin_user_global_sign_out(UserPoolId=self._pool, Username=id)
+
+    def set_password(self, id: str, password: str) -> None:
+        with _refusing():
+            self._client.admin_set_user_password(UserPoolId=self._pool, Username=id, Password=password, Permanent=True)
+            self._client.admin_user_global_sign_out(UserPoolId=self._pool, Username=id)
+
+    def _roles(self) -> dict[str, Role]:
+        """The roles of all who have one, by user name: few, so they are read for each page."""
+        roles: dict[str, Role] = {}
+        for role, group in GROUPS.items():
+            token: dict[str, Any] = {}
+            while True:
+                with errors.translated():
+                    found = self._client.list_users_in_group(UserPoolId=self._pool, GroupName=group, Limit=60, **token)
+                roles |= {user["Username"]: role for user in found["Users"]}
+                if not found.get("NextToken"):
+                    break
+                token = {"NextToken": found["NextToken"]}
+        return roles
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """What Cognito refuses for a reason of the caller's, in our words."""
+    with errors.translated():
+        try:
+            yield
+        except ClientError as error:
+            code, said = errors.code(error), str(error.response.get("Error", {}).get("Message", ""))
+            if code == "UsernameExistsException":
+                raise Conflict("this user name is taken") from None
+            if code == "UserNotFoundException":
+                raise NotFound("there is no such user") from None
+            if code in _PASSWORD:
+                raise Invalid.field("password", f"is refused by the policy: {said}") from None
+            raise
+
+
+def _account(found: Any, attributes: str, role: Role) -> Account:
+    told = {each["Name"]: each["Value"] for each in found[attributes]}
+    created = int(found["UserCreateDate"].timestamp() * 1000)
+    return Account(told["sub"], found["Username"], role, found["Enabled"], float(told.get(WEIGHT) or 1.0), created)
+
+
+def _role(groups: set[str]) -> Role:
+    return next((role for role in (Role.ADMINISTRATOR, Role.OPERATOR) if GROUPS[role] in groups), Role.USER)
+
+
+def _unguessable() -> str:
+    return f"{secrets.token_urlsafe(32)}-aA1"

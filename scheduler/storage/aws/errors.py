@@ -1,0 +1,93 @@
+"""Translates botocore errors into `scheduler.model.errors`, most specific first. Nothing outside this package sees a botocore error."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as NoConnection
+from botocore.parsers import ResponseParserError
+
+from scheduler.model.errors import SchedulerError, TooLarge, Unavailable
+
+# Refusals that pass: throttling, contention, a fault on the other side. Batches of statements spell some without "Exception".
+TRANSIENT = frozenset(
+    {
+        "InternalError",
+        "InternalFailure",
+        "InternalServerError",
+        "KMSThrottled",
+        "LimitExceededException",
+        "OverLimit",
+        "ProvisionedThroughputExceeded",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestTimeout",
+        "ServiceUnavailable",
+        "SlowDown",
+        "Throttled",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingError",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TransactionConflict",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    }
+)
+CONDITION_FAILED = frozenset({"ConditionalCheckFailed", "ConditionalCheckFailedException"})
+_TRANSACTION_CANCELLED = "TransactionCanceledException"
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Whatever botocore raises inside leaves as an error of `scheduler.model.errors`."""
+    try:
+        yield
+    except (ClientError, BotoCoreError, ResponseParserError) as error:
+        raise translate(error) from error
+
+
+def translate(error: Exception) -> SchedulerError:
+    """The error to raise for what botocore raised."""
+    if isinstance(error, ClientError):
+        return _refusal(error)
+    if isinstance(error, NoConnection | HTTPClientError | ResponseParserError):  # no connection, no answer in time, half an answer
+        return Unavailable()
+    return SchedulerError(f"AWS could not be called: {error}")
+
+
+def condition_failed(error: ClientError) -> bool:
+    """Whether the write was refused by its own condition (for a transaction: by one of them, and by nothing else)."""
+    if code(error) == _TRANSACTION_CANCELLED:
+        reasons = _reasons(error)
+        return bool(reasons & CONDITION_FAILED) and not reasons & TRANSIENT
+    return code(error) in CONDITION_FAILED
+
+
+def code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def refusal(error_code: str, message: str, status: int = 400) -> SchedulerError:
+    """The error for one code of AWS."""
+    if error_code in TRANSIENT or status >= 500 or status == 429:
+        return Unavailable()
+    if error_code.startswith("ValidationE") and "size" in message.lower():
+        return TooLarge("The job is too large to be stored.")
+    return SchedulerError(f"AWS refused the call: {error_code}: {message}")
+
+
+def _refusal(error: ClientError) -> SchedulerError:
+    if code(error) == _TRANSACTION_CANCELLED and _reasons(error) & TRANSIENT:
+        return Unavailable()
+    response: Any = error.response
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
+    return refusal(code(error), str(response.get("Error", {}).get("Message", "")), status)
+
+
+def _reasons(error: ClientError) -> set[str]:
+    response: Any = error.response
+    return {reason.get("Code", "") for reason in response.get("CancellationReasons", [])}

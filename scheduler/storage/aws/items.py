@@ -1,0 +1,292 @@
+"""A job as an item of the jobs table. Written by hand: this runs for every job, and a general serializer costs ten times as much.
+
+Fields with their default value are not stored. Payload, response, attempts, tags and origin are JSON text: it keeps any JSON
+a user may send (DynamoDB's own maps refuse long numbers and empty keys), and AWS's clients need not walk through it.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from scheduler.model import ids
+from scheduler.model.job import (
+    USUAL_RETRIES,
+    Attempt,
+    CallBack,
+    Claim,
+    DueEntry,
+    Failure,
+    Jitter,
+    Job,
+    JobKey,
+    Kept,
+    Lane,
+    Letter,
+    Misfire,
+    OnFailure,
+    Ordering,
+    Origin,
+    Outcome,
+    Overlap,
+    Progress,
+    RetryPolicy,
+)
+from scheduler.storage.aws import keys
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
+
+Item = dict[str, Any]
+
+_NUMBERS: dict[str, int | None] = {  # with the default that is not stored
+    "max_attempts": 3,
+    "timeout_ms": 300_000,
+    "charged": 0,
+    "throttled": 0,
+    "looks": 0,
+    "crashes": 0,
+    "buried": 0,
+    "picked_at": None,
+    "started_at": None,
+    "completed_at": None,
+    "failed_at": None,
+    "killed_at": None,
+    "cancelled_at": None,
+    "skipped_at": None,
+    "cancel_requested_at": None,
+    "delay_ms": None,
+    "heartbeat_at": None,
+    "start_by": None,
+    "redrives": 0,
+    "redriven_at": None,
+    "reserved_at": None,
+    "expires": None,
+}
+_TEXTS = ("slot", "reason", "output", "fingerprint", "target")
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def encode(job: Job) -> Item:
+    """The whole item."""
+    return keys.job(job.key) | attributes(job)
+
+
+def attributes(job: Job) -> Item:
+    """All of the item but its key."""
+    item: Item = {
+        "v": {"N": keys.FORMAT},
+        "type": {"S": job.type},
+        "payload": {"S": _json(job.payload)},
+        "scheduled_at": {"N": str(job.scheduled_at)},
+        "due_at": {"N": str(job.due_at)},
+        "created_at": {"N": str(job.created_at)},
+        "fence": {"N": str(job.fence)},  # stored even if 1: conditions compare it
+    }
+    if job.lane is not Lane.ONE_TIME:
+        item["lane"] = {"S": job.lane.value}
+    for name, default in _NUMBERS.items():
+        number = getattr(job, name)
+        if number != default:
+            item[name] = {"N": str(number)}
+    for name in _TEXTS:
+        text = getattr(job, name)
+        if text is not None:
+            item[name] = {"S": text}
+    if job.claim is not None:
+        item["claim"] = claim(job.claim)
+    if job.response is not None:
+        item["response"] = {"S": _json(job.response)}
+    if job.attempts:
+        item["attempts"] = {"S": _json([_attempt(attempt) for attempt in job.attempts])}
+    if job.tags:
+        item["tags"] = {"S": _json(job.tags)}
+    if job.retry != USUAL_RETRIES:
+        item["retry"] = retry(job.retry)
+    if job.callback is not None:
+        item["callback"] = callback(job.callback)
+    if job.progress is not None:
+        item["progress"] = {"S": _json([job.progress.fraction, job.progress.message])}
+    if job.ordering is not None:
+        item["ordering"] = ordering(job.ordering)
+    if job.origin is not None:
+        item["task"] = {"S": keys.task(job.owner, job.origin.task)}
+        item["origin"] = {"S": _json(_origin(job.origin))}
+    position = ids.position(job.id, job.scheduled_at)
+    if position != job.id:
+        item["moved_owner"] = {"S": job.owner}
+        item["position"] = {"S": position}
+    if job.slot is None and (job.failed_at is not None or job.killed_at is not None):
+        item["failed_owner"] = {"S": job.owner}
+        item["position"] = {"S": position}
+    return item
+
+
+def differences(before: Job, after: Job) -> tuple[Item, list[str]]:
+    """What to set and what to remove to make the item of `before` that of `after`; nothing else is touched."""
+    old, new = attributes(before), attributes(after)
+    return {name: value for name, value in new.items() if old.get(name) != value}, [name for name in old if name not in new]
+
+
+def claim(claim: Claim) -> "AttributeValueTypeDef":
+    fields: dict[str, AttributeValueTypeDef] = {
+        "message_id": {"S": claim.message_id},
+        "nonce": {"S": claim.nonce},
+        "at": {"N": str(claim.at)},
+        "alone": {"BOOL": claim.alone},
+    }
+    if claim.lease_until is not None:
+        fields["lease_until"] = {"N": str(claim.lease_until)}
+    return {"M": fields}
+
+
+def callback(policy: CallBack) -> "AttributeValueTypeDef":
+    return {"S": _json([policy.lease_ms, policy.max_ms])}
+
+
+def read_callback(value: Mapping[str, Any]) -> CallBack:
+    return CallBack(*json.loads(value["S"]))
+
+
+def retry(policy: RetryPolicy) -> "AttributeValueTypeDef":
+    values = [policy.base_ms, policy.cap_ms, policy.jitter.value, policy.max_elapsed_ms, policy.on_timeout]
+    return {"S": _json(values)}
+
+
+def read_retry(value: Mapping[str, Any]) -> RetryPolicy:
+    base_ms, cap_ms, jitter, max_elapsed_ms, on_timeout = json.loads(value["S"])
+    return RetryPolicy(base_ms, cap_ms, Jitter(jitter), max_elapsed_ms, on_timeout)
+
+
+def ordering(rule: Ordering) -> "AttributeValueTypeDef":
+    return {"S": _json([rule.key] if rule.on_failure is OnFailure.BLOCK else [rule.key, rule.on_failure.value])}
+
+
+def read_ordering(value: Mapping[str, Any]) -> Ordering:
+    key, *on_failure = json.loads(value["S"])
+    return Ordering(key, *map(OnFailure, on_failure))
+
+
+def decode(item: Mapping[str, Any]) -> Job:
+    """The job of a whole item, as a table, a stream or an index that projects everything returns it."""
+    found: dict[str, Any] = {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
+    for name in _TEXTS:
+        if name in item:
+            found[name] = item[name]["S"]
+    if "slot" not in item:
+        found["slot"] = None
+    if "lane" in item:
+        found["lane"] = Lane(item["lane"]["S"])
+    if "claim" in item:
+        found["claim"] = _claim(item["claim"]["M"])
+    if "response" in item:
+        found["response"] = json.loads(item["response"]["S"])
+    if "attempts" in item:
+        found["attempts"] = tuple(_read_attempt(values) for values in json.loads(item["attempts"]["S"]))
+    if "tags" in item:
+        found["tags"] = tuple(json.loads(item["tags"]["S"]))
+    if "retry" in item:
+        found["retry"] = read_retry(item["retry"])
+    if "callback" in item:
+        found["callback"] = read_callback(item["callback"])
+    if "progress" in item:
+        found["progress"] = Progress(*json.loads(item["progress"]["S"]))
+    if "ordering" in item:
+        found["ordering"] = read_ordering(item["ordering"])
+    if "origin" in item:
+        found["origin"] = _read_origin(item["task"]["S"], json.loads(item["origin"]["S"]))
+    return Job(
+        owner=keys.owner(item["pk"]["S"]),
+        id=item["sk"]["S"],
+        type=item["type"]["S"],
+        payload=json.loads(item["payload"]["S"]),
+        scheduled_at=int(item["scheduled_at"]["N"]),
+        due_at=int(item["due_at"]["N"]),
+        created_at=int(item["created_at"]["N"]),
+        fence=int(item["fence"]["N"]),
+        **found,
+    )
+
+
+def due_entry(item: Mapping[str, Any]) -> DueEntry:
+    """What the due index projects."""
+    return DueEntry.of(
+        JobKey(keys.owner(item["pk"]["S"]), item["sk"]["S"]),
+        item["slot"]["S"],
+        int(item["due_at"]["N"]),
+        Lane(item["lane"]["S"]) if "lane" in item else Lane.ONE_TIME,
+        int(item["fence"]["N"]),
+    )
+
+
+def letter(item: Mapping[str, Any]) -> Letter:
+    """What the failures index projects."""
+    return Letter(
+        JobKey(keys.owner(item["pk"]["S"]), item["sk"]["S"]),
+        item["position"]["S"],
+        item["type"]["S"],
+        item["task"]["S"].rpartition("#")[2] if "task" in item else None,
+        item["fingerprint"]["S"] if "fingerprint" in item else None,
+        int(item["failed_at" if "failed_at" in item else "killed_at"]["N"]),
+    )
+
+
+def size(item: Mapping[str, Any]) -> int:
+    """Bytes of an item as DynamoDB counts them, rounded up where AWS only says "about"."""
+    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
+
+
+def _value_size(value: Mapping[str, Any]) -> int:
+    ((kind, content),) = value.items()
+    if kind == "S":
+        return len(content.encode())
+    if kind == "N":
+        return len(content.lstrip("-").replace(".", "")) // 2 + 2
+    if kind == "M":
+        return 3 + len(content) + size(content)
+    if kind == "L":
+        return 3 + len(content) + sum(_value_size(element) for element in content)
+    return 1  # BOOL, NULL
+
+
+def _claim(fields: Mapping[str, Any]) -> Claim:
+    lease_until = int(fields["lease_until"]["N"]) if "lease_until" in fields else None
+    return Claim(fields["message_id"]["S"], fields["nonce"]["S"], int(fields["at"]["N"]), fields["alone"]["BOOL"], lease_until)
+
+
+def _origin(origin: Origin) -> list[Any]:
+    """All but the task, which is an attribute of its own; without the empty end, for a run's item must stay within a write unit."""
+    values = [
+        origin.generation,
+        origin.nominal_at,
+        origin.overlap.value,
+        origin.misfire and origin.misfire.value,
+        origin.late_from,
+        origin.previous_at,
+        origin.next_at,
+        origin.notify or None,
+    ]
+    while values[-1] is None:
+        values.pop()
+    return values
+
+
+def _read_origin(task: str, values: list[Any]) -> Origin:
+    generation, nominal_at, overlap, misfire, *rest = values + [None] * (4 - len(values))
+    return Origin(task.rpartition("#")[2], generation, nominal_at, Overlap(overlap), misfire and Misfire(misfire), *rest)
+
+
+def _attempt(attempt: Attempt) -> list[Any]:
+    failure = attempt.failure
+    told = failure and [failure.kind, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
+    values = [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, told]
+    more = [attempt.log, attempt.output, attempt.kept and attempt.kept.value]
+    while more and more[-1] is None:
+        more.pop()
+    return values + more
+
+
+def _read_attempt(values: list[Any]) -> Attempt:
+    fence, picked_at, started_at, ended_at, outcome, failure, *more = values
+    log, output, kept = more + [None] * (3 - len(more))
+    told = Failure(*failure) if failure else None
+    return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), told, log, output, kept and Kept(kept))

@@ -1,0 +1,140 @@
+"""The jobs table on DynamoDB."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from scheduler.model import lifecycle, slots
+from scheduler.model.job import Claim, DueEntry, Job, JobKey, Lane, Letter, Page, TaskKey, UnitKey
+from scheduler.storage.aws import items, keys
+from scheduler.storage.aws.lists import JobLists, Span
+from scheduler.storage.aws.table import Answer, Statement, Table
+from scheduler.storage.aws.updates import Update, as_delete
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class DynamoJobs:
+    """The port `Jobs`."""
+
+    def __init__(self, client: "DynamoDBClient", table: str) -> None:
+        self._table = Table(client, table)
+        self._lists = JobLists(self._table)
+
+    def put(self, job: Job) -> bool:
+        return self._table.put(items.encode(job), keys.IF_NEW)
+
+    def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
+        return self._table.insert([items.encode(job) for job in jobs])
+
+    def get(self, key: JobKey) -> Job | None:
+        item = self._table.get(keys.job(key))
+        return items.decode(item) if item else None
+
+    def get_many(self, wanted: Sequence[JobKey]) -> dict[JobKey, Job]:
+        found = map(items.decode, self._table.get_many([keys.job(key) for key in dict.fromkeys(wanted)]))
+        return {job.key: job for job in found}
+
+    def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
+        answers = self._table.update([_claiming(request) for request in requests])
+        missing = [request.key for request, answer in zip(requests, answers, strict=True) if answer.done and answer.item is None]
+        stored = self.get_many(missing)  # AWS does not promise the new item of a batched statement
+        return [_claimed(request, answer, stored) for request, answer in zip(requests, answers, strict=True)]
+
+    def change(self, changes: Sequence[Change]) -> list[bool | None]:
+        answers = self._table.update([_changing(change) for change in changes])
+        return [_changed(change, answer) for change, answer in zip(changes, answers, strict=True)]
+
+    def withdraw(self, wanted: Sequence[JobKey]) -> list[bool | None]:
+        each = {key: keys.job(key) for key in wanted}
+        statements = [Statement(key, as_delete(key, keys.withdrawable(), self._table.name)) for key in each.values()]
+        answers = dict(zip(each, self._table.run_many(statements), strict=True))
+        there = self.get_many([key for key, answer in answers.items() if answer.done is False])
+        return [answers[key].done if answers[key].done is not False else key not in there for key in wanted]
+
+    def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
+        start = {"ExclusiveStartKey": json.loads(after)} if after else {}
+        query = {"KeyConditionExpression": keys.IN_SLOT, "ExpressionAttributeNames": {"#slot": "slot"}} | start
+        page = self._table.query({"IndexName": keys.DUE, "ExpressionAttributeValues": {":slot": {"S": slot}}} | query)
+        entries = [items.due_entry(item) for item in page["Items"] if not keys.is_canary(item["pk"]["S"])]
+        return entries, json.dumps(page["LastEvaluatedKey"]) if "LastEvaluatedKey" in page else None
+
+    def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
+        values: dict[str, Any] = {":slot": {"S": slot}, ":since": {"N": str(since)}, ":until": {"N": str(until)}}
+        test = keys.OF_LANE
+        if lane is Lane.ONE_TIME:
+            test = keys.OF_USUAL_LANE  # a canary has none either, but it is due at 0
+        else:
+            values |= {":lane": {"S": lane.value}}
+        query = {"IndexName": keys.DUE, "KeyConditionExpression": keys.DUE_IN_SLOT, "ExpressionAttributeNames": {"#slot": "slot"}}
+        return self._table.count(query | {"FilterExpression": test, "ExpressionAttributeValues": values})
+
+    def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
+        item = keys.canary(unit) | {"slot": {"S": slot}, "due_at": {"N": "0"}, "created_at": {"N": str(at)}}
+        self._table.put(item, {})
+
+    def canary_visible(self, unit: UnitKey, slot: str) -> bool:
+        query = {"KeyConditionExpression": keys.CANARY_IN_SLOT, "ExpressionAttributeNames": {"#slot": "slot"}}
+        values = {":slot": {"S": slot}, ":zero": {"N": "0"}}
+        page = self._table.query({"IndexName": keys.DUE, "ExpressionAttributeValues": values} | query)
+        return any(item["pk"] == keys.canary(unit)["pk"] for item in page["Items"])
+
+    def drop_canary(self, unit: UnitKey) -> None:
+        self._table.delete(keys.canary(unit))
+
+    def oldest_slot(self) -> str | None:
+        scan: dict[str, Any] = {"IndexName": keys.DUE, "ProjectionExpression": "pk, #slot", "ExpressionAttributeNames": {"#slot": "slot"}}
+        found: list[str] = []
+        while True:
+            page = self._table.scan(scan)
+            found += [item["slot"]["S"] for item in page["Items"] if not keys.is_canary(item["pk"]["S"])]
+            found = sorted(slot for slot in found if not slots.is_intake(slot))[:1]
+            if "LastEvaluatedKey" not in page:
+                return found[0] if found else None
+            scan["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
+        return self._lists.history(owner, Span(since, until, after, limit, newest_first))
+
+    def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
+        return self._lists.of_task(task, Span(since, until, after, limit, newest_first))
+
+    def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
+        return self._lists.failures(owner, Span(since, until, after, limit))
+
+    def count_ahead(self, owner: str, since: int) -> int:
+        return self._lists.count_ahead(owner, since)
+
+    def letters(
+        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
+    ) -> tuple[list[Letter], str | None]:
+        return self._lists.letters(owner, Span(since, until, after, limit))
+
+
+def _claiming(request: ClaimRequest) -> Update:
+    claim = Claim(request.message_id, request.nonce, request.at, request.alone)
+    return Update(keys.job(request.key), {"claim": items.claim(claim)}, (), keys.claimable(request), returning=True)
+
+
+def _claimed(request: ClaimRequest, answer: Answer, stored: Mapping[JobKey, Job]) -> ClaimResult | None:
+    if answer.done is None:
+        return None
+    job = items.decode(answer.item) if answer.item else None
+    if answer.done and job is None:
+        job = stored.get(request.key)
+        if job is None or job.claim is None or job.claim.nonce != request.nonce:
+            return None  # it moved on between the two calls; nobody can say how
+    return ClaimResult(answer.done, job)
+
+
+def _changing(change: Change) -> Update:
+    sets, removes = items.differences(change.before, change.after)
+    return Update(keys.job(change.before.key), sets or {"v": {"N": keys.FORMAT}}, removes, keys.unchanged(change))
+
+
+def _changed(change: Change, answer: Answer) -> bool | None:
+    if answer.done is False and answer.item:
+        return lifecycle.marks(items.decode(answer.item)) == lifecycle.marks(change.after)  # an earlier answer was lost
+    return answer.done

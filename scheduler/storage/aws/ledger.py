@@ -1,0 +1,182 @@
+"""The ledger on DynamoDB."""
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from scheduler.admission.breaker import Breaker
+from scheduler.model.job import Cursor, Lane, LaneState, Look, Unit, UnitKey
+from scheduler.sharing.fair_queue import Backlog, Demand
+from scheduler.storage.aws import keys
+from scheduler.storage.aws.table import Table
+from scheduler.storage.ports import Watched
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+CLOSED_KEPT_S = 30 * 86_400
+LATENCY_KEPT_S = 86_400
+BREAKER_KEPT_S = 86_400  # after it might have been tried again: nobody wants anything of that target
+BACKLOG_KEPT_S = 300  # of a dispatcher that died: one that lives takes its own away
+_UNIT = ("first_shard", "last_shard", "epoch", "lease_until", "progress", "handed_out_at", "opened_at")
+_BREAKER = ("opened_at", "until", "waits_ms", "probe_until", "version")
+Item = dict[str, Any]
+
+
+class DynamoLedger:
+    """The port `Ledger`."""
+
+    def __init__(self, client: "DynamoDBClient", table: str) -> None:
+        self._table = Table(client, table)
+
+    def cursor(self) -> Cursor | None:
+        item = self._table.get(keys.CURSOR)
+        return Cursor(item["minute"]["S"], int(item["shards"]["N"]), int(item["epoch"]["N"])) if item else None
+
+    def advance(self, before: Cursor | None, after: Cursor) -> bool:
+        item = {**keys.CURSOR, "minute": {"S": after.minute}, "shards": {"N": str(after.shards)}, "epoch": {"N": str(after.epoch)}}
+        return self._table.put(item, keys.IF_NEW if before is None else _same_epoch(before.epoch))
+
+    def open_unit(self, unit: Unit) -> bool:
+        return self._table.put(keys.open_unit(unit.key) | _unit(unit), keys.IF_NEW)
+
+    def open_units(self) -> list[Unit]:
+        return [_read_unit(item) for item in self._all(keys.ALL_OF, {":pk": {"S": keys.OPEN}})]
+
+    def unit(self, key: UnitKey) -> Unit | None:
+        item = self._table.get(keys.open_unit(key))
+        return _read_unit(item) if item else None
+
+    def change_unit(self, before: Unit, after: Unit) -> bool:
+        condition = _same_epoch(before.epoch) if after.epoch == before.epoch else _same_lease(before)
+        return self._table.put(keys.open_unit(before.key) | _unit(after), condition)
+
+    def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
+        closed = keys.closed_unit(unit.key) | {"at": {"N": str(at)}, "expires": {"N": str(at // 1000 + CLOSED_KEPT_S)}}
+        delete = {"TableName": self._table.name, "Key": keys.open_unit(unit.key)} | _same_epoch(unit.epoch)
+        return self._table.transact([{"Delete": delete}, self._putting(closed), self._putting(_look(look))])
+
+    def looks(self, by: int) -> list[Look]:
+        values = {":pk": {"S": keys.LOOKS}, ":bound": {"S": keys.look_bound(by + 1)}}
+        return [_read_look(item) for item in self._all(keys.UP_TO, values)]
+
+    def replace_look(self, look: Look, following: Look | None) -> None:
+        """If the look is gone, nothing is stored: a late second call must not bring an old look back."""
+        delete = {"TableName": self._table.name, "Key": keys.look(look), "ConditionExpression": keys.EXISTS}
+        self._table.transact([{"Delete": delete}] + ([self._putting(_look(following))] if following else []))
+
+    def closed_at(self, key: UnitKey) -> int | None:
+        item = self._table.get(keys.closed_unit(key))
+        return int(item["at"]["N"]) if item and self._table.get(keys.open_unit(key)) is None else None
+
+    def lane_states(self) -> dict[Lane, LaneState]:
+        return self.watched().lanes
+
+    def set_lane_state(self, state: LaneState) -> None:
+        self._table.put(_lane_state(state), {})
+
+    def watched(self) -> Watched:
+        found = list(self._all(keys.ALL_OF, {":pk": {"S": keys.LANES}}))
+        states = [_read_lane_state(item) for item in found if not keys.is_breaker(item)]
+        breakers = [_read_breaker(item) for item in found if keys.is_breaker(item)]
+        return Watched({state.lane: state for state in states}, {breaker.circuit: breaker for breaker in breakers})
+
+    def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
+        if after is not None:
+            return self._table.put(_breaker(after), keys.IF_NEW if before is None else keys.if_version(before.version))
+        return before is None or self._table.delete(keys.breaker(before.circuit), keys.if_version(before.version))
+
+    def plan_cursor(self) -> str | None:
+        item = self._table.get(keys.PLAN)
+        return item["from_minute"]["S"] if item else None
+
+    def set_plan_cursor(self, before: str | None, after: str) -> bool:
+        return self._table.put(keys.PLAN | {"from_minute": {"S": after}}, keys.IF_NEW if before is None else keys.if_from(before))
+
+    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int) -> None:
+        bucket = zlib.crc32(reporter.encode()) % keys.LATENCY_BUCKETS
+        item: Item = {"pk": {"S": keys.latencies(lane)}, "sk": {"S": str(bucket)}, "p99": {"N": str(p99_ms)}, "at": {"N": str(at)}}
+        self._table.put(item | {"expires": {"N": str(at // 1000 + LATENCY_KEPT_S)}}, {})
+
+    def latency(self, lane: Lane, since: int) -> int | None:
+        reports = self._all(keys.ALL_OF, {":pk": {"S": keys.latencies(lane)}})
+        return max((int(item["p99"]["N"]) for item in reports if int(item["at"]["N"]) >= since), default=None)
+
+    def report_backlog(self, backlog: Backlog) -> None:
+        self._table.put(_backlog(backlog), {})
+
+    def drop_backlog(self, unit: UnitKey, lane: Lane) -> None:
+        self._table.delete(keys.backlog(unit, lane))
+
+    def backlogs(self, lane: Lane, since: int) -> list[Backlog]:
+        found = (_read_backlog(item, lane) for item in self._all(keys.ALL_OF, {":pk": {"S": keys.backlogs(lane)}}))
+        return [backlog for backlog in found if backlog.at >= since]
+
+    def _putting(self, item: Item) -> dict[str, Any]:
+        return {"Put": {"TableName": self._table.name, "Item": item}}
+
+    def _all(self, condition: str, values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Every item of a key condition, strongly consistent, in key order."""
+        return self._table.all({"KeyConditionExpression": condition, "ExpressionAttributeValues": values, "ConsistentRead": True})
+
+
+def _same_epoch(epoch: int) -> dict[str, Any]:
+    return {"ConditionExpression": keys.SAME_EPOCH, "ExpressionAttributeValues": {":epoch": {"N": str(epoch)}}}
+
+
+def _same_lease(unit: Unit) -> dict[str, Any]:
+    values = {":epoch": {"N": str(unit.epoch)}, ":lease": {"N": str(unit.lease_until)}}
+    return {"ConditionExpression": keys.SAME_LEASE, "ExpressionAttributeValues": values}
+
+
+def _unit(unit: Unit) -> Item:
+    return {name: {"N": str(getattr(unit, name))} for name in _UNIT if getattr(unit, name) is not None}
+
+
+def _read_unit(item: Mapping[str, Any]) -> Unit:
+    return Unit(keys.unit_key(item["sk"]["S"]), **{name: int(item[name]["N"]) for name in _UNIT if name in item})
+
+
+def _look(look: Look) -> Item:
+    return keys.look(look) | _unit(look.unit) | {"number": {"N": str(look.number)}, "at": {"N": str(look.at)}}
+
+
+def _read_look(item: Mapping[str, Any]) -> Look:
+    return Look(_read_unit(item), int(item["number"]["N"]), int(item["at"]["N"]))
+
+
+def _backlog(backlog: Backlog) -> Item:
+    users = json.dumps({name: [demand.weight, demand.count] for name, demand in backlog.users.items()})
+    numbers = {"at": backlog.at, "outstanding": backlog.outstanding, "expires": backlog.at // 1000 + BACKLOG_KEPT_S}
+    item: Item = {name: {"N": str(number)} for name, number in numbers.items()} | {"users": {"S": users}}
+    return keys.backlog(backlog.unit, backlog.lane) | item | {"rate": {"N": repr(backlog.rate)}}
+
+
+def _read_backlog(item: Mapping[str, Any], lane: Lane) -> Backlog:
+    users = {name: Demand(weight, count) for name, (weight, count) in json.loads(item["users"]["S"]).items()}
+    at, outstanding, rate = int(item["at"]["N"]), int(item["outstanding"]["N"]), float(item["rate"]["N"])
+    return Backlog(keys.unit_key(item["sk"]["S"]), lane, at, outstanding, rate, users)
+
+
+def _lane_state(state: LaneState) -> Item:
+    item: Item = {"pk": {"S": keys.LANES}, "sk": {"S": state.lane.value}}
+    for name in ("paused_at", "resumed_at"):
+        if getattr(state, name) is not None:
+            item[name] = {"N": str(getattr(state, name))}
+    return item if state.reason is None else item | {"reason": {"S": state.reason}}
+
+
+def _read_lane_state(item: Mapping[str, Any]) -> LaneState:
+    paused_at, resumed_at = (int(item[name]["N"]) if name in item else None for name in ("paused_at", "resumed_at"))
+    return LaneState(Lane(item["sk"]["S"]), paused_at, resumed_at, item["reason"]["S"] if "reason" in item else None)
+
+
+def _breaker(breaker: Breaker) -> Item:
+    expires = {"expires": {"N": str(breaker.until // 1000 + BREAKER_KEPT_S)}}
+    numbers = {name: {"N": str(getattr(breaker, name))} for name in _BREAKER if getattr(breaker, name) is not None}
+    return keys.breaker(breaker.circuit) | {"circuit": {"S": breaker.circuit}} | numbers | expires
+
+
+def _read_breaker(item: Mapping[str, Any]) -> Breaker:
+    return Breaker(item["circuit"]["S"], **{name: int(item[name]["N"]) for name in _BREAKER if name in item})

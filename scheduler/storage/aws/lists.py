@@ -1,0 +1,116 @@
+"""Lists of jobs by time, from the jobs table and its indexes.
+
+A job stands at its position: its id, whose first half is its time, or its new time if it was rescheduled. So an owner's
+partitions, which are sorted by id, leave rescheduled jobs out, and the sparse index `moved` brings them in where they stand now.
+"""
+
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from scheduler.model import ids, lifecycle
+from scheduler.model.job import Job, JobKey, Letter, Page, TaskKey
+from scheduler.storage.aws import items, keys
+from scheduler.storage.aws.table import Item, Table
+from scheduler.storage.aws.updates import address
+
+
+class Span(NamedTuple):
+    """What of a list is asked for; as the port's arguments of these names."""
+
+    since: int | None
+    until: int | None
+    after: str | None
+    limit: int
+    newest_first: bool = True
+
+    def query(self, condition: str, pk: str, limit: int, **options: Any) -> dict[str, Any] | None:
+        """The query of this part of one partition; None if nothing can be in it."""
+        low, high = keys.bounds(self.since, self.until, self.after, self.newest_first)
+        if low > high:
+            return None
+        values = {":pk": {"S": pk}, ":low": {"S": low}, ":high": {"S": high}}
+        query: dict[str, Any] = {"KeyConditionExpression": condition, "ExpressionAttributeValues": values, "Limit": limit}
+        return query | {"ScanIndexForward": not self.newest_first} | options
+
+
+class JobLists:
+    """The lists of the port `Jobs`."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def history(self, owner: str, span: Span) -> Page:
+        share = 2 * span.limit // ids.PARTITIONS + 1  # about twice what one partition will give of a page
+        queries = [query for pk in keys.partitions(owner) if (query := span.query(keys.IN_PARTITION, pk, share))]
+        first_pages = self._table.pool.map(self._table.query, queries)  # at once: a page takes the time of one query
+        moved = self._moved(owner, span)
+        partitions = [self._table.all(query, page) for query, page in zip(queries, first_pages, strict=True)]
+        return _page(_merged([*map(_unmoved, partitions), moved], span), span)
+
+    def of_task(self, task: TaskKey, span: Span) -> Page:
+        name = keys.task(*task)
+        query = span.query(keys.OF_TASK, name, span.limit + 1, IndexName=keys.BY_TASK)
+        runs = self._whole(self._table.all(query), span.limit + 1) if query else iter(())
+        moved = (item for item in self._moved(task.owner, span) if item.get("task") == {"S": name})
+        return _page(_merged([_unmoved(runs), moved], span), span)
+
+    def failures(self, owner: str, span: Span) -> Page:
+        query = span.query(keys.FAILED, owner, span.limit + 1, IndexName=keys.FAILURES, ExpressionAttributeNames=_POSITION)
+        if query is None:
+            return Page()
+        indexed = list(itertools.islice(self._table.all(query), span.limit + 1))
+        stored = self._whole(iter(indexed[: span.limit]), span.limit)
+        dead = [job for job in map(items.decode, stored) if _is_dead(job)]  # the index lags behind a redrive
+        return Page(dead, _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None)
+
+    def letters(self, owner: str, span: Span) -> tuple[list[Letter], str | None]:
+        query = span.query(keys.FAILED, owner, span.limit + 1, IndexName=keys.FAILURES, ExpressionAttributeNames=_POSITION)
+        indexed = list(itertools.islice(self._table.all(query), span.limit + 1)) if query else []
+        cursor = _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None
+        return list(map(items.letter, indexed[: span.limit])), cursor
+
+    def count_ahead(self, owner: str, since: int) -> int:
+        def count(pk: str) -> int:
+            values = {":pk": {"S": pk}, ":low": {"S": ids.first(since)}, ":high": {"S": "~"}}
+            query = {"KeyConditionExpression": keys.IN_PARTITION, "ExpressionAttributeValues": values}
+            return self._table.count(query | {"FilterExpression": keys.OPEN_IN_PARTITION, "ExpressionAttributeNames": {"#slot": "slot"}})
+
+        return sum(self._table.pool.map(count, keys.partitions(owner)))
+
+    def _moved(self, owner: str, span: Span) -> Iterator[Item]:
+        query = span.query(keys.MOVED_BETWEEN, owner, span.limit + 1, IndexName=keys.MOVED, ExpressionAttributeNames=_POSITION)
+        return self._table.all(query, self._table.query(query)) if query else iter(())
+
+    def _whole(self, entries: Iterator[Item], at_once: int) -> Iterator[Item]:
+        """The items of an index's entries, read (strongly consistent) when they are reached, so many at once."""
+        while chunk := list(itertools.islice(entries, at_once)):
+            wanted: list[keys.Value] = [keys.job(JobKey(keys.owner(entry["pk"]["S"]), entry["sk"]["S"])) for entry in chunk]
+            stored = {address({"pk": item["pk"], "sk": item["sk"]}): item for item in self._table.get_many(wanted)}
+            yield from (stored[address(key)] for key in wanted if address(key) in stored)
+
+
+_POSITION = {"#position": "position"}
+
+
+def _unmoved(items: Iterable[Item]) -> Iterator[Item]:
+    return (item for item in items if "moved_owner" not in item)
+
+
+def _merged(streams: Sequence[Iterator[Item]], span: Span) -> Iterator[Item]:
+    return heapq.merge(*streams, key=_position, reverse=span.newest_first)
+
+
+def _page(found: Iterator[Item], span: Span) -> Page:
+    jobs = [items.decode(item) for item in itertools.islice(found, span.limit + 1)]
+    last = jobs[span.limit - 1] if len(jobs) > span.limit else None
+    return Page(jobs[: span.limit], ids.position(last.id, last.scheduled_at) if last else None)
+
+
+def _position(item: Item) -> str:
+    return str(item.get("position", item["sk"])["S"])
+
+
+def _is_dead(job: Job) -> bool:
+    return not lifecycle.is_open(job) and lifecycle.state(job) in lifecycle.DEAD

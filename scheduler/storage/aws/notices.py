@@ -1,0 +1,68 @@
+"""The table of notices: all of one task in one partition.
+
+standing        how it stands with its receivers
+news#<id>       what was decided of one piece of news, or of the end of a window
+sending#<id>    how far one notice is with one receiver
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from scheduler.model.job import TaskKey
+from scheduler.notify.messages import decode_outbox, decode_standing, encode_outbox, encode_standing
+from scheduler.notify.policy import Mark, Outbox, Standing
+from scheduler.storage.aws import keys
+from scheduler.storage.aws.table import Table
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+DAY_S = 86_400
+KEPT_S = 20 * DAY_S  # longer than a stream and a queue keep what could come again
+STANDING_S = 400 * DAY_S  # a task that runs once a year can recover
+_NUMBERS = ("lease_until", "tries", "done_at", "version")
+
+
+class DynamoNotices:
+    """The port `Notices`."""
+
+    def __init__(self, client: "DynamoDBClient", table: str) -> None:
+        self._table = Table(client, table)
+
+    def read(self, task: TaskKey, id: str) -> tuple[Standing | None, Outbox | None]:
+        found = {item["sk"]["S"]: item for item in self._table.get_many([keys.standing(task), keys.news(task, id)])}
+        standing, news = (found.get(key["sk"]["S"]) for key in (keys.standing(task), keys.news(task, id)))
+        return (
+            decode_standing(task, int(standing["version"]["N"]), standing["standing"]["S"]) if standing else None,
+            decode_outbox(news["outbox"]["S"]) if news else None,
+        )
+
+    def decide(self, before: Standing | None, after: Standing, id: str, outbox: Outbox | None, now: int) -> bool:
+        standing = keys.standing(after.task) | {
+            "standing": {"S": encode_standing(after)},
+            "version": {"N": str(1 if before is None else before.version + 1)},
+            "expires": {"N": str(now // 1_000 + STANDING_S)},
+        }
+        condition = keys.IF_NEW if before is None else keys.if_version(before.version)
+        if outbox is None:
+            return self._table.put(standing, condition)
+        news = keys.news(after.task, id) | {"outbox": {"S": encode_outbox(outbox)}, "expires": {"N": str(now // 1_000 + KEPT_S)}}
+        return self._table.transact([self._put(standing, condition), self._put(news, keys.IF_NEW)])
+
+    def mark(self, task: TaskKey, id: str) -> Mark | None:
+        item = self._table.get(keys.sending(task, id))
+        if item is None:
+            return None
+        numbers = {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
+        return Mark(task, id, error=item["error"]["S"] if "error" in item else None, **numbers)
+
+    def set_mark(self, before: Mark | None, after: Mark, now: int) -> bool:
+        item = keys.sending(after.task, after.id) | {"expires": {"N": str(now // 1_000 + KEPT_S)}}
+        item |= {name: {"N": str(getattr(after, name))} for name in _NUMBERS if getattr(after, name) is not None}
+        item["version"] = {"N": str(1 if before is None else before.version + 1)}
+        if after.error is not None:
+            item["error"] = {"S": after.error}
+        return self._table.put(item, keys.IF_NEW if before is None else keys.if_version(before.version))
+
+    def _put(self, item: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[str, Any]:
+        return {"Put": {"TableName": self._table.name, "Item": item, **condition}}

@@ -1,0 +1,84 @@
+"""The lines of ordering keys, in the tasks table: all of a line in one partition, the turn before the markers."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Line, Marker, OrderKey, Turn
+from scheduler.storage.aws import keys
+from scheduler.storage.aws.table import Statement, Table
+from scheduler.storage.aws.updates import Update, as_delete, as_insert, as_statement
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+MARKER_KEPT_S = 400 * 86_400  # after its job's time: longer than any job is kept; what is forgotten leaves with it
+TURN_KEPT_S = 100 * 86_400  # after it was taken: longer than any job runs and is retried
+
+
+class DynamoOrders:
+    """The port `Orders`."""
+
+    def __init__(self, client: "DynamoDBClient", table: str) -> None:
+        self._table = Table(client, table)
+
+    def enqueue(self, markers: Sequence[Marker]) -> list[bool | None]:
+        return self._table.insert([keys.marker(each) | _marker_item(each) for each in markers])
+
+    def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, Line]:
+        wanted = list(dict.fromkeys(orders))
+        if len(wanted) == 1:
+            return {wanted[0]: self._line(wanted[0], limit)}
+        return dict(zip(wanted, self._table.pool.map(lambda order: self._line(order, limit), wanted), strict=True))
+
+    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[bool | None]:
+        done = [answer.done for answer in self._table.run_many([self._taking(before, after) for before, after in changes])]
+        lost = [after for (_, after), held in zip(changes, done, strict=True) if held is False]
+        stands = {after.order: self._turn(after.order) for after in lost}
+        # If what stands is what was to be written, an earlier answer was lost.
+        return [stands[after.order] == after if held is False else held for (_, after), held in zip(changes, done, strict=True)]
+
+    def leave(self, markers: Sequence[Marker]) -> None:
+        places = [keys.marker(each) for each in dict.fromkeys(markers)]
+        answers = self._table.run_many([Statement(place, as_delete(place, (), self._table.name)) for place in places])
+        if any(answer.done is None for answer in answers):
+            raise Unavailable
+
+    def _line(self, order: OrderKey, limit: int) -> Line:
+        """One query; more than a megabyte of markers is more than anyone asks for, and is told as `more`."""
+        query = {"KeyConditionExpression": keys.ALL_OF, "ExpressionAttributeValues": {":pk": keys.turn(order)["pk"]}}
+        page = self._table.query(query | {"Limit": limit + 2, "ConsistentRead": True})
+        items = list(page["Items"])
+        turn = _turn(order, items.pop(0)) if items and items[0]["sk"] == keys.turn(order)["sk"] else None
+        more = len(items) > limit or "LastEvaluatedKey" in page
+        return Line(turn, tuple(_marker(order, item) for item in items[:limit]), more)
+
+    def _turn(self, order: OrderKey) -> Turn | None:
+        item = self._table.get(keys.turn(order))
+        return _turn(order, item) if item else None
+
+    def _taking(self, before: Turn | None, after: Turn) -> Statement:
+        key, item = keys.turn(after.order), _turn_item(after)
+        if before is None:
+            return Statement(key, as_insert(key | item, self._table.name))
+        return Statement(key, as_statement(Update(key, item, (), keys.same_version(before)), self._table.name))
+
+
+def _marker_item(marker: Marker) -> dict[str, Any]:
+    """All of the item but its key."""
+    return {"at": {"N": str(marker.at)}, "expires": {"N": str(marker.scheduled_at // 1000 + MARKER_KEPT_S)}}
+
+
+def _marker(order: OrderKey, item: Mapping[str, Any]) -> Marker:
+    scheduled_at, created_at, job, life = keys.marker_position(item["sk"]["S"])
+    return Marker(order, job, scheduled_at, created_at, life, int(item["at"]["N"]))
+
+
+def _turn_item(turn: Turn) -> dict[str, Any]:
+    """All of the item but its key."""
+    values = {"version": turn.version, "at": turn.at, "expires": turn.at // 1000 + TURN_KEPT_S}
+    return {"job": {"S": turn.job}} | {name: {"N": str(value)} for name, value in values.items()}
+
+
+def _turn(order: OrderKey, item: Mapping[str, Any]) -> Turn:
+    return Turn(order, item["job"]["S"], int(item["at"]["N"]), int(item["version"]["N"]))

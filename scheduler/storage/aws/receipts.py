@@ -1,0 +1,66 @@
+"""Receipts of requests, in the ledger table until their time is over (TTL, which may take days: an old one counts as gone)."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from scheduler.model.job import Receipt
+from scheduler.storage.aws import keys
+from scheduler.storage.aws.table import Answer, Table
+from scheduler.storage.aws.updates import Update
+from scheduler.storage.ports import KEPT_RECEIPTS_MS
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class DynamoReceipts:
+    """The port `Receipts`."""
+
+    def __init__(self, client: "DynamoDBClient", ledger: str) -> None:
+        self._table = Table(client, ledger)
+
+    def keep(self, receipts: Sequence[Receipt], now: int) -> list[Receipt | None]:
+        inserted = self._table.insert([encode(receipt) for receipt in receipts])
+        taken = [receipt for receipt, done in zip(receipts, inserted, strict=True) if done is False]
+        earlier = dict(zip(taken, self._replace(taken, now), strict=True))
+        return [earlier[receipt] if done is False else receipt if done else None for receipt, done in zip(receipts, inserted, strict=True)]
+
+    def find(self, owner: str, key: str, now: int) -> Receipt | None:
+        item = self._table.get(keys.receipt(owner, key))
+        found = decode(item) if item else None
+        return found if found is not None and found.at + KEPT_RECEIPTS_MS > now else None
+
+    def _replace(self, receipts: Sequence[Receipt], now: int) -> list[Receipt | None]:
+        """Of each whose key is taken the one that stands: it, if the earlier one's time is over, or that one."""
+        answers = self._table.update([_replacing(receipt, now) for receipt in receipts])
+        return [_standing(receipt, answer) for receipt, answer in zip(receipts, answers, strict=True)]
+
+
+def encode(receipt: Receipt) -> dict[str, Any]:
+    """The whole item."""
+    return keys.receipt(receipt.owner, receipt.key) | _attributes(receipt)
+
+
+def decode(item: Mapping[str, Any]) -> Receipt:
+    owner = keys.receipt_owner(item["pk"]["S"])
+    return Receipt(owner, item["key"]["S"], item["fingerprint"]["S"], int(item["at"]["N"]), int(item["random"]["N"]))
+
+
+def _attributes(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "key": {"S": receipt.key},
+        "fingerprint": {"S": receipt.fingerprint},
+        "at": {"N": str(receipt.at)},
+        "random": {"N": str(receipt.random)},
+        "expires": {"N": str((receipt.at + KEPT_RECEIPTS_MS) // 1000)},
+    }
+
+
+def _replacing(receipt: Receipt, now: int) -> Update:
+    return Update(keys.receipt(receipt.owner, receipt.key), _attributes(receipt), (), keys.outdated(now))
+
+
+def _standing(receipt: Receipt, answer: Answer) -> Receipt | None:
+    if answer.done:
+        return receipt
+    return decode(answer.item) if answer.done is False and answer.item else None

@@ -1,0 +1,85 @@
+"""A batch of a table's stream, as changes of jobs and tasks.
+
+The event names its shard only because the mapping has a tumbling window; the window's state is not used. Without a shard an order of
+records could not be told from another, so such an event is refused, but on an AWS whose streams have one shard.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduler.model.errors import Invalid
+from scheduler.model.job import Job
+from scheduler.storage.aws import items, keys, task_items
+from scheduler.tasks.task import Task
+
+DIGITS = 40  # of a sequence number, at most
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """One write of a job. `sequence` sorts as text."""
+
+    sequence: str
+    before: Job | None
+    after: Job | None
+    expired: bool = False  # DynamoDB took it away, as its time was over
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChange:
+    """One write of a task."""
+
+    sequence: str
+    before: Task | None
+    after: Task | None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Changes in their order, all of one shard; `poison` are records that could not be read."""
+
+    shard: str
+    changes: list[JobChange | TaskChange] = field(default_factory=list)
+    poison: list[str] = field(default_factory=list)
+
+
+def batch(event: Mapping[str, Any], *, one_shard: bool = False) -> Batch:
+    """The changes that an event tells of. Raises Invalid for one that names no shard."""
+    records = event.get("Records", [])
+    shard = event.get("shardId") or ("only" if one_shard else None)
+    if shard is None:
+        raise Invalid("the event names no shard: its mapping needs a tumbling window")
+    source = str(records[0]["eventSourceARN"]) if records else ""
+    made = Batch(f"{source.partition('/stream/')[0].rpartition('/')[2]}/{shard}")
+    for record in records:
+        try:
+            made.changes.extend(_changes(record["dynamodb"], expired=_by_ttl(record)))
+        except Exception:  # one record that cannot be read must not stop the shard for a day
+            log.exception("a record of the stream cannot be read", extra={"event_id": record.get("eventID")})
+            made.poison.append(str(record.get("eventID")))
+    return made
+
+
+def _by_ttl(record: Mapping[str, Any]) -> bool:
+    who = record.get("userIdentity") or {}
+    return (who.get("type"), who.get("principalId")) == ("Service", "dynamodb.amazonaws.com")
+
+
+def _changes(record: Mapping[str, Any], *, expired: bool) -> Iterator[JobChange | TaskChange]:
+    """None of what is neither job nor task: canaries, holders, lines."""
+    pk, sk = record["Keys"]["pk"]["S"], record["Keys"]["sk"]["S"]
+    old, new = record.get("OldImage"), record.get("NewImage")
+    sequence = record["SequenceNumber"].zfill(DIGITS)
+    if keys.is_canary(pk) or pk.startswith(keys.BESIDE_TASKS):
+        return
+    known = new or old or {}
+    if "scheduled_at" in known:
+        yield JobChange(sequence, items.decode(old) if old else None, items.decode(new) if new else None, expired)
+    elif "planned_until" in known:
+        yield TaskChange(sequence, task_items.decode(old) if old else None, task_items.decode(new) if new else None)
+    else:
+        raise ValueError(f"neither a job nor a task: {pk} {sk}")

@@ -1,0 +1,224 @@
+"""One DynamoDB table: consistent reads by key, queries, and conditional writes, alone or 25 a call."""
+
+import itertools
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from botocore.exceptions import ClientError
+
+from scheduler.model import ids
+from scheduler.model.errors import Unavailable
+from scheduler.storage.aws import errors, keys
+from scheduler.storage.aws.batches import chunks
+from scheduler.storage.aws.updates import Update, address, as_call, as_insert, as_statement
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+STATEMENTS = 25  # of one BatchExecuteStatement
+KEYS = 100  # of one BatchGetItem
+CONNECTIONS = ids.PARTITIONS  # calls side by side: an owner's partitions are asked at once
+_OWN_FAULT = frozenset({"ValidationError", "ItemCollectionSizeLimitExceeded"})  # this statement's, not its batch mates'
+_DUPLICATE = "DuplicateItem"  # the condition of an INSERT did not hold
+
+Item = Mapping[str, Any]
+
+log = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """`done`: True applied, False its condition did not hold, None refused for now. `item`: the new one, or the one in the way."""
+
+    done: bool | None
+    item: Item | None = None
+
+
+REFUSED = Answer(None)
+
+
+class Statement(NamedTuple):
+    """One statement of a batch, and the key of the item that it writes."""
+
+    key: keys.Value
+    content: dict[str, Any]
+
+
+Write = TypeVar("Write", Update, Statement)
+
+
+class Table:
+    """A table by its name. Its threads start when they are first used."""
+
+    def __init__(self, client: "DynamoDBClient", name: str) -> None:
+        self._client = client
+        self.name = name
+        self.pool = ThreadPoolExecutor(CONNECTIONS, name)
+
+    def get(self, key: keys.Value) -> Item | None:
+        with errors.translated():
+            return self._client.get_item(TableName=self.name, Key=key, ConsistentRead=True).get("Item")
+
+    def get_many(self, wanted: Sequence[keys.Value], names: Sequence[str] = ()) -> Iterator[Item]:
+        """Those of the items that exist, in no order; of each only the attributes `names`, if there are any. No key comes twice."""
+        for chunk in chunks(wanted, KEYS):
+            yield from self._read(chunk, names)
+
+    def put(self, item: Item, condition: Mapping[str, Any]) -> bool:
+        """False if the condition (arguments of PutItem) does not hold."""
+        return self._holds(lambda: self._client.put_item(TableName=self.name, Item=item, **condition))
+
+    def delete(self, key: keys.Value, condition: Mapping[str, Any] | None = None) -> bool:
+        return self._holds(lambda: self._client.delete_item(TableName=self.name, Key=key, **condition or {}))
+
+    def transact(self, actions: Sequence[Mapping[str, Any]]) -> bool:
+        """All of the actions or, if a condition does not hold, none."""
+        written: Any = actions
+        return self._holds(lambda: self._client.transact_write_items(TransactItems=written))
+
+    def query(self, query: Mapping[str, Any]) -> Any:
+        """One page."""
+        with errors.translated():
+            return self._client.query(TableName=self.name, **query)
+
+    def scan(self, scan: Mapping[str, Any]) -> Any:
+        """One page."""
+        with errors.translated():
+            return self._client.scan(TableName=self.name, **scan)
+
+    def all(self, query: Mapping[str, Any], page: Any = None) -> Iterator[Item]:
+        """The items of a query (from its first page on, if that is there); further pages are read when they are reached."""
+        page = self.query(query) if page is None else page
+        while True:
+            yield from page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return
+            page = self.query({**query, "ExclusiveStartKey": page["LastEvaluatedKey"]})
+
+    def count(self, query: Mapping[str, Any]) -> int:
+        """How many items a query finds, all pages together; none of them travels."""
+        total = 0
+        start: dict[str, Any] = {}
+        while True:
+            page = self.query({**query, "Select": "COUNT", **start})
+            total += int(page["Count"])
+            if "LastEvaluatedKey" not in page:
+                return total
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    def insert(self, items: Sequence[Item]) -> list[bool | None]:
+        """Store each new item on its own, in order; nothing is overwritten."""
+        statements = [Statement({"pk": item["pk"], "sk": item["sk"]}, as_insert(item, self.name)) for item in items]
+        return [answer.done for answer in self.run_many(statements)]
+
+    def run_many(self, statements: Sequence[Statement]) -> list[Answer]:
+        """Many batches, side by side. No two statements write the same item."""
+        refusing = Event()  # one call was refused whole: the others would each take as long to find out, and the caller waits
+
+        def run(chunk: Sequence[Statement]) -> list[Answer]:
+            if refusing.is_set():
+                return [REFUSED] * len(chunk)
+            answers = self.run(chunk)
+            if all(answer.done is None for answer in answers):
+                refusing.set()
+            return answers
+
+        calls = chunks(statements, STATEMENTS)
+        return list(itertools.chain.from_iterable(self.pool.map(run, calls) if len(calls) > 1 else map(run, calls)))
+
+    def run(self, statements: Sequence[Statement]) -> list[Answer]:
+        """One BatchExecuteStatement: each statement on its own, in order."""
+        contents: Any = [statement.content for statement in statements]
+        try:
+            with errors.translated():
+                answers = self._client.batch_execute_statement(Statements=contents)["Responses"]
+        except Unavailable:
+            return [REFUSED] * len(statements)
+        return [_read_answer(answer, statement.key) for answer, statement in zip(answers, statements, strict=True)]
+
+    def run_each(self, statements: Sequence[Statement]) -> list[Answer]:
+        """Any number of statements in order; several may write the same item, one after the other."""
+        return [answer for call in _without_repeats(statements) for answer in self.run(call)]
+
+    def update(self, updates: Sequence[Update]) -> list[Answer]:
+        """Each update on its own, in order. One alone goes as UpdateItem, which costs less than a batch of one."""
+        answers: list[Answer] = []
+        for chunk in _without_repeats(updates):
+            if len(chunk) == 1:
+                answers.append(self.call(as_call(chunk[0], self.name)))
+            else:
+                answers += self.run([Statement(update.key, as_statement(update, self.name)) for update in chunk])
+        return answers
+
+    def call(self, arguments: Mapping[str, Any]) -> Answer:
+        """One UpdateItem by its arguments, of which one asks for the item in the way."""
+        try:
+            with errors.translated():
+                try:
+                    return Answer(True, self._client.update_item(**arguments).get("Attributes"))
+                except ClientError as error:
+                    if errors.condition_failed(error):
+                        old: Any = error.response
+                        return Answer(False, old.get("Item"))
+                    raise
+        except Unavailable:
+            return REFUSED
+
+    def _read(self, wanted: Sequence[keys.Value], names: Sequence[str]) -> list[Item]:
+        """One consistent BatchGetItem; what DynamoDB leaves over is asked for again while that brings anything."""
+        request: dict[str, Any] = {"Keys": wanted, "ConsistentRead": True}
+        if names:
+            request |= {"ProjectionExpression": ", ".join(names)}
+        rest: Any = {self.name: request}
+        found: list[Item] = []
+        while rest:
+            with errors.translated():
+                answer = self._client.batch_get_item(RequestItems=rest)
+            page = answer["Responses"].get(self.name, [])
+            found += page
+            rest = answer.get("UnprocessedKeys")
+            if rest and not page:
+                raise Unavailable()
+        return found
+
+    def _holds(self, write: Callable[[], Any]) -> bool:
+        with errors.translated():
+            try:
+                write()
+            except ClientError as error:
+                if errors.condition_failed(error):
+                    return False
+                raise
+        return True
+
+
+def _read_answer(answer: Any, key: keys.Value) -> Answer:
+    """The answer to one statement. Raises what would fail the other statements as well (a missing grant, say)."""
+    error = answer.get("Error")
+    if error is None:
+        return Answer(True, answer.get("Item"))
+    code, message = error.get("Code", ""), error.get("Message", "")
+    if code in errors.CONDITION_FAILED or code == _DUPLICATE:
+        return Answer(False, error.get("Item"))
+    if code in _OWN_FAULT:
+        log.error("DynamoDB refuses the write of %s: %s: %s", address(key), code, message)
+        return REFUSED
+    refusal = errors.refusal(code, message)
+    if isinstance(refusal, Unavailable):
+        return REFUSED
+    raise refusal
+
+
+def _without_repeats(writes: Sequence[Write]) -> list[list[Write]]:
+    """In order, in calls of at most `STATEMENTS`, none of which names an item twice: DynamoDB refuses that."""
+    calls: list[list[Write]] = []
+    seen: set[tuple[str, str]] = set()
+    for write in writes:
+        if not calls or len(calls[-1]) == STATEMENTS or address(write.key) in seen:
+            calls.append([])
+            seen = set()
+        calls[-1].append(write)
+        seen.add(address(write.key))
+    return calls

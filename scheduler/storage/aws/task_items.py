@@ -1,0 +1,93 @@
+"""A task as an item of the tasks table, in the manner of `items`: defaults are not stored, and what is nested is JSON text."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from scheduler.model.job import Misfire, Overlap
+from scheduler.notify import messages
+from scheduler.storage.aws import items, keys
+from scheduler.tasks import schedule_form
+from scheduler.tasks.task import Task
+
+Item = dict[str, Any]
+
+_TEXTS = ("name", "type", "description", "inactive_reason", "replenish", "target")
+_NUMBERS = (
+    "created_at",
+    "updated_at",
+    "generation",  # stored even if 1: conditions compare it, as they do `planned_until`
+    "planned_until",
+    "misfire_threshold_ms",
+    "max_catch_up",
+    "max_attempts",
+    "timeout_ms",
+    "inactive_at",
+    "planned",
+)
+_ALWAYS = ("generation", "planned_until")
+_DEFAULTS = {field.name: field.default for field in fields(Task)}
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def encode(task: Task) -> Item:
+    """The whole item."""
+    item: Item = {"v": {"N": keys.FORMAT}, "payload": {"S": _json(task.payload)}}
+    for name in _TEXTS:
+        if _told(task, name):
+            item[name] = {"S": getattr(task, name)}
+    for name in _NUMBERS:
+        if _told(task, name):
+            item[name] = {"N": str(getattr(task, name))}
+    for name in ("overlap", "misfire"):
+        if _told(task, name):
+            item[name] = {"S": getattr(task, name).value}
+    if _told(task, "retry"):
+        item["retry"] = items.retry(task.retry)
+    if task.callback is not None:
+        item["callback"] = items.callback(task.callback)
+    if task.ordering is not None:
+        item["ordering"] = items.ordering(task.ordering)
+    if task.notifications is not None:
+        item["notifications"] = {"S": messages.encode_notifications(task.notifications)}
+    if task.tags:
+        item["tags"] = {"S": _json(task.tags)}
+    if task.schedule is not None:
+        item["schedule"] = {"S": _json(schedule_form.write(task.schedule))}
+    return keys.stored_task(task.key) | item
+
+
+def decode(item: Mapping[str, Any]) -> Task:
+    """The task of a whole item."""
+    found: dict[str, Any] = {name: item[name]["S"] for name in _TEXTS if name in item}
+    found |= {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
+    if "overlap" in item:
+        found["overlap"] = Overlap(item["overlap"]["S"])
+    if "misfire" in item:
+        found["misfire"] = Misfire(item["misfire"]["S"])
+    if "retry" in item:
+        found["retry"] = items.read_retry(item["retry"])
+    if "callback" in item:
+        found["callback"] = items.read_callback(item["callback"])
+    if "ordering" in item:
+        found["ordering"] = items.read_ordering(item["ordering"])
+    if "notifications" in item:
+        found["notifications"] = messages.decode_notifications(item["notifications"]["S"])
+    if "tags" in item:
+        found["tags"] = tuple(json.loads(item["tags"]["S"]))
+    schedule = schedule_form.restore(json.loads(item["schedule"]["S"])) if "schedule" in item else None
+    owner, task_id = keys.task_key(item)
+    return Task(owner=owner, id=task_id, payload=json.loads(item["payload"]["S"]), schedule=schedule, **found)
+
+
+def plan(task: Task) -> tuple[Item, list[str]]:
+    """What to set and what to remove to note how far the task is planned."""
+    sets: Item = {"planned_until": {"N": str(task.planned_until)}, "planned": {"N": str(task.planned)}}
+    if task.replenish is None:
+        return sets, ["replenish"]
+    return sets | {"replenish": {"S": task.replenish}}, []
+
+
+def _told(task: Task, name: str) -> bool:
+    return name in _ALWAYS or getattr(task, name) != _DEFAULTS[name]

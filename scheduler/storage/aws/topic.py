@@ -1,0 +1,46 @@
+"""The fan-out on SNS. The attribute `lane` is what the subscriptions filter by; they deliver raw, so a queue holds the body as sent."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import Lane, Message
+from scheduler.storage import messages
+from scheduler.storage.aws import batches, errors
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns import SNSClient
+
+CONNECTIONS = 16
+_ATTRIBUTES = {lane: {"lane": {"DataType": "String", "StringValue": lane.value}} for lane in Lane}
+
+
+class SnsTopic:
+    """The port `Topic`."""
+
+    def __init__(self, client: "SNSClient", arn: str, *, connections: int = CONNECTIONS) -> None:
+        self._client = client
+        self._arn = arn
+        self._pool = ThreadPoolExecutor(connections, "topic")
+
+    def publish(self, batch: Sequence[Message]) -> list[Message]:
+        return batches.at_once(self._pool, self._publish, batches.chunks(batch, batches.TEN))
+
+    def _publish(self, ten: Sequence[Message]) -> list[Message]:
+        entries: Any = [_entry(position, message) for position, message in enumerate(ten)]
+        try:
+            with errors.translated():
+                answer = self._client.publish_batch(TopicArn=self._arn, PublishBatchRequestEntries=entries)
+        except Unavailable:
+            return list(ten)
+        return batches.refused(ten, answer)
+
+
+def _entry(position: int, message: Message) -> dict[str, Any]:
+    return {
+        "Id": str(position),
+        "Message": messages.encode(message),
+        "MessageGroupId": message.key.owner,  # one group per user: SQS fair queues guard the others
+        "MessageAttributes": _ATTRIBUTES[message.lane],
+    }

@@ -1,0 +1,84 @@
+"""The audit trail in a table of its own, which nobody may delete from: entries by owner, and everybody's by month."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from scheduler.accounts.audit import KEPT_DAYS, Entry
+from scheduler.storage.aws import keys
+from scheduler.storage.aws.table import Item, Table
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_TEXTS = ("actor", "actor_name", "owner", "action", "object", "request_id", "address")
+_NUMBERS = ("at", "status", "ended_at")
+
+
+class DynamoTrail:
+    """The port `Trail`."""
+
+    def __init__(self, client: "DynamoDBClient", table: str) -> None:
+        self._table = Table(client, table)
+
+    def write(self, entry: Entry) -> None:
+        self._table.put(_encode(entry), {})
+
+    def of_owner(self, owner: str, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+        return self._page(keys.IN_PARTITION, owner, since, until, after, limit, ConsistentRead=True)
+
+    def of_all(self, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+        found: list[Entry] = []
+        for month in _months(since, until):
+            entries, cursor = self._page(keys.IN_MONTH, month, since, until, after, limit - len(found), IndexName=keys.BY_MONTH)
+            found += entries
+            if cursor is not None:
+                return found, cursor
+            if len(found) == limit:
+                return found, found[-1].id
+        return found, None
+
+    def _page(
+        self, condition: str, pk: str, since: int, until: int, after: str | None, limit: int, **options: Any
+    ) -> tuple[list[Entry], str | None]:
+        low, high = keys.bounds(since, until, after, True)
+        if low > high:
+            return [], None
+        values = {":pk": {"S": pk}, ":low": {"S": low}, ":high": {"S": high}}
+        query = {"KeyConditionExpression": condition, "ExpressionAttributeValues": values, "Limit": limit + 1, "ScanIndexForward": False}
+        if condition == keys.IN_MONTH:
+            query["ExpressionAttributeNames"] = {"#month": "month"}
+        found: list[Entry] = []
+        for item in self._table.all(query | options):
+            if len(found) == limit:
+                return found, found[-1].id
+            found.append(_decode(item))
+        return found, None
+
+
+def _months(since: int, until: int) -> Iterator[str]:
+    """The months between two instants, the last one first."""
+    first, last = _month(since), _month(until)
+    while last >= first:
+        yield last
+        year, month = int(last[:4]), int(last[5:])
+        last = f"{year - 1}-12" if month == 1 else f"{year}-{month - 1:02d}"
+
+
+def _month(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m")
+
+
+def _encode(entry: Entry) -> dict[str, Any]:
+    item: dict[str, Any] = {"pk": {"S": entry.owner}, "sk": {"S": entry.id}, "month": {"S": _month(entry.at)}}
+    item |= {name: {"S": value} for name in _TEXTS if (value := getattr(entry, name)) is not None}
+    item |= {name: {"N": str(value)} for name in _NUMBERS if (value := getattr(entry, name)) is not None}
+    item["changes"] = {"S": json.dumps(entry.changes)}
+    return item | {"expires": {"N": str(entry.at // 1000 + KEPT_DAYS * 86_400)}}
+
+
+def _decode(item: Item) -> Entry:
+    texts: Any = {name: item[name]["S"] if name in item else None for name in _TEXTS}
+    numbers: Any = {name: int(item[name]["N"]) if name in item else None for name in _NUMBERS}
+    return Entry(id=item["sk"]["S"], changes=json.loads(item["changes"]["S"]), **texts, **numbers)

@@ -1,0 +1,120 @@
+"""The ports of accounts in memory."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from scheduler.accounts.access import Role
+from scheduler.accounts.audit import Entry
+from scheduler.accounts.model import Account, Profile, Quotas, Stock, Tally
+from scheduler.model.errors import Conflict, Invalid
+
+SHORTEST = 12  # letters of a password
+
+
+class MemoryDirectory:
+    """Who may sign in, and with which password."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Account] = {}
+        self.passwords: dict[str, str] = {}
+        self._numbers = itertools.count(1)
+
+    def create(self, username: str, password: str, role: Role, weight: float) -> Account:
+        if any(each.username.casefold() == username.casefold() for each in self.rows.values()):
+            raise Conflict("this user name is taken")
+        _check(password)
+        account = Account(f"00000000-0000-4000-8000-{next(self._numbers):012d}", username, role, True, weight, 0)
+        self.rows[account.id] = account
+        self.passwords[account.id] = password
+        return account
+
+    def get(self, id: str) -> Account | None:
+        return self.rows.get(id)
+
+    def page(self, cursor: str | None, limit: int) -> tuple[list[Account], str | None]:
+        if cursor is not None and not (cursor.isdecimal() and cursor.isascii()):
+            raise Invalid.field("cursor", "must be the cursor of an earlier answer, unchanged")
+        start = int(cursor or 0)
+        found = list(self.rows.values())[start : start + limit]
+        return found, str(start + limit) if start + limit < len(self.rows) else None
+
+    def set_role(self, id: str, role: Role) -> None:
+        self.rows[id] = replace(self.rows[id], role=role)
+
+    def set_weight(self, id: str, weight: float) -> None:
+        self.rows[id] = replace(self.rows[id], job_weight=weight)
+
+    def set_enabled(self, id: str, enabled: bool) -> None:
+        self.rows[id] = replace(self.rows[id], enabled=enabled)
+
+    def set_password(self, id: str, password: str) -> None:
+        _check(password)
+        self.passwords[id] = password
+
+
+def _check(password: str) -> None:
+    if len(password) < SHORTEST:
+        raise Invalid.field("password", "is refused by the policy: too short")
+
+
+class MemoryProfiles:
+    """What the users table holds beside the weights."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Profile] = {}
+
+    def get_many(self, ids: Sequence[str]) -> dict[str, Profile]:
+        return {id: self.rows.get(id, Profile(id)) for id in ids}
+
+    def set_quotas(self, id: str, quotas: Quotas) -> None:
+        self.rows[id] = replace(self.rows.get(id, Profile(id)), quotas=quotas)
+
+    def set_disabled(self, id: str, at: int | None) -> None:
+        self.rows[id] = replace(self.rows.get(id, Profile(id)), disabled_at=at)
+
+    def set_stock(self, id: str, stock: Stock) -> None:
+        self.rows[id] = replace(self.rows.get(id, Profile(id)), stock=stock)
+
+
+class MemoryTallies:
+    """Shared counts."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Tally] = {}
+        self.writes = 0
+
+    def add(self, name: str, number: int, now: int) -> Tally:
+        self.writes += 1
+        known = self.rows.get(name, Tally(0, now, 0))
+        self.rows[name] = Tally(known.count + number, known.since, known.total + number)
+        return self.rows[name]
+
+    def restart(self, name: str, seen: Tally, number: int, now: int) -> bool:
+        self.writes += 1
+        known = self.rows.get(name)
+        if known is None or known.since != seen.since:
+            return False
+        self.rows[name] = Tally(number, now, known.total)
+        return True
+
+
+class MemoryTrail:
+    """The audit trail."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Entry] = {}
+
+    def write(self, entry: Entry) -> None:
+        self.rows[entry.id] = entry
+
+    def of_owner(self, owner: str, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+        return self._page([entry for entry in self.rows.values() if entry.owner == owner], since, until, after, limit)
+
+    def of_all(self, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+        return self._page(list(self.rows.values()), since, until, after, limit)
+
+    def _page(self, entries: list[Entry], since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+        chosen = [entry for entry in entries if since <= entry.at < until and (after is None or entry.id < after)]
+        chosen.sort(key=lambda entry: entry.id, reverse=True)
+        return chosen[:limit], chosen[limit - 1].id if len(chosen) > limit else None

@@ -1,0 +1,47 @@
+"""The lines of ordering keys in memory, for tests and for the simulation: the same contract as on AWS, in a few lines."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from scheduler.model.job import Line, Marker, OrderKey, Turn
+
+
+class MemoryOrders:
+    """The port `Orders`."""
+
+    def __init__(self) -> None:
+        self.turns: dict[OrderKey, Turn] = {}
+        self.markers: dict[OrderKey, dict[tuple[int, int, str, int], Marker]] = defaultdict(dict)  # of each line, by position
+
+    def enqueue(self, markers: Sequence[Marker]) -> list[bool | None]:
+        return [self._enqueue(marker) for marker in markers]
+
+    def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, Line]:
+        return {order: self._line(order, limit) for order in orders}
+
+    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[bool | None]:
+        return [self._take_turn(before, after) for before, after in changes]
+
+    def leave(self, markers: Sequence[Marker]) -> None:
+        for marker in markers:
+            self.markers[marker.order].pop(marker.position, None)
+
+    def _enqueue(self, marker: Marker) -> bool:
+        line = self.markers[marker.order]
+        if marker.position in line:
+            return False
+        line[marker.position] = marker
+        return True
+
+    def _line(self, order: OrderKey, limit: int) -> Line:
+        line = self.markers[order]
+        return Line(self.turns.get(order), tuple(line[position] for position in sorted(line)[:limit]), len(line) > limit)
+
+    def _take_turn(self, before: Turn | None, after: Turn) -> bool:
+        stored = self.turns.get(after.order)
+        if stored == after:
+            return True
+        if (stored and stored.version) != (before and before.version):
+            return False
+        self.turns[after.order] = after
+        return True

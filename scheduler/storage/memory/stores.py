@@ -1,0 +1,502 @@
+"""The ports in memory, for tests and for the simulation: the same contract as on AWS, in a few lines each."""
+
+import bisect
+import heapq
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from scheduler.admission.breaker import Breaker
+from scheduler.dead_letters.model import Redrive, State
+from scheduler.model import ids, lifecycle, slots
+from scheduler.model.attempt_output import Whole
+from scheduler.model.errors import NotFound
+from scheduler.model.job import (
+    Claim,
+    Cursor,
+    Delivery,
+    DueEntry,
+    Job,
+    JobKey,
+    Lane,
+    LaneState,
+    Letter,
+    Look,
+    Message,
+    Page,
+    TaskKey,
+    Unit,
+    UnitKey,
+)
+from scheduler.model.lifecycle import DEAD, Event
+from scheduler.model.records import differences, replace
+from scheduler.sharing.fair_queue import Backlog
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Watched
+
+DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
+MAX_RECEIVES = 10
+
+
+class _Shown:
+    """What the due index shows in one slot: read often while it changes little, so kept in order."""
+
+    __slots__ = ("_dues", "_entries", "_order", "by_key")
+
+    def __init__(self) -> None:
+        self.by_key: dict[JobKey, DueEntry] = {}
+        self._order: list[tuple[int, JobKey]] = []
+        self._entries: list[DueEntry] = []  # in that order
+        self._dues: dict[Lane, list[int]] = {lane: [] for lane in Lane}
+
+    def show(self, entry: DueEntry) -> None:
+        self.drop(entry.key)
+        self.by_key[entry.key] = entry
+        place = bisect.bisect_left(self._order, (entry.due_at, entry.key))
+        self._order.insert(place, (entry.due_at, entry.key))
+        self._entries.insert(place, entry)
+        bisect.insort(self._dues[entry.lane], entry.due_at)
+
+    def drop(self, key: JobKey) -> None:
+        entry = self.by_key.pop(key, None)
+        if entry is not None:
+            dues = self._dues[entry.lane]
+            place = bisect.bisect_left(self._order, (entry.due_at, key))
+            del self._order[place], self._entries[place]
+            del dues[bisect.bisect_left(dues, entry.due_at)]
+
+    def entries(self) -> list[DueEntry]:
+        return [*self._entries]
+
+    def count(self, lane: Lane, since: int, until: int) -> int:
+        dues = self._dues[lane]
+        return max(bisect.bisect_right(dues, until) - bisect.bisect_left(dues, since), 0)
+
+
+class MemoryJobs:
+    """The jobs table. `_index` is the due index; the simulation overrides `_project` to let it lag."""
+
+    def __init__(self) -> None:
+        self.rows: dict[JobKey, Job] = {}
+        self._index: dict[str, _Shown] = defaultdict(_Shown)
+        self._canaries: dict[UnitKey, str] = {}
+
+    def put(self, job: Job) -> bool:
+        if job.key in self.rows:
+            return False
+        self._store(None, job)
+        return True
+
+    def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
+        return [self.put(job) for job in jobs]
+
+    def get(self, key: JobKey) -> Job | None:
+        return self.rows.get(key)
+
+    def get_many(self, keys: Sequence[JobKey]) -> dict[JobKey, Job]:
+        return {key: self.rows[key] for key in keys if key in self.rows}
+
+    def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
+        return [self._claim(request) for request in requests]
+
+    def change(self, changes: Sequence[Change]) -> list[bool | None]:
+        return [self._change(change) for change in changes]
+
+    def withdraw(self, keys: Sequence[JobKey]) -> list[bool | None]:
+        return [self._withdraw(key) for key in keys]
+
+    def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
+        return self._index[slot].entries(), None
+
+    def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
+        return self._index[slot].count(lane, since, until)
+
+    def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
+        self._canaries[unit] = slot
+
+    def canary_visible(self, unit: UnitKey, slot: str) -> bool:
+        return self._canaries.get(unit) == slot
+
+    def drop_canary(self, unit: UnitKey) -> None:
+        self._canaries.pop(unit, None)
+
+    def oldest_slot(self) -> str | None:
+        minutes = (slot for slot, shown in self._index.items() if shown.by_key and not slots.is_intake(slot))
+        return min(minutes, default=None)
+
+    def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
+        rows = sorted((job for job in self.rows.values() if job.owner == owner), key=attrgetter("id"))
+        return _page(_between(rows, since, until), after, limit, newest_first)
+
+    def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
+        rows = [job for job in self.rows.values() if job.owner == task.owner and job.origin is not None and job.origin.task == task.id]
+        return _page(_between(rows, since, until), after, limit, newest_first)
+
+    def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
+        page = self.history(owner, since=since, until=until, after=after, limit=len(self.rows), newest_first=True)
+        dead = [job for job in page.jobs if not lifecycle.is_open(job) and lifecycle.state(job) in DEAD]
+        return _page(dead, after, limit, True)
+
+    def count_ahead(self, owner: str, since: int) -> int:
+        return sum(job.owner == owner and job.slot is not None and ids.time(job.id) >= since for job in self.rows.values())
+
+    def letters(
+        self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
+    ) -> tuple[list[Letter], str | None]:
+        page = self.failures(owner, since=since, until=until, after=after, limit=limit)
+        return [_letter(job) for job in page.jobs], page.cursor
+
+    def _claim(self, request: ClaimRequest) -> ClaimResult:
+        job = self.rows.get(request.key)
+        if job is None or not lifecycle.is_open(job) or job.claim or job.fence != request.fence or job.due_at > request.due_by:
+            return ClaimResult(False, job)
+        claim = Claim(request.message_id, request.nonce, request.at, request.alone)
+        claimed = lifecycle.apply(job, Event.CLAIM, request.at, claim=claim)
+        self._store(job, claimed)
+        return ClaimResult(True, claimed)
+
+    def _change(self, change: Change) -> bool:
+        stored, before, after = self.rows.get(change.before.key), change.before, change.after
+        if stored is None:
+            return False
+        holds = lifecycle.is_open(stored) == lifecycle.is_open(before) and stored.fence == before.fence and _nonce(stored) == _nonce(before)
+        if holds and lifecycle.is_move(before, after):
+            holds = stored.slot == before.slot
+        if holds and change.lapsed:
+            holds = _lease(stored) == _lease(before) and (_lease(before) is None or stored.heartbeat_at == before.heartbeat_at)
+        if not holds:
+            return lifecycle.marks(stored) == lifecycle.marks(after)
+        self._store(stored, after if stored is before else replace(stored, **differences(before, after)))
+        return True
+
+    def _withdraw(self, key: JobKey) -> bool:
+        job = self.rows.get(key)
+        if job is None:
+            return True
+        if not lifecycle.is_open(job) or job.claim is not None or job.fence != 1:
+            return False
+        self._remove(job)
+        return True
+
+    def _store(self, before: Job | None, after: Job) -> None:
+        self.rows[after.key] = after
+        self._project(before, after)
+
+    def _remove(self, job: Job) -> None:
+        del self.rows[job.key]
+        self._project(job, None)
+
+    def _project(self, before: Job | None, after: Job | None) -> None:
+        if before is None or after is None or _looked_at(before) != _looked_at(after):
+            self._reindex(before, _entry(after) if after else None)
+
+    def _reindex(self, before: Job | None, new: DueEntry | None) -> None:
+        """Instead of what it shows of `before`, if anything, the index is to show `new`, if anything."""
+        if before is not None and before.slot is not None:
+            self._index[before.slot].drop(before.key)
+        if new is not None:
+            self._index[new.slot].show(new)
+
+
+def _nonce(job: Job) -> str | None:
+    return job.claim.nonce if job.claim else None
+
+
+def _lease(job: Job) -> int | None:
+    return job.claim.lease_until if job.claim else None
+
+
+_looked_at: Callable[[Job], tuple[object, ...]] = attrgetter("slot", "due_at", "lane", "fence")  # what its entry in the index says of a job
+
+
+def _entry(job: Job) -> DueEntry | None:
+    if job.slot is None:
+        return None
+    return DueEntry.of(job.key, job.slot, job.due_at, job.lane, job.fence)
+
+
+def _letter(job: Job) -> Letter:
+    task = job.origin.task if job.origin is not None else None
+    return Letter(job.key, _position(job), job.type, task, job.fingerprint, job.failed_at or job.killed_at or 0)
+
+
+def _between(rows: Iterable[Job], since: int | None, until: int | None) -> list[Job]:
+    return [job for job in rows if (since is None or job.scheduled_at >= since) and (until is None or job.scheduled_at < until)]
+
+
+def _page(rows: list[Job], after: str | None, limit: int, newest_first: bool) -> Page:
+    ordered = sorted(rows, key=_position, reverse=newest_first)
+    if after is not None:
+        ordered = [job for job in ordered if (_position(job) < after if newest_first else _position(job) > after)]
+    cursor = _position(ordered[limit - 1]) if len(ordered) > limit else None
+    return Page(ordered[:limit], cursor)
+
+
+def _position(job: Job) -> str:
+    return ids.position(job.id, job.scheduled_at)
+
+
+class MemoryKeys:
+    """Keys that sign tokens, the newest first."""
+
+    def __init__(self, *held: bytes) -> None:
+        self.held = held
+
+    def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
+        return self.held
+
+
+class MemorySecrets:
+    """Secrets by owner and name."""
+
+    def __init__(self, held: Mapping[tuple[str, str], Sequence[str]]) -> None:
+        self.held = dict(held)
+
+    def values(self, owner: str, name: str, now: int) -> Sequence[str]:
+        if (owner, name) not in self.held:
+            raise NotFound(f"there is no secret {name!r}")
+        return self.held[owner, name]
+
+
+class MemoryLedger:
+    """The ledger."""
+
+    def __init__(self) -> None:
+        self._cursor: Cursor | None = None
+        self._open: dict[UnitKey, Unit] = {}
+        self._closed: dict[UnitKey, int] = {}
+        self._looks: dict[tuple[int, UnitKey], Look] = {}
+        self._latency: dict[tuple[Lane, str], tuple[int, int]] = {}
+        self._lane_states: dict[Lane, LaneState] = {}
+        self._breakers: dict[str, Breaker] = {}
+        self._plan_cursor: str | None = None
+        self._backlogs: dict[tuple[UnitKey, Lane], Backlog] = {}
+
+    def cursor(self) -> Cursor | None:
+        return self._cursor
+
+    def advance(self, before: Cursor | None, after: Cursor) -> bool:
+        if (self._cursor and self._cursor.epoch) != (before and before.epoch):
+            return False
+        self._cursor = after
+        return True
+
+    def open_unit(self, unit: Unit) -> bool:
+        if unit.key in self._open:
+            return False
+        self._open[unit.key] = unit
+        return True
+
+    def open_units(self) -> list[Unit]:
+        return sorted((unit for unit in self._open.values() if unit.key.minute != slots.INTAKE), key=lambda unit: unit.key)
+
+    def unit(self, key: UnitKey) -> Unit | None:
+        return self._open.get(key)
+
+    def change_unit(self, before: Unit, after: Unit) -> bool:
+        stored = self._open.get(before.key)
+        if stored is None or stored.epoch != before.epoch or (after.epoch != before.epoch and stored.lease_until != before.lease_until):
+            return False
+        self._open[before.key] = after
+        return True
+
+    def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
+        stored = self._open.get(unit.key)
+        if stored is None or stored.epoch != unit.epoch:
+            return False
+        del self._open[unit.key]
+        self._closed[unit.key] = at
+        self._looks[(look.at, look.unit.key)] = look
+        return True
+
+    def looks(self, by: int) -> list[Look]:
+        return [self._looks[key] for key in sorted(self._looks) if key[0] <= by]
+
+    def replace_look(self, look: Look, following: Look | None) -> None:
+        if self._looks.pop((look.at, look.unit.key), None) is not None and following is not None:
+            self._looks[(following.at, following.unit.key)] = following
+
+    def closed_at(self, key: UnitKey) -> int | None:
+        return None if key in self._open else self._closed.get(key)
+
+    def lane_states(self) -> dict[Lane, LaneState]:
+        return dict(self._lane_states)
+
+    def set_lane_state(self, state: LaneState) -> None:
+        self._lane_states[state.lane] = state
+
+    def watched(self) -> Watched:
+        return Watched(dict(self._lane_states), dict(self._breakers))
+
+    def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
+        circuits = [each.circuit for each in (before, after) if each is not None]
+        for stored in map(self._breakers.get, circuits):
+            if (stored and stored.version) != (before and before.version):
+                return False
+        if after is not None:
+            self._breakers[after.circuit] = after
+        elif before is not None:
+            del self._breakers[before.circuit]
+        return True
+
+    def plan_cursor(self) -> str | None:
+        return self._plan_cursor
+
+    def set_plan_cursor(self, before: str | None, after: str) -> bool:
+        if self._plan_cursor != before:
+            return False
+        self._plan_cursor = after
+        return True
+
+    def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int) -> None:
+        self._latency[(lane, reporter)] = (p99_ms, at)
+
+    def latency(self, lane: Lane, since: int) -> int | None:
+        return max((p99 for (of, _), (p99, at) in self._latency.items() if of is lane and at >= since), default=None)
+
+    def report_backlog(self, backlog: Backlog) -> None:
+        self._backlogs[(backlog.unit, backlog.lane)] = backlog
+
+    def drop_backlog(self, unit: UnitKey, lane: Lane) -> None:
+        self._backlogs.pop((unit, lane), None)
+
+    def backlogs(self, lane: Lane, since: int) -> list[Backlog]:
+        return [backlog for backlog in self._backlogs.values() if backlog.lane is lane and backlog.at >= since]
+
+
+class MemoryUsers:
+    """The users table."""
+
+    def __init__(self) -> None:
+        self._weights: dict[str, float] = {}
+
+    def weights(self, ids: Sequence[str]) -> dict[str, float]:
+        return {id: self._weights[id] for id in ids if id in self._weights}
+
+    def set_weight(self, id: str, weight: float) -> None:
+        self._weights[id] = weight
+
+
+class MemoryRedrives:
+    """The records of redrives."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], Redrive] = {}
+
+    def add(self, redrive: Redrive) -> None:
+        self.rows.setdefault((redrive.owner, redrive.id), redrive)
+
+    def get(self, owner: str, id: str) -> Redrive | None:
+        return self.rows.get((owner, id))
+
+    def running(self) -> list[Redrive]:
+        return [self.rows[key] for key in sorted(self.rows) if self.rows[key].state is State.RUNNING]
+
+    def change(self, before: Redrive, after: Redrive) -> bool:
+        stored = self.rows.get((before.owner, before.id))
+        if stored is None or (stored.version, stored.state) != (before.version, before.state):
+            return False
+        self.rows[(before.owner, before.id)] = after
+        return True
+
+
+@dataclass(slots=True)
+class Queued:
+    message: Message
+    message_id: str
+    visible_at: int
+    receive_count: int = 0
+    receipt: str = ""
+
+
+class MemoryLanes:
+    """The queues and the topic in front of them: visibility, delays, receive counts, dead-letter queues.
+
+    `receive` and `delete` play the event source mapping.
+    """
+
+    def __init__(self, *, visibility_ms: int = 900_000) -> None:
+        self.queues: dict[Lane, dict[str, Queued]] = {lane: {} for lane in Lane}
+        self.dead: dict[Lane, dict[str, Queued]] = {lane: {} for lane in Lane}
+        self._ready: dict[Lane, list[tuple[int, str]]] = {lane: [] for lane in Lane}  # heaps of (visible at, message id)
+        self._visibility = visibility_ms
+        self._numbers = itertools.count(1)
+        self._now = 0
+
+    def send(self, messages: Sequence[Message], now: int) -> list[Message]:
+        for message in messages:
+            delay = min(max(message.not_before - now, 0) // 1000 * 1000, DELAY_LIMIT)
+            self.add(message._replace(sent_at=message.sent_at or now), now + delay)
+        return []
+
+    def publish(self, messages: Sequence[Message]) -> list[Message]:
+        for message in messages:
+            self.add(message, message.sent_at)
+        return []
+
+    def add(self, message: Message, visible_at: int) -> None:
+        """Store one message, visible from `visible_at` on."""
+        queued = Queued(message, f"m{next(self._numbers)}", visible_at)
+        self.queues[message.lane][queued.message_id] = queued
+        self._show(queued, visible_at)
+
+    def receive(self, lane: Lane, limit: int, now: int) -> list[Delivery]:
+        """Up to `limit` visible messages, the longest visible first; one received too often moves to the dead-letter queue."""
+        self._now = max(self._now, now)
+        ready, taken = self._ready[lane], list[Delivery]()
+        while ready and ready[0][0] <= now and len(taken) < limit:
+            at, message_id = heapq.heappop(ready)
+            queued = self.queues[lane].get(message_id)
+            if queued is None or queued.visible_at != at:
+                continue  # deleted or extended since
+            if queued.receive_count >= MAX_RECEIVES:
+                self.dead[lane][message_id] = self.queues[lane].pop(message_id)
+                continue
+            queued.receive_count += 1
+            queued.receipt = f"{message_id}/{queued.receive_count}"
+            self._show(queued, now + self._visibility)
+            taken.append(Delivery(queued.message, message_id, queued.receipt, queued.receive_count))
+        return taken
+
+    def _show(self, queued: Queued, at: int) -> None:
+        """The message becomes visible at `at`."""
+        queued.visible_at = at
+        heapq.heappush(self._ready[queued.message.lane], (at, queued.message_id))
+
+    def delete(self, lane: Lane, receipt: str) -> None:
+        """Delete by receipt; a stale receipt deletes nothing."""
+        queued = self.queues[lane].get(receipt.partition("/")[0])
+        if queued is not None and queued.receipt == receipt:
+            del self.queues[lane][queued.message_id]
+
+    def extend(self, lane: Lane, receipts: Sequence[str], seconds: int) -> set[str]:
+        return {receipt for receipt in receipts if self._extend(lane, receipt, seconds)}
+
+    def backlog(self, lane: Lane) -> int:
+        now = self.now()
+        return len([1 for queued in self.queues[lane].values() if queued.visible_at <= now])
+
+    def now(self) -> int:
+        """The queue service's own clock. Without a simulation: the last instant it was told."""
+        return self._now
+
+    def _extend(self, lane: Lane, receipt: str, seconds: int) -> bool:
+        queued = self.queues[lane].get(receipt.partition("/")[0])
+        if queued is None or queued.receipt != receipt:
+            return False
+        self._show(queued, self.now() + seconds * 1000)
+        return True
+
+
+class MemoryOutputs:
+    """What attempts put out and logged beyond what their jobs hold."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[JobKey, int], Whole] = {}
+
+    def put(self, key: JobKey, fence: int, whole: Whole) -> None:
+        self.rows[key, fence] = whole
+
+    def get(self, key: JobKey, fence: int) -> Whole | None:
+        return self.rows.get((key, fence))

@@ -1,0 +1,53 @@
+"""Named targets in memory, for tests and for the simulation: the same contract as on AWS, in a few lines each."""
+
+from collections.abc import Sequence
+
+from scheduler.admission import limits
+from scheduler.admission.limits import Usage, Use
+from scheduler.storage.ports import Used
+from scheduler.targets.named_target import NamedTarget
+
+
+class MemoryTargets:
+    """The registry of named targets, and what of their limits is in use."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, NamedTarget] = {}
+        self._usages: dict[str, Usage] = {}
+
+    def all(self) -> list[NamedTarget]:
+        return [self.rows[name] for name in sorted(self.rows)]
+
+    def targets(self, names: Sequence[str]) -> dict[str, NamedTarget]:
+        return {name: self.rows[name] for name in names if name in self.rows}
+
+    def put(self, before: NamedTarget | None, after: NamedTarget) -> bool:
+        stored = self.rows.get(after.name)
+        if stored == after:
+            return True
+        if (stored and stored.version) != (before and before.version):
+            return False
+        self.rows[after.name] = after
+        return True
+
+    def delete(self, target: NamedTarget) -> bool:
+        stored = self.rows.get(target.name)
+        if stored is None or stored.version != target.version:
+            return False
+        del self.rows[target.name]
+        self._usages.pop(target.name, None)
+        return True
+
+    def usages(self, names: Sequence[str]) -> dict[str, Usage]:
+        return {name: self._usages[name] for name in names if name in self._usages}
+
+    def use(self, uses: Sequence[Use]) -> list[Used]:
+        return [self._use(use) for use in uses]
+
+    def _use(self, use: Use) -> Used:
+        stands = self._usages.get(use.target, Usage(use.target))
+        after = limits.used(stands, use)
+        if after is None:
+            return Used(False, stands)
+        self._usages[use.target] = after
+        return Used(True, after)

@@ -1,0 +1,118 @@
+"""Tasks and receipts in memory, for tests and for the simulation: the same contract as on AWS, in a few lines each."""
+
+from collections.abc import Sequence
+
+from scheduler.model.job import Holder, Job, Receipt, TaskHead, TaskKey
+from scheduler.storage.memory.stores import MemoryJobs
+from scheduler.storage.ports import KEPT_RECEIPTS_MS
+from scheduler.tasks.task import Task, TaskPage, planned_as
+
+
+class MemoryReceipts:
+    """The receipts."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], Receipt] = {}
+
+    def keep(self, receipts: Sequence[Receipt], now: int) -> list[Receipt | None]:
+        return [self._keep(receipt, now) for receipt in receipts]
+
+    def find(self, owner: str, key: str, now: int) -> Receipt | None:
+        found = self.rows.get((owner, key))
+        return found if found is not None and found.at + KEPT_RECEIPTS_MS > now else None
+
+    def _keep(self, receipt: Receipt, now: int) -> Receipt:
+        found = self.find(receipt.owner, receipt.key, now)
+        if found is None:
+            self.rows[(receipt.owner, receipt.key)] = receipt
+        return found or receipt
+
+
+class MemoryTasks:
+    """The tasks table. `_index` is the replenish index; the simulation overrides `_project` to let it lag."""
+
+    def __init__(self, jobs: MemoryJobs, receipts: MemoryReceipts) -> None:
+        self._jobs, self._receipts = jobs, receipts
+        self.rows: dict[TaskKey, Task] = {}
+        self._index: dict[TaskKey, str] = {}
+        self._holders: dict[TaskKey, Holder] = {}
+
+    def store(self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
+        stored = self.rows.get(after.key)
+        if stored is not None and planned_as(stored, after) == after:
+            return True
+        taken = receipt is not None and self._receipts.find(receipt.owner, receipt.key, receipt.at) is not None
+        if taken or any(self._jobs.get(run.key) is not None for run in runs) or _generation(stored) != _generation(before):
+            return False
+        for run in runs:
+            self._jobs.put(run)
+        if receipt is not None:
+            self._receipts.keep([receipt], receipt.at)
+        self._store(after)
+        return True
+
+    def delete(self, task: Task) -> bool:
+        if _generation(self.rows.get(task.key)) != task.generation:
+            return False
+        del self.rows[task.key]
+        self._holders.pop(task.key, None)
+        self._project(task.key, None)
+        return True
+
+    def move_on(self, before: Task, after: Task) -> bool:
+        stored = self.rows.get(before.key)
+        if stored is None or stored.generation != before.generation:
+            return False
+        if stored.planned_until != before.planned_until:
+            return stored.planned_until == after.planned_until and stored.replenish == after.replenish
+        self._store(planned_as(stored, after))
+        return True
+
+    def get(self, key: TaskKey) -> Task | None:
+        return self.rows.get(key)
+
+    def heads(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskHead]:
+        return {key: self.rows[key].head for key in keys if key in self.rows}
+
+    def page(self, owner: str, *, after: str | None, limit: int) -> TaskPage:
+        found = sorted((task for task in self.rows.values() if task.owner == owner), key=lambda task: task.id, reverse=True)
+        if after is not None:
+            found = [task for task in found if task.id < after]
+        return TaskPage(found[:limit], found[limit - 1].id if len(found) > limit else None)
+
+    def to_replenish(self, slot: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
+        return sorted(key for key, shown in self._index.items() if shown == slot), None
+
+    def overdue(self, before: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
+        return sorted(key for key, shown in self._index.items() if shown < before), None
+
+    def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, Holder]:
+        return {key: self._holders[key] for key in keys if key in self._holders}
+
+    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[bool | None]:
+        return [self._hold(before, after) for before, after in changes]
+
+    def _hold(self, before: Holder | None, after: Holder) -> bool:
+        stored = self._holders.get(after.task)
+        if stored == after:
+            return True
+        if (stored and stored.version) != (before and before.version):
+            return False
+        self._holders[after.task] = after
+        return True
+
+    def _store(self, task: Task) -> None:
+        self.rows[task.key] = task
+        self._project(task.key, task.replenish)
+
+    def _project(self, key: TaskKey, slot: str | None) -> None:
+        self._show(key, slot)
+
+    def _show(self, key: TaskKey, slot: str | None) -> None:
+        self._index.pop(key, None)
+        if slot is not None:
+            self._index[key] = slot
+
+
+def _generation(task: Task | None) -> int | None:
+    return task.generation if task is not None else None

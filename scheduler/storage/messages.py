@@ -1,0 +1,68 @@
+"""A message as text: compact JSON, written for every job and read back by executors and bury."""
+
+import json
+from typing import Any
+
+from scheduler.model import ids
+from scheduler.model.errors import Invalid
+from scheduler.model.job import JobKey, Lane, Message
+
+VERSION = 1
+LARGEST = 2**53  # of any number: what is larger comes from nobody, and the table could not read it
+LONGEST = 512  # bytes of an owner
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_LANES = {lane.value: lane for lane in Lane}
+
+
+def encode(message: Message) -> str:
+    fields: dict[str, Any] = {
+        "v": message.version,
+        "owner": message.key.owner,
+        "id": message.key.id,
+        "fence": message.fence,
+        "lane": message.lane.value,
+        "due_at": message.due_at,
+        "sent_at": message.sent_at,
+    }
+    if message.not_before:
+        fields["not_before"] = message.not_before
+    return _json(fields)
+
+
+def decode(text: str) -> Message:
+    """The message of a text. Raises Invalid for anything that `encode` of this or an earlier version cannot have written."""
+    try:
+        fields = json.loads(text)
+        version = _whole(fields["v"])
+        if version != VERSION:
+            raise Invalid(f"message of version {version}, this program reads {VERSION}")
+        return Message(
+            JobKey(_owner(fields["owner"]), _id(fields["id"])),
+            _whole(fields["fence"]),
+            _LANES[fields["lane"]],
+            _whole(fields["due_at"]),
+            _whole(fields["sent_at"]),
+            _whole(fields.get("not_before", 0)),
+            version,
+        )
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise Invalid(f"not a message: {error!r}") from None
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= LARGEST:  # a bool is no number here
+        raise TypeError("not a whole number, or out of bounds")
+    return value
+
+
+def _owner(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value.encode()) <= LONGEST:  # half characters are no text
+        raise TypeError("not an owner")
+    return value
+
+
+def _id(value: Any) -> str:
+    """An id says where its job lives: one that cannot would fail the whole batch, not its message."""
+    if not isinstance(value, str) or not ids.is_job_id(value):
+        raise TypeError("not the id of a job")
+    return value

@@ -1,0 +1,27 @@
+"""One call of a URL for an executor, in a function that can do nothing else. It is held to its instant here."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from scheduler.model.job import Failure, Result
+from scheduler.storage.ports import Clock
+from scheduler.targets import NotAllowed, Reach, _apart, http
+
+log = logging.getLogger(__name__)
+
+
+def fetch(asked: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock: Clock) -> dict[str, Any]:
+    """Call, not before the instant that was asked for. What goes wrong is answered: what is raised would be logged, with what it holds."""
+    payload, secret, context = _apart.read(asked, reach, allow_private=allow_private)
+    clock.sleep_until(context.not_before)
+    began_at = clock.now()
+    try:
+        http.check(payload, reach)
+        result = http.fetch(payload, secret, context)
+    except NotAllowed as error:
+        result = Result(failure=Failure("permanent", f"{error.field} {error}"))
+    except Exception as error:
+        log.error("the call could not be made", extra={"error": type(error).__name__})
+        result = Result(failure=Failure("retryable", f"the call could not be made: {type(error).__name__}"))
+    return _apart.answering(result, began_at)

@@ -1,0 +1,98 @@
+"""Named targets: where to and how, registered once by an administrator and referred to by name; and what of it a job may say."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduler.model.job import Failure, Job
+
+NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
+MOST_PER_SECOND, LEAST_PER_SECOND, MOST_AT_ONCE = 1_000, 0.1, 500  # every start is a write of one item: docs/decisions.md
+
+# What a job says to its target, by kind. All else that the defaults name is where to and how, and locked unless said otherwise.
+CONTENT: Mapping[str, frozenset[str]] = {
+    "http": frozenset({"body"}),
+    "log": frozenset({"message", "sleep_seconds"}),
+    "lambda": frozenset({"event"}),
+    "sqs": frozenset({"body", "attributes", "group"}),
+    "sns": frozenset({"message", "subject", "attributes", "group"}),
+    "eventbridge": frozenset({"detail"}),
+    "stepfunctions": frozenset({"input"}),
+    "email": frozenset({"subject", "text", "html"}),
+}
+
+# The fields that name secrets, by kind. Of a target's own, if they are locked.
+SECRETS: Mapping[str, frozenset[str]] = {"http": frozenset({"bearer_secret", "basic_secret", "header_secrets", "signing_secret"})}
+DESTINATION: Mapping[str, str] = {"http": "url"}  # where they are sent
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTarget:
+    """A target by its name. `version` rises with every change, and is what every change is conditional on."""
+
+    name: str
+    kind: str  # one of the task types; never changes
+    created_at: int
+    updated_at: int
+    created_by: str
+    updated_by: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # fields of the payload
+    locked: tuple[str, ...] = ()  # those of them that no job may give
+    payload_schema: Mapping[str, Any] | None = None  # of what jobs give; None: whatever completes the defaults
+    rate: float | None = None  # starts per second
+    concurrency: int | None = None  # jobs at once
+    description: str | None = None
+    enabled: bool = True
+    version: int = 1
+
+    @property
+    def is_limited(self) -> bool:
+        return self.rate is not None or self.concurrency is not None
+
+
+def usual_locks(kind: str, defaults: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is locked unless somebody chooses: all of the defaults but the content."""
+    return tuple(sorted(set(defaults) - CONTENT.get(kind, frozenset())))
+
+
+def overridden(target: NamedTarget, payload: Mapping[str, Any]) -> Sequence[str]:
+    """The locked fields that a payload gives nevertheless."""
+    return sorted(set(payload) & set(target.locked))
+
+
+def merged(target: NamedTarget, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """What runs: field by field the job's own, else the default; a locked one is the target's, whatever an old job says."""
+    return {**target.defaults, **{name: value for name, value in payload.items() if name not in target.locked}}
+
+
+def own_secrets(kind: str, locked: Sequence[str]) -> frozenset[str]:
+    """The fields whose secrets are the target's, the same for all users; an unlocked one names a secret of the job's owner."""
+    return SECRETS.get(kind, frozenset()).intersection(locked)
+
+
+def secret_of(target: str, name: str) -> str:
+    """A secret of a target's own as work names it: no job can, for `/` is in no name."""
+    return f"{target}/{name}"
+
+
+def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure:
+    """The payload that the job runs with, or why it cannot; `target`: what stands now under the name it says.
+
+    Secrets of the target's own are in it by `secret_of`.
+    """
+    if job.target is None:
+        return job.payload
+    if target is None:
+        return Failure("permanent", f"target {job.target} does not exist")
+    if not target.enabled:
+        return Failure("permanent", f"target {job.target} is disabled")
+    if target.kind != job.type:  # deleted, and made anew as something else
+        return Failure("permanent", f"target {job.target} is of kind {target.kind} now, not {job.type}")
+    own = own_secrets(target.kind, target.locked)
+    return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, job.payload).items()}
+
+
+def _owned(target: str, named: Any) -> Any:
+    if isinstance(named, Mapping):
+        return {header: secret_of(target, name) for header, name in named.items()}
+    return None if named is None else secret_of(target, named)

@@ -1,0 +1,52 @@
+"""What administrators do with named targets: register, replace, delete."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
+from scheduler.storage.ports import Targets
+from scheduler.targets.named_target import NamedTarget
+
+TRIES = 5  # a change that meets another one begins anew
+
+
+def find(name: str, *, targets: Targets) -> NamedTarget:
+    """One target. Raises NotFound."""
+    target = targets.targets([name]).get(name)
+    if target is None:
+        raise NotFound("there is no such target")
+    return target
+
+
+def register(name: str, kind: str, fields: Mapping[str, Any], *, by: str, targets: Targets, now: int) -> NamedTarget:
+    """A new target with these fields, checked already. Raises Conflict if the name is taken."""
+    made = NamedTarget(name, kind, created_at=now, updated_at=now, created_by=by, updated_by=by, **fields)
+    if not targets.put(None, made):
+        raise Conflict("there is a target of this name already")
+    return made
+
+
+def edit(
+    name: str, kind: str, fields: Mapping[str, Any], *, by: str, targets: Targets, now: int, version: int | None = None
+) -> NamedTarget:
+    """Replace the fields of a target. Raises NotFound, Invalid for another kind, Conflict if it has another version than the one given."""
+    for _ in range(TRIES):
+        before = find(name, targets=targets)
+        if before.kind != kind:
+            raise Invalid.field("kind", f"stays as it is: {before.kind}; make another target, or delete this one first")
+        if version not in (None, before.version):
+            raise Conflict(f"the target was changed meanwhile: its version is {before.version}")
+        after = replace(before, updated_at=now, updated_by=by, version=before.version + 1, **fields)
+        if targets.put(before, after):
+            return after
+    raise Unavailable("the target keeps changing; try again")
+
+
+def delete(name: str, *, targets: Targets) -> NamedTarget:
+    """Delete a target: jobs that name it fail when they start. Raises NotFound."""
+    for _ in range(TRIES):
+        target = find(name, targets=targets)
+        if targets.delete(target):
+            return target
+    raise Unavailable("the target keeps changing; try again")

@@ -1,0 +1,139 @@
+"""Every minute: top up the runs of the tasks whose minute it is.
+
+`now` decides, not the event that woke us: every minute from the ledger's plan cursor on is looked at, however long ago. The
+replenish index lags, so a minute is looked at again until it is over for a while and found empty; what shows up later still is
+found by the repair pass, which reads the whole (small) index.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from scheduler.model import slots
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import TaskKey
+from scheduler.model.rules import Rules
+from scheduler.model.slots import MINUTE
+from scheduler.storage.ports import Clock, Jobs, Lanes, Ledger, Orders, Tasks
+from scheduler.tasks.planning import PLAN_SHARDS
+from scheduler.tasks.task import Task
+from scheduler.tasks.top_up import TopUp
+
+WORK_MS = 45_000  # a plan works this long at most: the next one goes on
+GROUP = 25  # tasks topped up together
+FIRST_MINUTES = 15  # without a cursor it starts this far back; what is older is found by the repair pass
+SETTLED_MS = 180_000  # a minute that is over for so long and empty is done: the index has shown it all, but for rare lags
+GIVEN_UP_MS = 900_000  # what still fails in a minute over for so long is left to the repair pass, that the cursor may move
+REPAIR_EVERY = 10  # minutes
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class PlanResult:
+    """What one plan did, and how far behind it is: `lag_ms` is the age of the oldest minute it has not finished with."""
+
+    minutes: int = 0
+    tasks: int = 0
+    runs: int = 0
+    repaired: int = 0
+    failed: int = 0
+    lag_ms: int = 0
+
+
+@dataclass(slots=True)
+class Plan:
+    """One plan at work. `run` is its only entry."""
+
+    tasks: Tasks
+    jobs: Jobs
+    orders: Orders
+    lanes: Lanes
+    ledger: Ledger
+    clock: Clock
+    rules: Rules
+    result: PlanResult = field(default_factory=PlanResult)
+    _until: int = 0
+
+    def run(self) -> PlanResult:
+        now = self.clock.now()
+        self._until = now + WORK_MS
+        known = self.ledger.plan_cursor()
+        cursor = self._minutes(known or self._seed(), now)
+        if known is None or now // MINUTE % REPAIR_EVERY == 0:
+            before = self.result.tasks
+            self._found(lambda after: self.tasks.overdue(cursor, after=after), now)
+            self.result.repaired = self.result.tasks - before
+        self.result.lag_ms = max(0, self.clock.now() - slots.start_of(cursor) - MINUTE - SETTLED_MS)
+        return self.result
+
+    def _seed(self) -> str:
+        start = slots.minute_of(self.clock.now() - FIRST_MINUTES * MINUTE)
+        self.ledger.set_plan_cursor(None, start)
+        return self.ledger.plan_cursor() or start
+
+    def _minutes(self, cursor: str, now: int) -> str:
+        """Look at every minute from the cursor to this one; where the cursor stands then."""
+        minute, follows = cursor, True
+        while minute <= slots.minute_of(now) and self._has_time():
+            done = self._minute(minute, now)
+            follows = follows and done and self.ledger.set_plan_cursor(cursor, slots.following(minute))
+            minute = slots.following(minute)
+            cursor = minute if follows else cursor
+        return cursor
+
+    def _minute(self, minute: str, now: int) -> bool:
+        """Top up what the slots of the minute hold. Whether it is done with."""
+        self.result.minutes += 1
+        failed, seen = self.result.failed, 0
+        for shard in range(PLAN_SHARDS):
+            slot = f"{minute}#{shard:02d}"
+            seen += self._found(lambda after, slot=slot: self.tasks.to_replenish(slot, after=after), now)  # type: ignore[misc]
+        age = now - slots.start_of(minute) - MINUTE
+        settled = seen == 0 and self.result.failed == failed and age >= SETTLED_MS
+        return self._has_time() and (settled or age >= GIVEN_UP_MS)
+
+    def _found(self, read: Callable[[str | None], tuple[list[TaskKey], str | None]], now: int) -> int:
+        """Top up the tasks of all pages, in groups. How many there were."""
+        seen = 0
+        for group in self._groups(read):
+            seen += len(group)
+            due = [task for key in group if (task := self._due(key, now))]
+            work = TopUp(self.tasks, self.jobs, self.orders, self.lanes, self.clock, self.rules)
+            self.result.tasks += len(work.top_up(due, self._until))
+            self.result.runs += work.runs
+            self.result.failed += len(work.failed)
+        return seen
+
+    def _groups(self, read: Callable[[str | None], tuple[list[TaskKey], str | None]]) -> Iterator[list[TaskKey]]:
+        after: str | None = None
+        while self._has_time():
+            keys, after = read(after)
+            for first in range(0, len(keys), GROUP):
+                if self._has_time():
+                    yield keys[first : first + GROUP]
+            if after is None:
+                return
+
+    def _due(self, key: TaskKey, now: int) -> Task | None:
+        """The task as it stands, if it waits for its top-up: the index may show what is done already."""
+        try:
+            task = self.tasks.get(key)
+        except Unavailable as error:
+            log.warning("a task could not be read for now", extra={"task_id": key.id, "user_id": key.owner, "error": str(error)})
+        except Exception:  # a broken item must not stop the planning of all other tasks
+            log.exception("a task cannot be read", extra={"task_id": key.id, "user_id": key.owner})
+        else:
+            return (
+                task if task is not None and task.replenish is not None and slots.minute(task.replenish) <= slots.minute_of(now) else None
+            )
+        self.result.failed += 1
+        return None
+
+    def _has_time(self) -> bool:
+        return self.clock.now() < self._until
+
+
+def plan(*, tasks: Tasks, jobs: Jobs, orders: Orders, lanes: Lanes, ledger: Ledger, clock: Clock, rules: Rules) -> PlanResult:
+    """Run one plan to its end. Raises Unavailable if the ledger or the index refuses: the next one starts where this one stopped."""
+    return Plan(tasks, jobs, orders, lanes, ledger, clock, rules).run()

@@ -1,0 +1,225 @@
+"""Which runs of a task are stored next, as jobs, and when to look at it again: pure decisions over its schedule.
+
+Everything follows from the task and the instant. A planner that dies and one that comes after it, or two at once, make the
+same runs with the same ids, so none is doubled and none is left out.
+"""
+
+from collections.abc import Iterator
+from itertools import chain, islice, takewhile
+from typing import NamedTuple
+
+from scheduler.model import ids, slots
+from scheduler.model.job import Job, JobKey, Lane, Misfire, Origin, Overlap, shard_key
+from scheduler.model.misfire import plan_start_by
+from scheduler.model.records import replace
+from scheduler.model.rules import Rules
+from scheduler.model.slots import MINUTE
+from scheduler.tasks.schedule import Once, Run, Schedule, after
+from scheduler.tasks.task import Task
+
+PLAN_SHARDS = 8  # slots of a minute of the replenish index
+RUNS_AHEAD, TIME_AHEAD = 10, 15 * MINUTE  # a top-up stores at least so many runs, and so much time's worth
+RUNS_LEFT, TIME_LEFT = 4, 15 * MINUTE // 2  # the next one comes when only that is left of them
+NEAREST = 2 * MINUTE  # a replenish minute is never nearer: plan may be at work on the minutes before it
+MOST = 1_000  # runs of one step: a second's rate after a long outage has thousands to catch up with
+LOOK_AHEAD = 366 * 24 * 60 * MINUTE  # a later run that is farther away bounds no catching up
+
+
+class Planned(NamedTuple):
+    """What to store next."""
+
+    runs: list[Job]
+    task: Task  # as it is once they are stored
+    complete: bool  # False: it has more to store at once
+
+
+def further(task: Task, now: int, rules: Rules, *, most: int = MOST) -> Planned:
+    """The runs after `planned_until` that are to be stored now, the overdue ones included; at most so many."""
+    if task.inactive_at is not None:
+        return Planned([], replace(task, replenish=None), True)
+    schedule = _schedule(task)
+    stored, beyond = _split(after(replace(schedule, max_runs=None), min(now, task.planned_until - 1), seed=task.id), task.planned_until)
+    if schedule.max_runs is not None:
+        beyond = islice(beyond, max(0, schedule.max_runs - task.planned))
+    ahead = [run.nominal for run in stored if run.nominal > now]
+    new = list[Run]()
+    while not (complete := _reaches(ahead, now)) and len(new) < most and (run := next(beyond, None)):
+        new.append(run)
+        ahead += [run.nominal] if run.nominal > now else []
+    later = _look(task, new, beyond)
+    until = new[-1].nominal if new else task.planned_until
+    minute = _replenish_minute(ahead, until, now) if complete else _nearest(now)
+    moved = replace(
+        task,
+        planned_until=until,
+        planned=task.planned + len(new),
+        replenish=slots.slot(minute, task.id, PLAN_SHARDS) if later else None,
+    )
+    return Planned(_jobs(task, stored, new, later, now, rules), moved, complete or not later)
+
+
+def by_hand(task: Task, at: int, random: int, overlap: Overlap | None, now: int, rules: Rules) -> Job:
+    """A run that somebody asked for at the instant `at`; `random` fills its id. It goes the lane of one-time jobs."""
+    origin = Origin(task.id, task.generation, overlap=overlap or task.overlap, notify=task.notifications is not None)
+    return replace(_job(task, ids.new(at, random), at, now, rules, origin), lane=Lane.ONE_TIME)
+
+
+def as_asked(run: Job, rules: Rules) -> Job:
+    """A run by hand as it was when it was made, whatever has become of it."""
+    return Job(
+        owner=run.owner,
+        id=run.id,
+        type=run.type,
+        payload=run.payload,
+        scheduled_at=run.scheduled_at,
+        due_at=run.created_at,
+        created_at=run.created_at,
+        slot=slots.place(run.created_at, run.created_at, run.shard_key, rules.shards).slot,
+        lane=Lane.ONE_TIME,
+        origin=run.origin,
+        tags=run.tags,
+        max_attempts=run.max_attempts,
+        retry=run.retry,
+        timeout_ms=run.timeout_ms,
+        callback=run.callback,
+        ordering=run.ordering,
+        target=run.target,
+    )
+
+
+def since(old: Task | None, schedule: Schedule | None, now: int) -> int:
+    """The nominal time after which the runs of a new generation begin.
+
+    Now; but what is asked for an instant already past runs at once, unless that is how it was before; and where the runs of
+    `old` are put off by a jitter, so are those that its schedule named before now and that are still to come.
+    """
+    if old is None or schedule != old.schedule:
+        if schedule is None:
+            return now - 1
+        if isinstance(schedule.spec, Once):
+            return min(now, schedule.spec.at - 1)
+    put_off = next((run for run in to_come(old, now) if run.nominal > old.created_at), None) if old is not None else None
+    return now if put_off is None else min(now, put_off.nominal - 1)
+
+
+def to_come(task: Task, now: int) -> list[Run]:
+    """The stored runs of the task's generation whose instant is later than `now`, derived from its schedule."""
+    if task.inactive_at is not None:
+        return []
+    return [run for run in _stored(task, now) if run.at > now]
+
+
+def to_withdraw(task: Task, now: int) -> list[JobKey]:
+    """The runs of the task's generation that may be stored and are due later than `now`.
+
+    Where a top-up may have been at work since `task` was read, what that stores belongs to them.
+    """
+    growing = task.replenish is not None and slots.start_of(slots.minute(task.replenish)) <= now + 2 * NEAREST
+    found, ahead = list[JobKey](), list[int]()
+    for run in _from(task, now):
+        if run.nominal > task.planned_until and (not growing or _reaches(ahead, now + MINUTE)):
+            break
+        ahead += [run.nominal] if run.nominal > now + MINUTE else []
+        if run.at > now:
+            found.append(JobKey(task.owner, ids.run(run.at, task.id, task.generation)))
+    return found
+
+
+def next_runs(task: Task, now: int, count: int) -> list[Run]:
+    """The task's next runs, stored or not; none while it is inactive."""
+    if task.inactive_at is not None or task.schedule is None:
+        return []
+    begin = max(min(now - task.schedule.jitter_ms, task.planned_until), task.created_at)
+    planned = task.planned - sum(1 for run in _stored(task, begin) if run.nominal > begin)
+    runs = after(task.schedule, begin, seed=task.id, planned=planned)
+    return list(islice((run for run in runs if run.at > now), count))
+
+
+def _schedule(task: Task) -> Schedule:
+    return task.schedule or Schedule(Once(task.updated_at))  # at once
+
+
+def _stored(task: Task, instant: int) -> list[Run]:
+    """The runs up to `planned_until` whose instant may be later than `instant`."""
+    return list(takewhile(lambda run: run.nominal <= task.planned_until, _from(task, instant)))
+
+
+def _from(task: Task, instant: int) -> Iterator[Run]:
+    """The runs by the schedule whose instant may be later than `instant`, however often it may run."""
+    schedule = _schedule(task)
+    return after(replace(schedule, max_runs=None), instant - schedule.jitter_ms, seed=task.id)
+
+
+def _split(runs: Iterator[Run], until: int) -> tuple[list[Run], Iterator[Run]]:
+    """Those up to the nominal time `until`, and the rest."""
+    stored = list[Run]()
+    for run in runs:
+        if run.nominal > until:
+            return stored, chain([run], runs)
+        stored.append(run)
+    return stored, iter(())
+
+
+def _reaches(ahead: list[int], now: int) -> bool:
+    return len(ahead) >= RUNS_AHEAD and ahead[-1] >= now + TIME_AHEAD
+
+
+def _look(task: Task, new: list[Run], beyond: Iterator[Run]) -> list[Run]:
+    """The runs after the new ones that decide by when those must start; at least one, if there is any."""
+    count = task.max_catch_up if task.misfire is Misfire.RUN_ALL else 1
+    first = next(beyond, None)
+    if first is None:
+        return []
+    horizon = (new[-1] if new else first).at + LOOK_AHEAD
+    return [first, *takewhile(lambda run: run.at <= horizon, islice(beyond, max(0, count - 1)))]
+
+
+def _replenish_minute(ahead: list[int], until: int, now: int) -> str:
+    """When only `RUNS_LEFT` or `TIME_LEFT` of the stored runs are left, whichever comes first."""
+    return max(slots.minute_of(min(ahead[-1 - RUNS_LEFT], until - TIME_LEFT)), _nearest(now))
+
+
+def _nearest(now: int) -> str:
+    return slots.minute_of(now + NEAREST + MINUTE - 1)
+
+
+def _jobs(task: Task, previous: list[Run], new: list[Run], later: list[Run], now: int, rules: Rules) -> list[Job]:
+    instants = [run.at for run in (*new, *later)]
+    before: list[int | None] = [previous[-1].at if previous else None, *instants]
+    reach = max(1, task.max_catch_up)
+    return [_run(task, run, before[number], instants[number + 1 : number + 1 + reach], now, rules) for number, run in enumerate(new)]
+
+
+def _run(task: Task, run: Run, previous: int | None, following: list[int], now: int, rules: Rules) -> Job:
+    origin = Origin(task.id, task.generation, run.nominal, task.overlap, notify=task.notifications is not None)
+    start_by = None
+    if task.is_recurring:
+        origin = replace(origin, misfire=task.misfire)
+        start_by = plan_start_by(task.misfire, run.at, following, task.misfire_threshold_ms, task.max_catch_up)
+        if task.misfire is Misfire.RUN_ALL:
+            next_at = following[0] if following else None
+            origin = replace(origin, late_from=run.at + task.misfire_threshold_ms, previous_at=previous, next_at=next_at)
+    return replace(_job(task, ids.run(run.at, task.id, task.generation), run.at, now, rules, origin), start_by=start_by)
+
+
+def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: Origin) -> Job:
+    due_at = max(at, now)
+    return Job(
+        owner=task.owner,
+        id=job_id,
+        type=task.type,
+        payload=task.payload,
+        scheduled_at=at,
+        due_at=due_at,
+        created_at=now,
+        slot=slots.place(due_at, now, shard_key(task.owner, job_id, task.ordering), rules.shards).slot,
+        lane=task.lane,
+        origin=origin,
+        tags=task.tags,
+        max_attempts=task.max_attempts,
+        retry=task.retry,
+        timeout_ms=task.timeout_ms,
+        callback=task.callback,
+        ordering=task.ordering,
+        target=task.target,
+    )

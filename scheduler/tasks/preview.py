@@ -1,0 +1,37 @@
+"""What a schedule means, before anything is saved."""
+
+from collections.abc import Mapping, Sequence
+
+from scheduler.model import instants
+from scheduler.model.errors import Invalid
+from scheduler.tasks import schedule_form
+from scheduler.tasks.schedule import Once, Run, Schedule, Skipped, next_runs, skipped
+
+
+def preview(form: Mapping[str, object], *, count: int, after: int | None, now: int) -> list[Run | Skipped]:
+    """The first `count` runs of a task with that schedule, made at `now`, and what it skips among them. Raises Invalid.
+
+    With jitter, `at` is an example: the task's own part of the window follows from its id, which it does not have yet.
+    """
+    schedule = schedule_form.parse(form, now)
+    since = _since(schedule, after, now)
+    runs = next_runs(schedule, since, count)
+    ended = schedule.end is not None and len(runs) < min(count, schedule.max_runs or count)
+    return with_skipped(schedule, runs, since, ended=ended)
+
+
+def with_skipped(schedule: Schedule, runs: Sequence[Run], since: int, *, ended: bool) -> list[Run | Skipped]:
+    """The runs later than `since`, and what the schedule skips among them; `ended`: also up to its end, as there are no more of them."""
+    last = runs[-1].nominal if runs else since
+    until = schedule.end if ended and schedule.end is not None else last
+    return sorted([*runs, *skipped(schedule, since, until)], key=lambda shown: (shown.nominal, shown.at is not None))
+
+
+def _since(schedule: Schedule, after: int | None, now: int) -> int:
+    """The instant after which runs are shown: never before now, but that one in the past that is still taken is run at once."""
+    if after is None:
+        return min(now, schedule.spec.at - 1) if isinstance(schedule.spec, Once) else now
+    instants.check_start("after", after, now)
+    if schedule.max_runs is not None:
+        raise Invalid.field("after", "has no meaning beside max_runs: the runs count from now on")
+    return max(after, now)

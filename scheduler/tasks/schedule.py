@@ -1,0 +1,261 @@
+"""When a task runs: at one instant, at a rate, or by cron in a time zone. Pure arithmetic; `docs/schedules.md` has the rules and examples.
+
+At a change of the clock we do what Debian's cron does (its manual page cron(8)):
+
+- An expression whose minute or hour begins with `*` follows elapsed time. Nothing is shifted; it runs in both repeated hours.
+  `*/30 * * * *` in Berlin on 2027-10-31: ... 02:30+02:00, 02:00+01:00, 02:30+01:00 ...
+- Every other names a fixed time. A time that the clock jumps over runs at the first instant after the gap: `30 2 * * *` in
+  Berlin on 2027-03-28 runs at 03:00+02:00. A time that comes twice runs once, the first time: on 2027-10-31 at 02:30+02:00.
+  A task may choose otherwise: `dst_gap` shift or skip, `dst_overlap` first, second or both.
+
+A rate counts elapsed time and knows no clock.
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import islice
+from typing import NamedTuple
+
+from scheduler.model import instants
+from scheduler.tasks import cron, zones
+
+MINUTE = 60_000
+HORIZON = 41 * 366 * 24 * 60  # minutes; the rarest day, a 29 February on a given weekday, can take 40 years (over 2100)
+
+DST_GAP = ("shift", "skip")
+DST_OVERLAP = ("first", "second", "both")
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """At one instant. Like that of `Rate`, the zone is only for showing it."""
+
+    at: int
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """At `start` and whenever another `every_ms` have gone by."""
+
+    every_ms: int
+    start: int
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """By the clock on the wall of a zone."""
+
+    expression: str
+    zone: str = "UTC"
+    dst_gap: str = "shift"  # shift | skip; of fixed times only, as is the next
+    dst_overlap: str = "first"  # first | second | both
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When, and within what bounds.
+
+    `start` is included (None for a rate, which has its own), `end` is not. With `max_runs` it ends after so many. Each run is
+    put off by a part of `jitter_ms` that depends on the task, never as far as the next run or the end.
+    """
+
+    spec: Once | Rate | Cron
+    start: int | None = None
+    end: int | None = None
+    max_runs: int | None = None
+    jitter_ms: int = 0
+
+
+class Run(NamedTuple):
+    """One run to come."""
+
+    nominal: int  # by the schedule
+    at: int  # with its jitter
+    local: str  # `nominal` on the clock of the zone, with its offset
+    odd: str | None  # what a change of the clock did to it
+
+
+class Skipped(NamedTuple):
+    """Times that the clock jumps over and that `dst_gap: skip` leaves out; like a run, but never `at` any instant."""
+
+    nominal: int  # the first instant after the gap
+    local: str
+    odd: str
+    at: None = None
+
+
+class _Nominal(NamedTuple):
+    at: int
+    local: str
+    odd: str | None = None
+
+
+def next_runs(schedule: Schedule, instant: int, count: int, *, seed: str = "", planned: int = 0) -> list[Run]:
+    """The first `count` of the runs `after` the instant; fewer if it ends before."""
+    return list(islice(after(schedule, instant, seed=seed, planned=planned), count))
+
+
+def after(schedule: Schedule, instant: int, *, seed: str = "", planned: int = 0) -> Iterator[Run]:
+    """The runs whose nominal time is later than `instant`, rising strictly by `nominal` and by `at`.
+
+    `seed` names the task: it decides the jitter. `planned` says how many runs the task had up to `instant`, for `max_runs`.
+    """
+    if schedule.start is not None:
+        instant = max(instant, schedule.start - 1)
+    runs = _within(schedule, _nominals(schedule.spec, instant), seed)
+    return runs if schedule.max_runs is None else islice(runs, max(0, schedule.max_runs - planned))
+
+
+def skipped(schedule: Schedule, instant: int, until: int) -> Iterator[Skipped]:
+    """What the schedule leaves out later than `instant` and up to `until`: the odd runs it would have if it shifted."""
+    if not isinstance(schedule.spec, Cron) or schedule.spec.dst_gap != "skip":
+        return
+    for run in after(replace(schedule, spec=replace(schedule.spec, dst_gap="shift"), max_runs=None, jitter_ms=0), instant):
+        if run.nominal > until:
+            return
+        if run.odd is not None and run.odd.startswith("gap"):
+            yield Skipped(run.nominal, run.local, f"{run.odd.rpartition(', ')[0]}, skipped")
+
+
+def _within(schedule: Schedule, nominals: Iterator[_Nominal], seed: str) -> Iterator[Run]:
+    if schedule.jitter_ms:
+        yield from _jittered(schedule, nominals, _share(seed))
+        return
+    for at, local, odd in nominals:
+        if schedule.end is not None and at >= schedule.end:
+            return
+        yield Run(at, at, local, odd)
+
+
+def _jittered(schedule: Schedule, nominals: Iterator[_Nominal], share: int) -> Iterator[Run]:
+    current = next(nominals, None)
+    while current is not None and (schedule.end is None or current.at < schedule.end):
+        following = next(nominals, None)
+        bounds = [bound - current.at for bound in (following and following.at, schedule.end) if bound is not None]
+        window = min([schedule.jitter_ms, *bounds])
+        yield Run(current.at, current.at + (window * share >> 64), current.local, current.odd)
+        current = following
+
+
+def _share(seed: str) -> int:
+    """The part of its window by which a task is late, in 2^64ths: the same for all its runs, so they keep their distance."""
+    return int.from_bytes(blake2b(seed.encode(), digest_size=8).digest())
+
+
+def _nominals(spec: Once | Rate | Cron, instant: int) -> Iterator[_Nominal]:
+    if isinstance(spec, Cron):
+        return _of_cron(spec, instant)
+    return _of_rate(spec, instant) if isinstance(spec, Rate) else _of_once(spec, instant)
+
+
+def _of_once(once: Once, instant: int) -> Iterator[_Nominal]:
+    if once.at > instant:
+        yield _Nominal(once.at, local_time(once.at, once.zone))
+
+
+def _of_rate(rate: Rate, instant: int) -> Iterator[_Nominal]:
+    at = rate.start + max(0, (instant - rate.start) // rate.every_ms + 1) * rate.every_ms
+    while True:
+        yield _Nominal(at, local_time(at, rate.zone))
+        at += rate.every_ms
+
+
+def _of_cron(spec: Cron, instant: int) -> Iterator[_Nominal]:
+    """Stretch by stretch of constant offset: within one, local time and UTC differ by a constant; only its ends are odd."""
+    expression = cron.read(spec.expression)
+    minute = instant // MINUTE + 1
+    limit = minute + HORIZON
+    while minute < limit:
+        for stretch in zones.of_span(spec.zone, minute // zones.SPAN):
+            if stretch.end <= minute:
+                continue
+            following = yield from _of_stretch(spec, expression, stretch, max(minute, stretch.start))
+            if following is None:
+                return
+            if following.last is not None:
+                limit = following.last + HORIZON
+            minute = max(stretch.end, following.local - zones.REACH)
+
+
+class _Following(NamedTuple):
+    local: int  # the expression's next local minute
+    last: int | None  # the UTC minute of the last run
+
+
+def _of_stretch(
+    spec: Cron, expression: cron.Expression, stretch: zones.Stretch, minute: int
+) -> Generator[_Nominal, None, _Following | None]:
+    """The runs from the UTC minute on; then where the expression goes on, None if it does not."""
+    offset, last = stretch.offset, None
+    low, high = minute + offset, stretch.end + offset
+    if expression.fixed:
+        if minute == stretch.start and spec.dst_gap == "shift" and (odd := _missed(expression, stretch)):
+            last = minute
+            yield _Nominal(minute * MINUTE, _local(low, offset), odd)
+            low += 1
+        if spec.dst_overlap == "first":
+            low = max(low, stretch.seen)
+        elif spec.dst_overlap == "second":
+            high = min(high, stretch.again)
+    horizon = low + HORIZON
+    local = expression.at_or_after(low, horizon)
+    while local is not None and local < high:
+        last = local - offset
+        yield _Nominal(last * MINUTE, _local(local, offset), _twice(local, stretch))
+        local = expression.at_or_after(local + 1, horizon)
+    again = expression.at_or_after(min(high, stretch.again), horizon)  # what comes twice is still ahead, however rare it is
+    return None if again is None else _Following(again, last)
+
+
+def _missed(expression: cron.Expression, stretch: zones.Stretch) -> str | None:
+    """What to say of the times that the clock jumped over at the start of the stretch; None if the expression has none there."""
+    landed = stretch.start + stretch.offset
+    first = last = expression.at_or_after(stretch.seen, landed)
+    if first is None or last is None or first >= landed:
+        return None
+    several = False
+    while (another := expression.at_or_after(last + 1, landed)) is not None and another < landed:
+        last, several = another, True
+    if several:
+        return f"gap: {_clock(first, landed)} to {_clock(last, landed)} do not exist, run once at {_clock(landed, landed)}"
+    return f"gap: {_clock(first, landed)} does not exist, runs {_clock(landed, landed)}"
+
+
+def _twice(local: int, stretch: zones.Stretch) -> str | None:
+    if local < stretch.seen:
+        return "overlap: second of two"
+    return "overlap: first of two" if local >= stretch.again else None
+
+
+def _clock(local: int, landed: int) -> str:
+    """The time; with its date only where a whole day was jumped over."""
+    day, time = divmod(local, zones.DAY)
+    text = f"{time // 60:02d}:{time % 60:02d}"
+    return text if day == landed // zones.DAY else f"{_date(day)} {text}"
+
+
+def _local(local: int, offset: int) -> str:
+    day, time = divmod(local, zones.DAY)
+    return f"{_date(day)}T{time // 60:02d}:{time % 60:02d}{_offset(offset)}"
+
+
+@lru_cache(maxsize=4096)
+def _date(day: int) -> str:
+    return date.fromordinal(day + cron.EPOCH_DAY).isoformat()
+
+
+@lru_cache(maxsize=256)
+def _offset(minutes: int) -> str:
+    hours, rest = divmod(abs(minutes), 60)
+    return f"{'-' if minutes < 0 else '+'}{hours:02d}:{rest:02d}"
+
+
+def local_time(at: int, zone: str) -> str:
+    """The instant on the clock of the zone, as fine as it needs."""
+    spec = "minutes" if at % MINUTE == 0 else "seconds" if at % 1000 == 0 else "milliseconds"
+    return (instants.EPOCH + timedelta(milliseconds=at)).astimezone(zones.zone(zone)).isoformat(timespec=spec)

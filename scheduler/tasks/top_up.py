@@ -1,0 +1,111 @@
+"""Store the next runs of tasks: what plan does every minute, and every request that changes a task, at once.
+
+The runs first, under ids that follow from the task, then the note that they are there. Whoever dies in between has done no harm:
+the next one stores the same runs again, which changes nothing.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
+from typing import TypeVar
+
+from scheduler.admission.ordering_queue import line_up, step_out
+from scheduler.model.errors import Unavailable
+from scheduler.model.job import TaskKey
+from scheduler.model.rules import Rules
+from scheduler.pipeline.enqueue import on_their_way
+from scheduler.storage.ports import Clock, Jobs, Lanes, Orders, Tasks
+from scheduler.tasks.planning import Planned, further
+from scheduler.tasks.task import Task
+from scheduler.tasks.withdraw import withdraw
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class TopUp:
+    """One top-up of some tasks. `runs` counts what was stored, `failed` the tasks whose turn must come again."""
+
+    tasks: Tasks
+    jobs: Jobs
+    orders: Orders
+    lanes: Lanes
+    clock: Clock
+    rules: Rules
+    runs: int = 0
+    failed: list[TaskKey] = field(default_factory=list)
+
+    def top_up(self, tasks: Sequence[Task], until: int | None = None) -> list[Task]:
+        """The tasks with all runs stored that are wanted now, or as many as there is time for; those that failed are left out.
+
+        A task that cannot be planned does not hold the others.
+        """
+        done, left = list[Task](), list(tasks)
+        while left:
+            stepped = self._step(left)
+            done += [plan.task for plan in stepped if plan.complete]
+            left = [plan.task for plan in stepped if not plan.complete]
+            if until is not None and self.clock.now() >= until:
+                return done + left
+        return done
+
+    def _step(self, tasks: Sequence[Task]) -> list[Planned]:
+        """One step for each task: those whose step holds, as it is after it."""
+        now = self.clock.now()
+        planned = [(task, plan) for task in tasks if (plan := self._tolerate(task, partial(further, task, now, self.rules)))]
+        runs = [run for _, plan in planned for run in plan.runs]
+        try:
+            if not all(line_up(runs, orders=self.orders, now=now)):
+                raise Unavailable("their markers were refused")
+            stored = self.jobs.put_many(runs) if runs else []
+        except Unavailable as error:
+            log.warning("the runs were refused for now", extra={"tasks": len(planned), "error": str(error)})
+            self.failed += [task.key for task, _ in planned]
+            return []
+        on_their_way(
+            [run for run, holds in zip(runs, stored, strict=True) if holds is not None],
+            now,
+            jobs=self.jobs,
+            lanes=self.lanes,
+            clock=self.clock,
+            rules=self.rules,
+        )
+        ends = list(accumulate(len(plan.runs) for _, plan in planned))
+        moved = list[Planned]()
+        for (task, plan), end in zip(planned, ends, strict=True):
+            holds = stored[end - len(plan.runs) : end]
+            self.runs += sum(1 for held in holds if held)
+            if None in holds:
+                self.failed.append(task.key)
+            elif self._tolerate(task, partial(self._move_on, task, plan)):
+                moved.append(plan)
+        return moved
+
+    def _move_on(self, task: Task, plan: Planned) -> bool:
+        """Note that the runs are stored. If the task is another by now they are taken away: their generation is over."""
+        if self.tasks.move_on(task, plan.task):
+            return True
+        current = self.tasks.get(task.key)
+        if current is None or current.generation != task.generation:
+            stay = set(withdraw([run.key for run in plan.runs], self.jobs))
+            step_out([run for run in plan.runs if run.key not in stay], orders=self.orders)
+        return False
+
+    def _tolerate(self, task: Task, step: Callable[[], T]) -> T | None:
+        """The step's result; None if it fails, whatever the reason: one broken task must not stop the planning of all others."""
+        try:
+            return step()
+        except Unavailable as error:
+            log.warning("a task could not be planned for now", extra=_context(task) | {"error": str(error)})
+        except Exception:
+            log.exception("a task cannot be planned", extra=_context(task))
+        self.failed.append(task.key)
+        return None
+
+
+def _context(task: Task) -> dict[str, str]:
+    return {"task_id": task.id, "user_id": task.owner}
