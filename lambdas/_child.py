@@ -17,8 +17,8 @@ import time
 import traceback
 from typing import Any, BinaryIO
 
-from scheduler import targets
-from scheduler.targets import Context
+from scheduler.targets import registry
+from scheduler.targets.base import Context
 
 HEAD = 4  # bytes of a frame's length
 BEYOND_S = 60.0  # how much longer than its time it may take: its parent ends it in time, this one ends if nobody does
@@ -54,7 +54,7 @@ def _ended(asked: dict[str, Any], stop: threading.Event) -> list[Any]:
     deadline = time.monotonic() + asked["seconds"] + BEYOND_S
     context = Context(job_id=asked["job_id"], attempt=asked["attempt"], deadline=deadline, stop=stop)
     try:
-        result = targets.load(asked["type"]).run(asked["payload"], context)
+        result = registry.load(asked["type"]).run(asked["payload"], context)
     except Exception as error:
         traceback.print_exc()
         return [None, None, ["retryable", f"{type(error).__name__}: {error}", None]]

@@ -19,7 +19,7 @@ from contextlib import suppress
 
 from lambdas._child import HEAD, frame
 from scheduler.model.job import Failure, Job, Result
-from scheduler.targets import Context
+from scheduler.targets.base import Context
 
 IDLE = 10  # children kept warm at most: as many as a batch may need
 POLL_S = 0.1  # until a stop is noticed

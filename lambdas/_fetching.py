@@ -10,7 +10,8 @@ from aws_lambda_powertools import Logger
 from lambdas._clock import SystemClock
 from lambdas._settings import FetchSettings
 from scheduler.storage.ports import Clock
-from scheduler.targets import Reach, http
+from scheduler.targets.base import Reach
+from scheduler.targets.types import http
 
 logger = Logger(location=None)
 logging.getLogger("scheduler").parent = logger._logger  # the services log through the standard library

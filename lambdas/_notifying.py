@@ -21,7 +21,8 @@ from scheduler.storage.aws.notices import DynamoNotices
 from scheduler.storage.aws.secret_values import StoredSecrets
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.ports import Clock, Notices, Tasks
-from scheduler.targets import Context, Reach, email, http, no_secrets
+from scheduler.targets.base import Context, Reach, no_secrets
+from scheduler.targets.types import email, http
 
 AT_ONCE = 10  # as many as a batch has
 GRACE_S = 5  # beyond the time that a receiver has: to be reached, and to read secrets

@@ -11,13 +11,13 @@ from functools import partial
 
 from lambdas._children import Children
 from lambdas._clock import SystemClock, seconds_until
-from scheduler import targets
 from scheduler.admission.target_cache import Known
 from scheduler.model.errors import SchedulerError
 from scheduler.model.job import Failure, Finished, Job, JobKey, Result
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.ports import Outputs
-from scheduler.targets import named_target
+from scheduler.targets import named_target, registry
+from scheduler.targets.base import CallBackAddress, Context, Reach, no_calls, no_secrets
 from scheduler.targets.calls import Calls
 
 GATHER_S = 0.004  # after the first result, how long to wait for its neighbours: one write settles them all
@@ -39,19 +39,19 @@ class ThreadPool:
         outputs: Callable[[], Outputs],
         *,
         allow_private: bool = False,
-        reach: targets.Reach | None = None,
-        calls: Callable[[], Calls] = targets.no_calls,
-        callbacks: Callable[[Job, int], targets.CallBackAddress] | None = None,
+        reach: Reach | None = None,
+        calls: Callable[[], Calls] = no_calls,
+        callbacks: Callable[[Job, int], CallBackAddress] | None = None,
         named: Known | None = None,
         fetcher: str = "",
-        secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: targets.no_secrets(name),
+        secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: no_secrets(name),
     ) -> None:
         self._threads = threads
         self._clock = clock
         self._children = children
         self._outputs = outputs
         self._allow_private = allow_private
-        self._reach = reach or targets.Reach()
+        self._reach = reach or Reach()
         self._calls = calls
         self._callbacks = callbacks
         self._named = named
@@ -106,7 +106,7 @@ class ThreadPool:
         except SchedulerError as error:
             failure = Failure("retryable", f"where to report could not be signed: {error}")
             return finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
-        context = targets.Context(
+        context = Context(
             job_id=job.id,
             attempt=job.charged + 1,
             deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.timeout_ms) / 1000,  # it may be sent ahead
@@ -124,17 +124,17 @@ class ThreadPool:
         began_at = max(began_at, min(job.due_at, ended_at))  # clocks differ
         finished.put(Finished(job, began_at, max(ended_at, began_at), self._kept(job, result)))
 
-    def _result(self, job: Job, context: targets.Context, force: threading.Event) -> Result:
+    def _result(self, job: Job, context: Context, force: threading.Event) -> Result:
         """What the target says. A target that raises has a bug: its job may be tried again, and its neighbours go on."""
         try:
             named = self._named.find(job.target) if self._named is not None and job.target is not None else None
             payload = named_target.work_of(job, named)
             if isinstance(payload, Failure):
                 return Result(failure=payload)
-            if targets.is_work(job.type, payload):
+            if registry.is_work(job.type, payload):
                 return self._children.run(replace(job, payload=payload), context, force)
-            return targets.load(job.type).run(payload, context)
-        except targets.UnknownType as error:
+            return registry.load(job.type).run(payload, context)
+        except registry.UnknownType as error:
             return Result(failure=Failure("permanent", str(error)))
         except BaseException as error:  # SystemExit too: a result that never comes would hang the batch
             log.exception("target raised", extra=job.log_context())

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from scheduler.insight.archive import Archive
     from scheduler.pipeline.direct_path import DirectPath
     from scheduler.storage.aws.notice_queue import SqsNoticeQueue
-    from scheduler.targets import Reach
+    from scheduler.targets.base import Reach
     from scheduler.targets.calls import Calls
 
 WORKERS = 32  # jobs an executor runs at once; a batch has ten
@@ -314,11 +314,11 @@ def pool() -> "ThreadPool":
 
 def ahead(job: Job) -> int:
     """How long before its instant (ms) a job is sent on its way. The first one that is has the way made ready while it is held."""
-    from scheduler import targets
+    from scheduler.targets import registry
 
     if not execute().settings.fetch_function:
         return 0
-    found = targets.ahead_ms(job.type)
+    found = registry.ahead_ms(job.type)
     if found:
         _make_way(job.timeout_ms / 1000)
     return found
@@ -425,7 +425,7 @@ def _retention(settings: HandOver) -> Retention:
 
 
 def _reach(settings: Reaching) -> "Reach":
-    from scheduler.targets import Reach
+    from scheduler.targets.base import Reach
 
     return Reach(settings.allowed_targets, settings.email_sender, settings.plain_http, settings.http_hosts)
 

@@ -207,7 +207,7 @@ def test_a_hot_function_loads_neither_pydantic_nor_the_http_resolver_nor_schedul
 def test_what_calls_urls_loads_nothing_that_knows_aws() -> None:
     code = "import lambdas.fetch, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    assert "scheduler.targets.http" in loaded
+    assert "scheduler.targets.types.http" in loaded
     aws = [module for module in loaded if within(module, ("boto3", "botocore", "scheduler.storage.aws", "pydantic"))]
     assert set(aws) <= {"botocore"}, "the bare package: Powertools writes its name into it"
 

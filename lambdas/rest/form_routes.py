@@ -13,7 +13,7 @@ from lambdas.rest.form_models import EXAMPLES, PreviewRequest, PreviewShape, Tas
 from lambdas.rest.models import Answer, payload_of
 from lambdas.rest.resolver import answers
 from lambdas.rest.target_models import given_to
-from scheduler import targets
+from scheduler.targets import registry
 from scheduler.tasks.preview import preview
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
@@ -39,8 +39,8 @@ def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMP
 )
 def list_task_types() -> Response[str]:
     types = [
-        {"type": name, "target": None, "description": targets.description(name), "payload_schema": payload_of(name).json_schema()}
-        for name in targets.names()
+        {"type": name, "target": None, "description": registry.description(name), "payload_schema": payload_of(name).json_schema()}
+        for name in registry.names()
         if name != "http" or _runtime.api().settings.raw_http
     ]
     named = [

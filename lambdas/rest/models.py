@@ -24,12 +24,12 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lambdas import _runtime
 from lambdas.rest import envelope, idempotency
-from scheduler import targets
 from scheduler.model import instants
 from scheduler.model.errors import Invalid
 from scheduler.model.job import USUAL_RETRIES, CallBack, Jitter, Lane, Misfire, OnFailure, Ordering, Outcome, Overlap, RetryPolicy, Status
 from scheduler.pipeline.submit import NewJob
-from scheduler.targets import payload_schema
+from scheduler.targets import payload_schema, registry
+from scheduler.targets.base import NotAllowed
 from scheduler.targets.named_target import NAME, NamedTarget, merged, overridden
 
 T = TypeVar("T")
@@ -214,8 +214,8 @@ class WorkRequest(Request):
         given = [value, info.data.get("message"), info.data.get("target")]
         if {"message", "target"} <= info.data.keys() and sum(each is not None for each in given) != 1:
             raise ValueError("give either message alone, or type with its payload, or target with its payload")
-        if value is not None and value not in targets.names():
-            raise ValueError(f"there is no such type; known types: {', '.join(targets.names())}")
+        if value is not None and value not in registry.names():
+            raise ValueError(f"there is no such type; known types: {', '.join(registry.names())}")
         _check_raw(value)
         return value
 
@@ -238,8 +238,8 @@ class WorkRequest(Request):
             kind, payload = info.data["type"] or "log", info.data["payload"] or {}
             named = None if info.data["target"] is None else _runtime.api().named.find(info.data["target"])
             try:
-                targets.check_callback(*((kind, payload) if named is None else (named.kind, merged(named, payload))))
-            except targets.NotAllowed as error:
+                registry.check_callback(*((kind, payload) if named is None else (named.kind, merged(named, payload))))
+            except NotAllowed as error:
                 raise ValueError(str(error)) from None
         return value
 
@@ -399,8 +399,8 @@ def _check_payload(payload: dict[str, Any], job_type: str) -> None:
     """Raises ValidationError naming every broken rule, or what of AWS may not be reached."""
     payload_of(job_type).validate_json(json.dumps(payload), strict=True)
     try:
-        targets.check_reach(job_type, payload, _runtime.api().reach)
-    except targets.NotAllowed as error:
+        registry.check_reach(job_type, payload, _runtime.api().reach)
+    except NotAllowed as error:
         raise broken_rules(job_type, [((error.field,) if error.field else (), str(error))]) from None
 
 
@@ -433,7 +433,7 @@ def broken_rules(title: str, rules: Sequence[tuple[tuple[str | int, ...], str]])
 @cache
 def payload_of(job_type: str) -> TypeAdapter[Any]:
     """The check and the JSON Schema of a task type's payload."""
-    return TypeAdapter(targets.load(job_type).Payload)
+    return TypeAdapter(registry.load(job_type).Payload)
 
 
 class Shape(BaseModel):

@@ -6,9 +6,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from lambdas import _runtime
 from lambdas.rest.models import Request, Shape
-from scheduler import targets
 from scheduler.model.notifications import USUAL, Notifications, Occasion, Webhook
-from scheduler.targets import _credentials, email, http
+from scheduler.targets import credentials
+from scheduler.targets.base import NotAllowed
+from scheduler.targets.types import email, http
 
 _Occasion = Annotated[Occasion, Field(strict=False)]  # an enum has no form of its own in JSON
 _USUAL = Notifications()
@@ -27,13 +28,13 @@ def _url(text: str) -> str:
         raise ValueError("raw http is switched off in this stage: give e-mail addresses")
     try:
         http.check({"url": text}, _runtime.api().reach)
-    except targets.NotAllowed as error:
+    except NotAllowed as error:
         raise ValueError(str(error)) from None
     return text
 
 
 def _secret(text: str) -> str:
-    _credentials.is_name(text)
+    credentials.is_name(text)
     return text
 
 

@@ -13,11 +13,11 @@ from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
 
 from lambdas._runtime import logger
 from lambdas.rest import access, envelope, idempotency, models, request_body
-from scheduler import targets
 from scheduler.accounts.access import Need, need_of_foreign
 from scheduler.model import ids
 from scheduler.model.errors import NotFound, SchedulerError
 from scheduler.model.job import JobKey
+from scheduler.targets import registry
 
 REPORTED: dict[str, Any] = {"security": [{"callback": []}]}  # that of a route that needs the token of an attempt
 OPEN: dict[str, Any] = {"security": []}  # the OpenAPI mark of a route that needs no token
@@ -166,11 +166,11 @@ def job_of(event: Mapping[str, Any], job_id: str) -> JobKey:
 
 def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
     """The components with a schema per task type, the requests that have one naming them, and the batch its items."""
-    payloads = {f"{name.title()}Payload": models.payload_of(name).json_schema() for name in targets.names()}
+    payloads = {f"{name.title()}Payload": models.payload_of(name).json_schema() for name in registry.names()}
     for name in WITH_PAYLOAD:
         fields = schemas[name]["properties"]
         fields["payload"] |= {"anyOf": [{"$ref": f"#/components/schemas/{payload}"} for payload in payloads] + [{"type": "null"}]}
-        fields["type"] |= {"anyOf": [{"type": "string", "enum": targets.names()}, {"type": "null"}]}
+        fields["type"] |= {"anyOf": [{"type": "string", "enum": registry.names()}, {"type": "null"}]}
     schemas["BatchRequest"]["properties"]["jobs"]["items"] = {"$ref": "#/components/schemas/BatchItem"}
     item = models.BatchItem.model_json_schema()
     return schemas | payloads | {"BatchItem": item | {"properties": item["properties"] | schemas["JobRequest"]["properties"]}}

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, fie
 from lambdas import _runtime
 from lambdas.rest import envelope
 from lambdas.rest.models import Request, Shape, TargetName, WrittenTime, broken_rules, payload_of
-from scheduler import targets
-from scheduler.targets import payload_schema
+from scheduler.targets import payload_schema, registry
+from scheduler.targets.base import NotAllowed
 from scheduler.targets.named_target import (
     DESTINATION,
     LEAST_PER_SECOND,
@@ -54,8 +54,8 @@ class TargetEdit(Request):
     @field_validator("kind")
     @classmethod
     def _known(cls, value: str) -> str:
-        if value not in targets.names():
-            raise ValueError(f"there is no such type; known types: {', '.join(targets.names())}")
+        if value not in registry.names():
+            raise ValueError(f"there is no such type; known types: {', '.join(registry.names())}")
         return value
 
     @field_validator("defaults")
@@ -105,12 +105,12 @@ def _check_defaults(defaults: Mapping[str, Any], kind: str) -> None:
         errors = [each for each in error.errors(include_url=False, include_input=False) if each["type"] not in EARLIER]
         if errors:
             raise broken_rules(kind, [(each["loc"], envelope.rule(each)) for each in errors]) from None
-    resource = getattr(targets.load(kind), "RESOURCE", None)
+    resource = getattr(registry.load(kind), "RESOURCE", None)
     if resource is not None and resource not in defaults:
         return  # jobs give it, and are checked then
     try:
-        targets.check_reach(kind, defaults, _runtime.api().reach)
-    except targets.NotAllowed as error:
+        registry.check_reach(kind, defaults, _runtime.api().reach)
+    except NotAllowed as error:
         raise broken_rules(kind, [((error.field,) if error.field else (), str(error))]) from None
 
 

@@ -13,7 +13,7 @@ from scheduler.model.lifecycle import Event
 from scheduler.model.rules import Rules
 from scheduler.pipeline.follow_up import send_on
 from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, SigningKeys, TaskGate
-from scheduler.targets import CallBackAddress
+from scheduler.targets.base import CallBackAddress
 
 TRIES = 5
 SLACK_MS = 60_000  # a token outlives its attempt by so much: clocks differ

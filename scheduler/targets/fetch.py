@@ -6,14 +6,16 @@ from typing import Any
 
 from scheduler.model.job import Failure, Result
 from scheduler.storage.ports import Clock
-from scheduler.targets import NotAllowed, Reach, _apart, http
+from scheduler.targets import fetch_call
+from scheduler.targets.base import NotAllowed, Reach
+from scheduler.targets.types import http
 
 log = logging.getLogger(__name__)
 
 
 def fetch(asked: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock: Clock) -> dict[str, Any]:
     """Call, not before the instant that was asked for. What goes wrong is answered: what is raised would be logged, with what it holds."""
-    payload, secret, context = _apart.read(asked, reach, allow_private=allow_private)
+    payload, secret, context = fetch_call.read(asked, reach, allow_private=allow_private)
     clock.sleep_until(context.not_before)
     began_at = clock.now()
     try:
@@ -24,4 +26,4 @@ def fetch(asked: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock:
     except Exception as error:
         log.error("the call could not be made", extra={"error": type(error).__name__})
         result = Result(failure=Failure("retryable", f"the call could not be made: {type(error).__name__}"))
-    return _apart.answering(result, began_at)
+    return fetch_call.answering(result, began_at)

@@ -23,7 +23,7 @@ from scheduler.storage.memory.stores import MemoryJobs, MemoryKeys, MemoryLanes,
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Session, User
-from scheduler.targets import Reach
+from scheduler.targets.base import Reach
 from tests.conftest import FixedClock
 
 NOW = parse("2026-11-20T10:00:00.500Z")

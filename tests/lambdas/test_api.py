@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from lambdas import _runtime, api
 from lambdas.rest import models
 from lambdas.rest.envelope import refusal
-from scheduler import targets
 from scheduler.model import errors
 from scheduler.model.job import Cursor
+from scheduler.targets import registry
 from tests.lambdas.gateway import Answered, World, event, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -360,8 +360,8 @@ def test_the_document_describes_the_payload_of_every_type_and_gives_examples(doc
     schemas = document["components"]["schemas"]
     for request in ("JobRequest", "TaskRequest", "TaskEdit"):
         fields = schemas[request]["properties"]
-        assert fields["type"]["anyOf"][0] == {"type": "string", "enum": targets.names()}
-        for name in targets.names():
+        assert fields["type"]["anyOf"][0] == {"type": "string", "enum": registry.names()}
+        for name in registry.names():
             assert {"$ref": f"#/components/schemas/{name.title()}Payload"} in fields["payload"]["anyOf"]
     assert schemas["HttpPayload"]["properties"]["url"]["type"] == "string"
     examples = document["paths"]["/api/v1/me/jobs"]["post"]["requestBody"]["content"]["application/json"]["examples"]

@@ -13,7 +13,7 @@ from scheduler.model.instants import render
 from scheduler.model.job import CallBack, Claim, Job, JobKey, Result, Status
 from scheduler.model.lifecycle import Event
 from scheduler.storage.memory.stores import MemoryKeys
-from scheduler.targets import Reach
+from scheduler.targets.base import Reach
 from tests.conftest import a_job
 from tests.lambdas.gateway import NOW, Answered, World, send
 from tests.unit.fake_calls import QUEUE

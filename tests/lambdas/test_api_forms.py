@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lambdas.rest import form_models, models
-from scheduler import targets
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
+from scheduler.targets import registry
 from scheduler.tasks import schedule_form
 from tests.lambdas.gateway import NOW, Answered, World, send
 from tests.unit.schedule_examples import BEGIN, END, EXAMPLES, PAGE, Example
@@ -241,7 +241,7 @@ def task_types() -> dict[str, Any]:
 
 
 def test_every_task_type_is_listed_with_what_it_does() -> None:
-    assert list(task_types()) == targets.names()
+    assert list(task_types()) == registry.names()
     for each in task_types().values():
         assert each["description"][:1].isupper() and each["description"].endswith(".")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lambdas import _runtime
-from scheduler.targets import Reach
+from scheduler.targets.base import Reach
 from tests.lambdas.gateway import Answered, World, send
 
 MAIL = {"emails": ["ann@example.com"]}

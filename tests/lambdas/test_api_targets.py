@@ -7,7 +7,7 @@ import pytest
 
 from lambdas.rest import form_models, models, target_models
 from scheduler.model.instants import render
-from scheduler.targets import Reach
+from scheduler.targets.base import Reach
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 pytestmark = pytest.mark.usefixtures("world")

@@ -15,7 +15,7 @@ import pytest
 from lambdas._children import Child, Children
 from local import process
 from scheduler.model.job import Job, Result
-from scheduler.targets import Context
+from scheduler.targets.base import Context
 from tests.conftest import a_job
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +23,7 @@ STUBBORN = '''"""`stubborn`: does what no target should."""
 import os, signal, sys, time
 def is_work(payload): return True
 def run(payload, context):
-    from scheduler.model import Result
+    from scheduler.model.job import Result
     print("printed", flush=True)
     if "exit" in payload: os._exit(payload["exit"])
     if "signal" in payload: os.kill(os.getpid(), payload["signal"])
@@ -49,7 +49,7 @@ def stubborn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sitecustomize.py").write_text("")
     from lambdas import _children
 
-    start = f"import scheduler.targets as t; t.__path__.append({str(tmp_path)!r}); from lambdas._child import main; main()"
+    start = f"import scheduler.targets.types as t; t.__path__.append({str(tmp_path)!r}); from lambdas._child import main; main()"
     monkeypatch.setattr(_children, "COMMAND", (sys.executable, "-S", "-P", "-c", start))
 
 
@@ -201,7 +201,7 @@ def test_a_child_knows_nothing_of_our_environment_and_loads_no_aws_library(monke
             assert b"secret" not in environment.read_bytes()
     finally:
         child.close()
-    code = "import lambdas._child, scheduler.targets.log, sys; print(*sys.modules)"
+    code = "import lambdas._child, scheduler.targets.types.log, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     assert not {"boto3", "botocore", "pydantic", "urllib3", "aws_lambda_powertools"} & set(loaded)
 

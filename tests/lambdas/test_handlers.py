@@ -30,9 +30,10 @@ from scheduler.storage.memory.orders import MemoryOrders
 from scheduler.storage.memory.stores import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.targets import Reach, log
-from scheduler.targets._apart import AHEAD_MS
+from scheduler.targets.base import Reach
+from scheduler.targets.fetch_call import AHEAD_MS
 from scheduler.targets.named_target import NamedTarget
+from scheduler.targets.types import log
 from scheduler.tasks.schedule import Rate, Schedule
 from tests.conftest import FixedClock, a_job, a_message
 from tests.contract import make

@@ -10,12 +10,12 @@ import pytest
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._pool import ThreadPool
-from scheduler import targets
 from scheduler.callbacks.reports import Addresses
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import CallBack, Finished, JobKey, Kept, Result
 from scheduler.storage.memory.stores import MemoryKeys, MemoryOutputs
-from scheduler.targets import CallBackAddress, Context
+from scheduler.targets import registry
+from scheduler.targets.base import CallBackAddress, Context
 from tests.conftest import a_job
 
 
@@ -130,7 +130,7 @@ def test_a_job_that_reports_by_call_back_is_told_where_to_and_fails_for_now_whil
         def keys(self, now: int, *, newest: bool = False) -> list[bytes]:
             raise Unavailable
 
-    monkeypatch.setattr(targets, "load", lambda name: SimpleNamespace(run=run))
+    monkeypatch.setattr(registry, "load", lambda name: SimpleNamespace(run=run))
     clock, plain, long = SystemClock(), a_job(), a_job(callback=CallBack())
     with ThreadPoolExecutor(1) as threads:
         pool = ThreadPool(threads, clock, children, MemoryOutputs, callbacks=Addresses("https://api.example.com", MemoryKeys(b"key")).of)

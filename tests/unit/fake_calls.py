@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from scheduler.targets import Context, Reach
+from scheduler.targets.base import Context, Reach
 from scheduler.targets.calls import Calls, Execution, Invoked, Left, Mail, Message
 
 REGION = "eu-west-1:123456789012"

@@ -10,14 +10,14 @@ import pytest
 
 from lambdas import _fetching, fetch
 from lambdas._clock import SystemClock
-from scheduler import targets
 from scheduler.model.job import Result
-from scheduler.targets import CallBackAddress, Context, Reach, _apart
+from scheduler.targets import fetch_call, registry
+from scheduler.targets.base import CallBackAddress, Context, Reach
 from scheduler.targets.calls import Invoked, Refused
 from tests.unit.fake_calls import FUNCTION, FakeCalls, raising
 from tests.unit.test_target_http import Receiver, serving
 
-http = targets.load("http")
+http = registry.load("http")
 PLAIN = Reach(plain_http=True)
 
 
@@ -95,17 +95,17 @@ def test_what_is_sent_ahead_is_held_to_its_instant_and_tells_when_it_began(port:
 
 def test_every_answer_fits_into_one_of_a_function_and_comes_back_to_the_letter() -> None:
     worst = Result(response={"status": 200, "headers": {}, "body": "\x00" * 1_048_576})
-    answer = json.dumps(_apart.answering(worst, 5))
+    answer = json.dumps(fetch_call.answering(worst, 5))
     assert len(answer) < 6 * 1_048_576
-    back = _apart.answered(json.loads(answer))
+    back = fetch_call.answered(json.loads(answer))
     assert (back.response, back.began_at) == (worst.response, 5)
 
 
 @pytest.mark.parametrize("path", ["hang", "drip"])
 def test_the_function_ends_a_call_at_its_job_s_deadline(port: int, calls: ByFunction, path: str) -> None:
-    event = json.loads(_apart.asking({"url": f"http://127.0.0.1:{port}/{path}"}, {}, context(calls, seconds=0.2)))
+    event = json.loads(fetch_call.asking({"url": f"http://127.0.0.1:{port}/{path}"}, {}, context(calls, seconds=0.2)))
     began = time.monotonic()
-    answer = _apart.answered(fetch.handler(event, None))
+    answer = fetch_call.answered(fetch.handler(event, None))
     assert answer.failure is not None and answer.failure.kind == "timeout"
     assert time.monotonic() - began < 5
 
@@ -127,7 +127,7 @@ def test_a_function_that_died_is_worth_another_try_and_what_it_said_is_not_told(
 
 
 def test_while_all_are_at_work_it_asks_again_then_the_job_waits_uncharged(calls: ByFunction, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_apart, "BUSY_S", 0.12)
+    monkeypatch.setattr(fetch_call, "BUSY_S", 0.12)
     calls.answers["invoke"] = raising(Refused("TooManyRequestsException", "rate exceeded", retryable=True))
     failure = http.run({"url": "https://example.com"}, context(calls)).failure
     assert failure is not None and (failure.kind, failure.retry_after_ms) == ("throttled", 1_000)
@@ -144,8 +144,8 @@ def test_another_refusal_of_lambda_is_told(calls: ByFunction, retryable: bool, k
 def test_the_function_holds_to_the_terms_of_its_stage_whoever_asks(port: int, calls: ByFunction) -> None:
     calls.at = _fetching.Fetch(SystemClock(), Reach(), False)
     for url in (f"http://127.0.0.1:{port}/echo", "https://127.0.0.1/", "https://[::ffff:169.254.169.254]/"):
-        event = json.loads(_apart.asking({"url": url}, {}, context(calls)))
-        failure = _apart.answered(fetch.handler(event, None)).failure
+        event = json.loads(fetch_call.asking({"url": url}, {}, context(calls)))
+        failure = fetch_call.answered(fetch.handler(event, None)).failure
         assert failure is not None and failure.kind == "permanent", url
     assert not Receiver.seen
 
@@ -154,9 +154,9 @@ def test_a_bug_in_the_function_is_answered_and_its_words_are_not_told(calls: ByF
     def broken(*args: Any) -> Result:
         raise LookupError("Bearer secret")
 
-    event = json.loads(_apart.asking({"url": "https://example.com"}, {}, context(calls)))
+    event = json.loads(fetch_call.asking({"url": "https://example.com"}, {}, context(calls)))
     monkeypatch.setattr(http, "fetch", broken)
-    failure = _apart.answered(fetch.handler(event, None)).failure
+    failure = fetch_call.answered(fetch.handler(event, None)).failure
     assert failure is not None and (failure.kind, failure.message) == ("retryable", "the call could not be made: LookupError")
 
 

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from scheduler import targets
 from scheduler.model.job import Result
-from scheduler.targets import Context, Reach
+from scheduler.targets import registry
+from scheduler.targets.base import Context, NotAllowed, Reach
 
-http = targets.load("http")
+http = registry.load("http")
 NOT_PUBLIC = "http jobs may call public addresses only, and this host has none."
 NO_URL, TERMS = "payload", "terms"  # refused before it runs: by the payload's rules, or by the stage's
 
@@ -112,8 +112,8 @@ def test_a_hostile_url_is_refused_with_a_clear_class_and_nothing_is_called(url: 
         return
     assert why != NO_URL
     if why == TERMS:
-        with pytest.raises(targets.NotAllowed, match="must be an https:// URL") as said:
-            targets.check_reach("http", {"url": url}, Reach())
+        with pytest.raises(NotAllowed, match="must be an https:// URL") as said:
+            registry.check_reach("http", {"url": url}, Reach())
         assert said.value.field == "url"
     failure = call(url).failure
     assert dialled == []
@@ -143,7 +143,7 @@ HOSTS = ("*.example.com", "hooks.example.org")
 
 @pytest.mark.parametrize("url", ["https://a.example.com/", "https://A.B.EXAMPLE.com:8443/", "https://hooks.example.org./"])
 def test_a_stage_may_name_the_hosts_that_are_called(url: str) -> None:
-    targets.check_reach("http", {"url": url}, Reach(hosts=HOSTS))
+    registry.check_reach("http", {"url": url}, Reach(hosts=HOSTS))
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_a_stage_may_name_the_hosts_that_are_called(url: str) -> None:
     ],
 )
 def test_any_other_host_is_refused_when_it_is_posted_and_when_it_runs(url: str, dialled: list[Any]) -> None:
-    with pytest.raises(targets.NotAllowed, match=r"allowed: \*\.example\.com, hooks\.example\.org"):
-        targets.check_reach("http", {"url": url}, Reach(hosts=HOSTS))
+    with pytest.raises(NotAllowed, match=r"allowed: \*\.example\.com, hooks\.example\.org"):
+        registry.check_reach("http", {"url": url}, Reach(hosts=HOSTS))
     failure = call(url, hosts=HOSTS).failure
     assert failure is not None and failure.kind == "permanent" and dialled == []
 

@@ -7,7 +7,7 @@ from scheduler.model.job import Status, TaskKey
 from scheduler.model.notifications import Occasion
 from scheduler.notify.policy import News, Notice
 from scheduler.notify.text import Links, mail, webhook
-from scheduler.targets import email
+from scheduler.targets.types import email
 
 AT = parse("2026-11-20T10:00:00Z")
 NEWS = News(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from scheduler import targets
-from scheduler.targets import Reach
+from scheduler.targets import registry
+from scheduler.targets.base import NotAllowed, Reach
 from scheduler.targets.calls import Refused
 from tests.unit.fake_calls import BUS, FUNCTION, MACHINE, QUEUE, REGION, TOPIC, FakeCalls, context, raising
 
@@ -26,7 +26,7 @@ WITH_ARN = sorted(MINIMAL.keys() - {"email"})
 
 
 def checked(name: str, payload: Any) -> None:
-    TypeAdapter(targets.load(name).Payload).validate_json(json.dumps(payload), strict=True)
+    TypeAdapter(registry.load(name).Payload).validate_json(json.dumps(payload), strict=True)
 
 
 def rules(name: str, payload: Any) -> dict[str, str]:
@@ -52,7 +52,7 @@ def ids_of(name: str, asked: tuple[Any, ...]) -> tuple[str, str]:
 def test_every_target_is_given_the_ids_and_the_same_in_every_attempt(name: str) -> None:
     calls = FakeCalls()
     for attempt in (1, 2):
-        result = targets.load(name).run(MINIMAL[name], context(calls, attempt=attempt))
+        result = registry.load(name).run(MINIMAL[name], context(calls, attempt=attempt))
         assert result.failure is None and result.output
     first, second = calls.asked
     assert ids_of(name, first) == ("01JOB", "01JOB")
@@ -63,14 +63,14 @@ def test_every_target_is_given_the_ids_and_the_same_in_every_attempt(name: str) 
 @pytest.mark.parametrize(("retryable", "kind"), [(True, "retryable"), (False, "permanent")])
 def test_a_refusal_of_aws_is_the_failure_with_its_code_and_message(name: str, retryable: bool, kind: str) -> None:
     calls = FakeCalls(**{CALL[name]: raising(Refused("Code", "told", retryable=retryable))})
-    failure = targets.load(name).run(MINIMAL[name], context(calls)).failure
+    failure = registry.load(name).run(MINIMAL[name], context(calls)).failure
     assert failure is not None and (failure.kind, failure.message) == (kind, "Code: told")
 
 
 @pytest.mark.parametrize("name", MINIMAL)
 def test_a_call_gets_the_time_that_is_left(name: str) -> None:
     calls = FakeCalls()
-    targets.load(name).run(MINIMAL[name], context(calls, seconds=7))
+    registry.load(name).run(MINIMAL[name], context(calls, seconds=7))
     assert all(6 < left <= 7 for left in calls.left)
 
 
@@ -79,7 +79,7 @@ def test_a_call_that_hangs_ends_at_the_deadline(name: str) -> None:
     hang = threading.Event()
     calls = FakeCalls(**{CALL[name]: lambda: hang.wait(20)})
     began = time.monotonic()
-    failure = targets.load(name).run(MINIMAL[name], context(calls, seconds=0.05)).failure
+    failure = registry.load(name).run(MINIMAL[name], context(calls, seconds=0.05)).failure
     hang.set()
     assert failure is not None and failure.kind == "timeout"
     assert time.monotonic() - began < 5
@@ -94,7 +94,7 @@ def test_a_call_that_hangs_is_left_alone_when_its_job_is_asked_to_stop(name: str
         hang.wait(20)
 
     began = time.monotonic()
-    failure = targets.load(name).run(MINIMAL[name], context(FakeCalls(**{CALL[name]: answer}), seconds=60, stop=stop)).failure
+    failure = registry.load(name).run(MINIMAL[name], context(FakeCalls(**{CALL[name]: answer}), seconds=60, stop=stop)).failure
     hang.set()
     assert failure is not None and failure.kind == "timeout"
     assert time.monotonic() - began < 5
@@ -104,7 +104,7 @@ def test_a_call_that_hangs_is_left_alone_when_its_job_is_asked_to_stop(name: str
 def test_nothing_is_called_once_the_job_is_asked_to_stop(name: str) -> None:
     stop = threading.Event()
     stop.set()
-    failure = targets.load(name).run(MINIMAL[name], context(stop=stop)).failure
+    failure = registry.load(name).run(MINIMAL[name], context(stop=stop)).failure
     assert failure is not None and failure.kind == "timeout"
 
 
@@ -120,13 +120,13 @@ def test_no_time_is_left_for_a_job_that_is_asked_to_stop() -> None:
 @pytest.mark.parametrize("name", MINIMAL)
 def test_a_bug_comes_out_where_it_is_told_of(name: str) -> None:
     with pytest.raises(ZeroDivisionError):
-        targets.load(name).run(MINIMAL[name], context(FakeCalls(**{CALL[name]: raising(ZeroDivisionError())})))
+        registry.load(name).run(MINIMAL[name], context(FakeCalls(**{CALL[name]: raising(ZeroDivisionError())})))
 
 
 @pytest.mark.parametrize("name", MINIMAL)
 def test_nothing_is_reached_that_is_not_allowed_any_more(name: str) -> None:
     calls = FakeCalls()
-    failure = targets.load(name).run(MINIMAL[name], context(calls, reach=Reach())).failure
+    failure = registry.load(name).run(MINIMAL[name], context(calls, reach=Reach())).failure
     assert failure is not None and failure.kind == "permanent" and calls.asked == []
 
 
@@ -134,25 +134,25 @@ def test_nothing_is_reached_that_is_not_allowed_any_more(name: str) -> None:
 def test_what_is_not_allowed_is_refused_by_field_with_what_is(name: str) -> None:
     field = next(iter(MINIMAL[name]))
     own = MINIMAL[name][field]
-    with pytest.raises(targets.NotAllowed, match="not among what jobs of this stage may reach; allowed: none") as found:
-        targets.check_reach(name, MINIMAL[name], Reach())
+    with pytest.raises(NotAllowed, match="not among what jobs of this stage may reach; allowed: none") as found:
+        registry.check_reach(name, MINIMAL[name], Reach())
     assert found.value.field == field
     other = own.replace("orders", "books")
-    with pytest.raises(targets.NotAllowed, match=f"allowed: {other}$"):
-        targets.check_reach(name, MINIMAL[name], Reach((other, "arn:aws:sqs:x:1:unrelated") if name != "sqs" else (other,)))
-    targets.check_reach(name, MINIMAL[name], Reach((own,)))
+    with pytest.raises(NotAllowed, match=f"allowed: {other}$"):
+        registry.check_reach(name, MINIMAL[name], Reach((other, "arn:aws:sqs:x:1:unrelated") if name != "sqs" else (other,)))
+    registry.check_reach(name, MINIMAL[name], Reach((own,)))
 
 
 def test_an_e_mail_needs_a_sender_and_no_arn() -> None:
-    targets.check_reach("email", MINIMAL["email"], Reach(sender="a@example.com"))
-    with pytest.raises(targets.NotAllowed, match="no sender") as found:
-        targets.check_reach("email", MINIMAL["email"], Reach(("arn:aws:sqs:*:*:*",)))
+    registry.check_reach("email", MINIMAL["email"], Reach(sender="a@example.com"))
+    with pytest.raises(NotAllowed, match="no sender") as found:
+        registry.check_reach("email", MINIMAL["email"], Reach(("arn:aws:sqs:*:*:*",)))
     assert found.value.field == ""
 
 
 @pytest.mark.parametrize("name", ["http", "log"])
 def test_what_is_not_on_aws_needs_no_permission(name: str) -> None:
-    targets.check_reach(name, {}, Reach())
+    registry.check_reach(name, {}, Reach())
 
 
 @pytest.mark.parametrize("name", MINIMAL)
@@ -188,8 +188,8 @@ def test_a_fifo_queue_or_topic_needs_a_group_and_drops_a_second_message_of_one_j
     fifo = {**MINIMAL[name], field: f"{MINIMAL[name][field]}.fifo"}
     assert "group is required" in rules(name, fifo)[""]
     calls = FakeCalls()
-    targets.load(name).run({**fifo, "group": "g"}, context(calls))
-    targets.load(name).run({**MINIMAL[name], "group": "g"}, context(calls))
+    registry.load(name).run({**fifo, "group": "g"}, context(calls))
+    registry.load(name).run({**MINIMAL[name], "group": "g"}, context(calls))
     assert [(each[2].group, each[2].unique) for each in calls.asked] == [("g", "01JOB"), ("g", None)]
 
 
@@ -197,7 +197,7 @@ def test_a_fifo_queue_or_topic_needs_a_group_and_drops_a_second_message_of_one_j
 @pytest.mark.parametrize(("given", "sent"), [("text é", "text é"), ({"é": [1]}, '{"é": [1]}'), (None, "null"), (0, "0")])
 def test_a_text_is_sent_as_it_is_and_anything_else_as_json(name: str, field: str, given: Any, sent: str) -> None:
     calls = FakeCalls()
-    targets.load(name).run({**MINIMAL[name], field: given}, context(calls))
+    registry.load(name).run({**MINIMAL[name], field: given}, context(calls))
     assert calls.asked[0][2].body == sent
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from scheduler import targets
-from scheduler.targets import CallBackAddress, Context, NotAllowed
-from scheduler.targets.http import Payload, _headers
+from scheduler.targets import registry
+from scheduler.targets.base import CallBackAddress, Context, NotAllowed
+from scheduler.targets.types.http import Payload, _headers
 from tests.unit.fake_calls import BUS, FUNCTION, MACHINE, QUEUE, TOPIC, FakeCalls, context
 
 ADDRESS = CallBackAddress("https://api.example.com/api/v1/jobs/01JOB", "v1.a.b", 2)
@@ -21,7 +21,7 @@ TOLD = {"Punctual-Callback-Url": ADDRESS.url, "Punctual-Callback-Token": ADDRESS
 def asked(name: str, payload: dict[str, Any]) -> tuple[Any, ...]:
     """What the target asks of AWS for an attempt that reports by call-back."""
     calls = FakeCalls()
-    assert targets.load(name).run(payload, replace(context(calls), callback=ADDRESS)).failure is None
+    assert registry.load(name).run(payload, replace(context(calls), callback=ADDRESS)).failure is None
     found: tuple[Any, ...] = calls.asked[0]
     return found
 
@@ -61,16 +61,16 @@ def test_each_attempt_has_an_execution_and_a_fifo_message_of_its_own() -> None:
 
 def test_types_without_a_worker_take_none() -> None:
     refused = []
-    for name in targets.names():
+    for name in registry.names():
         try:
-            targets.check_callback(name, {})
+            registry.check_callback(name, {})
         except NotAllowed:
             refused.append(name)
-    assert sorted({*targets.names()} - {*refused}) == sorted(REPORTING)
+    assert sorted({*registry.names()} - {*refused}) == sorted(REPORTING)
 
 
 @pytest.mark.parametrize("name", ["sqs", "sns"])
 def test_ten_attributes_are_all_that_a_queue_takes(name: str) -> None:
-    targets.check_callback(name, {"attributes": dict.fromkeys("abcdef", "x")})
+    registry.check_callback(name, {"attributes": dict.fromkeys("abcdef", "x")})
     with pytest.raises(NotAllowed):
-        targets.check_callback(name, {"attributes": dict.fromkeys("abcdefg", "x")})
+        registry.check_callback(name, {"attributes": dict.fromkeys("abcdefg", "x")})

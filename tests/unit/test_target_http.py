@@ -21,12 +21,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from scheduler import targets
 from scheduler.model.job import Result
-from scheduler.targets import Context
+from scheduler.targets import registry
+from scheduler.targets.base import Context, Reach
 
-http = targets.load("http")
-PLAIN = targets.Reach(plain_http=True)
+http = registry.load("http")
+PLAIN = Reach(plain_http=True)
 
 
 class Receiver(BaseHTTPRequestHandler):

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler import targets
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.model.job import Result
-from scheduler.targets import Context, NotAllowed, Reach, _credentials, webhooks
+from scheduler.targets import credentials, registry, webhooks
+from scheduler.targets.base import Context, NotAllowed, Reach
 
-http = targets.load("http")
+http = registry.load("http")
 TOKEN, PASSWORD, KEY, SIGNING = "tok-7f3a9+/ü§"[:10] + "c1d2", 'pass"word & more', "key-55aa77cc", "s" * 32
 HELD = {"token": [TOKEN], "password": [PASSWORD], "key": [KEY], "signing": [SIGNING, "p" * 32], "json": [json.dumps({"a": KEY, "n": 1})]}
 
@@ -164,7 +164,7 @@ def test_while_secrets_manager_refuses_the_job_is_tried_again(address: str) -> N
 )
 def test_credentials_by_halves_or_twice_are_refused_by_field(payload: dict[str, Any], field: str) -> None:
     with pytest.raises(NotAllowed) as refused:
-        _credentials.check(payload)
+        credentials.check(payload)
     assert refused.value.field == field
 
 
@@ -172,11 +172,11 @@ def test_credentials_by_halves_or_twice_are_refused_by_field(payload: dict[str, 
     st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=6, max_size=40).map(str.strip).filter(lambda text: len(text) >= 6)
 )
 def test_no_form_of_any_secret_is_left(secret: str) -> None:
-    secrets = _credentials.read({"bearer_secret": "any"}, context(lambda name: [secret]))
+    secrets = credentials.read({"bearer_secret": "any"}, context(lambda name: [secret]))
     forms = [secret, urllib.parse.quote(secret), urllib.parse.quote_plus(secret), json.dumps(secret), repr(secret)]
     forms.append(base64.urlsafe_b64encode(secret.encode()).decode())
     told = Result(output=" ".join(forms), log=secret, response={"status": 200, "headers": {secret: secret}, "body": secret})
-    assert secret not in _credentials.HIDDEN
+    assert secret not in credentials.HIDDEN
     hidden = secrets.redacted(told)
     for text in (hidden.output, hidden.log, (hidden.response or {})["body"], *(hidden.response or {})["headers"]):
-        assert all(form.strip("'\"=") not in text.replace(_credentials.HIDDEN, "") for form in forms)
+        assert all(form.strip("'\"=") not in text.replace(credentials.HIDDEN, "") for form in forms)

@@ -2,11 +2,12 @@
 
 import json
 
-from scheduler import targets
+from scheduler.model.job import Result
+from scheduler.targets import registry
 from scheduler.targets.calls import Invoked
 from tests.unit.fake_calls import FUNCTION, FakeCalls, context
 
-lambda_ = targets.load("lambda")
+lambda_ = registry.load("lambda")
 
 
 def test_the_event_is_given_with_the_ids_added() -> None:
@@ -20,7 +21,7 @@ def test_the_event_is_given_with_the_ids_added() -> None:
 def test_the_answer_of_the_function_is_the_output_and_what_it_wrote_the_log() -> None:
     assert lambda_.run({"function": FUNCTION}, context()).output == '{"done": 1}'
     long = FakeCalls(invoke=lambda: Invoked("x" * 10_000, log="START\nEND"))
-    assert lambda_.run({"function": FUNCTION}, context(long)) == targets.Result("x" * 10_000, log="START\nEND")
+    assert lambda_.run({"function": FUNCTION}, context(long)) == Result("x" * 10_000, log="START\nEND")
 
 
 def test_a_function_that_failed_is_worth_another_try_and_tells_how() -> None:
@@ -32,5 +33,5 @@ def test_a_function_that_failed_is_worth_another_try_and_tells_how() -> None:
 
 def test_an_async_call_is_not_waited_for_and_has_no_output() -> None:
     calls = FakeCalls(invoke=lambda: Invoked(""))
-    assert lambda_.run({"function": FUNCTION, "mode": "async"}, context(calls)) == targets.Result()
+    assert lambda_.run({"function": FUNCTION, "mode": "async"}, context(calls)) == Result()
     assert calls.asked[0][3] is False

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from scheduler import targets
-from scheduler.targets import Context
+from scheduler.targets import registry
+from scheduler.targets.base import Context
 
 
 def context(seconds: float = 60.0, *, stop: threading.Event | None = None) -> Context:
@@ -16,26 +16,26 @@ def context(seconds: float = 60.0, *, stop: threading.Event | None = None) -> Co
 
 def test_it_writes_the_message_with_the_job_id_and_returns_it(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        result = targets.load("log").run({"message": "50 % of 3"}, context())
+        result = registry.load("log").run({"message": "50 % of 3"}, context())
     assert (result.output, result.failure) == ("50 % of 3", None)
     assert [(record.getMessage(), record.job_id) for record in caplog.records] == [("50 % of 3", "job")]  # type: ignore[attr-defined]
 
 
 def test_waiting_is_work_and_writing_a_line_is_none() -> None:
-    assert targets.is_work("log", {"message": "m", "sleep_seconds": 0.1})
-    assert not targets.is_work("log", {"message": "m", "sleep_seconds": 0}) and not targets.is_work("log", {"message": "m"})
-    assert not targets.is_work("http", {"url": "http://example.com"})
+    assert registry.is_work("log", {"message": "m", "sleep_seconds": 0.1})
+    assert not registry.is_work("log", {"message": "m", "sleep_seconds": 0}) and not registry.is_work("log", {"message": "m"})
+    assert not registry.is_work("http", {"url": "http://example.com"})
 
 
 def test_it_takes_as_long_as_asked() -> None:
     began = time.monotonic()
-    result = targets.load("log").run({"message": "slow", "sleep_seconds": 0.05}, context())
+    result = registry.load("log").run({"message": "slow", "sleep_seconds": 0.05}, context())
     assert result.output == "slow" and time.monotonic() - began >= 0.05
 
 
 def test_a_sleep_ends_at_the_deadline_as_a_time_out() -> None:
     began = time.monotonic()
-    result = targets.load("log").run({"message": "slow", "sleep_seconds": 600}, context(0.05))
+    result = registry.load("log").run({"message": "slow", "sleep_seconds": 600}, context(0.05))
     assert result.failure is not None and result.failure.kind == "timeout"
     assert 0.05 <= time.monotonic() - began < 5
 
@@ -43,10 +43,10 @@ def test_a_sleep_ends_at_the_deadline_as_a_time_out() -> None:
 def test_a_sleep_ends_when_it_is_asked_to_stop() -> None:
     stop = threading.Event()
     threading.Timer(0.05, stop.set).start()
-    result = targets.load("log").run({"message": "slow", "sleep_seconds": 600}, context(stop=stop))
+    result = registry.load("log").run({"message": "slow", "sleep_seconds": 600}, context(stop=stop))
     assert result.failure is not None and result.failure.kind == "timeout"
 
 
 def test_a_sleep_that_fits_exactly_before_the_deadline_succeeds() -> None:
-    assert targets.load("log").run({"message": "m", "sleep_seconds": 0}, context(-1)).failure is not None
-    assert targets.load("log").run({"message": "m", "sleep_seconds": 0}, context(1)).failure is None
+    assert registry.load("log").run({"message": "m", "sleep_seconds": 0}, context(-1)).failure is not None
+    assert registry.load("log").run({"message": "m", "sleep_seconds": 0}, context(1)).failure is None

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scheduler import targets
+from scheduler.targets import registry
 from scheduler.targets.calls import Mail, Message
 from tests.unit.fake_calls import BUS, QUEUE, TOPIC, FakeCalls, context
 from tests.unit.test_target_aws import checked, rules
@@ -22,14 +22,14 @@ def test_a_queue_is_known_by_its_arn_and_its_url(queue: str) -> None:
     calls = FakeCalls()
     payload = {"queue": queue, "body": "b", "attributes": {"color": "red"}}
     checked("sqs", payload)
-    assert targets.load("sqs").run(payload, context(calls)).output == "m1"
+    assert registry.load("sqs").run(payload, context(calls)).output == "m1"
     assert calls.asked == [("send", QUEUE, Message("b", {"color": "red"} | IDS))]
 
 
 def test_a_topic_gets_message_subject_and_attributes() -> None:
     calls = FakeCalls()
     payload = {"topic": TOPIC, "message": "m", "subject": "s", "attributes": {"color": "red"}}
-    assert targets.load("sns").run(payload, context(calls)).output == "m2"
+    assert registry.load("sns").run(payload, context(calls)).output == "m2"
     assert calls.asked == [("publish", TOPIC, Message("m", {"color": "red"} | IDS, subject="s"))]
 
 
@@ -41,7 +41,7 @@ def test_a_subject_that_sns_would_not_take_is_refused(subject: str) -> None:
 def test_a_bus_gets_the_event() -> None:
     calls = FakeCalls()
     payload = {"bus": BUS, "source": "shop", "detail_type": "Paid", "detail": {"order": 7}}
-    assert targets.load("eventbridge").run(payload, context(calls)).output == "e1"
+    assert registry.load("eventbridge").run(payload, context(calls)).output == "e1"
     ((_, bus, source, kind, detail),) = calls.asked
     assert (bus, source, kind) == (BUS, "shop", "Paid")
     assert json.loads(detail) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
@@ -54,7 +54,7 @@ def test_nobody_speaks_as_aws() -> None:
 def test_an_e_mail_goes_out_with_the_ids_as_headers() -> None:
     calls = FakeCalls()
     checked("email", MAIL)
-    assert targets.load("email").run(MAIL, context(calls)).output == "s1"
+    assert registry.load("email").run(MAIL, context(calls)).output == "s1"
     assert calls.asked == [("mail", Mail(("ann@example.com", "bob@example.com"), "Grüße", "t", "<p>t</p>", IDS))]
 
 

@@ -8,11 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from scheduler import targets
+from scheduler.model.job import Result
+from scheduler.targets import registry
 from scheduler.targets.calls import Execution, Refused
 from tests.unit.fake_calls import EXECUTION, MACHINE, FakeCalls, context
 
-machine = targets.load("stepfunctions")
+machine = registry.load("stepfunctions")
 WAITING = {"state_machine": MACHINE, "input": {"order": 7}, "wait": True}
 
 
@@ -43,7 +44,7 @@ def test_an_execution_is_named_after_the_job_and_not_waited_for() -> None:
 
 def test_waiting_ends_with_the_execution_and_tells_its_output() -> None:
     calls = scripted("RUNNING", "RUNNING", "SUCCEEDED")
-    assert machine.run(WAITING, context(calls)) == targets.Result(output='{"paid": true}')
+    assert machine.run(WAITING, context(calls)) == Result(output='{"paid": true}')
     assert [each for each in calls.asked if each[0] == "look"] == [("look", EXECUTION)] * 3
 
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MaxLen, MinLen, Predicate
 
 from scheduler.model.job import Result
-from scheduler.targets import Context, _aws
+from scheduler.targets import aws_call
+from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls, Mail
 
 SENDS_MAIL = True
@@ -49,9 +50,9 @@ class Payload:
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """One e-mail. That SES took it is success; the output is its message id."""
     wanted = Payload(**payload)
-    mail = Mail(tuple(wanted.to), wanted.subject, wanted.text, wanted.html, headers=_aws.ids(context))
+    mail = Mail(tuple(wanted.to), wanted.subject, wanted.text, wanted.html, headers=aws_call.ids(context))
 
     def call(calls: Calls) -> Result:
         return Result(output=calls.mail(mail, left=context.left))
 
-    return _aws.attempt("email", payload, context, call)
+    return aws_call.attempt("email", payload, context, call)

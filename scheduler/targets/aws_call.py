@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scheduler.model.job import Failure, Result
-from scheduler.targets import Context, NotAllowed, arns, check_reach
+from scheduler.targets import arns
+from scheduler.targets.base import Context, NotAllowed
 from scheduler.targets.calls import Calls, Refused
+from scheduler.targets.registry import check_reach
 
 POLL = 0.2  # seconds until a set `stop` is noticed
 FIELD = "punctual"

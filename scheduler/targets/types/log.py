@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import Ge, Le, MinLen
 
 from scheduler.model.job import Failure, Result
-from scheduler.targets import Context
+from scheduler.targets.base import Context
 
 logger = logging.getLogger(__name__)
 

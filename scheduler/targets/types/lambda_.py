@@ -7,12 +7,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import MaxLen, Predicate
 
 from scheduler.model.job import Failure, Result
-from scheduler.targets import Context, _aws
+from scheduler.targets import aws_call
+from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls, Invoked
 
 RESOURCE = "function"
 CALLS_BACK = 0
-_is_function = _aws.is_arn("lambda", r"function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_$-]{1,128})?", "the ARN of a Lambda function")
+_is_function = aws_call.is_arn("lambda", r"function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_$-]{1,128})?", "the ARN of a Lambda function")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Payload:
 
     function: Annotated[str, MaxLen(300), Predicate(_is_function)]
     """Its ARN, with a version or alias behind it or without."""
-    event: Annotated[dict[str, Any], Predicate(_aws.is_open)] = field(default_factory=dict)
+    event: Annotated[dict[str, Any], Predicate(aws_call.is_open)] = field(default_factory=dict)
     """What the function gets, a JSON object; the scheduler adds its field `punctual` with the job's ids."""
     mode: Literal["sync", "async"] = "sync"
     """sync waits for the answer, within the job's time-out; async only hands the event over."""
@@ -32,12 +33,12 @@ class Payload:
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """One call. The output is what the function answered; an error of the function is worth another try."""
     wanted = Payload(**payload)
-    event = _aws.with_ids(wanted.event, context)
+    event = aws_call.with_ids(wanted.event, context)
 
     def call(calls: Calls) -> Result:
         return _judged(calls.invoke(wanted.function, event, wait=wanted.mode == "sync", left=context.left))
 
-    return _aws.attempt("lambda", payload, context, call)
+    return aws_call.attempt("lambda", payload, context, call)
 
 
 def _judged(answer: Invoked) -> Result:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from scheduler.model.job import Failure, Result
-from scheduler.targets import CallBackAddress, Context, Reach, _aws
+from scheduler.targets import aws_call
+from scheduler.targets.base import CallBackAddress, Context, Reach
 from scheduler.targets.calls import Calls, Refused
 
 AHEAD_MS = 40  # how long before its instant a call is sent over: what a warm function takes to be reached
@@ -24,7 +25,7 @@ WAIT_MS = 1_000  # ... so long
 
 def ask(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
     """The call, by the function. At the deadline or a stop it is left alone; it ends by itself at the deadline."""
-    return _aws.attempt("http", payload, context, lambda calls: _asked(calls, asking(payload, secret, context), context))
+    return aws_call.attempt("http", payload, context, lambda calls: _asked(calls, asking(payload, secret, context), context))
 
 
 def asking(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> str:

@@ -8,14 +8,15 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MaxLen, MinLen, Predicate
 
 from scheduler.model.job import Result
-from scheduler.targets import Context, _aws, arns
+from scheduler.targets import arns, aws_call
+from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls, Message
 
 RESOURCE = "queue"
 CALLS_BACK = 6
-_is_queue = _aws.is_arn("sqs", r"[A-Za-z0-9_-]{1,80}(\.fifo)?", "the ARN of an SQS queue, or its URL at amazonaws.com")
+_is_queue = aws_call.is_arn("sqs", r"[A-Za-z0-9_-]{1,80}(\.fifo)?", "the ARN of an SQS queue, or its URL at amazonaws.com")
 
-AttributeName = Annotated[str, MinLen(1), MaxLen(256), Predicate(_aws.is_attribute)]
+AttributeName = Annotated[str, MinLen(1), MaxLen(256), Predicate(aws_call.is_attribute)]
 AttributeValue = Annotated[str, MinLen(1), MaxLen(8_192)]
 
 
@@ -47,7 +48,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     arn = arns.queue(wanted.queue)
     message = Message(
         body=wanted.body if isinstance(wanted.body, str) else json.dumps(wanted.body, ensure_ascii=False),
-        attributes=wanted.attributes | _aws.ids(context),
+        attributes=wanted.attributes | aws_call.ids(context),
         group=wanted.group,
         unique=context.unique if arn.endswith(".fifo") else None,
     )
@@ -55,4 +56,4 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     def call(calls: Calls) -> Result:
         return Result(output=calls.send(arn, message, left=context.left))
 
-    return _aws.attempt("sqs", payload, context, call)
+    return aws_call.attempt("sqs", payload, context, call)

@@ -17,7 +17,8 @@ from annotated_types import MaxLen, Predicate
 
 from scheduler.model.errors import SchedulerError, Unavailable
 from scheduler.model.job import Failure, Result
-from scheduler.targets import Context, NotAllowed, webhooks
+from scheduler.targets import webhooks
+from scheduler.targets.base import Context, NotAllowed
 
 FIELDS = ("bearer_secret", "basic_user", "basic_secret", "header_secrets", "signing_secret")  # of the payload
 HIDDEN = "[secret]"

@@ -7,12 +7,13 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MaxLen, MinLen, Predicate
 
 from scheduler.model.job import Result
-from scheduler.targets import Context, _aws
+from scheduler.targets import aws_call
+from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls
 
 RESOURCE = "bus"
 CALLS_BACK = 0
-_is_bus = _aws.is_arn("events", r"event-bus/[A-Za-z0-9._/-]{1,256}", "the ARN of an EventBridge event bus")
+_is_bus = aws_call.is_arn("events", r"event-bus/[A-Za-z0-9._/-]{1,256}", "the ARN of an EventBridge event bus")
 
 
 def _is_source(text: str) -> bool:
@@ -33,16 +34,16 @@ class Payload:
     """Who says it, such as com.example.orders; rules match it."""
     detail_type: Annotated[str, MinLen(1), MaxLen(128)]
     """What has happened; rules match it."""
-    detail: Annotated[dict[str, Any], Predicate(_aws.is_open)] = field(default_factory=dict)
+    detail: Annotated[dict[str, Any], Predicate(aws_call.is_open)] = field(default_factory=dict)
     """The event itself, a JSON object; the scheduler adds its field `punctual` with the job's ids."""
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """One event. The output is its id. That the bus took it is success, whether a rule matches or not."""
     wanted = Payload(**payload)
-    detail = _aws.with_ids(wanted.detail, context)
+    detail = aws_call.with_ids(wanted.detail, context)
 
     def call(calls: Calls) -> Result:
         return Result(output=calls.put_event(wanted.bus, wanted.source, wanted.detail_type, detail, left=context.left))
 
-    return _aws.attempt("eventbridge", payload, context, call)
+    return aws_call.attempt("eventbridge", payload, context, call)

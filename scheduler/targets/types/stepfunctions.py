@@ -7,12 +7,13 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MaxLen, Predicate
 
 from scheduler.model.job import Failure, Result
-from scheduler.targets import Context, _aws
+from scheduler.targets import aws_call
+from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls, Execution, Refused
 
 RESOURCE = "state_machine"
 CALLS_BACK = 0
-_is_machine = _aws.is_arn("states", r"stateMachine:[A-Za-z0-9_-]{1,80}", "the ARN of a state machine, without version or alias")
+_is_machine = aws_call.is_arn("states", r"stateMachine:[A-Za-z0-9_-]{1,80}", "the ARN of a state machine, without version or alias")
 
 PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between two looks; the last one again and again
 OPEN = ("RUNNING", "PENDING_REDRIVE")
@@ -26,7 +27,7 @@ class Payload:
 
     state_machine: Annotated[str, MaxLen(300), Predicate(_is_machine)]
     """The ARN of the state machine."""
-    input: Annotated[dict[str, Any], Predicate(_aws.is_open)] = field(default_factory=dict)
+    input: Annotated[dict[str, Any], Predicate(aws_call.is_open)] = field(default_factory=dict)
     """A JSON object; the scheduler adds its field `punctual` with the job's ids."""
     wait: bool = False
     """Whether to wait for its end, within the job's time-out. Standard state machines only."""
@@ -39,13 +40,13 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     The output is its ARN or, after waiting, its output. One that has ended badly is not worth another try for that reason.
     """
     wanted = Payload(**payload)
-    given = _aws.with_ids(wanted.input, context)
+    given = aws_call.with_ids(wanted.input, context)
 
     def call(calls: Calls) -> Result:
         arn = calls.start(wanted.state_machine, context.unique, given, left=context.left)
         return _watched(calls, arn, context) if wanted.wait else Result(output=arn)
 
-    return _aws.attempt("stepfunctions", payload, context, call)
+    return aws_call.attempt("stepfunctions", payload, context, call)
 
 
 def _watched(calls: Calls, arn: str, context: Context) -> Result:
@@ -64,7 +65,7 @@ def _watched(calls: Calls, arn: str, context: Context) -> Result:
         looks += 1
         context.stop.wait(min(pause, context.left()))
         if not context.left():
-            return Result(failure=Failure("timeout", _aws.STOPPED))
+            return Result(failure=Failure("timeout", aws_call.STOPPED))
 
 
 def _judged(found: Execution) -> Result:

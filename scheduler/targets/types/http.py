@@ -26,8 +26,9 @@ from urllib3.exceptions import HTTPError, LocationParseError, NameResolutionErro
 from urllib3.util import parse_url
 
 from scheduler.model.job import Failure, Result
-from scheduler.targets import Context, NotAllowed, Reach, _apart, _credentials
-from scheduler.targets._credentials import SecretName
+from scheduler.targets import credentials, fetch_call
+from scheduler.targets.base import Context, NotAllowed, Reach
+from scheduler.targets.credentials import SecretName
 
 READ_LIMIT = 1_048_576  # bytes of an answer that are read, and kept
 KEPT_HEADERS = 4_096  # characters of header names and values that are kept
@@ -37,7 +38,7 @@ _SIGNATURE = ("webhook-id", "webhook-timestamp", "webhook-signature")
 OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS, *_SIGNATURE)
 BY_SECRET = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token")
 CALLS_BACK = 0
-AHEAD_MS = _apart.AHEAD_MS
+AHEAD_MS = fetch_call.AHEAD_MS
 RETRYABLE = (408, 425)  # and every 5xx
 TOO_MANY, UNAVAILABLE = 429, 503  # the answers of a target that wants no calls now; the second one only if it says until when
 POLL = 0.2  # seconds until a set `stop` is noticed
@@ -102,7 +103,7 @@ class Payload:
     """How long the whole call may take, in seconds."""
     bearer_secret: SecretName | None = None
     """The secret that is sent as bearer token."""
-    basic_user: Annotated[str, MaxLen(200), Predicate(_credentials.is_user)] | None = None
+    basic_user: Annotated[str, MaxLen(200), Predicate(credentials.is_user)] | None = None
     """The user name of basic authentication; `basic_secret` names the password."""
     basic_secret: SecretName | None = None
     """The secret that is the password of `basic_user`."""
@@ -120,7 +121,7 @@ def check(payload: Mapping[str, Any], reach: Reach) -> None:
     """Raises NotAllowed if the stage may not call the URL, or if credentials are named by halves. Without a URL only the latter."""
     if "url" in payload:  # the defaults of a named target may leave it to jobs
         _check_url(payload["url"], reach)
-    _credentials.check(payload)
+    credentials.check(payload)
 
 
 def _check_url(text: str, reach: Reach) -> None:
@@ -143,12 +144,12 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     """
     try:
         check(payload, context.reach)
-        secrets = _credentials.read(payload, context)
+        secrets = credentials.read(payload, context)
     except NotAllowed as error:
         return Result(failure=Failure("permanent", f"{error.field} {error}"[:500]))
-    except _credentials.Unusable as error:
+    except credentials.Unusable as error:
         return Result(failure=error.failure)
-    here = _apart.ask if context.fetcher else fetch
+    here = fetch_call.ask if context.fetcher else fetch
     with secrets.silence():
         return secrets.redacted(here(secrets.bare(payload), secrets.headers(_body(payload.get("body"))), context))
 

@@ -8,14 +8,15 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MaxLen, MinLen, Predicate
 
 from scheduler.model.job import Result
-from scheduler.targets import Context, _aws
+from scheduler.targets import aws_call
+from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls, Message
 
 RESOURCE = "topic"
 CALLS_BACK = 6
-_is_topic = _aws.is_arn("sns", r"[A-Za-z0-9_-]{1,256}(\.fifo)?", "the ARN of an SNS topic")
+_is_topic = aws_call.is_arn("sns", r"[A-Za-z0-9_-]{1,256}(\.fifo)?", "the ARN of an SNS topic")
 
-AttributeName = Annotated[str, MinLen(1), MaxLen(256), Predicate(_aws.is_attribute)]
+AttributeName = Annotated[str, MinLen(1), MaxLen(256), Predicate(aws_call.is_attribute)]
 AttributeValue = Annotated[str, MinLen(1), MaxLen(8_192)]
 
 
@@ -54,7 +55,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     wanted = Payload(**payload)
     message = Message(
         body=wanted.message if isinstance(wanted.message, str) else json.dumps(wanted.message, ensure_ascii=False),
-        attributes=wanted.attributes | _aws.ids(context),
+        attributes=wanted.attributes | aws_call.ids(context),
         subject=wanted.subject,
         group=wanted.group,
         unique=context.unique if wanted.topic.endswith(".fifo") else None,
@@ -63,4 +64,4 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     def call(calls: Calls) -> Result:
         return Result(output=calls.publish(wanted.topic, message, left=context.left))
 
-    return _aws.attempt("sns", payload, context, call)
+    return aws_call.attempt("sns", payload, context, call)

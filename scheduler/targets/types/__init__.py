@@ -1,0 +1,1 @@
+"""One module per target type; `scheduler.targets.registry` finds them."""
