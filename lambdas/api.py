@@ -55,7 +55,7 @@ from scheduler.services.history import Query as HistoryQuery
 from scheduler.services.history import find, history
 from scheduler.services.login import login as sign_in
 from scheduler.services.reschedule import reschedule
-from scheduler.services.submit import Accepted, Asked, submit, submit_once
+from scheduler.services.submit import Accepted, Asked, submit_all
 
 BATCH = "/api/v1/me/jobs/batch"
 
@@ -151,24 +151,24 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     now = world.clock.now()
     receipt = _receipts.of_request(app.current_event.raw_event, app.owner, now)
     new = _receipts.judged(lambda at: body.asked(app.owner, at), receipt, now, world.receipts)
-    random = secrets.randbits(ids.RANDOM_BITS)
-    if receipt is None:
-        job = submit(new, **_makers(), random=random)
-        return _created(job, world.clock.now())
-    (done,) = _submit([Asked(new, random, receipt)])
+    (done,) = _submit([Asked(new, secrets.randbits(ids.RANDOM_BITS), receipt)])
     if not isinstance(done, Accepted):
         raise done or Unavailable()
     return _created(done.job, done.at, _receipts.REPLAYED if done.replayed else None)
 
 
-def _makers() -> dict[str, Any]:
-    world = _runtime.api()
-    ports: dict[str, Any] = {"jobs": world.jobs, "orders": world.orders, "lanes": world.lanes, "direct": world.direct}
-    return ports | {"clock": world.clock, "rules": world.rules}
-
-
 def _submit(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
-    return submit_once(asked, receipts=_runtime.api().receipts, **_makers())
+    world = _runtime.api()
+    return submit_all(
+        asked,
+        receipts=world.receipts,
+        jobs=world.jobs,
+        orders=world.orders,
+        lanes=world.lanes,
+        clock=world.clock,
+        rules=world.rules,
+        direct=world.direct,
+    )
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:

@@ -13,7 +13,7 @@ from scheduler.memory import MemoryJobs
 from scheduler.model import Job, JobKey, OnFailure, Ordering, OrderKey
 from scheduler.services import order_keys
 from scheduler.services.direct import DirectPath
-from scheduler.services.submit import NewJob, submit, submit_many
+from scheduler.services.submit import Accepted, Asked, NewJob, submit_all
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
 
@@ -65,14 +65,11 @@ class Queuers:
             payload = {"takes": self.random.choice(TAKES), "fails": fails}
             asked.append(NewJob(OWNER, "log", payload, at and min(at, end), timeout_ms=60_000, ordering=rule))
         randoms = sorted(self.random.getrandbits(ids.RANDOM_BITS) for _ in asked)
-        ports = self.ports("jobs", "orders", "lanes") | {"direct": self.direct()}
+        ports = self.ports("receipts", "jobs", "orders", "lanes") | {"direct": self.direct()}
         try:
-            if together == 1:
-                self.accept(submit(asked[0], **ports, random=randoms[0]))
-                return
-            for job in submit_many(asked, **ports, randoms=randoms):
-                if job is not None:
-                    self.accept(job)
+            for done in submit_all([Asked(request, random) for request, random in zip(asked, randoms, strict=True)], **ports):
+                if isinstance(done, Accepted):
+                    self.accept(done.job)
         except Unavailable:
             return
 

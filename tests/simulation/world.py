@@ -26,7 +26,7 @@ from scheduler.services.known import Known
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
 from scheduler.services.plan import plan
-from scheduler.services.submit import NewJob, submit, submit_many
+from scheduler.services.submit import Accepted, Asked, NewJob, submit_all
 from scheduler.services.tasks import World as TaskWorld
 from scheduler.services.tick import tick
 from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, WatchedLedger
@@ -240,10 +240,9 @@ class World:
         return self.random.choice(self.processes)
 
     def _submitted(self, requests: list[NewJob], randoms: list[int]) -> Sequence[Job | None]:
-        direct = self._direct()
-        if len(requests) == 1:
-            return [submit(requests[0], **self._ports("jobs", "orders", "lanes"), random=randoms[0], direct=direct)]
-        return submit_many(requests, **self._ports("jobs", "orders", "lanes"), randoms=randoms, direct=direct)
+        direct, asked = self._direct(), [Asked(request, random) for request, random in zip(requests, randoms, strict=True)]
+        done = submit_all(asked, **self._ports("receipts", "jobs", "orders", "lanes"), direct=direct)
+        return [each.job if isinstance(each, Accepted) else None for each in done]
 
     def _accept(self, job: Job) -> None:
         self._accepted.add(job.key)
