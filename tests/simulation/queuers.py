@@ -1,7 +1,7 @@
 """People who post jobs with ordering keys in a simulated world, and resume the keys that failures park; and the oracles of order."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -12,8 +12,7 @@ from scheduler.lifecycle import is_open
 from scheduler.memory import MemoryJobs
 from scheduler.model import Job, JobKey, OnFailure, Ordering, OrderKey
 from scheduler.services import order_keys
-from scheduler.services.direct import DirectPath
-from scheduler.services.submit import Accepted, Asked, NewJob, submit_all
+from scheduler.services.submit import NewJob
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
 
@@ -31,9 +30,8 @@ class Queuers:
     random: Random
     ports: Callable[..., dict[str, Any]]
     jobs: MemoryJobs
-    accept: Callable[[Job], None]
+    submit: Callable[[Sequence[NewJob], Sequence[int]], None]  # jobs, and what fills their ids
     violation: Callable[[str, str], None]
-    direct: Callable[[], DirectPath]  # of some process
     starts: int = 0
     waited: int = 0  # starts of jobs that had to wait for others
     parked: int = 0  # failures that parked a key
@@ -64,14 +62,7 @@ class Queuers:
             fails = self.random.choice((0, 0, 0, 0, 1, 1, 5))
             payload = {"takes": self.random.choice(TAKES), "fails": fails}
             asked.append(NewJob(OWNER, "log", payload, at and min(at, end), timeout_ms=60_000, ordering=rule))
-        randoms = sorted(self.random.getrandbits(ids.RANDOM_BITS) for _ in asked)
-        ports = self.ports("receipts", "jobs", "orders", "lanes") | {"direct": self.direct()}
-        try:
-            for done in submit_all([Asked(request, random) for request, random in zip(asked, randoms, strict=True)], **ports):
-                if isinstance(done, Accepted):
-                    self.accept(done.job)
-        except Unavailable:
-            return
+        self.submit(asked, sorted(self.random.getrandbits(ids.RANDOM_BITS) for _ in asked))
 
     def _maybe_resume(self, order: OrderKey) -> None:
         """A parked key stays so for a while; in the end, somebody sees it."""

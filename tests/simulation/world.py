@@ -26,10 +26,11 @@ from scheduler.services.known import Known
 from scheduler.services.latency import LatencyMeter
 from scheduler.services.pause import Watch
 from scheduler.services.plan import plan
-from scheduler.services.submit import Accepted, Asked, NewJob, submit_all
+from scheduler.services.submit import NewJob
 from scheduler.services.tasks import World as TaskWorld
 from scheduler.services.tick import tick
 from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, WatchedLedger
+from tests.simulation.clients import Clients
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
 from tests.simulation.limited import Limited
@@ -106,7 +107,8 @@ class World:
         self.processes = [DirectPath(ledger, starts, SimClock(self.hub, self.faults.skew()), self.rules) for _ in range(2)]
         self.orders = MemoryOrders()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
-        self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation, self._direct)
+        self.clients = Clients(self.hub, self.faults, Random(seed + 4), self._ports, self._accept, self._violation)
+        self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._submit, self._violation)
         self._executor_ports = {name: self._faulty(getattr(self, name), freeze) for name, freeze in EXECUTOR_PORTS.items()}
         self._named = self._faulty(self.limited.store, freeze=5)
         self._busy: Counter[Lane] = Counter()
@@ -228,21 +230,13 @@ class World:
 
     def _post(self, requests: list[NewJob]) -> None:
         self.report.jobs += len(requests)
-        randoms = [self.random.getrandbits(ids.RANDOM_BITS) for _ in requests]
-        try:
-            for job in self._submitted(requests, randoms):
-                if job is not None:
-                    self._accept(job)
-        except Unavailable:
-            return
+        self._submit(requests, [self.random.getrandbits(ids.RANDOM_BITS) for _ in requests])
+
+    def _submit(self, requests: Sequence[NewJob], randoms: Sequence[int]) -> None:
+        self.clients.post(requests, randoms, self._direct())
 
     def _direct(self) -> DirectPath:
         return self.random.choice(self.processes)
-
-    def _submitted(self, requests: list[NewJob], randoms: list[int]) -> Sequence[Job | None]:
-        direct, asked = self._direct(), [Asked(request, random) for request, random in zip(requests, randoms, strict=True)]
-        done = submit_all(asked, **self._ports("receipts", "jobs", "orders", "lanes"), direct=direct)
-        return [each.job if isinstance(each, Accepted) else None for each in done]
 
     def _accept(self, job: Job) -> None:
         self._accepted.add(job.key)
@@ -412,6 +406,7 @@ class World:
         """Every write of the table."""
         self.people.written(before, after, self.jobs)
         self.queuers.written(before, after)
+        self.clients.written(before, after)
         self.operators.written(before, after)
         self.limited.written(after)
         if before is None:
