@@ -7,7 +7,7 @@ import argparse
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -17,10 +17,11 @@ from scheduler import delivery, lifecycle, memory, misfire, ordering, overlap, r
 from scheduler.lifecycle import Event
 from scheduler.memory import MemoryJobs, MemoryLedger
 from scheduler.memory_orders import MemoryOrders
-from scheduler.memory_tasks import MemoryTasks
-from scheduler.model import DueEntry, Job, Line, OrderKey, Unit
+from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
+from scheduler.model import DueEntry, Job, Line, OrderKey, Receipt, Unit
 from scheduler.ports import Change, ClaimResult
-from scheduler.services import run_gate
+from scheduler.rules import Rules
+from scheduler.services import run_gate, submit
 from scheduler.services.execute import Execution
 from scheduler.services.pause import Watch
 from scheduler.services.run_gate import RunGate
@@ -166,6 +167,17 @@ def _put_refused_unseen(self: LaggingJobs, job: Job) -> bool:
     return True if self._faults.strike("put refused", self._faults.rates.refuse) else self.put(job)
 
 
+def _answer_by_own_random(asked: submit.Asked, standing: Mapping[str, Receipt | None], now: int, rules: Rules) -> Any:
+    if asked.receipt is not None and (stands := standing[asked.receipt.key]) is not None:
+        standing = {stands.key: replace(stands, random=asked.random)}
+    return _answer(asked, standing, now, rules)
+
+
+def _keep_over_standing(self: MemoryReceipts, receipt: Receipt, now: int) -> Receipt:
+    self.rows[(receipt.owner, receipt.key)] = receipt
+    return receipt
+
+
 @contextmanager
 def _claimed_out_of_slot() -> Iterator[None]:
     """A claim changes nothing that the index shows, so the table does not even look; here it has to."""
@@ -187,6 +199,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 _put, _entry, _decide, _place = MemoryJobs.put, memory._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _apply = overlap.decide, settlement.bury, MemoryOrders._line, lifecycle.apply
 _take, _recheck, _lagging_change = Execution._take, recheck.decide, LaggingJobs._change
+_answer = submit._answer
 
 SABOTAGES = [
     Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=2),
@@ -208,6 +221,8 @@ SABOTAGES = [
     Sabotage("runs start without asking their task", _patched(run_gate, "unwanted", lambda *_: None)),
     Sabotage("holders written without their version", _patched(MemoryTasks, "_hold", _hold_without_version), seed=3),
     Sabotage("misfire and expiry not looked at", _patched(misfire, "too_late", lambda *_: None)),
+    Sabotage("the random of the standing receipt not used", _patched(submit, "_answer", _answer_by_own_random)),
+    Sabotage("receipts written over standing ones", _patched(MemoryReceipts, "_keep", _keep_over_standing)),
 ]
 # Not yet seen to be found within the default run: `--all` tries them too.
 UNPROVED = [
