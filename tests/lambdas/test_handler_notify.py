@@ -11,7 +11,7 @@ import pytest
 from lambdas import _notifying, notify
 from lambdas._settings import NotifySettings
 from local.receiver import Receiver
-from scheduler import metrics, webhooks
+from scheduler import metrics
 from scheduler.memory import MemoryJobs
 from scheduler.memory_notices import MemoryNoticeQueue, MemoryNotices
 from scheduler.memory_tasks import MemoryReceipts, MemoryTasks
@@ -20,6 +20,7 @@ from scheduler.notice_messages import Message, encode
 from scheduler.notice_text import Links
 from scheduler.notices import News, Notifications, WindowEnd
 from scheduler.services.notify import Post
+from tests import webhook_receiver
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
 from tests.lambdas.test_handlers_counting import emitted
@@ -109,7 +110,7 @@ def test_a_webhook_is_called_by_the_code_of_http_jobs_signed_under_the_notice_s_
         assert sender.call("ada", payload, "notice_t1.n1.0").failure is None
         (call,) = receiver.calls("/ok/hook")
     told = {name.lower(): value for name, value in call.headers.items()}
-    assert webhooks.verify(told, call.body, [SECRET], call.at) == "notice_t1.n1.0"
+    assert webhook_receiver.verify(told, call.body, [SECRET], call.at) == "notice_t1.n1.0"
     assert (told["punctual-notice-id"], told["idempotency-key"]) == ("notice_t1.n1.0",) * 2 and "punctual-job-id" not in told
     assert json.loads(call.body) == {"type": "task.failure"}
 

@@ -11,8 +11,8 @@ import pytest
 from infra.settings import LOCAL
 from local import process
 from local.receiver import Call
-from scheduler import webhooks
 from scheduler.services.notify import CALL_S
+from tests import webhook_receiver
 from tests.system.conftest import System, ended, until
 
 SECRET = "whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
@@ -36,7 +36,7 @@ def lowered(call: Call) -> dict[str, str]:
 
 
 def verified(call: Call) -> str:
-    return webhooks.verify(lowered(call), call.body, [SECRET], call.at)
+    return webhook_receiver.verify(lowered(call), call.body, [SECRET], call.at)
 
 
 @pytest.fixture
