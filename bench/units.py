@@ -94,11 +94,11 @@ def responded(bench: Bench) -> None:
 
 def created_in_a_batch(bench: Bench) -> None:
     """Only that: it is run as any other."""
-    bench.submit_many()
+    bench.submit_batch(BATCH)
 
 
 SCENARIOS = {
-    "creating a job in a batch": Scenario(created_in_a_batch, budget=2),
+    "creating a job in a batch": Scenario(created_in_a_batch, jobs=BATCH, budget=2),
     **operations.SCENARIOS,
     "job with a 1 KB response": Scenario(responded),
 }

@@ -324,10 +324,13 @@ def ahead(job: Job) -> int:
     return found
 
 
-@cache
+_way_made = threading.Lock()  # taken by the first call, and never given back
+
+
 def _make_way(seconds: float) -> None:
-    """A client takes as long to make as ten calls do, and a function to start as long as a hundred."""
-    threading.Thread(target=_call_fetcher, args=(seconds,), name="make-way", daemon=True).start()
+    """Once per process. A client takes as long to make as ten calls do, and a function to start as long as a hundred."""
+    if _way_made.acquire(blocking=False):
+        threading.Thread(target=_call_fetcher, args=(seconds,), name="make-way", daemon=True).start()
 
 
 def _call_fetcher(seconds: float) -> None:

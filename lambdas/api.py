@@ -56,7 +56,7 @@ from scheduler.model.errors import Conflict, NotFound, Unauthorized, Unavailable
 from scheduler.model.job import Job, JobKey, Status
 from scheduler.pipeline import output_store
 from scheduler.pipeline.lag import lag
-from scheduler.pipeline.submit import Accepted, Asked, submit, submit_once
+from scheduler.pipeline.submit import Accepted, Asked, submit_all
 from scheduler.storage.ports import Outputs
 
 BATCH = "/api/v1/me/jobs/batch"
@@ -153,24 +153,24 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     now = world.clock.now()
     receipt = idempotency.of_request(app.current_event.raw_event, app.owner, now)
     new = idempotency.judged(lambda at: body.asked(app.owner, at), receipt, now, world.receipts)
-    random = secrets.randbits(ids.RANDOM_BITS)
-    if receipt is None:
-        job = submit(new, **_makers(), random=random)
-        return _created(job, world.clock.now())
-    (done,) = _submit([Asked(new, random, receipt)])
+    (done,) = _submit([Asked(new, secrets.randbits(ids.RANDOM_BITS), receipt)])
     if not isinstance(done, Accepted):
         raise done or Unavailable()
     return _created(done.job, done.at, idempotency.REPLAYED if done.replayed else None)
 
 
-def _makers() -> dict[str, Any]:
-    world = _runtime.api()
-    ports: dict[str, Any] = {"jobs": world.jobs, "orders": world.orders, "lanes": world.lanes, "direct": world.direct}
-    return ports | {"clock": world.clock, "rules": world.rules}
-
-
 def _submit(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
-    return submit_once(asked, receipts=_runtime.api().receipts, **_makers())
+    world = _runtime.api()
+    return submit_all(
+        asked,
+        receipts=world.receipts,
+        jobs=world.jobs,
+        orders=world.orders,
+        lanes=world.lanes,
+        clock=world.clock,
+        rules=world.rules,
+        direct=world.direct,
+    )
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:

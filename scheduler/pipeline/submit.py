@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from scheduler.admission.ordering_queue import line_up
 from scheduler.model import ids, slots
 from scheduler.model.errors import Conflict, Unavailable
-from scheduler.model.job import USUAL_RETRIES, CallBack, Job, Ordering, Receipt, RetryPolicy, shard_key
+from scheduler.model.job import USUAL_RETRIES, CallBack, Job, JobKey, Ordering, Receipt, RetryPolicy, shard_key
 from scheduler.model.rules import Rules
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.enqueue import on_their_way
@@ -46,7 +46,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What became of it: the job as it was when it was first asked for, at the instant `at`."""
+    """What became of it: the job as it was when it was first asked for, at the instant `at`; one that this call stored, as it is stored."""
 
     job: Job
     at: int
@@ -64,49 +64,18 @@ def submit(
     random: int,
     direct: DirectPath | None = None,
 ) -> Job:
-    """Store the job and answer it; it is accepted once the put holds, even if the hand-over then fails.
-
-    `random` fills the id; `direct` says who may be handed over (None: everyone). Raises Unavailable if the table refuses: then nothing
-    was accepted.
-    """
-    now = clock.now()
-    (draft,) = _shared([_draft(request, now, rules, random)], now, direct)
-    if line_up([draft], orders=orders, now=now) != [True]:
+    """`submit_all` of one job without a key. Raises Unavailable if the table refuses: then nothing was accepted."""
+    asked = [Asked(request, random)]
+    (done,) = submit_all(asked, receipts=None, jobs=jobs, orders=orders, lanes=lanes, clock=clock, rules=rules, direct=direct)
+    if not isinstance(done, Accepted):
         raise Unavailable
-    jobs.put(draft)  # False can only be an earlier, unanswered try of this very put: 75 random bits do not collide
-    (job,) = on_their_way([draft], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
-    _start_intake([job], direct)
-    return job
+    return done.job
 
 
-def submit_many(
-    requests: Sequence[NewJob],
-    *,
-    jobs: Jobs,
-    orders: Orders,
-    lanes: Lanes,
-    clock: Clock,
-    rules: Rules,
-    randoms: Sequence[int],
-    direct: DirectPath | None = None,
-) -> list[Job | None]:
-    """The same for many, each accepted or not on its own: in order, None where the table refused.
-
-    `randoms` fill the ids. Raises Unavailable if the table refuses them all at once.
-    """
-    now = clock.now()
-    drafts = _shared([_draft(request, now, rules, random) for request, random in zip(requests, randoms, strict=True)], now, direct)
-    held = _put(drafts, jobs, orders, now)
-    stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
-    accepted = iter(on_their_way(stored, now, jobs=jobs, lanes=lanes, clock=clock, rules=rules))
-    _start_intake(stored, direct)
-    return [next(accepted) if holds else None for holds in held]
-
-
-def submit_once(
+def submit_all(
     asked: Sequence[Asked],
     *,
-    receipts: Receipts,
+    receipts: Receipts | None,
     jobs: Jobs,
     orders: Orders,
     lanes: Lanes,
@@ -114,31 +83,49 @@ def submit_once(
     rules: Rules,
     direct: DirectPath | None = None,
 ) -> list[Accepted | Conflict | None]:
-    """The same for jobs of one owner of which some came with an idempotency key.
+    """Store jobs of one owner, each accepted or not on its own: in order, None where a table refused.
 
-    One whose key was used before for the same request is answered as it was then, and stored only if it is not;
+    A job is accepted once its put holds, even if the hand-over then fails. `direct` says who may be handed over (None: everyone).
+    One whose idempotency key was used before for the same request is answered as it was then, and stored only if it is not;
     Conflict stands where it was another request. Receipts are kept first: a job refused after that is made good by asking again.
+    Without keys `receipts` is not used. Raises Unavailable if a table refuses them all at once.
     """
     standing = _keep(asked, receipts, clock.now())
     now = clock.now()
     answers = [_answer(each, standing, now, rules) for each in asked]
     wanted = {answer.job.key: answer for answer in answers if isinstance(answer, Accepted)}
     found = jobs.get_many(replays) if (replays := [key for key, answer in wanted.items() if answer.replayed]) else {}
-    drafts = _shared([_placed(answer.job, now, rules) for key, answer in wanted.items() if key not in found], now, direct)
+    drafts = _shared([_placed(answer, now, rules) for key, answer in wanted.items() if key not in found], now, direct)
     held = _put(drafts, jobs, orders, now) if drafts else []
     stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
-    stored += [job for job in found.values() if _never_started(job)]  # the try that stored it may have died before its hand-over
-    on_their_way(stored, now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
-    _start_intake(stored, direct)
-    refused = {draft.key for draft, holds in zip(drafts, held, strict=True) if not holds}
-    return [None if isinstance(answer, Accepted) and answer.job.key in refused else answer for answer in answers]
+    waiting = [job for job in found.values() if _never_started(job)]  # the try that stored it may have died before its hand-over
+    handed = on_their_way([*stored, *waiting], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+    _start_intake([*stored, *waiting], direct)
+    new = {job.key: job for job in handed[: len(stored)]}
+    return [_settled(answer, new) if isinstance(answer, Accepted) and answer.job.key not in found else answer for answer in answers]
 
 
 def _put(drafts: Sequence[Job], jobs: Jobs, orders: Orders, now: int) -> list[bool]:
     """Whether each is stored; one that is already, is by an earlier, unanswered try. Raises Unavailable if all are refused at once."""
     may = line_up(drafts, orders=orders, now=now)
-    put = iter(jobs.put_many([draft for draft, ready in zip(drafts, may, strict=True) if ready]))
+    put = iter(_insert([draft for draft, ready in zip(drafts, may, strict=True) if ready], jobs) if any(may) else [])
     return [ready and next(put) is not None for ready in may]
+
+
+def _insert(drafts: Sequence[Job], jobs: Jobs) -> list[bool | None]:
+    """As `Jobs.put_many`; one alone goes by itself, which takes less time than a batch of one."""
+    if len(drafts) != 1:
+        return jobs.put_many(drafts)
+    try:
+        return [jobs.put(drafts[0])]  # False can only be an earlier, unanswered try of this very put: 75 random bits do not collide
+    except Unavailable:
+        return [None]
+
+
+def _settled(answer: Accepted, new: Mapping[JobKey, Job]) -> Accepted | None:
+    """The answer with the job as it is stored; None if it is not."""
+    job = new.get(answer.job.key)
+    return None if job is None else Accepted(job, answer.at, answer.replayed)
 
 
 def _shared(drafts: list[Job], now: int, direct: DirectPath | None) -> list[Job]:
@@ -150,14 +137,14 @@ def _start_intake(stored: Sequence[Job], direct: DirectPath | None) -> None:
         direct.start()
 
 
-def _keep(asked: Sequence[Asked], receipts: Receipts, now: int) -> dict[str, Receipt | None]:
+def _keep(asked: Sequence[Asked], receipts: Receipts | None, now: int) -> dict[str, Receipt | None]:
     """The receipt that stands for each key; of a key that comes twice in this call, the first is the one to keep."""
     first: dict[str, Receipt] = {}
     for each in asked:
         if each.receipt is not None:
             first.setdefault(each.receipt.key, each.receipt)
-    if not first:
-        return {}
+    if not first or receipts is None:
+        return dict.fromkeys(first)
     try:
         return dict(zip(first, receipts.keep(list(first.values()), now), strict=True))
     except Unavailable:
@@ -179,9 +166,10 @@ def _answer(asked: Asked, standing: Mapping[str, Receipt | None], now: int, rule
     return Accepted(_draft(asked.request, stands.at, rules, stands.random), stands.at, replayed=stands != receipt)
 
 
-def _placed(job: Job, now: int, rules: Rules) -> Job:
+def _placed(answer: Accepted, now: int, rules: Rules) -> Job:
     """The job in a slot that is safe now, whenever it was asked for."""
-    return replace(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot)
+    job = answer.job
+    return job if answer.at == now else replace(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot)
 
 
 def _never_started(job: Job) -> bool:

@@ -181,9 +181,6 @@ class Ledger(Protocol):
     def replace_look(self, look: Look, following: Look | None) -> None:
         """A look is done: take it away and store the following one, if any. Does nothing if the look is gone."""
 
-    def closed_at(self, key: UnitKey) -> int | None:
-        """When a unit closed (kept for a while); None if it is open or unknown."""
-
     def lane_states(self) -> dict[Lane, LaneState]:
         """The lanes that are paused or have ever been (strongly consistent); a lane that is not named is open."""
 

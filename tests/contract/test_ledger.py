@@ -1,11 +1,17 @@
 """The port Ledger."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from scheduler.model import slots
 from scheduler.model.job import Cursor, Lane, LaneState, Look, Unit, UnitKey
 from scheduler.sharing.fair_queue import Backlog, Demand
+from scheduler.storage.aws import keys
+from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.ports import Ledger
+from tests.contract import tables
 
 AT = 1_795_000_000_000
 
@@ -66,7 +72,6 @@ def test_closing_takes_the_unit_away_and_stores_its_first_look_at_once(ledger: L
     ledger.open_unit(unit())
     assert ledger.close_unit(unit(), AT, look(unit(), at=AT + 5))
     assert ledger.unit(unit().key) is None and ledger.open_units() == []
-    assert ledger.closed_at(unit().key) == AT
     assert ledger.looks(AT + 5) == [look(unit(), at=AT + 5)]
 
 
@@ -74,16 +79,28 @@ def test_closing_under_an_old_epoch_changes_nothing(ledger: Ledger) -> None:
     ledger.open_unit(replace(unit(), epoch=1))
     assert not ledger.close_unit(unit(), AT, look(unit()))
     assert ledger.open_units() == [replace(unit(), epoch=1)]
-    assert ledger.closed_at(unit().key) is None and ledger.looks(AT) == []
+    assert ledger.looks(AT) == []
     assert not ledger.close_unit(unit(part=4), AT, look(unit(part=4)))
 
 
-def test_an_open_unit_is_not_closed_even_if_it_once_was(ledger: Ledger) -> None:
+def test_a_unit_that_was_closed_can_be_opened_again(ledger: Ledger) -> None:
     ledger.open_unit(unit())
     ledger.close_unit(unit(), AT, look(unit()))
-    assert ledger.closed_at(unit(part=1).key) is None
-    ledger.open_unit(unit())
-    assert ledger.closed_at(unit().key) is None
+    assert ledger.unit(unit(part=1).key) is None
+    assert ledger.open_unit(unit())
+    assert ledger.unit(unit().key) == unit() and ledger.open_units() == [unit()]
+
+
+def test_in_the_table_a_closed_unit_leaves_a_record_of_its_instant_for_thirty_days(request: pytest.FixtureRequest) -> None:
+    client = tables.on_moto(request, "ledger", tables.LEDGER)
+    ledger, leased = DynamoLedger(client, "ledger"), replace(unit(), epoch=1)
+    key: Any = keys.closed_unit(unit().key)
+    ledger.open_unit(leased)
+    assert not ledger.close_unit(unit(), AT, look(unit()))
+    assert "Item" not in client.get_item(TableName="ledger", Key=key)
+    assert ledger.close_unit(leased, AT, look(leased))
+    record = client.get_item(TableName="ledger", Key=key)["Item"]
+    assert record == key | {"at": {"N": str(AT)}, "expires": {"N": str(AT // 1000 + 30 * 86_400)}}
 
 
 def test_looks_are_due_by_their_instant_in_order(ledger: Ledger) -> None:

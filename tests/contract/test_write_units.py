@@ -12,7 +12,7 @@ from local import drills
 from scheduler.model import ids
 from scheduler.model.job import Job, Lane, Misfire, Origin, Overlap, Receipt
 from scheduler.model.rules import Rules
-from scheduler.pipeline.submit import Accepted, Asked, submit_once
+from scheduler.pipeline.submit import Accepted, Asked, submit_all
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.receipts import DynamoReceipts
@@ -65,7 +65,7 @@ def test_a_one_time_job_costs_two_units_to_create_one_to_claim_and_two_to_settle
 def test_a_job_of_a_batch_costs_what_a_single_one_does(counted: tuple[DynamoJobs, Recorder]) -> None:
     jobs, recorder = counted
     bench = Bench(jobs)
-    bench.submit_many(25)
+    bench.submit_batch(25)
     assert recorder.by_operation() == {"BatchExecuteStatement": 2 * 25}
     bench.execute(Lane.ONE_TIME, GOOD, 10)
     assert recorder.total() == 2 * 25 + (BUDGET - 2) * 10
@@ -82,10 +82,10 @@ def test_a_key_costs_one_unit_more_and_the_same_call_again_makes_nothing(jobs: D
         "clock": clock,
         "rules": Rules(),
     }
-    first = submit_once(asked, **ports)
+    first = submit_all(asked, **ports)
     assert recorder.by_operation() == {"BatchExecuteStatement": drills.KEYED_UNITS * 25}
     recorder.writes.clear()
-    again = submit_once(asked, **ports)
+    again = submit_all(asked, **ports)
     assert [each.job for each in again if isinstance(each, Accepted)] == [each.job for each in first if isinstance(each, Accepted)]
     assert "PutItem" not in recorder.by_operation() and len(jobs.history(REQUEST.owner, **ALL).jobs) == 25
 

@@ -151,8 +151,18 @@ def test_a_table_that_refuses_them_all_at_once_is_a_503(world: World, monkeypatc
         raise Unavailable
 
     monkeypatch.setattr(world.jobs, "put_many", refuse)
-    answered = post({"message": "a"})
+    answered = post({"message": "a"}, {"message": "b"})
     assert (answered.status, answered.error["code"], answered.headers["Retry-After"]) == (503, "unavailable", "2")
+
+
+def test_a_batch_of_one_job_that_the_table_refuses_tells_so_in_its_result(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(job: Job) -> bool:
+        raise Unavailable
+
+    monkeypatch.setattr(world.jobs, "put", refuse)
+    answered = post({"message": "a"})
+    assert (answered.status, answered.data["accepted"], answered.data["refused"]) == (207, 0, 1)
+    assert answered.data["results"][0]["error"]["code"] == "unavailable"
 
 
 @pytest.mark.parametrize(("name", "count"), [("f", 380), ("é" * 350, 5), ("😀" * 190, 5), ("😀" * 900, 1)])

@@ -95,11 +95,11 @@ def test_a_receipt_that_cannot_be_kept_is_a_503_and_nothing_is_accepted(world: W
 
 
 def test_a_table_that_refuses_is_a_503_and_the_next_try_is_accepted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(jobs: Any) -> list[bool | None]:
+    def refuse(job: Any) -> bool:
         raise Unavailable
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.jobs, "put_many", refuse)
+        patch.setattr(world.jobs, "put", refuse)
         assert post().status == 503
     assert post().status == 201 and len(stored(world)) == 1
     assert len(world.lanes.queues[Lane.ONE_TIME]) == 1

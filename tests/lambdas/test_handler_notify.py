@@ -21,7 +21,7 @@ from scheduler.notify.text import Links
 from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.targets import webhooks
+from tests import webhook_receiver
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
 from tests.lambdas.test_handlers_counting import emitted
@@ -111,7 +111,7 @@ def test_a_webhook_is_called_by_the_code_of_http_jobs_signed_under_the_notice_s_
         assert sender.call("ada", payload, "notice_t1.n1.0").failure is None
         (call,) = receiver.calls("/ok/hook")
     told = {name.lower(): value for name, value in call.headers.items()}
-    assert webhooks.verify(told, call.body, [SECRET], call.at) == "notice_t1.n1.0"
+    assert webhook_receiver.verify(told, call.body, [SECRET], call.at) == "notice_t1.n1.0"
     assert (told["punctual-notice-id"], told["idempotency-key"]) == ("notice_t1.n1.0",) * 2 and "punctual-job-id" not in told
     assert json.loads(call.body) == {"type": "task.failure"}
 

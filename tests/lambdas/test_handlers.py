@@ -280,15 +280,20 @@ class Executing(SimpleNamespace):
         super().__init__(settings=replace(EXECUTE, fetch_function=function))
 
 
+WAYS = (("http", 1_000), ("http", 2_000), ("log", 3_000), ("http", 1_000))
+
+
 def test_an_http_job_that_is_held_has_the_way_to_its_function_made_ready_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made, asked = FakeCalls(), threading.Event()
     made.answers["invoke"] = asked.set
     monkeypatch.setattr(_runtime, "calls", lambda: made)
     monkeypatch.setattr(_runtime, "execute", lambda: Executing(FUNCTION))
-    _runtime._make_way.cache_clear()
-    ms = [_runtime.ahead(a_job(type=name)) for name in ("http", "http", "log", "http")]
+    monkeypatch.setattr(_runtime, "_way_made", threading.Lock())
+    ms = [_runtime.ahead(a_job(type=name, timeout_ms=timeout)) for name, timeout in WAYS]
     assert ms == [AHEAD_MS, AHEAD_MS, 0, AHEAD_MS]
-    assert asked.wait(5) and made.asked == [("invoke", FUNCTION, "{}", True)]
+    for thread in [thread for thread in threading.enumerate() if thread.name == "make-way"]:
+        thread.join(5)
+    assert asked.is_set() and made.asked == [("invoke", FUNCTION, "{}", True)]
 
 
 def test_executors_that_call_by_themselves_send_nothing_ahead(monkeypatch: pytest.MonkeyPatch) -> None:

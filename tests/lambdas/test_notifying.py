@@ -22,8 +22,8 @@ from scheduler.storage.aws.notice_queue import SqsNoticeQueue
 from scheduler.storage.aws.notices import DynamoNotices
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.memory.counters import MemoryCounters
-from scheduler.targets import webhooks
 from scheduler.targets.calls import Mail
+from tests import webhook_receiver
 from tests.conftest import FixedClock
 from tests.contract import make, tables
 from tests.lambdas.test_handlers_counting import event, record
@@ -129,7 +129,10 @@ def test_fails_fails_succeeds_is_a_failure_and_a_recovery_to_each_though_notify_
     assert [mail.subject for mail in world.mails] == ["[Punctual] Nightly failed", "[Punctual] Nightly has recovered"]
     assert all(mail.to == ("ann@example.com",) and mail.html for mail in world.mails)
     calls = world.receiver.calls(HOOK)
-    ids = [webhooks.verify({name.lower(): value for name, value in each.headers.items()}, each.body, [SECRET], each.at) for each in calls]
+    ids = [
+        webhook_receiver.verify({name.lower(): value for name, value in each.headers.items()}, each.body, [SECRET], each.at)
+        for each in calls
+    ]
     assert len(ids) == 3 and len(set(ids)) == 2, "the one that was cut came again, under its id"
     assert sorted({json.loads(each.body)["type"] for each in calls}) == ["task.failure", "task.recovery"]
     world.clock.advance(2_000_000)

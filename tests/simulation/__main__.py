@@ -32,6 +32,8 @@ KINDS += (
     "more_at_once",
     "above_rate",
     "closed_over",
+    "doubled_by_key",
+    "conflict_with_itself",
 )
 LONG = {"seeds": 1_000, "jobs": 10_000, "minutes": 60}  # `--long`: ten million jobs, an hour and a half of one core
 

@@ -99,7 +99,7 @@ def _entry() -> tuple[str, tuple[int, int]] | None:
     if getattr(current, "entered", None) is not found:  # held on to, so that no later call has the same address
         current.entered, current.calls = found, getattr(current, "calls", 0) + 1
     name, verb = Path(found.f_code.co_filename).stem, found.f_code.co_name
-    return name if verb in (name, "submit") else f"{name}.{verb}", (id(current), current.calls)
+    return name if verb in (name, "submit_all") else f"{name}.{verb}", (id(current), current.calls)
 
 
 class Watched(Faulty):

@@ -17,7 +17,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane, Message
 from scheduler.model.rules import Rules
 from scheduler.pipeline.direct_path import DirectPath
-from scheduler.pipeline.submit import NewJob, submit_many
+from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
 from tests.simulation.aws import SimClock
 from tests.simulation.faults import Rates
 from tests.simulation.world import START, World
@@ -95,14 +95,14 @@ class Flood(World):
         self.hub.spawn(lambda: self._call(requests), at)
 
     def _call(self, requests: list[NewJob]) -> None:
-        randoms = [self.random.getrandbits(ids.RANDOM_BITS) for _ in requests]
+        asked = [Asked(request, self.random.getrandbits(ids.RANDOM_BITS)) for request in requests]
         try:
-            made = submit_many(requests, **self._ports("jobs", "orders", "lanes"), randoms=randoms, direct=self._direct())
+            made = submit_all(asked, **self._ports("receipts", "jobs", "orders", "lanes"), direct=self._direct())
         except Unavailable:
             raise AssertionError("nothing refuses here") from None
-        for job in made:
-            assert job is not None
-            self._accepted.add(job.key)
+        for done in made:
+            assert isinstance(done, Accepted)
+            self._accepted.add(done.job.key)
 
     def _started(self, job: Job, now: int) -> None:
         super()._started(job, now)

@@ -1,7 +1,7 @@
 """People who post jobs with ordering keys in a simulated world, and resume the keys that failures park; and the oracles of order."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -12,8 +12,7 @@ from scheduler.model import ids
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Job, JobKey, OnFailure, Ordering, OrderKey
 from scheduler.model.lifecycle import is_open
-from scheduler.pipeline.direct_path import DirectPath
-from scheduler.pipeline.submit import NewJob, submit, submit_many
+from scheduler.pipeline.submit import NewJob
 from scheduler.storage.memory.stores import MemoryJobs
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
@@ -32,9 +31,8 @@ class Queuers:
     random: Random
     ports: Callable[..., dict[str, Any]]
     jobs: MemoryJobs
-    accept: Callable[[Job], None]
+    submit: Callable[[Sequence[NewJob], Sequence[int]], None]  # jobs, and what fills their ids
     violation: Callable[[str, str], None]
-    direct: Callable[[], DirectPath]  # of some process
     starts: int = 0
     waited: int = 0  # starts of jobs that had to wait for others
     parked: int = 0  # failures that parked a key
@@ -65,17 +63,7 @@ class Queuers:
             fails = self.random.choice((0, 0, 0, 0, 1, 1, 5))
             payload = {"takes": self.random.choice(TAKES), "fails": fails}
             asked.append(NewJob(OWNER, "log", payload, at and min(at, end), timeout_ms=60_000, ordering=rule))
-        randoms = sorted(self.random.getrandbits(ids.RANDOM_BITS) for _ in asked)
-        ports = self.ports("jobs", "orders", "lanes") | {"direct": self.direct()}
-        try:
-            if together == 1:
-                self.accept(submit(asked[0], **ports, random=randoms[0]))
-                return
-            for job in submit_many(asked, **ports, randoms=randoms):
-                if job is not None:
-                    self.accept(job)
-        except Unavailable:
-            return
+        self.submit(asked, sorted(self.random.getrandbits(ids.RANDOM_BITS) for _ in asked))
 
     def _maybe_resume(self, order: OrderKey) -> None:
         """A parked key stays so for a while; in the end, somebody sees it."""

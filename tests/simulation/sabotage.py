@@ -7,7 +7,7 @@ import argparse
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -17,14 +17,15 @@ from scheduler.admission import ordering, overlap, run_gate
 from scheduler.admission.lane_state import Watch
 from scheduler.admission.run_gate import RunGate
 from scheduler.model import lifecycle, misfire, records, settlement, slots
-from scheduler.model.job import DueEntry, Job, Line, OrderKey, Unit
+from scheduler.model.job import DueEntry, Job, Line, OrderKey, Receipt, Unit
 from scheduler.model.lifecycle import Event
-from scheduler.pipeline import delivery, leftover
+from scheduler.model.rules import Rules
+from scheduler.pipeline import delivery, leftover, submit
 from scheduler.pipeline.execute import Execution
 from scheduler.storage.memory import stores
 from scheduler.storage.memory.orders import MemoryOrders
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger
-from scheduler.storage.memory.tasks import MemoryTasks
+from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ClaimResult
 from tests.simulation.aws import LaggingJobs
 from tests.simulation.faults import ROUGH
@@ -168,6 +169,17 @@ def _put_refused_unseen(self: LaggingJobs, job: Job) -> bool:
     return True if self._faults.strike("put refused", self._faults.rates.refuse) else self.put(job)
 
 
+def _answer_by_own_random(asked: submit.Asked, standing: Mapping[str, Receipt | None], now: int, rules: Rules) -> Any:
+    if asked.receipt is not None and (stands := standing[asked.receipt.key]) is not None:
+        standing = {stands.key: replace(stands, random=asked.random)}
+    return _answer(asked, standing, now, rules)
+
+
+def _keep_over_standing(self: MemoryReceipts, receipt: Receipt, now: int) -> Receipt:
+    self.rows[(receipt.owner, receipt.key)] = receipt
+    return receipt
+
+
 @contextmanager
 def _claimed_out_of_slot() -> Iterator[None]:
     """A claim changes nothing that the index shows, so the table does not even look; here it has to."""
@@ -189,6 +201,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
 _overlap, _bury, _line, _apply = overlap.decide, settlement.bury, MemoryOrders._line, lifecycle.apply
 _take, _recheck, _lagging_change = Execution._take, leftover.decide, LaggingJobs._change
+_answer = submit._answer
 
 SABOTAGES = [
     Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=2),
@@ -210,6 +223,8 @@ SABOTAGES = [
     Sabotage("runs start without asking their task", _patched(run_gate, "unwanted", lambda *_: None)),
     Sabotage("holders written without their version", _patched(MemoryTasks, "_hold", _hold_without_version), seed=3),
     Sabotage("misfire and expiry not looked at", _patched(misfire, "too_late", lambda *_: None)),
+    Sabotage("the random of the standing receipt not used", _patched(submit, "_answer", _answer_by_own_random)),
+    Sabotage("receipts written over standing ones", _patched(MemoryReceipts, "_keep", _keep_over_standing)),
 ]
 # Not yet seen to be found within the default run: `--all` tries them too.
 UNPROVED = [

@@ -23,6 +23,13 @@ def test_it_notices_a_start_100_ms_ahead() -> None:
     assert found is not None and found.oracle == "early"
 
 
+@pytest.mark.parametrize("name", ["standing receipt", "over standing"])
+def test_it_notices_a_second_job_of_a_key(name: str) -> None:
+    (doubled,) = [each for each in SABOTAGES if name in each.name]
+    found = find(doubled, range(1, 10), jobs=50, minutes=3, tasks=0, ordered=0)
+    assert found is not None and found.oracle == "doubled_by_key"
+
+
 ORDER = """
 from tests.simulation import sabotage, world
 (near,) = [each for each in sabotage.SABOTAGES if "nearer" in each.name]

@@ -35,6 +35,13 @@ def test_under_every_kind_of_fault_jobs_of_a_key_start_in_order_one_at_a_time_an
     assert report.ordered > 150 and report.waited > 40 and report.parked > 0
 
 
+@pytest.mark.parametrize("seed", [41, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(42, 52))])
+def test_under_every_kind_of_fault_a_key_that_is_asked_again_makes_one_job(seed: int) -> None:
+    report = World(seed, ROUGH).run(600, 10, ordered=100)
+    assert report.violations == {}, report.examples
+    assert report.faults["asked again"] > 3 and report.faults["replayed"] > 10
+
+
 def test_in_calm_weather_jobs_start_on_the_instant() -> None:
     report = run(5, calm=True, rules=Rules(shards=2))
     assert report.violations == {} and report.accepted == 800

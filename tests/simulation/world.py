@@ -22,7 +22,7 @@ from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.overflow import INTAKE, intake
-from scheduler.pipeline.submit import NewJob, submit, submit_many
+from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.tick import tick
 from scheduler.storage.memory.orders import MemoryOrders
 from scheduler.storage.memory.stores import MemoryUsers
@@ -30,6 +30,7 @@ from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.tasks.plan import plan
 from scheduler.tasks.service import World as TaskWorld
 from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, WatchedLedger
+from tests.simulation.clients import Clients
 from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Hub, Killed
 from tests.simulation.limited import Limited
@@ -106,7 +107,8 @@ class World:
         self.processes = [DirectPath(ledger, starts, SimClock(self.hub, self.faults.skew()), self.rules) for _ in range(2)]
         self.orders = MemoryOrders()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
-        self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._accept, self._violation, self._direct)
+        self.clients = Clients(self.hub, self.faults, Random(seed + 4), self._ports, self._accept, self._violation)
+        self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._submit, self._violation)
         self._executor_ports = {name: self._faulty(getattr(self, name), freeze) for name, freeze in EXECUTOR_PORTS.items()}
         self._named = self._faulty(self.limited.store, freeze=5)
         self._busy: Counter[Lane] = Counter()
@@ -228,22 +230,13 @@ class World:
 
     def _post(self, requests: list[NewJob]) -> None:
         self.report.jobs += len(requests)
-        randoms = [self.random.getrandbits(ids.RANDOM_BITS) for _ in requests]
-        try:
-            for job in self._submitted(requests, randoms):
-                if job is not None:
-                    self._accept(job)
-        except Unavailable:
-            return
+        self._submit(requests, [self.random.getrandbits(ids.RANDOM_BITS) for _ in requests])
+
+    def _submit(self, requests: Sequence[NewJob], randoms: Sequence[int]) -> None:
+        self.clients.post(requests, randoms, self._direct())
 
     def _direct(self) -> DirectPath:
         return self.random.choice(self.processes)
-
-    def _submitted(self, requests: list[NewJob], randoms: list[int]) -> Sequence[Job | None]:
-        direct = self._direct()
-        if len(requests) == 1:
-            return [submit(requests[0], **self._ports("jobs", "orders", "lanes"), random=randoms[0], direct=direct)]
-        return submit_many(requests, **self._ports("jobs", "orders", "lanes"), randoms=randoms, direct=direct)
 
     def _accept(self, job: Job) -> None:
         self._accepted.add(job.key)
@@ -413,6 +406,7 @@ class World:
         """Every write of the table."""
         self.people.written(before, after, self.jobs)
         self.queuers.written(before, after)
+        self.clients.written(before, after)
         self.operators.written(before, after)
         self.limited.written(after)
         if before is None:

@@ -12,7 +12,7 @@ from infra.settings import LOCAL
 from local import process
 from local.receiver import Call
 from scheduler.notify.notify import CALL_S
-from scheduler.targets import webhooks
+from tests import webhook_receiver
 from tests.system.conftest import System, ended, until
 
 SECRET = "whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
@@ -36,7 +36,7 @@ def lowered(call: Call) -> dict[str, str]:
 
 
 def verified(call: Call) -> str:
-    return webhooks.verify(lowered(call), call.body, [SECRET], call.at)
+    return webhook_receiver.verify(lowered(call), call.body, [SECRET], call.at)
 
 
 @pytest.fixture

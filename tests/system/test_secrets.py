@@ -23,7 +23,7 @@ from local.home import Home
 from local.receiver import Receiver
 from local.samples import rfc3339
 from local.stack import up
-from scheduler.targets import webhooks
+from tests import webhook_receiver
 from tests.system.conftest import System, ended, until
 
 pytestmark = pytest.mark.apart
@@ -141,7 +141,7 @@ def test_planted_secrets_reach_their_server_and_are_found_in_no_place(apart: Sys
     assert base64.b64encode(f"ann:{planted['password']}".encode()).decode() in sent
     (signed,) = [seen for seen in Echo.seen if "webhook-id" in seen]
     stamp = int(signed["webhook-timestamp"]) * 1000
-    assert webhooks.verify(signed, signed[":body"].encode(), [planted["signing"]], stamp) == jobs[3]["id"]
+    assert webhook_receiver.verify(signed, signed[":body"].encode(), [planted["signing"]], stamp) == jobs[3]["id"]
 
     until(30, lambda: any("fetch" in text for name, text in places(system, client, []).items() if "Fetch" in name))
     kept = places(system, client, done)

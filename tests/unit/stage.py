@@ -13,7 +13,7 @@ from scheduler.pipeline.execute import execute
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.overflow import INTAKE, intake
 from scheduler.pipeline.send import message
-from scheduler.pipeline.submit import NewJob, submit, submit_many
+from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit, submit_all
 from scheduler.pipeline.tick import TickResult, tick
 from scheduler.storage.memory.orders import MemoryOrders
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
@@ -59,13 +59,17 @@ class Stage:
         request = NewJob("ann", "log", {"message": "hello"}, execute_at, **fields)
         return submit(request, **self.makers(), random=self.requests)
 
-    def submit_many(self, *execute_at: int | None) -> list[Job | None]:
+    def submit_all(self, *execute_at: int | None) -> list[Job | None]:
         """One job for each instant, in one call."""
+        return self.post(*(NewJob("ann", "log", {"message": "hello"}, at) for at in execute_at))
+
+    def post(self, *requests: NewJob, direct: DirectPath | None = None) -> list[Job | None]:
+        """All of them in one call; None for what was refused."""
         first = self.requests + 1
-        self.requests += len(execute_at)
-        requests = [NewJob("ann", "log", {"message": "hello"}, at) for at in execute_at]
-        randoms = range(first, self.requests + 1)
-        return submit_many(requests, **self.makers(), randoms=randoms)
+        self.requests += len(requests)
+        asked = [Asked(request, random) for random, request in enumerate(requests, first)]
+        done = submit_all(asked, receipts=self.receipts, **self.makers(), direct=direct)
+        return [each.job if isinstance(each, Accepted) else None for each in done]
 
     def tick(self) -> TickResult:
         return tick(**self.enders(), ledger=self.ledger, dispatchers=self)

@@ -14,7 +14,7 @@ from scheduler.pipeline import direct_path as service
 from scheduler.pipeline import leftover, overflow
 from scheduler.pipeline.lag import lag
 from scheduler.pipeline.overflow import EMPTY_MS, INTAKE
-from scheduler.pipeline.submit import NewJob, submit, submit_many
+from scheduler.pipeline.submit import NewJob, submit
 from scheduler.sharing.fair_queue import Backlog, Demand
 from tests.conftest import NOW
 from tests.unit.stage import Stage, Wrapped, refuse
@@ -27,10 +27,8 @@ def a_stage(**rules: Any) -> Stage:
 
 
 def post(stage: Stage, direct: service.DirectPath, count: int, execute_at: int | None = None, owner: str = "ann") -> list[Job]:
-    first = stage.requests + 1
-    stage.requests += count
     requests = [NewJob(owner, "log", {"message": "hello"}, execute_at)] * count
-    made = submit_many(requests, **stage.makers(), randoms=range(first, first + count), direct=direct)
+    made = stage.post(*requests, direct=direct)
     return [job for job in made if job is not None]
 
 
@@ -117,7 +115,7 @@ def test_the_tick_leaves_an_intake_alone_that_is_empty_or_has_its_dispatcher() -
 def test_jobs_of_one_ordering_key_share_a_slot_of_the_intake_too() -> None:
     stage = Stage(rules=Rules(shards=16, direct_burst=0, direct_rate=0))
     requests = [NewJob("ann", "log", {}, ordering=Ordering(key)) for key in ("a", "b", "a", "b", "a")]
-    made = submit_many(requests, **stage.makers(), randoms=range(5), direct=stage.direct())
+    made = stage.post(*requests, direct=stage.direct())
     slots_of_a, slots_of_b = ({job.slot for job in made[place::2] if job is not None} for place in (0, 1))
     assert slots_of_a == {slots.intake(shard_key("ann", "", Ordering("a")), 16)} and len(slots_of_b) == 1 and slots_of_a != slots_of_b
 
@@ -269,7 +267,7 @@ def test_what_was_lost_is_rechecked_in_time_though_a_flood_still_waits() -> None
 
 def test_who_waited_for_a_job_that_died_in_the_intake_goes_on(stage: Working) -> None:
     requests = [NewJob("ann", "log", {}, timeout_ms=1_000, ordering=Ordering("line"))] * 2
-    first, second = submit_many(requests, **stage.makers(), randoms=range(2), direct=stage.direct())
+    first, second = stage.post(*requests, direct=stage.direct())
     assert first is not None and second is not None
     stage.stuck.add(first.id)
     claim = Claim("m", "nonce", NOW, alone=True)

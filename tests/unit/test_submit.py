@@ -9,7 +9,7 @@ from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Claim, Job, Lane, Receipt, Result
 from scheduler.model.lifecycle import Event
-from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_once
+from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change
 from tests.conftest import NOW
@@ -122,7 +122,7 @@ def test_the_same_put_again_overwrites_nothing_a2() -> None:
 def test_many_jobs_are_stored_in_order_and_those_due_soon_are_handed_over() -> None:
     stage = Stage()
     times = [NOW + 600_000, None, NOW + 60_000, NOW - 5_000, NOW + 900_000]
-    made = stage.submit_many(*times)
+    made = stage.submit_all(*times)
     assert [job and job.scheduled_at for job in made] == [NOW if at is None else at for at in times]
     assert [stage.stored(job) for job in made if job] == made
     assert stage.waiting(Lane.ONE_TIME) == sorted(job.id for job in made[1:4] if job)
@@ -131,14 +131,14 @@ def test_many_jobs_are_stored_in_order_and_those_due_soon_are_handed_over() -> N
 def test_a_job_posted_among_many_is_the_same_as_a_job_posted_alone() -> None:
     one, many = Stage(), Stage()
     for at in (None, NOW + 60_000, NOW + 600_000):
-        assert many.submit_many(at) == [one.submit(at)]
+        assert many.submit_all(at) == [one.submit(at)]
     assert {key: value.message for key, value in one.lanes.queues[Lane.ONE_TIME].items()} == {
         key: value.message for key, value in many.lanes.queues[Lane.ONE_TIME].items()
     }
 
 
 def test_no_jobs_are_no_jobs() -> None:
-    assert Stage().submit_many() == []
+    assert Stage().submit_all() == []
 
 
 def refuse_every_third(verb: object, jobs: list[object]) -> list[bool | None]:
@@ -149,23 +149,23 @@ def refuse_every_third(verb: object, jobs: list[object]) -> list[bool | None]:
 def test_of_many_jobs_only_those_that_the_table_took_are_accepted_and_handed_over() -> None:
     stage = Stage()
     stage.jobs = Wrapped(stage.jobs, put_many=refuse_every_third)
-    made = stage.submit_many(*[None] * 10)
+    made = stage.submit_all(*[None] * 10)
     assert [job is None for job in made] == [number % 3 == 0 for number in range(10)]
     assert stage.waiting(Lane.ONE_TIME) == sorted(job.id for job in made if job)
 
 
 def test_a_job_that_an_earlier_try_of_the_same_call_has_stored_is_accepted() -> None:
     stage = Stage()
-    first = stage.submit_many(None, None)
+    first = stage.submit_all(None, None)
     stage.requests = 0  # the very same ids again
-    assert stage.submit_many(None, None, None)[:2] == first
+    assert stage.submit_all(None, None, None)[:2] == first
 
 
 def test_many_jobs_refused_at_once_are_refused_to_the_caller() -> None:
     stage = Stage()
     stage.jobs = Wrapped(stage.jobs, put_many=refuse)
     with pytest.raises(Unavailable):
-        stage.submit_many(None, None)
+        stage.submit_all(None, None)
     assert stage.waiting(Lane.ONE_TIME) == []
 
 
@@ -184,7 +184,7 @@ def test_a_writer_whose_puts_were_slow_looks_at_the_clock_again_for_each_job(cha
     slow_puts(stage, 100_000)
     if change:
         stage.jobs = Wrapped(stage.jobs, change=change)
-    near, far = stage.submit_many(NOW + 250_000, NOW + 3_600_000)
+    near, far = stage.submit_all(NOW + 250_000, NOW + 3_600_000)
     assert near and far and [stage.stored(near), stage.stored(far)] == [near, far]
     assert (slots.start_of(slots.minute(near.slot or "")) >= stage.clock.now() + slots.HORIZON) == (change is None)
     assert slots.minute(far.slot or "") == slots.minute_of(far.due_at)
@@ -199,7 +199,7 @@ def test_a_thousand_jobs_are_handed_over_the_soonest_first_each_part_by_the_cloc
         return verb(messages, now)  # type: ignore[operator]
 
     stage.lanes = Wrapped(stage.lanes, send=slow_send)
-    stage.submit_many(*(NOW + 60_000 - number for number in range(1_000)))
+    stage.submit_all(*(NOW + 60_000 - number for number in range(1_000)))
     sent = [queued.message for queued in stage.lanes.queues[Lane.ONE_TIME].values()]
     assert [message.due_at for message in sent] == sorted(message.due_at for message in sent) and len(sent) == 1_000
     assert len({message.sent_at for message in sent}) > 5 and max(message.sent_at for message in sent) > NOW + 4_000
@@ -215,14 +215,14 @@ def test_where_no_hand_over_gets_through_the_jobs_are_accepted_and_the_caller_do
         return send(verb, messages, now)  # type: ignore[operator]
 
     stage.lanes = Wrapped(stage.lanes, send=counted)
-    assert all(stage.submit_many(*[None] * 1_000))
+    assert all(stage.submit_all(*[None] * 1_000))
     assert len(calls) == 1
 
 
 def test_a_hand_over_refused_in_part_goes_on() -> None:
     stage = Stage()
     stage.lanes = Wrapped(stage.lanes, send=lambda verb, messages, now: verb(messages[1:], now) + messages[:1])
-    made = stage.submit_many(*[None] * 1_000)
+    made = stage.submit_all(*[None] * 1_000)
     assert len(made) == 1_000 and 990 < len(stage.waiting(Lane.ONE_TIME)) < 1_000
 
 
@@ -244,7 +244,7 @@ class Keys:
 
     def post(self, *asked: Asked) -> list[Any]:
         stage = self.stage
-        return list(submit_once(asked, receipts=self.receipts, **stage.makers()))
+        return list(submit_all(asked, receipts=self.receipts, **stage.makers()))
 
     def one(self, key: str | None, execute_at: int | None = None, **fields: Any) -> Any:
         (answer,) = self.post(self.asked(key, execute_at, **fields))
@@ -308,14 +308,20 @@ def test_after_a_day_the_key_is_free_again() -> None:
     assert not again.replayed and again.job.id != first.job.id
 
 
-@pytest.mark.parametrize("put_many", [refuse, lambda verb, jobs: [None] * len(jobs)])
+NOTHING_PUT: list[dict[str, Any]] = [{"put": refuse}, {"put_many": refuse}, {"put_many": lambda verb, jobs: [None] * len(jobs)}]
+
+
+@pytest.mark.parametrize("broken", NOTHING_PUT, ids=["alone", "all at once", "each"])
 @pytest.mark.parametrize("ahead", [0, 7_200_000])
-def test_a_try_that_died_between_receipt_and_put_is_made_good_by_the_next_in_a_slot_that_is_safe_by_then(ahead: int, put_many: Any) -> None:
+def test_a_try_that_died_between_receipt_and_put_is_made_good_by_the_next_in_a_slot_that_is_safe_by_then(
+    ahead: int, broken: dict[str, Any]
+) -> None:
     keys = Keys()
     stage, table = keys.stage, keys.stage.jobs
-    stage.jobs = Wrapped(table, put_many=put_many)
+    stage.jobs = Wrapped(table, **broken)
+    names = ["k"] if "put" in broken else ["k", "l"]
     try:
-        assert keys.one("k", NOW + ahead) is None
+        assert set(keys.post(*(keys.asked(name, NOW + ahead) for name in names))) == {None}
     except Unavailable:
         pass
     assert not table.rows
@@ -330,12 +336,22 @@ def test_a_try_that_died_between_receipt_and_put_is_made_good_by_the_next_in_a_s
 
 def test_a_put_whose_answer_was_lost_is_found_by_the_next_try() -> None:
     keys = Keys()
-    keys.stage.jobs = Wrapped(keys.stage.jobs, put_many=times(1, lost_answer))
-    with pytest.raises(Unavailable):
-        keys.one("k")
+    keys.stage.jobs = Wrapped(keys.stage.jobs, put=times(1, lost_answer))
+    assert keys.one("k") is None
     assert keys.stage.waiting(Lane.ONE_TIME) == []
     answer = keys.one("k")
     assert answer.replayed and keys.stage.waiting(Lane.ONE_TIME) == [answer.job.id] and len(keys.stage.jobs.rows) == 1
+
+
+def test_puts_whose_answer_was_lost_are_found_by_the_next_try() -> None:
+    keys = Keys()
+    keys.stage.jobs = Wrapped(keys.stage.jobs, put_many=times(1, lost_answer))
+    with pytest.raises(Unavailable):
+        keys.post(keys.asked("k"), keys.asked("l"))
+    assert keys.stage.waiting(Lane.ONE_TIME) == []
+    answers = keys.post(keys.asked("k"), keys.asked("l"))
+    assert [answer.replayed for answer in answers] == [True, True] and len(keys.stage.jobs.rows) == 2
+    assert keys.stage.waiting(Lane.ONE_TIME) == sorted(answer.job.id for answer in answers)
 
 
 def test_a_try_that_died_before_its_hand_over_is_handed_over_by_the_next() -> None:
@@ -410,13 +426,13 @@ def test_two_tries_at_once_make_one_job() -> None:
     """The second asks while the first one's put is on its way."""
     keys, nested = Keys(), list[Any]()
 
-    def put_many(verb: Any, jobs: Any) -> Any:
+    def put(verb: Any, job: Any) -> Any:
         if not nested:
             nested.append(None)
             nested[0] = keys.one("k")
-        return verb(jobs)
+        return verb(job)
 
-    keys.stage.jobs = Wrapped(keys.stage.jobs, put_many=put_many)
+    keys.stage.jobs = Wrapped(keys.stage.jobs, put=put)
     first = keys.one("k")
     assert shown(first) == shown(nested[0]) and (first.replayed, nested[0].replayed) == (False, True)
     assert len(keys.stage.jobs.rows) == 1
@@ -464,8 +480,14 @@ def test_items_without_a_key_are_accepted_though_no_receipt_can_be_kept() -> Non
 
 def test_twice_the_same_key_in_one_call_is_refused_together() -> None:
     keys = Keys()
-    keys.stage.jobs = Wrapped(keys.stage.jobs, put_many=lambda verb, jobs: [None] * len(jobs))
+    keys.stage.jobs = Wrapped(keys.stage.jobs, put=refuse)
     assert keys.post(keys.asked("k"), keys.asked("k")) == [None, None]
+
+
+def test_one_job_alone_is_put_by_itself_with_a_key_or_without() -> None:
+    keys = Keys()
+    keys.stage.jobs = Wrapped(keys.stage.jobs, put_many=lambda *_: pytest.fail("a batch of one"))
+    assert isinstance(keys.one("k"), Accepted) and isinstance(keys.one(None), Accepted) and keys.stage.submit()
 
 
 def test_without_a_key_no_receipt_is_kept_and_nothing_is_read() -> None:

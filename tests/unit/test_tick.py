@@ -197,10 +197,16 @@ def test_an_empty_minute_closes_as_soon_as_it_is_over(now: int, closed: int) -> 
 
 
 def test_a_closed_minute_is_out_of_the_ledger_its_canary_gone_and_its_first_look_planned() -> None:
-    stage = handed_out()
+    stage, closed = handed_out(), list[tuple[UnitKey, int]]()
+
+    def close(verb: Any, unit: Unit, at: int, look: Look) -> bool:
+        closed.append((unit.key, at))
+        return bool(verb(unit, at, look))
+
+    stage.ledger = Wrapped(stage.ledger, close_unit=close)
     stage.clock.at = NOW + 60_000
     stage.tick()
-    assert stage.ledger.open_units() == [] and stage.ledger.closed_at(UNIT) == NOW + 60_000
+    assert stage.ledger.open_units() == [] and closed == [(UNIT, NOW + 60_000)]
     assert not stage.jobs.canary_visible(UNIT, f"{MINUTE}#00")
     assert [look.at for look in stage.ledger.looks(NOW + 10**9)] == [NOW + 60_000 + leftover.LOOKS[0]]
 

@@ -66,10 +66,6 @@ class DynamoLedger:
         delete = {"TableName": self._table.name, "Key": keys.look(look), "ConditionExpression": keys.EXISTS}
         self._table.transact([{"Delete": delete}] + ([self._putting(_look(following))] if following else []))
 
-    def closed_at(self, key: UnitKey) -> int | None:
-        item = self._table.get(keys.closed_unit(key))
-        return int(item["at"]["N"]) if item and self._table.get(keys.open_unit(key)) is None else None
-
     def lane_states(self) -> dict[Lane, LaneState]:
         return self.watched().lanes
 

@@ -265,7 +265,6 @@ class MemoryLedger:
     def __init__(self) -> None:
         self._cursor: Cursor | None = None
         self._open: dict[UnitKey, Unit] = {}
-        self._closed: dict[UnitKey, int] = {}
         self._looks: dict[tuple[int, UnitKey], Look] = {}
         self._latency: dict[tuple[Lane, str], tuple[int, int]] = {}
         self._lane_states: dict[Lane, LaneState] = {}
@@ -306,7 +305,6 @@ class MemoryLedger:
         if stored is None or stored.epoch != unit.epoch:
             return False
         del self._open[unit.key]
-        self._closed[unit.key] = at
         self._looks[(look.at, look.unit.key)] = look
         return True
 
@@ -316,9 +314,6 @@ class MemoryLedger:
     def replace_look(self, look: Look, following: Look | None) -> None:
         if self._looks.pop((look.at, look.unit.key), None) is not None and following is not None:
             self._looks[(following.at, following.unit.key)] = following
-
-    def closed_at(self, key: UnitKey) -> int | None:
-        return None if key in self._open else self._closed.get(key)
 
     def lane_states(self) -> dict[Lane, LaneState]:
         return dict(self._lane_states)

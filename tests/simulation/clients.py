@@ -1,0 +1,133 @@
+"""Clients who post jobs in a simulated world, a share of them with idempotency keys, and ask again where no answer came.
+
+The oracle of keys: however often a client asks with a key, one job is stored for it, and each answer names that job.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from scheduler.model import ids
+from scheduler.model.errors import Conflict, Unavailable
+from scheduler.model.job import Job, Receipt
+from scheduler.pipeline.direct_path import DirectPath
+from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
+from tests.simulation.faults import Faults
+from tests.simulation.hub import Hub, Killed
+
+KEYED = 0.25  # of the posts come with a key, which each of their jobs has with its number
+TRIES = 4  # of a post with a key; without a key a client never asks again
+PAUSES_MS = (500, 1_000, 1_000, 5_000, 60_000, 300_000)  # before a client asks again
+TWICE = 0.2  # of the posts with keys are asked a second time whatever their answer is,
+TWICE_MS = (0, 2, 10, 30, 1_000, 60_000)  # so long after the first time
+
+
+@dataclass
+class Post:
+    """What a client asks for in one call."""
+
+    requests: Sequence[NewJob]
+    direct: DirectPath
+    key: str | None = None
+    tries: int = 0
+
+    def key_of(self, index: int) -> str:
+        """The key of one of its jobs, as the API makes it of the call's."""
+        return f"{self.key}#{index}"
+
+
+@dataclass
+class Clients:
+    """Post jobs. `ports(*names)`: these ports as one invocation sees them, with a clock and the rules; `accept` hears of each job once."""
+
+    hub: Hub
+    faults: Faults
+    random: Random
+    ports: Callable[..., dict[str, Any]]
+    accept: Callable[[Job], None]
+    violation: Callable[[str, str], None]
+    _posts: int = 0
+    _made: dict[tuple[str, str], str] = field(default_factory=dict)  # the id of the job of each key, by owner and key
+    _heard: set[tuple[str, str]] = field(default_factory=set)  # the keys whose clients know their jobs
+
+    # what they do
+
+    def post(self, requests: Sequence[NewJob], randoms: Sequence[int], direct: DirectPath) -> None:
+        """Ask for these jobs, whose ids `randoms` fill, and keep asking if they have a key."""
+        post = Post(requests, direct)
+        if self.random.random() < KEYED:
+            self._posts += 1
+            post.key = f"post {self._posts}"
+            post.requests = [self._keyed(post, index) for index in range(len(requests))]
+            if self.random.random() < TWICE:
+                self._ask_again(post, self.random.choice(TWICE_MS))
+        self._ask(post, randoms)
+
+    @staticmethod
+    def _keyed(post: Post, index: int) -> NewJob:
+        """The payload carries the key, so that its job is known by it; all jobs of a call have one owner."""
+        request = post.requests[index]
+        return replace(request, owner=post.requests[0].owner, payload={**request.payload, "key": post.key_of(index)})
+
+    def _ask_again(self, post: Post, pause_ms: int) -> None:
+        """The API fills the ids of each try by chance."""
+        randoms = sorted(self.random.getrandbits(ids.RANDOM_BITS) for _ in post.requests)
+        self.hub.spawn(lambda: self._ask(post, randoms), self.hub.time + pause_ms)
+
+    def _ask(self, post: Post, randoms: Sequence[int]) -> None:
+        """One call of the API. Where it dies, its client gets no answer either."""
+        post.tries += 1
+        self.faults.counts["asked again"] += post.tries > 1
+        ports = self.ports("receipts", "jobs", "orders", "lanes")
+        now = ports["clock"].now()
+        asked = [Asked(request, random, _receipt(request, random, now)) for request, random in zip(post.requests, randoms, strict=True)]
+        try:
+            answers = submit_all(asked, **ports, direct=post.direct)
+        except Unavailable:
+            self._retry(post)
+            return
+        except Killed:
+            self._retry(post)
+            raise
+        for each, answer in zip(asked, answers, strict=True):
+            self._hear(each, answer)
+        if None in answers:
+            self._retry(post)
+
+    def _retry(self, post: Post) -> None:
+        """A client without a key cannot know whether its jobs are there, and gives up."""
+        if post.key is not None and post.tries < TRIES:
+            self._ask_again(post, self.random.choice(PAUSES_MS))
+
+    def _hear(self, asked: Asked, answer: Accepted | Conflict | None) -> None:
+        if isinstance(answer, Conflict):
+            self.violation("conflict_with_itself", f"key {asked.receipt and asked.receipt.key}")
+        if not isinstance(answer, Accepted):
+            return
+        if asked.receipt is not None:
+            self.faults.counts["replayed"] += answer.replayed
+            key = (asked.receipt.owner, asked.receipt.key)
+            self._check(key, answer.job)
+            if key in self._heard:
+                return
+            self._heard.add(key)
+        self.accept(answer.job)
+
+    # what must hold
+
+    def written(self, before: Job | None, after: Job) -> None:
+        """A write of the jobs table."""
+        if before is None and (key := after.payload.get("key")) is not None:
+            self._check((after.owner, key), after)
+
+    def _check(self, key: tuple[str, str], job: Job) -> None:
+        """The job is the only one of its key."""
+        if self._made.setdefault(key, job.id) != job.id:
+            self.violation("doubled_by_key", job.id)
+
+
+def _receipt(request: NewJob, random: int, now: int) -> Receipt | None:
+    """The receipt that the API makes. The key names the request here, so it is its fingerprint too."""
+    key = request.payload.get("key")
+    return None if key is None else Receipt(request.owner, key, key, now, random)
