@@ -52,6 +52,15 @@ def test_every_file_that_a_document_names_exists(path: Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def test_the_architecture_begins_with_the_life_of_a_job_in_eight_steps() -> None:
+    text = (DOCS / "architecture.md").read_text()
+    first = text.partition("\n## ")[2].partition("\n## ")[0]
+    assert text.startswith("# Architecture\n\n## The life of a job in eight steps\n")
+    steps = re.findall(r"^\| (\d) \| (\w+) \|.*\| `(scheduler/[\w/]+\.py)` \|$", first, re.MULTILINE)
+    assert [int(number) for number, _, _ in steps] == list(range(1, 9))
+    assert [file for _, _, file in steps if not (ROOT / file).is_file()] == []
+
+
 def test_decisions_are_numbered_dated_and_complete() -> None:
     text = (DOCS / "decisions.md").read_text()
     parts = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
