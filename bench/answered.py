@@ -3,15 +3,18 @@
 Bodies are made ahead, so that answering costs next to nothing of what is measured.
 """
 
+import json
 import re
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 SLOT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d#\d\d")
+READ_TABLE = re.compile(rb'"RequestItems": \{"([^"]+)"')  # as botocore writes a BatchGetItem of one table ...
+READ_KEY = re.compile(rb'"pk": \{"S": "([^"]*)"\}, "sk": \{"S": "([^"]*)"\}')  # ... and the keys that it asks for
 _XML = b'<PublishBatchResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><PublishBatchResult><Successful>%s</Successful><Failed/>'
 _XML_END = b"</PublishBatchResult><ResponseMetadata><RequestId>00000000-0000-4000-8000-000000000001</RequestId></ResponseMetadata>"
 _MEMBER = b"<member><Id>%d</Id><MessageId>00000000-0000-4000-8000-%012d</MessageId></member>"
@@ -41,7 +44,7 @@ class Answered:
     slots: dict[bytes, bytes] = field(default_factory=dict)  # answer of the due index by slot
     items: deque[bytes] = field(default_factory=deque)  # answers of GetItem, in order; then empty ones
     claims: deque[bytes] = field(default_factory=deque)  # answers of batched claims, in order
-    reads: deque[bytes] = field(default_factory=deque)  # answers of BatchGetItem, in order
+    stored: dict[bytes, dict[tuple[bytes, bytes], bytes]] = field(default_factory=dict)  # items by table and key, each for one BatchGetItem
 
     def listen(self, events: Any) -> None:
         events.register("before-send", self._answer)
@@ -68,8 +71,30 @@ class Answered:
         if operation == "Query":
             slot = SLOT.search(content)
             return self.slots.get(slot.group(), b'{"Items":[]}') if slot else b'{"Items":[]}'
-        waiting = {"GetItem": self.items, "BatchGetItem": self.reads}.get(operation)
-        return waiting.popleft() if waiting else EMPTY.get(operation, b"{}")
+        if operation == "BatchGetItem":
+            return self._read(content)
+        return self.items.popleft() if operation == "GetItem" and self.items else EMPTY.get(operation, b"{}")
+
+    def store(self, table: str, items: Iterable[Mapping[str, Any]]) -> None:
+        """Lay items ready for one read by key, in whatever order the services ask for them."""
+        there = self.stored.setdefault(table.encode(), {})
+        for item in items:
+            there[item["pk"]["S"].encode(), item["sk"]["S"].encode()] = json.dumps(item).encode()
+
+    def is_all_read(self) -> bool:
+        """Whether the services have asked for every item that lay ready."""
+        return not any(self.stored.values())
+
+    def _read(self, content: bytes) -> bytes:
+        """The items of a BatchGetItem. A table for which nothing was ever stored is empty; any other must have every key."""
+        asked = READ_TABLE.search(content)
+        table = asked.group(1) if asked else b""
+        if table not in self.stored:
+            return EMPTY["BatchGetItem"]
+        there, keys = self.stored[table], READ_KEY.findall(content)
+        if not keys or (missing := [key for key in keys if key not in there]):
+            raise LookupError(f"a read of {table.decode()} for which nothing lies ready: {missing if keys else content!r}")
+        return b'{"Responses":{"%s":[%s]},"UnprocessedKeys":{}}' % (table, b",".join([there.pop(key) for key in keys]))
 
 
 def _applied(statements: int) -> bytes:

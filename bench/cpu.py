@@ -18,6 +18,7 @@ from local.steps import step
 RUNS = 3
 TRIES = 3
 COLD_RUNS = 7
+SHORT_JOBS, SHORT_HELD = 60, 10  # in the short form, of which each measurement runs once
 COLD = "import time; begin = time.process_time(); import lambdas.{0}; from lambdas import _runtime; _runtime.{0}(); "
 COLD += "import sys; sys.stderr.write(str((time.process_time() - begin) * 1000))"
 
@@ -36,14 +37,16 @@ PARTS: list[tuple[str, int, str, float | None]] = [  # measurement, jobs, what, 
 ]
 
 
-def measure() -> Iterator[Figure]:
+def measure(short: bool = False) -> Iterator[Figure]:
     for name, jobs, what, budget in PARTS:
+        if short:
+            jobs = SHORT_HELD if name == "execute-held" else SHORT_JOBS
         with step(f"CPU: {what.strip()}"):
-            spent = statistics.median(_per_job(name, jobs) for _ in range(RUNS))
+            spent = statistics.median(_per_job(name, jobs) for _ in range(1 if short else RUNS))
         yield Figure(f"cpu.{name}_ms", f"CPU per job: {what}" if not what.startswith(" ") else what, round(spent, 4), "ms", budget)
     for verb in ("tick", "dispatch", "execute"):
         with step(f"CPU: a fresh process for {verb}"):
-            spent = statistics.median(_cold(verb) for _ in range(COLD_RUNS))
+            spent = statistics.median(_cold(verb) for _ in range(1 if short else COLD_RUNS))
         yield Figure(f"cpu.cold_{verb}_ms", f"CPU of import and first clients: {verb}", round(spent, 1), "ms", 300)
 
 

@@ -3,7 +3,7 @@
 First everything is warmed up: jobs that sleep until all executors of the one-time lane run, then a burst of quick ones.
 Then all jobs of a part are posted before its first one is due, and nothing is asked while they start; what happened is
 read afterwards. A part either takes the way through dispatch (posted more than five minutes ahead) or goes to its lane
-directly (posted shortly before). Delays are as the executors measured them.
+directly (posted shortly before). Delays are as the executors measured them. The short form has few jobs, and nothing is warm.
 """
 
 import base64
@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench import stored as later
 from bench.figures import Figure
 from lambdas.rest import render
 from local import previous, process
-from local.client import Client, Json
+from local.client import ApiError, Client, Json
 from local.home import LOCAL, Home
 from local.samples import rfc3339
 from local.stack import Stack, up
@@ -34,17 +34,31 @@ from scheduler.pipeline.dispatch import FRESH_MS
 from scheduler.storage.aws.jobs import DynamoJobs
 
 HOME = Home(LOCAL / "bench")
-PER_SECOND, SECONDS = 50, 60
-AT_ONCE = 1_000
 THREADS = 8
 POSTS_PER_S = 60  # a cautious guess: how fast a busy machine takes jobs
 AHEAD_S = (slots.HORIZON + slots.MINUTE) // 1000 + 10  # from here on a job's own minute is safe: it goes through dispatch
 PAUSE_S = 15
 PATIENCE_S = 120
-SLEEP_S = 20  # posting is slower than ten jobs for each executor within a few seconds
 ENDED = frozenset(map(str, FINAL_TIMES))
 FUNCTION = "-ExecuteOneTimeFunction"
 ARN = re.compile(r"OneTime(?!Dead)")
+
+
+class Size(NamedTuple):
+    """How much is posted."""
+
+    per_second: int = 50
+    seconds: int = 60
+    at_once: int = 1_000
+    stored: int = 10_000  # for later, in the last part
+    executors: int | None = None  # to warm up; None: as many as the lane may have
+    sleeping: int = 40  # jobs posted until so many executors run ...
+    sleep_s: int = 20  # ... for so long: posting is slower than ten jobs for each executor within a few seconds
+    quick: int = 300  # jobs of the burst that warms up
+    fresh_s: float = FRESH_MS / 1000  # how long dispatch remembers what a burst waited
+
+
+SHORT = Size(per_second=5, seconds=2, at_once=10, stored=100, executors=1, sleeping=1, sleep_s=2, quick=10, fresh_s=0)
 
 
 @dataclass(slots=True)
@@ -68,46 +82,52 @@ class Part:
         return self.instants[-1] / 1000
 
 
-def measure(stored: int) -> Iterator[Figure]:
-    """Deploy, warm up, run all parts, and judge them."""
+def measure(short: bool = False, stored: int | None = None) -> Iterator[Figure]:
+    """On a fresh stack."""
+    size = SHORT if short else Size()
     previous.clear(HOME)
     shutil.rmtree(HOME.root, ignore_errors=True)
     with up(HOME) as stack:
-        client = stack.client(connections=THREADS)
-        yield from _warm_up(stack, client)
-        parts = _parts(time.time(), stored)
-        _run(parts, stack, client, stored)
-        found = _outcomes(stack, _owner(client), parts)
+        yield from measured(stack, stack.client(connections=THREADS), size if stored is None else size._replace(stored=stored))
+
+
+def measured(stack: Stack, client: Client, size: Size) -> Iterator[Figure]:
+    """Warm up, run all parts as this client's jobs, and judge them."""
+    yield from _warm_up(stack, client, size)
+    parts = _parts(time.time(), size)
+    _run(parts, stack, client, size.stored)
+    found = _outcomes(stack, _owner(client), parts)
     for part in parts:
         yield from _judged(part, found)
     yield from _beside(parts, found)
 
 
-def _parts(now: float, stored: int) -> list[Part]:
+def _parts(now: float, size: Size) -> list[Part]:
     """In the order in which they are due: the direct ones fit into the time that the others must be posted ahead."""
-    ahead = 2 * PER_SECOND * SECONDS + AT_ONCE
-    direct = now + ahead / POSTS_PER_S + PER_SECOND * SECONDS / POSTS_PER_S + PAUSE_S
-    direct_burst = direct + SECONDS + PAUSE_S + AT_ONCE / POSTS_PER_S + PAUSE_S
+    steadily = size.per_second * size.seconds
+    ahead = 2 * steadily + size.at_once
+    direct = now + ahead / POSTS_PER_S + steadily / POSTS_PER_S + PAUSE_S
+    direct_burst = direct + size.seconds + PAUSE_S + size.at_once / POSTS_PER_S + PAUSE_S
     steady = max(now + ahead / POSTS_PER_S + AHEAD_S, direct_burst + PAUSE_S)
-    burst = steady + SECONDS + PAUSE_S
+    burst = steady + size.seconds + PAUSE_S
     # What the burst's messages waited lengthens the lead of dispatch as long as it is fresh, and would be measured again.
-    full = burst + PAUSE_S + max(FRESH_MS / 1000, PAUSE_S + stored / later.PER_SECOND)
-    pace = f"{PER_SECOND} jobs/s for {SECONDS} s"
+    full = burst + PAUSE_S + max(size.fresh_s, PAUSE_S + size.stored / later.PER_SECOND)
+    pace, crowd = f"{size.per_second} jobs/s for {size.seconds} s", f"{size.at_once:,} for one instant"
     return [
-        Part("direct_steady", f"{pace}, direct", _steady(direct), 1, 10, direct=True),
-        Part("direct_burst", f"{AT_ONCE:,} for one instant, direct", _burst(direct_burst), None, 350, direct=True),
-        Part("steady", f"{pace}, through dispatch", _steady(steady), 1, 10),
-        Part("burst", f"{AT_ONCE:,} for one instant, through dispatch", _burst(burst), None, 350),
-        Part("steady_stored", f"{pace}, {stored:,} stored for later", _steady(full), 1, 10),
+        Part("direct_steady", f"{pace}, direct", _steady(direct, size), 1, 10, direct=True),
+        Part("direct_burst", f"{crowd}, direct", _burst(direct_burst, size), None, 350, direct=True),
+        Part("steady", f"{pace}, through dispatch", _steady(steady, size), 1, 10),
+        Part("burst", f"{crowd}, through dispatch", _burst(burst, size), None, 350),
+        Part("steady_stored", f"{pace}, {size.stored:,} stored for later", _steady(full, size), 1, 10),
     ]
 
 
-def _steady(begin: float) -> list[int]:
-    return [int(begin * 1000) + number * 1000 // PER_SECOND for number in range(PER_SECOND * SECONDS)]
+def _steady(begin: float, size: Size) -> list[int]:
+    return [int(begin * 1000) + number * 1000 // size.per_second for number in range(size.per_second * size.seconds)]
 
 
-def _burst(at: float) -> list[int]:
-    return [int(at * 1000)] * AT_ONCE
+def _burst(at: float, size: Size) -> list[int]:
+    return [int(at * 1000)] * size.at_once
 
 
 def _run(parts: Sequence[Part], stack: Stack, client: Client, stored: int) -> None:
@@ -140,21 +160,31 @@ def _post(part: Part, client: Client) -> None:
             say(f"{number:,} of {len(part.instants):,}")
 
 
-def _warm_up(stack: Stack, client: Client) -> Iterator[Figure]:
+def _warm_up(stack: Stack, client: Client, size: Size) -> Iterator[Figure]:
     """Executors start as they are needed and stay for an hour; sleeping jobs need them all at once."""
-    executors = _most(stack)
+    most = _most(stack)
+    executors = most if size.executors is None else size.executors
     with step(f"Warming up: jobs that sleep, until {executors} executors run") as say, ThreadPoolExecutor(THREADS) as pool:
         begin = time.monotonic()
         while (running := _workers(stack)) < executors and time.monotonic() - begin < PATIENCE_S:
             say(f"{running} run")
-            list(pool.map(lambda _: client.post_job("log", {"message": "warm up", "sleep_seconds": SLEEP_S}), range(THREADS * 5)))
+            list(pool.map(lambda _: _sleep(client, size.sleep_s), range(size.sleeping)))
         took = time.monotonic() - begin
     yield Figure("delay.executors", "executors running after the warm-up", _workers(stack))
     yield Figure("delay.warm_up_s", "  time to start them", round(took, 1), "s")
     with step("Warming up: a burst"), ThreadPoolExecutor(THREADS) as pool:
-        time.sleep(SLEEP_S)
-        list(pool.map(lambda _: client.post_job("log", {"message": "warm up"}), range(300)))
-        time.sleep(SLEEP_S)
+        time.sleep(size.sleep_s)
+        list(pool.map(lambda _: client.post_job("log", {"message": "warm up"}), range(size.quick)))
+        time.sleep(size.sleep_s)
+
+
+def _sleep(client: Client, seconds: int) -> None:
+    """Post a job that keeps its executor busy. While many executors start, a busy machine may answer too late: that does not matter."""
+    try:
+        client.post_job("log", {"message": "warm up", "sleep_seconds": seconds})
+    except ApiError as error:
+        if error.status:
+            raise
 
 
 def _most(stack: Stack) -> int:

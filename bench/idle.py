@@ -34,7 +34,7 @@ from scheduler.storage.memory.stores import MemoryLanes, MemoryUsers
 from scheduler.tasks.plan import plan
 from tests.contract import tables
 
-MINUTES = 20  # counted, after as many that are not: a new ledger has more to do
+MINUTES, SHORT_MINUTES = 20, 3  # counted, after as many that are not: a new ledger has more to do
 MONTH = 43_800  # minutes
 CPU_MS = 20.0  # assumed of a warm invocation that finds nothing to do
 LOG_BYTES = 1_000  # assumed of an invocation: one line for what it did, one for its metrics
@@ -54,6 +54,7 @@ VOLUMES = (  # millions of jobs, and months that they take
 class Spent:
     """Of the minutes that are counted."""
 
+    minutes: int = MINUTES
     calls: Counter[str] = field(default_factory=Counter)  # to DynamoDB, by duty
     waited_ms: Counter[str] = field(default_factory=Counter)
     invocations: Counter[str] = field(default_factory=Counter)
@@ -61,29 +62,31 @@ class Spent:
     writes: int = 0  # units
 
 
-def measure() -> Iterator[Figure]:
+def measure(short: bool = False) -> Iterator[Figure]:
+    size = units.SHORT if short else units.Size()
     with step("Counting idle minutes"):
-        spent = count(Rules())
+        spent = count(Rules(), SHORT_MINUTES if short else MINUTES)
+    with step("Counting the operations of a million jobs"):
+        singly, by_batch = (sum(dollars for _, dollars in units.parts_of(way, size)) * prices.MILLION for way in units.WAYS)
+    job = singly / prices.MILLION
     for name, settings in STAGES.items():
         if name == "local":
             continue
-        parts = dict(monthly(spent, settings))
+        parts = dict(monthly(spent, settings, job))
         yield Figure(f"idle.{name}", f"a month without a job, stage {name}", round(sum(parts.values()), 2), "$")
         for what, dollars in parts.items():
             yield Figure(f"idle.{name}.{what.replace(' ', '_')}", f"  {what}", round(dollars, 2), "$")
-    with step("Counting the operations of a million jobs"):
-        singly, by_batch = (sum(dollars for _, dollars in units.parts_of(way)) * prices.MILLION for way in units.WAYS)
     yield Figure("idle.busy", "more, if every minute has a job, stage prod", round(busy(STAGES["prod"], until_s=60), 2), "$")
-    idle = sum(dict(monthly(spent, STAGES["prod"])).values())
+    idle = sum(dict(monthly(spent, STAGES["prod"], job)).values())
     for what, millions, months in VOLUMES:
         for how, each in (("one by one", singly), ("1,000 a call", by_batch)):
             told = f"{what}, created {how}"
             yield Figure(f"idle.{told}".replace(" ", "_"), f"{told}, stage prod", round(months * idle + millions * each, 2), "$")
 
 
-def monthly(spent: Spent, settings: Settings) -> Iterator[tuple[str, float]]:
-    """Dollars a month, by what they go to."""
-    months = MONTH / MINUTES
+def monthly(spent: Spent, settings: Settings, job: float) -> Iterator[tuple[str, float]]:
+    """Dollars a month, by what they go to. `job`: dollars for one job."""
+    months = MONTH / spent.minutes
     for duty in DUTIES:
         # CPU is slower in a small function; the calls wait for the network, and dispatch for its minute.
         share = min(settings.memory_mb[duty] / units.WHOLE_CORE_MB, 1) if duty in settings.memory_mb else 1
@@ -98,7 +101,7 @@ def monthly(spent: Spent, settings: Settings) -> Iterator[tuple[str, float]]:
     yield "logs and traces", started * (LOG_BYTES / 1e9 * prices.LOG_GB + prices.TRACE)
     yield "secrets", SECRETS * prices.SECRET_MONTH
     if settings.lag_canary:
-        yield "canary: its job", MONTH * sum(dollars for _, dollars in units.parts_of(units.WAYS[0]))
+        yield "canary: its job", MONTH * job
         yield "canary: tick and dispatch at work", busy(settings, until_s=CANARY_OFFSET / 1000)
 
 
@@ -108,13 +111,13 @@ def busy(settings: Settings, until_s: float) -> float:
     return sum(MONTH * each * settings.memory_mb[duty] / 1_024 * prices.GB_SECOND for duty, each in seconds.items())
 
 
-def count(rules: Rules) -> Spent:
+def count(rules: Rules, minutes: int) -> Spent:
     """Empty minutes, one after the other."""
     with mock_aws():
         client, reader = (clients.dynamodb(region_name="us-east-1") for _ in range(2))
         for name, table in {**tables.ALL, "counters": tables.COUNTERS}.items():
             reader.create_table(TableName=name, **table)
-        return _Idle(client, reader, rules).run()
+        return _Idle(client, reader, rules).run(minutes)
 
 
 class _Idle:
@@ -127,13 +130,13 @@ class _Idle:
         self._ports: dict[str, Any] = {"jobs": jobs, "orders": orders, "lanes": MemoryLanes()}
         self._ledger, self._tasks, self._counters = ledger, tasks, DynamoCounters(client, "counters")
 
-    def run(self) -> Spent:
+    def run(self, minutes: int) -> Spent:
         now = slots.start_of(slots.minute_of(1_795_000_000_000))
-        for _ in range(MINUTES):
+        for _ in range(minutes):
             self._minute(now)
             now += slots.MINUTE
-        self.spent, self._recorder.writes = Spent(), []
-        for _ in range(MINUTES):
+        self.spent, self._recorder.writes = Spent(minutes), []
+        for _ in range(minutes):
             self._minute(now)
             now += slots.MINUTE
         self.spent.writes = self._recorder.total()

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -185,7 +185,7 @@ def execute_runs(aws: Answered, jobs: int) -> Work:
     def work() -> None:
         for batch in batches:
             _run(handler, *batch)
-        _must(not aws.reads, f"{len(aws.reads)} answers of {3 * len(batches)} were not asked for")
+        _must(aws.is_all_read(), "heads, holders or runs before that execute did not ask for")
 
     return work
 
@@ -392,9 +392,9 @@ def _batch(aws: Answered, request_id: str, due_at: int, *, read_again: bool = Fa
     taken = [after for _, after in pairs]
     aws.claims.append(_claim_answer(taken))
     if read_again:
-        aws.reads.append(_read_answer(TABLE, [items.encode(job) for job in taken]))
+        aws.store(TABLE, map(items.encode, taken))
     if of_tasks:
-        aws.reads.extend(_task_answers(taken))
+        _store_tasks(aws, taken)
     return {"Records": [_record(job, number) for number, (job, _) in enumerate(pairs)]}, Context(request_id)
 
 
@@ -413,18 +413,14 @@ def _claim_answer(taken: list[Job]) -> bytes:
     return json.dumps({"Responses": [{"TableName": TABLE, "Item": items.encode(job)} for job in taken]}).encode()
 
 
-def _read_answer(table: str, found: list[Json]) -> bytes:
-    return json.dumps({"Responses": {table: found}, "UnprocessedKeys": {}}).encode()
-
-
-def _task_answers(runs: list[Job]) -> Iterator[bytes]:
-    """What is asked about runs whose tasks are as they were, and whose runs before have ended well: heads, holders, those runs."""
+def _store_tasks(aws: Answered, runs: list[Job]) -> None:
+    """What execute asks about runs whose tasks are as they were, and whose runs before have ended well: heads, holders, those runs."""
     tasks = [TaskKey(run.owner, run.origin.task) for run in runs if run.origin is not None]
     before = [_succeeded(_pair(run.due_at - 3_600_000, "request", of_task=True)[1]) for run in runs]
     holders = [{"job": {"S": job.id}, "version": {"N": "28"}} for job in before]
-    yield _read_answer(TASKS, [keys.stored_task(task) | {"generation": {"N": "1"}} for task in tasks])
-    yield _read_answer(TASKS, [keys.holder(task) | held for task, held in zip(tasks, holders, strict=True)])
-    yield _read_answer(TABLE, [items.encode(job) for job in before])
+    aws.store(TASKS, [keys.stored_task(task) | {"generation": {"N": "1"}} for task in tasks])
+    aws.store(TASKS, [keys.holder(task) | held for task, held in zip(tasks, holders, strict=True)])
+    aws.store(TABLE, map(items.encode, before))
 
 
 def _due_index(instants: list[int]) -> dict[bytes, bytes]:

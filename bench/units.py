@@ -29,12 +29,21 @@ MEMORY_MB = DEV.memory_mb
 # by others (sqs-fair-queues-lab, 2026); the hop through SNS, the lease and the claim come on top.
 PIPELINE_P99_MS = 200
 INDEX_ENTRY_BYTES = 230  # of the due index, with the 100 that each entry costs besides
-DISPATCHED = 5_000  # jobs of the minute that is counted
-JOBS = 100
 BATCH = 10
-PLANNED = 1_200  # runs stored by the round of planning that is counted
 LANE_LOOKS = 1 / BATCH  # reads of the lanes' states by executors: a batch each, as if none got two batches within a second
 HEAD, HOLDER, BEFORE = 1, 1, 1  # read of a run's task before it starts: each an item, consistently
+
+
+class Size(NamedTuple):
+    """How many jobs are counted."""
+
+    dispatched: int = 5_000  # jobs of one minute
+    jobs: int = 100  # jobs executed, and posted one by one
+    calls: int = 3  # posts of a full batch
+    planned: int = 1_200  # runs stored by one round of planning
+
+
+SHORT = Size(dispatched=500, jobs=20, calls=1, planned=60)
 
 
 class Way(NamedTuple):
@@ -56,24 +65,25 @@ WAYS = (
 Part = tuple[str, float]  # what, and dollars a job
 
 
-def measure() -> Iterator[Figure]:
+def measure(short: bool = False) -> Iterator[Figure]:
+    size = SHORT if short else Size()
     with step("Counting write units"):
         units = {name: operations.per_job(scenario) for name, scenario in SCENARIOS.items()}
     for name, each in units.items():
         yield Figure(f"units.{name.replace(' ', '_')}", f"write units: {name}", each, budget=SCENARIOS[name].budget)
     with step("Counting the operations of a million jobs"):
-        parts = {way: parts_of(way) for way in WAYS}
-        recurring = [*_planned(), *_run(units["recurring run"], "execute-runs", HEAD + HOLDER + BEFORE)]
+        parts = {way: parts_of(way, size) for way in WAYS}
+        recurring = [*_planned(size), *_run(size, units["recurring run"], "execute-runs", HEAD + HOLDER + BEFORE)]
     for way in WAYS:
         yield from _costs(way.key, way.what, parts[way], way.budget)
     yield from _costs("recurring", "runs of recurring tasks", recurring)
 
 
 @cache
-def parts_of(way: Way) -> list[Part]:
+def parts_of(way: Way, size: Size) -> list[Part]:
     """Dollars a job for creating it so and running it."""
-    run = _run(operations.per_job(SCENARIOS["one-time job"]), "execute-held" if _is_read_again() else "execute")
-    return [*_created(way), *run]
+    run = _run(size, operations.per_job(SCENARIOS["one-time job"]), "execute-held" if _is_read_again() else "execute")
+    return [*_created(way, size), *run]
 
 
 def _costs(key: str, what: str, parts: list[Part], budget: float | None = None) -> Iterator[Figure]:
@@ -104,9 +114,9 @@ SCENARIOS = {
 }
 
 
-def _created(way: Way) -> Iterator[Part]:
+def _created(way: Way, size: Size) -> Iterator[Part]:
     """Dollars a job for accepting it, by what they go to; its write units are counted with the others."""
-    jobs = max(JOBS, 3 * way.at_once)
+    jobs = max(size.jobs, size.calls * way.at_once)
     api = spent(way.measurement, jobs)
     posts = jobs / way.at_once
     waits = api["calls"][way.stores] / posts / way.side_by_side
@@ -115,30 +125,30 @@ def _created(way: Way) -> Iterator[Part]:
     yield "logs", api["log_bytes"] / jobs / 1e9 * prices.LOG_GB
 
 
-def _planned() -> Iterator[Part]:
+def _planned(size: Size) -> Iterator[Part]:
     """Dollars a run for storing it; its write units are counted with the others. What plan does every minute anyway is left out."""
-    plan = spent("plan", PLANNED)
-    calls = {name: plan["calls"].get(name, 0) / PLANNED for name in ("GetItem", "UpdateItem", "BatchExecuteStatement")}
+    plan = spent("plan", size.planned)
+    calls = {name: plan["calls"].get(name, 0) / size.planned for name in ("GetItem", "UpdateItem", "BatchExecuteStatement")}
     waits = calls["GetItem"] + calls["UpdateItem"] + calls["BatchExecuteStatement"] / CONNECTIONS
     yield "DynamoDB reads", calls["GetItem"] * prices.READ_UNIT  # the task; its entry of an index that projects keys is next to nothing
-    yield "plan function", _seconds("plan", plan["cpu_ms"] / PLANNED, waits)
+    yield "plan function", _seconds("plan", plan["cpu_ms"] / size.planned, waits)
 
 
-def _run(write_units: float, measurement: str, asked: int = 0) -> Iterator[Part]:
+def _run(size: Size, write_units: float, measurement: str, asked: int = 0) -> Iterator[Part]:
     """Dollars a job for everything else. `asked`: read units for what its task must say before it starts."""
-    dispatch, execute = spent("dispatch", DISPATCHED), spent(measurement, JOBS)
-    calls = {name: count / JOBS for name, count in execute["calls"].items() if name != "Query"} | {"Query": LANE_LOOKS}
+    dispatch, execute = spent("dispatch", size.dispatched), spent(measurement, size.jobs)
+    calls = {name: count / size.jobs for name, count in execute["calls"].items() if name != "Query"} | {"Query": LANE_LOOKS}
     # The due index twice, the lanes' states, and the last look at held jobs.
     read = INDEX_ENTRY_BYTES / 4_096 / 2 * 2 + LANE_LOOKS + _is_read_again() + asked
     yield "DynamoDB writes", write_units * prices.WRITE_UNIT
     yield "DynamoDB reads", read * prices.READ_UNIT
-    yield "SNS", dispatch["calls"]["PublishBatch"] / DISPATCHED * prices.SNS_PUBLISH
+    yield "SNS", dispatch["calls"]["PublishBatch"] / size.dispatched * prices.SNS_PUBLISH
     yield "SQS", (calls["ChangeMessageVisibilityBatch"] + 2 / BATCH) * prices.SQS_REQUEST  # and its mapping receives and deletes
     stays = (slots.OPEN_AHEAD + slots.MINUTE) / 1000  # from when its minute is opened to the last job
-    yield "dispatch function", prices.GB_SECOND * stays * MEMORY_MB["dispatch"] / 1_024 / DISPATCHED
-    each, waits = execute["cpu_ms"] / JOBS * BATCH, sum(calls.values()) * BATCH
+    yield "dispatch function", prices.GB_SECOND * stays * MEMORY_MB["dispatch"] / 1_024 / size.dispatched
+    each, waits = execute["cpu_ms"] / size.jobs * BATCH, sum(calls.values()) * BATCH
     yield "execute function", (prices.INVOCATION + _seconds("execute", each, waits, waited_ms=_hold())) / BATCH
-    yield "logs", execute["log_bytes"] / JOBS / 1e9 * prices.LOG_GB  # Lambda's own lines are switched off in `infra/function.py`
+    yield "logs", execute["log_bytes"] / size.jobs / 1e9 * prices.LOG_GB  # Lambda's own lines are switched off in `infra/function.py`
 
 
 def _is_read_again() -> bool:

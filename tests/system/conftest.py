@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from bench import delay
+from bench.figures import Figure
 from local import drills, process, user
 from local.aws import GRANTS_LOG
 from local.client import Client
@@ -203,7 +205,9 @@ class Doubled:
 POSTED_WITHIN = 20  # seconds in which what is to wait for its minute must be posted
 OFF_AT = 90  # seconds after the beginning: the missed minute starts at 260 to 320 and opens 135 earlier
 ON_AFTER = 66  # seconds after the beginning of the missed minute: all that is due in it, up to its 50th second, is late by then
+BENCH = "test_the_short_form_of_delay_runs_to_its_end"
 LAST = (  # in this order, after everything that does not need the tick
+    BENCH,
     "test_every_job_of_the_missed_minutes_runs_late_and_marked",
     "test_missed_runs_follow_the_misfire_policy_of_their_task",
     "test_jobs_after_the_outage_are_dispatched_on_time",
@@ -271,6 +275,24 @@ def doubled(deployed: System, outage: Outage) -> Iterator[Doubled]:
     with ThreadPoolExecutor(1) as pool:
         yield Doubled(jobs, paths, pool.submit(twice))
         closing.set()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_delays(request: pytest.FixtureRequest) -> Future[list[Figure]] | None:
+    """`delay` of `python -m bench --short`, on the shared stack. It waits six minutes: it begins with the session, if its test is in it."""
+    if all(item.name != BENCH for item in request.session.items):
+        return None
+    deployed: System = request.getfixturevalue("deployed")
+    client, found = deployed.client("bench"), Future[list[Figure]]()
+
+    def measure() -> None:
+        try:
+            found.set_result(list(delay.measured(deployed.stack, client, delay.SHORT)))
+        except BaseException as error:
+            found.set_exception(error)
+
+    threading.Thread(target=measure, daemon=True).start()  # a session that ends before it does not wait for it
+    return found
 
 
 def _posted(client: Client, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

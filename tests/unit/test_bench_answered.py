@@ -1,0 +1,68 @@
+"""The AWS that answers in process: a read by key returns the items of its own keys, in whatever order the services read."""
+
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+
+from bench import cpu
+from bench.answered import Answered
+from scheduler.model.job import Holder, TaskHead, TaskKey
+from scheduler.storage.aws import keys
+from scheduler.storage.aws.holders import DynamoTaskGate
+
+ONE, OTHER = TaskKey("ada", "one"), TaskKey("ada", "other")
+
+
+@pytest.fixture
+def aws() -> Answered:
+    answered = Answered()
+    answered.store("tasks", [keys.stored_task(key) | {"generation": {"N": "3"}} for key in (ONE, OTHER)])
+    answered.store("tasks", [keys.holder(key) | {"job": {"S": "j"}, "version": {"N": "7"}} for key in (ONE, OTHER)])
+    return answered
+
+
+@pytest.fixture
+def gate(aws: Answered) -> DynamoTaskGate:
+    client: Any = boto3.Session().client("dynamodb", region_name="us-east-1")
+    aws.listen(client.meta.events)
+    return DynamoTaskGate(client, "tasks")
+
+
+def heads(gate: DynamoTaskGate) -> None:
+    assert gate.heads([ONE, OTHER]) == {key: TaskHead(3, None, None) for key in (ONE, OTHER)}
+
+
+def holders(gate: DynamoTaskGate) -> None:
+    assert gate.holders([ONE, OTHER]) == {key: Holder(key, "j", None, 7) for key in (ONE, OTHER)}
+
+
+@pytest.mark.parametrize("reads", [(heads, holders), (holders, heads)])
+def test_reads_are_answered_by_key_in_any_order(
+    aws: Answered, gate: DynamoTaskGate, reads: tuple[Callable[[DynamoTaskGate], None], ...]
+) -> None:
+    for read in reads:
+        assert not aws.is_all_read()
+        read(gate)
+    assert aws.is_all_read()
+
+
+def test_a_key_for_which_nothing_lies_ready_fails_the_measurement(gate: DynamoTaskGate) -> None:
+    with pytest.raises(LookupError, match="third"):
+        gate.heads([ONE, TaskKey("ada", "third")])
+
+
+def test_an_item_is_read_once(gate: DynamoTaskGate) -> None:
+    gate.heads([ONE])
+    with pytest.raises(LookupError, match="one"):
+        gate.heads([ONE])
+
+
+def test_a_table_without_items_is_empty(gate: DynamoTaskGate, aws: Answered) -> None:
+    aws.stored.clear()
+    assert gate.heads([ONE]) == {}
+
+
+def test_execute_asks_for_the_items_that_the_bench_has_laid_ready() -> None:
+    assert cpu.spent("execute-runs", 20)["calls"]["BatchGetItem"] == 6
