@@ -123,10 +123,10 @@ describe('a day of work', () => {
     for (const { id } of runs) expect((await ended(id)).status).toBe('succeeded');
     await signIn(page, '/tasks');
     const row = (name: string) => page.getByRole('table', { name: 'Tasks' }).getByRole('row').filter({ hasText: name });
-    await row('Nightly report').getByText('Every day at 02:30').waitFor();
+    await row('Nightly report').getByText('At 02:30, every day').waitFor();
     await row('Nightly report').getByText('Succeeded').waitFor();
     await row('Nightly report').getByText('100 %').waitFor();
-    await row('Invoices of the day').getByText('On weekdays at 09:00').waitFor();
+    await row('Invoices of the day').getByText('At 09:00, Monday through Friday').waitFor();
     await row('Clean up uploads').getByText('Paused').waitFor();
     await until('the meters were read on the second', 60, async () => (await row('Read the meters').getByText('Succeeded').count()) > 0);
     await picture(page, 'readme-tasks');

@@ -6,23 +6,43 @@ describe('cron in words', () => {
   test.each([
     ['* * * * *', 'Every minute'],
     ['*/5 * * * *', 'Every 5 minutes'],
-    ['0 * * * *', 'Every hour at :00'],
-    ['15 */6 * * *', 'Every 6 hours at :15'],
-    ['30 2 * * *', 'Every day at 02:30'],
-    ['@daily', 'Every day at 00:00'],
-    ['0 9 * * 1-5', 'On weekdays at 09:00'],
-    ['0 9 * * mon', 'On Monday at 09:00'],
-    ['0 0 1 * *', 'On the 1st of the month at 00:00'],
-    ['0 0 1 1 *', 'On the 1st of the month at 00:00 in January'],
-    ['0,30 8,17 * * *', 'Every day at 08:00, 08:30, 17:00 and 17:30'],
-    ['*/10 9-17 * * mon-fri', 'Every 10 minutes from 09:00 to 17:59, on weekdays'],
-    ['0 12 22,13 * *', 'On the 22nd and 13th of the month at 12:00'],
+    ['0 * * * *', 'Every hour'],
+    ['@hourly', 'Every hour'],
+    ['15 */6 * * *', 'At 15 minutes past the hour, every 6 hours'],
+    ['30 2 * * *', 'At 02:30, every day'],
+    ['@daily', 'At 00:00, every day'],
+    ['@Weekly', 'At 00:00, only on Sunday'],
+    ['0 9 * * 1-5', 'At 09:00, Monday through Friday'],
+    ['0 9 * * mon', 'At 09:00, only on Monday'],
+    ['0 0 1 * *', 'At 00:00, on day 1 of the month'],
+    ['0 0 1 1 *', 'At 00:00, on day 1 of the month, only in January'],
+    ['0,30 8,17 * * *', 'At 0 and 30 minutes past the hour, at 08:00 and 17:00, every day'],
+    ['*/10 9-17 * * mon-fri', 'Every 10 minutes, between 09:00 and 17:59, Monday through Friday'],
+    ['0 12 22,13 * *', 'At 12:00, on day 13 and 22 of the month'],
+    ['1-5/2 3 * * *', 'Every 2 minutes, minutes 1 through 5 past the hour, between 03:00 and 03:59, every day'],
   ])('%s', (cron, words) => expect(cronInWords(cron)).toBe(words));
 
-  test.each(['', '* * *', '61 * * * *', '1-5/2 3 * * *', '0 9 * * someday'])('has none for %j', (cron) => expect(cronInWords(cron)).toBeNull());
+  test.each([
+    ['0 0 L * *', 'At 00:00, on the last day of the month'],
+    ['0 0 1,l * *', 'At 00:00, on day 1 and the last day of the month'],
+    ['0 9 * * fril', 'At 09:00, on the last Friday of the month'],
+    ['0 9 * * 5L', 'At 09:00, on the last Friday of the month'],
+    ['0 9 * * L7', 'At 09:00, on the last Sunday of the month'],
+    ['0 9 * * fri#2', 'At 09:00, on the second Friday of the month'],
+    ['0 9 * * 7#1', 'At 09:00, on the first Sunday of the month'],
+    ['0 9 * * MON#1,FRIL', 'At 09:00, on the first Monday of the month and on the last Friday of the month'],
+    ['0 9 * * FRI-SUN', 'At 09:00, Friday through Sunday'],
+  ])('L, # and 7 as the scheduler reads them: %s', (cron, words) => expect(cronInWords(cron)).toBe(words));
 
-  test('the expression stands for itself where there are no words', () =>
-    expect(scheduleInWords({ cron: '1-5/2 3 * * *' })).toBe('1-5/2 3 * * *'));
+  test.each([
+    ['0 9 10 * MON', 'At 09:00, on day 10 of the month, and on Monday'],
+    ['0 9 */2 * MON', 'At 09:00, every 2 days in a month, only on Monday'],
+  ])('days match as in Debian cron: %s', (cron, words) => expect(cronInWords(cron)).toBe(words));
+
+  test.each(['', '* * *', '61 * * * *', '*/10 * * * * *', '0 0 1 1 * 2027 *', '@reboot', '0 9 * * someday'])('has none for %j', (cron) =>
+    expect(cronInWords(cron)).toBeNull());
+
+  test('the expression stands for itself where there are no words', () => expect(scheduleInWords({ cron: '@reboot' })).toBe('@reboot'));
 });
 
 test.each([

@@ -1,101 +1,24 @@
 /** Schedules, spans and shares in words. Pure. */
+import cronstrue from 'cronstrue';
+
 import type { ScheduleRequest } from './api/client';
 
-const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
-const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December'];
-const DAY_NAMES = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
-const MONTH_NAMES = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
-const MACROS: Record<string, string> = {
-  '@yearly': '0 0 1 1 *',
-  '@annually': '0 0 1 1 *',
-  '@monthly': '0 0 1 * *',
-  '@weekly': '0 0 * * 0',
-  '@daily': '0 0 * * *',
-  '@midnight': '0 0 * * *',
-  '@hourly': '0 * * * *',
-};
-
-/** A cron expression in words, or null if it is none or too odd for few words: then the next runs must tell. */
+/** A cron expression in words, or null if it has none: then the next runs show what it means. */
 export function cronInWords(cron: string): string | null {
-  const fields = (MACROS[cron.trim().toLowerCase()] ?? cron).trim().split(/\s+/);
-  if (fields.length !== 5) return null;
-  const [minute, hour, day, month, weekday] = fields as [string, string, string, string, string];
-  const time = timeInWords(minute, hour);
-  const dates = dateInWords(day, weekday);
-  const months = month === '*' ? '' : list(month, MONTH_NAMES, 1, (n) => MONTHS[n - 1]);
-  if (time === null || dates === null || months === null) return null;
-  const often = time.startsWith('every');
-  const on = dates === '' ? (often ? '' : 'every day ') : `${dates} `;
-  const of = months === '' ? '' : ` in ${months}`;
-  const words = often ? `${time}${dates === '' ? '' : `, ${dates}`}${of}` : `${on}${time}${of}`;
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
-function timeInWords(minute: string, hour: string): string | null {
-  const step = /^\*\/(\d+)$/.exec(minute)?.[1];
-  const hours = /^\*\/(\d+)$/.exec(hour)?.[1];
-  if (minute === '*' || step === '1') return hour === '*' ? 'every minute' : within('every minute', hour);
-  if (step !== undefined) return hour === '*' ? `every ${step} minutes` : within(`every ${step} minutes`, hour);
-  const minutes = numbers(minute, 59);
-  if (minutes === null) return null;
-  if (hour === '*') return `every hour at ${minutes.map((m) => `:${pad(m)}`).join(', ')}`;
-  if (hours !== undefined) return `every ${hours} hours at ${minutes.map((m) => `:${pad(m)}`).join(', ')}`;
-  const at = numbers(hour, 23);
-  if (at === null || at.length * minutes.length > 6) return null;
-  return `at ${join(at.flatMap((h) => minutes.map((m) => `${pad(h)}:${pad(m)}`)))}`;
-}
-
-function within(often: string, hour: string): string | null {
-  const range = /^(\d{1,2})-(\d{1,2})$/.exec(hour);
-  if (range) return `${often} from ${pad(Number(range[1]))}:00 to ${pad(Number(range[2]))}:59`;
-  const at = numbers(hour, 23);
-  return at === null ? null : `${often} within the hours ${join(at.map((h) => `${pad(h)}:00`))}`;
-}
-
-function dateInWords(day: string, weekday: string): string | null {
-  const onDays = weekday === '*' ? '' : list(weekday, DAY_NAMES, 0, (n) => DAYS[n]);
-  const onDates = day === '*' ? '' : list(day, [], 1, (n) => ordinal(n));
-  if (onDays === null || onDates === null) return null;
-  const named = onDays === 'Monday to Friday' ? 'on weekdays' : onDays === '' ? '' : `on ${onDays}`;
-  const dated = onDates === '' ? '' : `on the ${onDates} of the month`;
-  if (named !== '' && dated !== '') return `${dated} and ${named}`;
-  return named + dated;
-}
-
-function list(field: string, names: string[], first: number, word: (n: number) => string | undefined): string | null {
-  const words: string[] = [];
-  for (const part of field.toLowerCase().split(',')) {
-    const range = /^([a-z0-9]+)-([a-z0-9]+)$/.exec(part);
-    const ends = (range ? [range[1], range[2]] : [part]).map((text) => one(text ?? '', names, first));
-    const named = ends.map((n) => (n === null ? undefined : word(n)));
-    if (named.some((text) => text === undefined)) return null;
-    words.push(named.join(' to '));
+  const text = cron.trim();
+  const word = /^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$/i.test(text);
+  const [minute = '', hour = '', day = '', , weekday = '', ...others] = text.split(/\s+/);
+  if (!word && (weekday === '' || others.length > 0)) return null;
+  const often = /^@hourly$/i.test(text) || minute.startsWith('*') || hour.startsWith('*');
+  try {
+    return cronstrue.toString(word ? text.toLowerCase() : text.toUpperCase(), {
+      use24HourTimeFormat: true,
+      verbose: !often, // "at 02:30, every day", but not "every minute, every hour, every day"
+      logicalAndDayFields: day.startsWith('*') || weekday.startsWith('*'),
+    });
+  } catch {
+    return null;
   }
-  return join(words);
-}
-
-function one(text: string, names: string[], first: number): number | null {
-  if (/^\d+$/.test(text)) return Number(text);
-  const index = names.indexOf(text);
-  return index < 0 ? null : index + first;
-}
-
-function numbers(field: string, most: number): number[] | null {
-  const found = field.split(',').map((part) => (/^\d+$/.test(part) ? Number(part) : NaN));
-  return found.every((n) => n <= most) ? found : null;
-}
-
-function ordinal(n: number): string {
-  const ending = n % 100 >= 11 && n % 100 <= 13 ? 'th' : (['th', 'st', 'nd', 'rd'][n % 10] ?? 'th');
-  return `${n}${ending}`;
-}
-
-function join(words: string[]): string {
-  return words.length < 2 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
-}
-
-function pad(n: number): string {
-  return String(n).padStart(2, '0');
 }
 
 /** A schedule in words; of a cron that has none, the expression itself. */

@@ -4,18 +4,23 @@ v1.<owner, job id, fence, end in epoch seconds as JSON, base64url>.<HMAC-SHA256 
 """
 
 import base64
-import binascii
 import hashlib
-import hmac
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from scheduler.model.errors import Unauthorized
 from scheduler.model.job import JobKey
 
+if TYPE_CHECKING:
+    from itsdangerous import Signer
+
 VERSION = "v1"
-LONGEST = 1_024  # characters of what may be one of ours
+LONGEST = 1_024  # characters of a token
+# The last character of a MAC holds two bits that are 0. With others it would decode to the same, so they are refused.
+_FORM = re.compile(rf"{VERSION}\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]{{42}}[AEIMQUYcgkosw048]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,34 +38,23 @@ class NotSigned(Unauthorized):
 def sign(which: AttemptKey, expires_at: int, key: bytes) -> str:
     """The token. It counts until the second in which `expires_at` lies is over."""
     content = json.dumps([*which.key, which.fence, expires_at // 1000], separators=(",", ":"), ensure_ascii=False)
-    signed = f"{VERSION}.{_text(content.encode())}"
-    return f"{signed}.{_text(_mac(signed, key))}"
+    text = base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
+    return _signer([key]).sign(f"{VERSION}.{text}").decode()
 
 
 def read(token: str, keys: Sequence[bytes], now: int) -> AttemptKey:
     """What the token stands for. Raises NotSigned if none of the keys has signed it, Unauthorized if it has expired."""
-    signed, _, mac = token.rpartition(".")
-    if len(token) > LONGEST or not token.isascii() or not any(hmac.compare_digest(_text(_mac(signed, key)), mac) for key in keys):
+    form = _FORM.fullmatch(token) if len(token) <= LONGEST else None
+    if form is None or not _signer(keys).validate(token):
         raise NotSigned
-    version, _, content = signed.partition(".")
-    if version != VERSION:
-        raise NotSigned
-    owner, job_id, fence, end = json.loads(_bytes(content))
+    owner, job_id, fence, end = json.loads(base64.urlsafe_b64decode(form[1] + "=="))
     if now // 1000 > end:
         raise Unauthorized("The token of the call-back has expired.")
     return AttemptKey(JobKey(owner, job_id), fence)
 
 
-def _mac(signed: str, key: bytes) -> bytes:
-    return hmac.new(key, signed.encode(), hashlib.sha256).digest()
+def _signer(keys: Sequence[bytes]) -> "Signer":
+    """Signs with the first key and accepts all of them. The keys are random, so none is derived from them."""
+    from itsdangerous import Signer  # 6 ms: an executor without call-backs does not import it
 
-
-def _text(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except binascii.Error:
-        raise NotSigned from None
+    return Signer(list(reversed(keys)), key_derivation="none", digest_method=hashlib.sha256)

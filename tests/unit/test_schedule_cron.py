@@ -1,14 +1,20 @@
 """Cron expressions: what they mean, and which are refused."""
 
 from calendar import isleap
+from collections.abc import Iterable
 from datetime import date
 from itertools import islice, pairwise
+from random import Random
 
 import pytest
+from croniter import croniter
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from scheduler.model.instants import parse
 from scheduler.tasks import cron
-from scheduler.tasks.schedule import Cron, Schedule, after
+from scheduler.tasks.schedule import Cron, Schedule, after, next_runs
+from tests.unit.minute_by_minute import random_expression
 
 SINCE = parse("2027-01-01T00:00:00Z") - 1
 
@@ -182,3 +188,49 @@ def test_a_leap_day_on_a_given_weekday_is_found_over_the_forty_years_that_it_can
     mondays = [day for day in leap_days if day.isoweekday() == 1]
     assert max(later.year - earlier.year for earlier, later in pairwise(mondays)) == 40
     assert [run.local[:10] for run in islice(runs, len(mondays))] == [day.isoformat() for day in mondays]
+
+
+class Reader:
+    """croniter as `cron` calls it. It notes what it was given, and expands that or what it was told to."""
+
+    def __init__(self, *, instead: str | None = None) -> None:
+        self.given: list[str] = []
+        self._instead = instead
+
+    def expand(self, text: str) -> object:
+        self.given.append(text)
+        return croniter.expand(text if self._instead is None else self._instead)
+
+
+def read_with(reader: Reader, expression: str) -> cron.Expression:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cron, "croniter", reader)
+        return cron.read.__wrapped__(expression)
+
+
+def accepted() -> Iterable[str]:
+    yield from cron.WORDS
+    yield from (random_expression(Random(number)) for number in range(50))
+
+
+def test_every_accepted_expression_means_what_croniter_expands() -> None:
+    for expression in accepted():
+        reader = Reader(instead="7 6 5 4 3")
+        read = read_with(reader, expression)
+        assert len(reader.given) == 1
+        assert read.times == 1 << (6 * 60 + 7)
+        assert (read.days.of_month, read.days.months, read.days.of_week, read.days.nth) == ({5}, {4}, {3}, {})
+
+
+@settings(deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1_700_000_000, 2_000_000_000))
+def test_croniter_finds_the_same_runs_where_no_clock_changes(random: Random, since: int) -> None:
+    """One kind is left out: beside a list of dates, croniter requires `#` or `L` of a weekday as well, where either is enough here."""
+    expression = random_expression(random)
+    dates, weekdays = expression.split()[2], expression.split()[4]
+    assume(dates.startswith("*") or not set("#L") & set(weekdays))
+    reader = Reader()
+    read_with(reader, expression)
+    runs = croniter(reader.given[0], float(since), implement_cron_bug=True, max_years_between_matches=45)
+    expected = [round(runs.get_next(float)) * 1000 for _ in range(3)]
+    assert [run.nominal for run in next_runs(Schedule(Cron(expression)), since * 1000, 3)] == expected
