@@ -13,7 +13,7 @@ from lambdas._settings import HOST
 from scheduler.accounts.access import Scope
 from scheduler.insight.scaling import EXECUTORS_EACH
 from scheduler.model.job import Lane
-from scheduler.targets import arns
+from scheduler.targets import arns, registry
 
 MOST_ALLOWED = 2_000  # characters of all allowed ARNs: an environment has 4 KB for everything
 SAMPLE = "punctual-sample"  # how what `infra/samples.py` makes is called
@@ -221,10 +221,11 @@ def settings_for(
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; choose one of {', '.join(STAGES)}, as in `cdk synth -c stage=dev`")
     chosen = STAGES[stage]
+    services = [resource.service for resource in registry.resources()]
     allowed = (
         chosen.allowed_targets
         if allowed_targets is None
-        else [arns.check_pattern(arn) for arn in re.split(r"[\s,]+", allowed_targets) if arn]
+        else [arns.check_pattern(arn, services) for arn in re.split(r"[\s,]+", allowed_targets) if arn]
     )
     if len(" ".join(allowed)) > MOST_ALLOWED:
         raise ValueError(f"allowed_targets are longer than {MOST_ALLOWED} characters: name several at once with `*`")

@@ -1,4 +1,4 @@
-"""What the executors' roles may do on AWS for jobs: one action per service, on the allowed ARNs alone."""
+"""What the executors' roles may do on AWS for jobs: the actions that the target types declare, on the allowed ARNs alone."""
 
 from collections.abc import Iterator
 
@@ -7,15 +7,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.settings import Settings
-from scheduler.targets import arns
-
-ACTIONS = {
-    "lambda": "lambda:InvokeFunction",
-    "sqs": "sqs:SendMessage",
-    "sns": "sns:Publish",
-    "events": "events:PutEvents",
-    "states": "states:StartExecution",
-}
+from scheduler.targets import arns, registry
 
 
 def grants(scope: Construct, settings: Settings) -> list[iam.PolicyStatement]:
@@ -44,16 +36,10 @@ def acknowledge(role: Construct, settings: Settings) -> None:
 
 
 def _on_arns(settings: Settings) -> Iterator[iam.PolicyStatement]:
-    for service, action in ACTIONS.items():
-        if allowed := arns.of_service(service, settings.allowed_targets):
-            yield iam.PolicyStatement(actions=[action], resources=list(allowed))
-    if machines := arns.of_service("states", settings.allowed_targets):
-        yield iam.PolicyStatement(actions=["states:DescribeExecution"], resources=[_executions(arn) for arn in machines])
-
-
-def _executions(machine: str) -> str:
-    """The executions of the machines of a pattern."""
-    return f"{machine.replace(':stateMachine:', ':execution:')}:*" if ":stateMachine:" in machine else machine
+    for resource in registry.resources():
+        if allowed := arns.of_service(resource.service, settings.allowed_targets):
+            for permission in resource.permissions:
+                yield iam.PolicyStatement(actions=[permission.action], resources=[permission.on(arn) for arn in allowed])
 
 
 def mail(scope: Construct, settings: Settings) -> Iterator[iam.PolicyStatement]:

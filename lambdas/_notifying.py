@@ -58,7 +58,7 @@ class Sender:
     def __init__(self, settings: NotifySettings, clock: Clock) -> None:
         self._settings, self._clock = settings, clock
         self._reach = Reach(sender=settings.email_sender, plain_http=settings.plain_http, hosts=settings.http_hosts)
-        self._calls = AwsCalls(settings.email_sender)
+        self._calls = AwsCalls()
         self._secrets = StoredSecrets(clients.secrets(), settings.secret_prefix)
 
     def mail(self, payload: Mapping[str, Any], id: str) -> Result:

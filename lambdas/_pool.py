@@ -131,9 +131,10 @@ class ThreadPool:
             payload = named_target.work_of(job, named)
             if isinstance(payload, Failure):
                 return Result(failure=payload)
-            if registry.is_work(job.type, payload):
+            target = registry.load(job.type)
+            if target.is_work(payload):
                 return self._children.run(replace(job, payload=payload), context, force)
-            return registry.load(job.type).run(payload, context)
+            return target.run(payload, context)
         except registry.UnknownType as error:
             return Result(failure=Failure("permanent", str(error)))
         except BaseException as error:  # SystemExit too: a result that never comes would hang the batch

@@ -318,7 +318,7 @@ def ahead(job: Job) -> int:
 
     if not execute().settings.fetch_function:
         return 0
-    found = registry.ahead_ms(job.type)
+    found = registry.load(job.type).ahead_ms
     if found:
         _make_way(job.timeout_ms / 1000)
     return found
@@ -334,8 +334,10 @@ def _make_way(seconds: float) -> None:
 
 
 def _call_fetcher(seconds: float) -> None:
+    from scheduler.targets import aws_call
+
     try:
-        calls().invoke(execute().settings.fetch_function, "{}", wait=True, left=lambda: seconds)
+        aws_call.invoke(calls(), execute().settings.fetch_function, "{}", wait=True, left=lambda: seconds)
     except Exception:  # the job will tell
         logger.info("the function that calls URLs was not there ahead of its first job")
 
@@ -376,7 +378,7 @@ def calls() -> "Calls":
     """What executors call AWS with for their jobs; loaded with the first job that does."""
     from scheduler.storage.aws.calls import AwsCalls
 
-    return AwsCalls(execute().settings.email_sender)
+    return AwsCalls()
 
 
 @cache

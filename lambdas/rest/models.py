@@ -433,7 +433,7 @@ def broken_rules(title: str, rules: Sequence[tuple[tuple[str | int, ...], str]])
 @cache
 def payload_of(job_type: str) -> TypeAdapter[Any]:
     """The check and the JSON Schema of a task type's payload."""
-    return TypeAdapter(registry.load(job_type).Payload)
+    return TypeAdapter(registry.load(job_type).payload)
 
 
 class Shape(BaseModel):

@@ -12,7 +12,6 @@ from lambdas.rest.models import Request, Shape, TargetName, WrittenTime, broken_
 from scheduler.targets import payload_schema, registry
 from scheduler.targets.base import NotAllowed
 from scheduler.targets.named_target import (
-    DESTINATION,
     LEAST_PER_SECOND,
     MOST_AT_ONCE,
     MOST_PER_SECOND,
@@ -74,7 +73,8 @@ class TargetEdit(Request):
         unknown = sorted(set(value or ()) - set(info.data.get("defaults", value or ())))
         if unknown:
             raise ValueError(f"has no default to lock: {', '.join(unknown)}")
-        _check_secrets(info.data.get("kind", ""), info.data.get("defaults", {}), value)
+        if (kind := info.data.get("kind")) is not None:
+            _check_secrets(kind, info.data.get("defaults", {}), value)
         return value
 
     @property
@@ -105,8 +105,8 @@ def _check_defaults(defaults: Mapping[str, Any], kind: str) -> None:
         errors = [each for each in error.errors(include_url=False, include_input=False) if each["type"] not in EARLIER]
         if errors:
             raise broken_rules(kind, [(each["loc"], envelope.rule(each)) for each in errors]) from None
-    resource = getattr(registry.load(kind), "RESOURCE", None)
-    if resource is not None and resource not in defaults:
+    resource = registry.load(kind).resource
+    if resource is not None and resource.field not in defaults:
         return  # jobs give it, and are checked then
     try:
         registry.check_reach(kind, defaults, _runtime.api().reach)
@@ -117,7 +117,7 @@ def _check_defaults(defaults: Mapping[str, Any], kind: str) -> None:
 def _check_secrets(kind: str, defaults: Mapping[str, Any], locked: list[str] | None) -> None:
     """Who could say where the target's secrets are sent would have them. Raises ValueError."""
     fixed = usual_locks(kind, defaults) if locked is None else locked
-    destination = DESTINATION.get(kind)
+    destination = registry.load(kind).destination
     if own_secrets(kind, fixed) and destination not in fixed:
         raise ValueError(f"must include {destination}, with a default: else a job would choose where the target's secrets are sent")
 

@@ -5,7 +5,6 @@ twice as long.
 """
 
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
 from scheduler.model import misfire
 from scheduler.model.job import Job, Result
@@ -14,7 +13,6 @@ FAILURES, OVER_MS = 5, 1_000  # in a row, seen by one executor; a batch that fai
 FIRST_MS, LONGEST_MS = 10_000, 300_000  # how long it stays open, at first and at most
 PROBE_MS = 60_000  # a probe that is not heard of so long after its time-out is followed by another
 PATIENCE_MS = 3_600_000  # a job without `max_elapsed_ms` is held back for so long at most; then its attempts are its own again
-_RESOURCES = {"lambda": "function", "sqs": "queue", "sns": "topic", "eventbridge": "bus", "stepfunctions": "state_machine"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +28,15 @@ class Breaker:
 
 
 def circuit(job: Job) -> str | None:
-    """What fails together: a named target; else the host of a URL, or the resource of an ARN. None: nothing that could be dead."""
+    """What fails together: a named target, else what the job's type declares. None: nothing that could be dead."""
     if job.target is not None:
         return f"target {job.target}"
-    if job.type == "http":
-        try:
-            return f"host {urlsplit(str(job.payload.get('url', ''))).netloc.lower()}"
-        except ValueError:
-            return None
-    resource = job.payload.get(_RESOURCES.get(job.type, ""))
-    return None if resource is None else str(resource)
+    from scheduler.targets import registry  # functions that run no jobs never load it
+
+    try:
+        return registry.load(job.type).circuit_of(job.payload)
+    except registry.UnknownType:
+        return None
 
 
 def is_dead(result: Result) -> bool:

@@ -5,18 +5,16 @@ when a job is created and IAM when it runs allow the same. The service must be n
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-SERVICES = ("lambda", "sqs", "sns", "events", "states")  # what a pattern may speak of
 PATTERN = r"arn:aws[a-z-]*:[a-z]+:[a-z0-9*-]+:[0-9*]+:[A-Za-z0-9_.:/*$-]+"
 _QUEUE_URL = r"https://(?:sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?|([a-z0-9-]+)\.queue\.amazonaws\.com)/(\d{12})/([A-Za-z0-9_.-]+)"
 
 
-def check_pattern(text: str) -> str:
-    """The pattern itself. Raises ValueError that says what is wrong with it."""
-    if re.fullmatch(PATTERN, text) is None or text.split(":")[2] not in SERVICES:
-        services = ", ".join(SERVICES)
-        raise ValueError(f"{text!r} is no ARN of {services}; such as arn:aws:sqs:eu-west-1:123456789012:orders-*")
+def check_pattern(text: str, services: Collection[str]) -> str:
+    """The pattern itself. Raises ValueError if it is no pattern, or of none of the services."""
+    if re.fullmatch(PATTERN, text) is None or service(text) not in services:
+        raise ValueError(f"{text!r} is no ARN of {', '.join(services)}; such as arn:aws:sqs:eu-west-1:123456789012:orders-*")
     return text
 
 

@@ -3,17 +3,19 @@
 The ids stand at one place per kind of target: the field `punctual` of a JSON object, or `IDS` as attributes or headers.
 """
 
+import base64
 import json
 import queue
 import re
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from scheduler.model.job import Failure, Result
 from scheduler.targets import arns
 from scheduler.targets.base import Context, NotAllowed
-from scheduler.targets.calls import Calls, Refused
+from scheduler.targets.calls import Calls, Left, Refused, Request
 from scheduler.targets.registry import check_reach
 
 POLL = 0.2  # seconds until a set `stop` is noticed
@@ -21,8 +23,6 @@ FIELD = "punctual"
 IDS = ("Idempotency-Key", "Punctual-Job-Id")  # as on `http`'s requests
 CALL_BACK = ("Punctual-Callback-Url", "Punctual-Callback-Token")
 STOPPED = "stopped before the answer came"
-
-_PLACE = r"arn:aws[a-z-]*:{}:[a-z0-9-]+:\d{{12}}:{}"
 
 
 def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Callable[[Calls], Result]) -> Result:
@@ -70,19 +70,37 @@ def with_ids(given: Mapping[str, Any], context: Context) -> str:
     return json.dumps({**given, FIELD: ours}, ensure_ascii=False, separators=(",", ":"))
 
 
+def envelope(attributes: Mapping[str, str], group: str | None, context: Context, *, is_fifo: bool) -> dict[str, Any]:
+    """The parameters of a message that queues and topics call by the same names, the ids among its attributes."""
+    carried = {**attributes, **ids(context)}
+    found: dict[str, Any] = {"MessageAttributes": {name: {"DataType": "String", "StringValue": value} for name, value in carried.items()}}
+    if group is not None:
+        found["MessageGroupId"] = group
+    if is_fifo:
+        found["MessageDeduplicationId"] = context.unique  # AWS drops a second one of the same within five minutes
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Invoked:
+    """What a function answered. `error`: it failed, and the payload tells how."""
+
+    payload: str
+    error: bool = False
+    log: str | None = None  # the end of what it wrote, as far as Lambda tells
+
+
+def invoke(calls: Calls, function: str, event: str, *, wait: bool, left: Left) -> Invoked:
+    """Call a function with a JSON text. Without `wait` it is only handed over, and the answer is empty. Raises Refused."""
+    how = {"InvocationType": "RequestResponse", "LogType": "Tail"} if wait else {"InvocationType": "Event"}
+    asked = {"FunctionName": function, "Payload": event.encode(), **how}
+    # No second try: where the first was cut, the function may be at work.
+    answer = calls.send(Request("lambda", "invoke", asked, arns.region(function), waits=wait, again=False), left=left)
+    log = base64.b64decode(answer.get("LogResult", "")).decode(errors="replace").rstrip()
+    return Invoked(answer["Payload"].decode(errors="replace"), error="FunctionError" in answer, log=log or None)
+
+
 # Predicates of payloads; one that raises gives its own words to the caller.
-
-
-def is_arn(service: str, resource: str, what: str) -> Callable[[str], bool]:
-    """Whether a text is the ARN of such a resource, `resource` as regular expression."""
-    form = re.compile(_PLACE.format(service, resource))
-
-    def check(text: str) -> bool:
-        if form.fullmatch(arns.queue(text)) is None:
-            raise ValueError(f"must be {what}")
-        return True
-
-    return check
 
 
 def is_open(given: Mapping[str, Any]) -> bool:

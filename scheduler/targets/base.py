@@ -1,13 +1,11 @@
-"""What every target type builds on: the context of an attempt, what a stage may reach, and the protocol of a target."""
+"""What every target type builds on: the context of an attempt, and what a stage may reach."""
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from scheduler.model.errors import NotFound
-from scheduler.model.job import Result
 from scheduler.targets.calls import Calls
 
 
@@ -80,18 +78,3 @@ class Context:
     def left(self) -> float:
         """Seconds until it must end; none once it is asked to stop."""
         return 0.0 if self.stop.is_set() else max(self.deadline - time.monotonic(), 0.0)
-
-
-class Target(Protocol):
-    """What a module in this package offers."""
-
-    Payload: type[Any]
-    # A type that reaches AWS also has `RESOURCE`, the field of its payload with the ARN, or `SENDS_MAIL`. One that may work in
-    # the executor itself has `is_work`: whether a payload does. Its `run` is called in a child process then, which is killed at
-    # the deadline, and needs neither `reach` nor `calls`.
-    # One that may be done by a function of its own has `AHEAD_MS`, what it takes to reach that.
-    # One that has rules for its payloads beyond its fields has `check`.
-    # One that tells its worker where to report has `CALLS_BACK`, the most attributes that leave room for that; 0: it takes none.
-
-    def run(self, payload: Mapping[str, Any], context: Context) -> Result:
-        """One attempt. Returns (or raises) by the deadline, and soon after `stop` is set."""

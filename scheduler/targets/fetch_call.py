@@ -89,7 +89,7 @@ def _asked(calls: Calls, event: str, context: Context) -> Result:
     give_up = time.monotonic() + BUSY_S
     while True:
         try:
-            invoked = calls.invoke(context.fetcher, event, wait=True, left=context.left)
+            invoked = aws_call.invoke(calls, context.fetcher, event, wait=True, left=context.left)
         except Refused as refused:
             if refused.code not in BUSY:
                 raise

@@ -2,28 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scheduler.model.job import Failure, Job
 
+if TYPE_CHECKING:
+    from scheduler.targets.target_type import TargetType
+
 NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 MOST_PER_SECOND, LEAST_PER_SECOND, MOST_AT_ONCE = 1_000, 0.1, 500  # every start is a write of one item: docs/decisions.md
-
-# What a job says to its target, by kind. All else that the defaults name is where to and how, and locked unless said otherwise.
-CONTENT: Mapping[str, frozenset[str]] = {
-    "http": frozenset({"body"}),
-    "log": frozenset({"message", "sleep_seconds"}),
-    "lambda": frozenset({"event"}),
-    "sqs": frozenset({"body", "attributes", "group"}),
-    "sns": frozenset({"message", "subject", "attributes", "group"}),
-    "eventbridge": frozenset({"detail"}),
-    "stepfunctions": frozenset({"input"}),
-    "email": frozenset({"subject", "text", "html"}),
-}
-
-# The fields that name secrets, by kind. Of a target's own, if they are locked.
-SECRETS: Mapping[str, frozenset[str]] = {"http": frozenset({"bearer_secret", "basic_secret", "header_secrets", "signing_secret"})}
-DESTINATION: Mapping[str, str] = {"http": "url"}  # where they are sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +39,7 @@ class NamedTarget:
 
 def usual_locks(kind: str, defaults: Mapping[str, Any]) -> tuple[str, ...]:
     """What is locked unless somebody chooses: all of the defaults but the content."""
-    return tuple(sorted(set(defaults) - CONTENT.get(kind, frozenset())))
+    return tuple(sorted(set(defaults) - set(_declared(kind).content)))
 
 
 def overridden(target: NamedTarget, payload: Mapping[str, Any]) -> Sequence[str]:
@@ -67,7 +54,7 @@ def merged(target: NamedTarget, payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def own_secrets(kind: str, locked: Sequence[str]) -> frozenset[str]:
     """The fields whose secrets are the target's, the same for all users; an unlocked one names a secret of the job's owner."""
-    return SECRETS.get(kind, frozenset()).intersection(locked)
+    return frozenset(_declared(kind).secrets).intersection(locked)
 
 
 def secret_of(target: str, name: str) -> str:
@@ -90,6 +77,12 @@ def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure
         return Failure("permanent", f"target {job.target} is of kind {target.kind} now, not {job.type}")
     own = own_secrets(target.kind, target.locked)
     return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, job.payload).items()}
+
+
+def _declared(kind: str) -> "TargetType":
+    from scheduler.targets import registry  # functions that run no jobs never load it
+
+    return registry.load(kind)
 
 
 def _owned(target: str, named: Any) -> Any:

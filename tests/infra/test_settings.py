@@ -83,7 +83,7 @@ def test_allowed_targets_are_written_one_after_the_other(between: str) -> None:
 
 @pytest.mark.parametrize("bad", ["*", "orders", "arn:aws:s3:::bucket", "arn:aws:*:*:*:*"])
 def test_an_allowed_target_that_is_none_is_refused_by_name(bad: str) -> None:
-    with pytest.raises(ValueError, match="is no ARN of lambda, sqs, sns, events, states"):
+    with pytest.raises(ValueError, match="is no ARN of events, lambda, sns, sqs, states"):
         settings_for("dev", allowed_targets=f"arn:aws:sqs:eu-west-1:123456789012:orders {bad}")
 
 

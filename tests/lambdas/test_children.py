@@ -21,9 +21,9 @@ from tests.conftest import a_job
 ROOT = Path(__file__).resolve().parents[2]
 STUBBORN = '''"""`stubborn`: does what no target should."""
 import os, signal, sys, time
-def is_work(payload): return True
+from scheduler.model.job import Result
+from scheduler.targets.target_type import TargetType
 def run(payload, context):
-    from scheduler.model.job import Result
     print("printed", flush=True)
     if "exit" in payload: os._exit(payload["exit"])
     if "signal" in payload: os.kill(os.getpid(), payload["signal"])
@@ -32,6 +32,7 @@ def run(payload, context):
     end = time.monotonic() + payload.get("busy", 0)
     while time.monotonic() < end: pass
     return Result("x" * payload.get("size", 2))
+TYPE = TargetType(payload=dict, run=run, is_work=lambda payload: True)
 '''
 
 

@@ -30,6 +30,7 @@ from scheduler.storage.memory.orders import MemoryOrders
 from scheduler.storage.memory.stores import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.targets import registry
 from scheduler.targets.base import Reach
 from scheduler.targets.fetch_call import AHEAD_MS
 from scheduler.targets.named_target import NamedTarget
@@ -157,7 +158,7 @@ def test_a_target_that_exits_costs_its_job_an_attempt_and_its_batch_nothing(worl
     def leave(payload: Any, context: Any) -> Any:
         raise SystemExit("boom")
 
-    monkeypatch.setattr(log, "run", leave)
+    monkeypatch.setattr(registry, "load", lambda name: replace(log.TYPE, run=leave))
     job = due_now(world)
     assert execute.handler({"Records": received(world, job)}, CONTEXT) == {"batchItemFailures": []}
     assert world.jobs.get(job.key).attempts[0].failure.message == "SystemExit: boom"
@@ -293,7 +294,9 @@ def test_an_http_job_that_is_held_has_the_way_to_its_function_made_ready_once(mo
     assert ms == [AHEAD_MS, AHEAD_MS, 0, AHEAD_MS]
     for thread in [thread for thread in threading.enumerate() if thread.name == "make-way"]:
         thread.join(5)
-    assert asked.is_set() and made.asked == [("invoke", FUNCTION, "{}", True)]
+    assert asked.is_set()
+    (request,) = made.asked
+    assert (request.parameters["FunctionName"], request.parameters["Payload"], request.waits) == (FUNCTION, b"{}", True)
 
 
 def test_executors_that_call_by_themselves_send_nothing_ahead(monkeypatch: pytest.MonkeyPatch) -> None:

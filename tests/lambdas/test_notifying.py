@@ -22,7 +22,7 @@ from scheduler.storage.aws.notice_queue import SqsNoticeQueue
 from scheduler.storage.aws.notices import DynamoNotices
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.memory.counters import MemoryCounters
-from scheduler.targets.calls import Mail
+from scheduler.targets.calls import Request
 from tests import webhook_receiver
 from tests.conftest import FixedClock
 from tests.contract import make, tables
@@ -78,13 +78,13 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             allow_private_http=True,
             secret_prefix="punctual/test/",
         )
-        mails: list[Mail] = []
+        mails: list[Any] = []
 
-        def take(self: AwsCalls, mail: Mail, *, left: Any) -> str:
-            mails.append(mail)
-            return "id"
+        def take(self: AwsCalls, request: Request, *, left: Any) -> dict[str, str]:
+            mails.append(request.parameters)
+            return {"MessageId": "id"}
 
-        monkeypatch.setattr(AwsCalls, "mail", take)
+        monkeypatch.setattr(AwsCalls, "send", take)
         clock, queue = FixedClock(make.NOW), SqsNoticeQueue(sqs, url)
         monkeypatch.setattr(queue, "put_back", lambda receipt, seconds: None)  # here a message in hand stays visible
         sender = _notifying.Sender(settings, _notifying.SystemClock())
@@ -126,8 +126,10 @@ def test_fails_fails_succeeds_is_a_failure_and_a_recovery_to_each_though_notify_
     world.work_off()
     world.clock.advance(LEASE_MS)
     world.work_off()
-    assert [mail.subject for mail in world.mails] == ["[Punctual] Nightly failed", "[Punctual] Nightly has recovered"]
-    assert all(mail.to == ("ann@example.com",) and mail.html for mail in world.mails)
+    contents = [mail["Content"]["Simple"] for mail in world.mails]
+    assert [each["Subject"]["Data"] for each in contents] == ["[Punctual] Nightly failed", "[Punctual] Nightly has recovered"]
+    assert all(mail["Destination"]["ToAddresses"] == ["ann@example.com"] for mail in world.mails)
+    assert all(each["Body"]["Html"]["Data"] for each in contents)
     calls = world.receiver.calls(HOOK)
     ids = [
         webhook_receiver.verify({name.lower(): value for name, value in each.headers.items()}, each.body, [SECRET], each.at)

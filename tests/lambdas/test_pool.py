@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from scheduler.model.job import CallBack, Finished, JobKey, Kept, Result
 from scheduler.storage.memory.stores import MemoryKeys, MemoryOutputs
 from scheduler.targets import registry
 from scheduler.targets.base import CallBackAddress, Context
+from scheduler.targets.target_type import TargetType
 from tests.conftest import a_job
 
 
@@ -130,7 +130,7 @@ def test_a_job_that_reports_by_call_back_is_told_where_to_and_fails_for_now_whil
         def keys(self, now: int, *, newest: bool = False) -> list[bytes]:
             raise Unavailable
 
-    monkeypatch.setattr(registry, "load", lambda name: SimpleNamespace(run=run))
+    monkeypatch.setattr(registry, "load", lambda name: TargetType(payload=dict, run=run))
     clock, plain, long = SystemClock(), a_job(), a_job(callback=CallBack())
     with ThreadPoolExecutor(1) as threads:
         pool = ThreadPool(threads, clock, children, MemoryOutputs, callbacks=Addresses("https://api.example.com", MemoryKeys(b"key")).of)

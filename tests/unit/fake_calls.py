@@ -2,11 +2,11 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from scheduler.targets.base import Context, Reach
-from scheduler.targets.calls import Calls, Execution, Invoked, Left, Mail, Message
+from scheduler.targets.calls import Calls, Left, Request
 
 REGION = "eu-west-1:123456789012"
 FUNCTION = f"arn:aws:lambda:{REGION}:function:orders"
@@ -18,39 +18,30 @@ EXECUTION = f"arn:aws:states:{REGION}:execution:orders:01JOB"
 REACH = Reach((FUNCTION, f"{FUNCTION}:*", f"{QUEUE}*", f"{TOPIC}*", BUS, MACHINE), "punctual@example.com")
 
 
+ANSWERS: dict[str, Any] = {
+    "invoke": {"Payload": b'{"done": 1}'},
+    "send_message": {"MessageId": "m1"},
+    "publish": {"MessageId": "m2"},
+    "put_events": {"Entries": [{"EventId": "e1"}]},
+    "start_execution": {"executionArn": EXECUTION},
+    "describe_execution": {"status": "SUCCEEDED", "input": "{}", "output": '{"paid": true}'},
+    "send_email": {"MessageId": "s1"},
+}
+
+
 class FakeCalls:
-    """Answers each call with what `answers` holds under its name, a function of no arguments; else with its name."""
+    """Answers each request with what `answers` holds under its operation, a function of no arguments; else as AWS would."""
 
     def __init__(self, **answers: Callable[[], Any]) -> None:
         self.answers = answers
-        self.asked: list[tuple[Any, ...]] = []
+        self.asked: list[Request] = []
         self.left: list[float] = []
 
-    def invoke(self, function_arn: str, event: str, *, wait: bool, left: Left) -> Invoked:
-        return self._answer(left, Invoked('{"done": 1}'), "invoke", function_arn, event, wait)
-
-    def send(self, queue_arn: str, message: Message, *, left: Left) -> str:
-        return self._answer(left, "m1", "send", queue_arn, message)
-
-    def publish(self, topic_arn: str, message: Message, *, left: Left) -> str:
-        return self._answer(left, "m2", "publish", topic_arn, message)
-
-    def put_event(self, bus_arn: str, source: str, detail_type: str, detail: str, *, left: Left) -> str:
-        return self._answer(left, "e1", "put_event", bus_arn, source, detail_type, detail)
-
-    def start(self, machine_arn: str, name: str, input: str, *, left: Left) -> str:
-        return self._answer(left, EXECUTION, "start", machine_arn, name, input)
-
-    def look(self, execution_arn: str, *, left: Left) -> Execution:
-        return self._answer(left, Execution("SUCCEEDED", "{}", '{"paid": true}'), "look", execution_arn)
-
-    def mail(self, mail: Mail, *, left: Left) -> str:
-        return self._answer(left, "s1", "mail", mail)
-
-    def _answer(self, left: Left, usual: Any, name: str, *asked: Any) -> Any:
-        self.asked.append((name, *asked))
+    def send(self, request: Request, *, left: Left) -> Mapping[str, Any]:
+        self.asked.append(request)
         self.left.append(left())
-        return self.answers[name]() if name in self.answers else usual
+        answer: Mapping[str, Any] = self.answers.get(request.operation, lambda: ANSWERS[request.operation])()
+        return answer
 
 
 def context(
@@ -58,6 +49,11 @@ def context(
 ) -> Context:
     chosen = calls or FakeCalls()
     return Context("01JOB", attempt, time.monotonic() + seconds, stop or threading.Event(), reach=reach, calls=lambda: chosen)
+
+
+def attributes(**given: str) -> dict[str, Any]:
+    """Message attributes as queues and topics take them."""
+    return {name: {"DataType": "String", "StringValue": value} for name, value in given.items()}
 
 
 def raising(error: BaseException) -> Callable[[], Any]:

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -11,13 +11,13 @@ import pytest
 from lambdas import _fetching, fetch
 from lambdas._clock import SystemClock
 from scheduler.model.job import Result
-from scheduler.targets import fetch_call, registry
+from scheduler.targets import fetch_call
 from scheduler.targets.base import CallBackAddress, Context, Reach
-from scheduler.targets.calls import Invoked, Refused
+from scheduler.targets.calls import Refused, Request
+from scheduler.targets.types import http
 from tests.unit.fake_calls import FUNCTION, FakeCalls, raising
 from tests.unit.test_target_http import Receiver, serving
 
-http = registry.load("http")
 PLAIN = Reach(plain_http=True)
 
 
@@ -29,12 +29,13 @@ class ByFunction(FakeCalls):
         self.at = _fetching.Fetch(SystemClock(), reach, True)
         self.events: list[dict[str, Any]] = []
 
-    def invoke(self, function_arn: str, event: str, *, wait: bool, left: Any) -> Invoked:
-        assert (function_arn, wait) == (FUNCTION, True)
+    def send(self, request: Request, *, left: Any) -> Mapping[str, Any]:
+        assert (request.parameters["FunctionName"], request.waits) == (FUNCTION, True)
         if "invoke" in self.answers:
-            return super().invoke(function_arn, event, wait=wait, left=left)
+            return super().send(request, left=left)
+        event = request.parameters["Payload"]
         self.events.append(json.loads(event))
-        return Invoked(json.dumps(fetch.handler(json.loads(event), None)))
+        return {"Payload": json.dumps(fetch.handler(json.loads(event), None)).encode()}
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_an_executor_waits_for_it_no_longer_than_its_deadline_or_a_stop(port: in
 
 
 def test_a_function_that_died_is_worth_another_try_and_what_it_said_is_not_told(calls: ByFunction) -> None:
-    calls.answers["invoke"] = lambda: Invoked('{"errorMessage": "with Bearer secret"}', error=True)
+    calls.answers["invoke"] = lambda: {"Payload": b'{"errorMessage": "with Bearer secret"}', "FunctionError": "Unhandled"}
     failure = http.run({"url": "https://example.com"}, context(calls)).failure
     assert failure is not None and failure.kind == "retryable" and "secret" not in failure.message
 

@@ -18,8 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 from scheduler.model.job import Result
 from scheduler.targets import registry
 from scheduler.targets.base import Context, NotAllowed, Reach
+from scheduler.targets.types import http
 
-http = registry.load("http")
 NOT_PUBLIC = "http jobs may call public addresses only, and this host has none."
 NO_URL, TERMS = "payload", "terms"  # refused before it runs: by the payload's rules, or by the stage's
 
@@ -95,7 +95,7 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append(address[0])
         raise ConnectionRefusedError("not in this test")
 
-    monkeypatch.setattr(http._Line, "_dial", dial)  # type: ignore[attr-defined]
+    monkeypatch.setattr(http._Line, "_dial", dial)
     return found
 
 
@@ -135,7 +135,7 @@ def test_most_of_the_corpus_is_refused_for_its_address_and_not_because_nobody_kn
 )
 def test_what_is_public_is_called(url: str, dialled: list[Any]) -> None:
     call(url)
-    assert len(dialled) == 1 and http.is_public(dialled[0])  # type: ignore[attr-defined]
+    assert len(dialled) == 1 and http.is_public(dialled[0])
 
 
 HOSTS = ("*.example.com", "hooks.example.org")

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from scheduler.targets import registry
 from scheduler.targets.base import NotAllowed, Reach
-from scheduler.targets.calls import Refused
+from scheduler.targets.calls import Refused, Request
 from tests.unit.fake_calls import BUS, FUNCTION, MACHINE, QUEUE, REGION, TOPIC, FakeCalls, context, raising
 
 MINIMAL: dict[str, dict[str, Any]] = {
@@ -21,12 +21,19 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "stepfunctions": {"state_machine": MACHINE},
     "email": {"to": ["ann@example.com"], "subject": "s", "text": "t"},
 }
-CALL = {"lambda": "invoke", "sqs": "send", "sns": "publish", "eventbridge": "put_event", "stepfunctions": "start", "email": "mail"}
+CALL = {
+    "lambda": "invoke",
+    "sqs": "send_message",
+    "sns": "publish",
+    "eventbridge": "put_events",
+    "stepfunctions": "start_execution",
+    "email": "send_email",
+}
 WITH_ARN = sorted(MINIMAL.keys() - {"email"})
 
 
 def checked(name: str, payload: Any) -> None:
-    TypeAdapter(registry.load(name).Payload).validate_json(json.dumps(payload), strict=True)
+    TypeAdapter(registry.load(name).payload).validate_json(json.dumps(payload), strict=True)
 
 
 def rules(name: str, payload: Any) -> dict[str, str]:
@@ -36,14 +43,20 @@ def rules(name: str, payload: Any) -> dict[str, str]:
     return {".".join(str(part) for part in error["loc"]): str(error["msg"]) for error in found.value.errors()}
 
 
-def ids_of(name: str, asked: tuple[Any, ...]) -> tuple[str, str]:
+def json_of(request: Request) -> Any:
+    """The JSON object that a request carries to its worker."""
+    (entry,) = request.parameters.get("Entries", [request.parameters])
+    return json.loads(entry[{"invoke": "Payload", "put_events": "Detail", "start_execution": "input"}[request.operation]])
+
+
+def ids_of(name: str, asked: Request) -> tuple[str, str]:
     """The idempotency key and the job id of what was asked."""
     if name in ("sqs", "sns"):
-        carried = asked[2].attributes
+        carried = {each: value["StringValue"] for each, value in asked.parameters["MessageAttributes"].items()}
     elif name == "email":
-        carried = asked[1].headers
+        carried = {each["Name"]: each["Value"] for each in asked.parameters["Content"]["Simple"]["Headers"]}
     else:
-        ours = json.loads(next(part for part in asked if isinstance(part, str) and part.startswith("{")))["punctual"]
+        ours = json_of(asked)["punctual"]
         return ours["idempotency_key"], ours["job_id"]
     return carried["Idempotency-Key"], carried["Punctual-Job-Id"]
 
@@ -190,7 +203,8 @@ def test_a_fifo_queue_or_topic_needs_a_group_and_drops_a_second_message_of_one_j
     calls = FakeCalls()
     registry.load(name).run({**fifo, "group": "g"}, context(calls))
     registry.load(name).run({**MINIMAL[name], "group": "g"}, context(calls))
-    assert [(each[2].group, each[2].unique) for each in calls.asked] == [("g", "01JOB"), ("g", None)]
+    sent = [each.parameters for each in calls.asked]
+    assert [(each["MessageGroupId"], each.get("MessageDeduplicationId")) for each in sent] == [("g", "01JOB"), ("g", None)]
 
 
 @pytest.mark.parametrize(("name", "field"), [("sqs", "body"), ("sns", "message")])
@@ -198,7 +212,8 @@ def test_a_fifo_queue_or_topic_needs_a_group_and_drops_a_second_message_of_one_j
 def test_a_text_is_sent_as_it_is_and_anything_else_as_json(name: str, field: str, given: Any, sent: str) -> None:
     calls = FakeCalls()
     registry.load(name).run({**MINIMAL[name], field: given}, context(calls))
-    assert calls.asked[0][2].body == sent
+    (request,) = calls.asked
+    assert request.parameters["MessageBody" if name == "sqs" else "Message"] == sent
 
 
 @pytest.mark.parametrize(("name", "field"), [("sqs", "body"), ("sns", "message")])

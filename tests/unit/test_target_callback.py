@@ -1,6 +1,5 @@
 """Where a worker reports to reaches it beside the ids, whatever the type; without the policy nothing of it is sent."""
 
-import json
 import threading
 import time
 from dataclasses import replace
@@ -10,20 +9,21 @@ import pytest
 
 from scheduler.targets import registry
 from scheduler.targets.base import CallBackAddress, Context, NotAllowed
+from scheduler.targets.calls import Request
 from scheduler.targets.types.http import Payload, _headers
-from tests.unit.fake_calls import BUS, FUNCTION, MACHINE, QUEUE, TOPIC, FakeCalls, context
+from tests.unit.fake_calls import BUS, FUNCTION, MACHINE, QUEUE, TOPIC, FakeCalls, attributes, context
+from tests.unit.test_target_aws import json_of
 
 ADDRESS = CallBackAddress("https://api.example.com/api/v1/jobs/01JOB", "v1.a.b", 2)
 REPORTING = ("eventbridge", "http", "lambda", "sns", "sqs", "stepfunctions")
 TOLD = {"Punctual-Callback-Url": ADDRESS.url, "Punctual-Callback-Token": ADDRESS.token}
 
 
-def asked(name: str, payload: dict[str, Any]) -> tuple[Any, ...]:
+def asked(name: str, payload: dict[str, Any]) -> Request:
     """What the target asks of AWS for an attempt that reports by call-back."""
     calls = FakeCalls()
     assert registry.load(name).run(payload, replace(context(calls), callback=ADDRESS)).failure is None
-    found: tuple[Any, ...] = calls.asked[0]
-    return found
+    return calls.asked[0]
 
 
 @pytest.mark.parametrize(
@@ -35,15 +35,14 @@ def asked(name: str, payload: dict[str, Any]) -> tuple[Any, ...]:
     ],
 )
 def test_json_has_it_in_the_field_of_the_ids(name: str, payload: dict[str, Any]) -> None:
-    (text,) = [each for each in asked(name, payload) if isinstance(each, str) and each.startswith("{")]
     ids = {"job_id": "01JOB", "idempotency_key": "01JOB"}
-    assert json.loads(text) == {"order": 7, "punctual": ids | {"callback": {"url": ADDRESS.url, "token": ADDRESS.token}}}
+    assert json_of(asked(name, payload)) == {"order": 7, "punctual": ids | {"callback": {"url": ADDRESS.url, "token": ADDRESS.token}}}
 
 
 @pytest.mark.parametrize(("name", "payload"), [("sqs", {"queue": QUEUE, "body": "b"}), ("sns", {"topic": TOPIC, "message": "m"})])
 def test_messages_have_it_as_attributes(name: str, payload: dict[str, Any]) -> None:
-    message = asked(name, payload)[2]
-    assert message.attributes == {"Idempotency-Key": "01JOB", "Punctual-Job-Id": "01JOB"} | TOLD
+    sent = asked(name, payload).parameters["MessageAttributes"]
+    assert sent == attributes(**{"Idempotency-Key": "01JOB", "Punctual-Job-Id": "01JOB"}, **TOLD)
 
 
 def test_requests_have_it_as_headers() -> None:
@@ -54,9 +53,10 @@ def test_requests_have_it_as_headers() -> None:
 
 def test_each_attempt_has_an_execution_and_a_fifo_message_of_its_own() -> None:
     """Where the worker before has fallen silent, the name or the message of the job would be taken for a copy."""
-    assert asked("stepfunctions", {"state_machine": MACHINE})[2] == "01JOB-2"
-    message = asked("sqs", {"queue": QUEUE + ".fifo", "body": "b", "group": "g"})[2]
-    assert (message.unique, message.attributes["Idempotency-Key"]) == ("01JOB-2", "01JOB")
+    assert asked("stepfunctions", {"state_machine": MACHINE}).parameters["name"] == "01JOB-2"
+    message = asked("sqs", {"queue": QUEUE + ".fifo", "body": "b", "group": "g"}).parameters
+    assert message["MessageDeduplicationId"] == "01JOB-2"
+    assert message["MessageAttributes"]["Idempotency-Key"]["StringValue"] == "01JOB"
 
 
 def test_types_without_a_worker_take_none() -> None:

@@ -22,10 +22,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from scheduler.model.job import Result
-from scheduler.targets import registry
 from scheduler.targets.base import Context, Reach
+from scheduler.targets.types import http
 
-http = registry.load("http")
 PLAIN = Reach(plain_http=True)
 
 
@@ -268,7 +267,7 @@ def test_a_date_counts_from_now_where_the_answer_has_none(port: int) -> None:
 @given(st.text(st.characters(max_codepoint=255)), st.text(st.sampled_from("0123456789 ,:-+GMTFriNov"), max_size=40))
 def test_no_header_upsets_it(wish: str, date: str) -> None:
     for headers in ({"Retry-After": wish, "Date": date}, {"Retry-After": date, "Date": wish}):
-        wait = http._retry_after_ms(headers)  # type: ignore[attr-defined]
+        wait = http._retry_after_ms(headers)
         assert wait is None or wait > 0
 
 
@@ -370,7 +369,7 @@ def test_of_mixed_addresses_only_the_public_ones_are_called(monkeypatch: pytest.
     dialled: list[str] = []
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80)) for address in ("127.0.0.1", "8.8.8.8", "10.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)
-    monkeypatch.setattr(http._Line, "_dial", dial)  # type: ignore[attr-defined]
+    monkeypatch.setattr(http._Line, "_dial", dial)
     call("http://mixed.example/", private=False)
     assert dialled == ["8.8.8.8"]
 
@@ -384,12 +383,12 @@ def test_of_mixed_addresses_only_the_public_ones_are_called(monkeypatch: pytest.
     + [(text, False) for text in ("::ffff:127.0.0.1", "::ffff:10.0.0.1", "2002:7f00:1::", "2001:0:1::1", "64:ff9b::7f00:1", "::7f00:1")],
 )
 def test_which_addresses_are_public(address: str, public: bool) -> None:
-    assert http.is_public(address) is public  # type: ignore[attr-defined]
+    assert http.is_public(address) is public
 
 
 @given(st.ip_addresses(v=4))
 def test_no_mapped_address_is_more_public_than_the_address_itself(address: ipaddress.IPv4Address) -> None:
-    assert http.is_public(f"::ffff:{address}") == http.is_public(str(address))  # type: ignore[attr-defined]
+    assert http.is_public(f"::ffff:{address}") == http.is_public(str(address))
 
 
 # TLS

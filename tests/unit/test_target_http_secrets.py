@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.model.job import Result
-from scheduler.targets import credentials, registry
+from scheduler.targets import credentials
 from scheduler.targets.base import Context, NotAllowed, Reach
+from scheduler.targets.types import http
 from tests import webhook_receiver
 
-http = registry.load("http")
 TOKEN, PASSWORD, KEY, SIGNING = "tok-7f3a9+/ü§"[:10] + "c1d2", 'pass"word & more', "key-55aa77cc", "s" * 32
 HELD = {"token": [TOKEN], "password": [PASSWORD], "key": [KEY], "signing": [SIGNING, "p" * 32], "json": [json.dumps({"a": KEY, "n": 1})]}
 
@@ -104,7 +104,7 @@ def test_a_request_is_signed_with_both_values_of_a_secret_that_was_changed(addre
 
 
 def test_a_secret_that_the_end_of_an_answer_cuts_in_two_is_hidden_too(address: str) -> None:
-    Echo.answer = lambda told: b"x" * (http.READ_LIMIT - 8) + TOKEN.encode()  # type: ignore[attr-defined]
+    Echo.answer = lambda told: b"x" * (http.READ_LIMIT - 8) + TOKEN.encode()
     body = (call(address, bearer_secret="token").response or {})["body"]
     assert body == "x" * (1_048_576 - 8)
 

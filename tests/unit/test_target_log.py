@@ -22,9 +22,10 @@ def test_it_writes_the_message_with_the_job_id_and_returns_it(caplog: pytest.Log
 
 
 def test_waiting_is_work_and_writing_a_line_is_none() -> None:
-    assert registry.is_work("log", {"message": "m", "sleep_seconds": 0.1})
-    assert not registry.is_work("log", {"message": "m", "sleep_seconds": 0}) and not registry.is_work("log", {"message": "m"})
-    assert not registry.is_work("http", {"url": "http://example.com"})
+    log = registry.load("log")
+    assert log.is_work({"message": "m", "sleep_seconds": 0.1})
+    assert not log.is_work({"message": "m", "sleep_seconds": 0}) and not log.is_work({"message": "m"})
+    assert not registry.load("http").is_work({"url": "http://example.com"})
 
 
 def test_it_takes_as_long_as_asked() -> None:

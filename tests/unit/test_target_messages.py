@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from scheduler.targets import registry
-from scheduler.targets.calls import Mail, Message
-from tests.unit.fake_calls import BUS, QUEUE, TOPIC, FakeCalls, context
+from scheduler.targets.calls import Request
+from tests.unit.fake_calls import BUS, QUEUE, TOPIC, FakeCalls, attributes, context
 from tests.unit.test_target_aws import checked, rules
 
 IDS = {"Idempotency-Key": "01JOB", "Punctual-Job-Id": "01JOB"}
+REGION = "eu-west-1"
 MAIL: dict[str, Any] = {"to": ["ann@example.com", "bob@example.com"], "subject": "Grüße", "text": "t", "html": "<p>t</p>"}
 
 
@@ -23,14 +24,17 @@ def test_a_queue_is_known_by_its_arn_and_its_url(queue: str) -> None:
     payload = {"queue": queue, "body": "b", "attributes": {"color": "red"}}
     checked("sqs", payload)
     assert registry.load("sqs").run(payload, context(calls)).output == "m1"
-    assert calls.asked == [("send", QUEUE, Message("b", {"color": "red"} | IDS))]
+    url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"
+    message = {"QueueUrl": url, "MessageBody": "b", "MessageAttributes": attributes(color="red", **IDS)}
+    assert calls.asked == [Request("sqs", "send_message", message, REGION)]
 
 
 def test_a_topic_gets_message_subject_and_attributes() -> None:
     calls = FakeCalls()
     payload = {"topic": TOPIC, "message": "m", "subject": "s", "attributes": {"color": "red"}}
     assert registry.load("sns").run(payload, context(calls)).output == "m2"
-    assert calls.asked == [("publish", TOPIC, Message("m", {"color": "red"} | IDS, subject="s"))]
+    message = {"TopicArn": TOPIC, "Message": "m", "MessageAttributes": attributes(color="red", **IDS), "Subject": "s"}
+    assert calls.asked == [Request("sns", "publish", message, REGION)]
 
 
 @pytest.mark.parametrize("subject", ["", " s", "a\nb", "ü", "x" * 101])
@@ -42,9 +46,10 @@ def test_a_bus_gets_the_event() -> None:
     calls = FakeCalls()
     payload = {"bus": BUS, "source": "shop", "detail_type": "Paid", "detail": {"order": 7}}
     assert registry.load("eventbridge").run(payload, context(calls)).output == "e1"
-    ((_, bus, source, kind, detail),) = calls.asked
-    assert (bus, source, kind) == (BUS, "shop", "Paid")
-    assert json.loads(detail) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
+    (request,) = calls.asked
+    (event,) = request.parameters["Entries"]
+    assert (request.region, event["EventBusName"], event["Source"], event["DetailType"]) == (REGION, BUS, "shop", "Paid")
+    assert json.loads(event["Detail"]) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
 
 
 def test_nobody_speaks_as_aws() -> None:
@@ -55,7 +60,13 @@ def test_an_e_mail_goes_out_with_the_ids_as_headers() -> None:
     calls = FakeCalls()
     checked("email", MAIL)
     assert registry.load("email").run(MAIL, context(calls)).output == "s1"
-    assert calls.asked == [("mail", Mail(("ann@example.com", "bob@example.com"), "Grüße", "t", "<p>t</p>", IDS))]
+    (request,) = calls.asked
+    assert (request.service, request.operation, request.region) == ("sesv2", "send_email", None)
+    assert request.parameters["FromEmailAddress"] == "punctual@example.com"
+    assert request.parameters["Destination"] == {"ToAddresses": ["ann@example.com", "bob@example.com"]}
+    simple = request.parameters["Content"]["Simple"]
+    assert (simple["Subject"]["Data"], simple["Body"]["Text"]["Data"], simple["Body"]["Html"]["Data"]) == ("Grüße", "t", "<p>t</p>")
+    assert {each["Name"]: each["Value"] for each in simple["Headers"]} == IDS
 
 
 @pytest.mark.parametrize(

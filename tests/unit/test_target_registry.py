@@ -1,25 +1,31 @@
 """The registry of task types."""
 
+import inspect
 import subprocess
 import sys
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter
 
 from scheduler.targets import registry
 
+ROOT = Path(__file__).resolve().parents[2]
+TYPES = ["email", "eventbridge", "http", "lambda", "log", "sns", "sqs", "stepfunctions"]
+
 
 def test_every_module_of_the_package_is_a_type() -> None:
-    assert registry.names() == ["email", "eventbridge", "http", "lambda", "log", "sns", "sqs", "stepfunctions"]
+    assert registry.names() == TYPES
 
 
 @pytest.mark.parametrize("name", registry.names())
 def test_every_type_has_a_payload_schema_that_refuses_unknown_fields(name: str) -> None:
-    assert TypeAdapter(registry.load(name).Payload).json_schema()["additionalProperties"] is False
+    assert TypeAdapter(registry.load(name).payload).json_schema()["additionalProperties"] is False
 
 
 def test_an_unknown_type_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(registry.UnknownType, match="known types: email, eventbridge, http, lambda, log, sns, sqs, stepfunctions"):
+    with pytest.raises(registry.UnknownType, match=f"known types: {', '.join(TYPES)}"):
         registry.load("lamda")
 
 
@@ -44,5 +50,22 @@ def test_a_log_job_imports_neither_the_http_client_nor_pydantic() -> None:
 
 @pytest.mark.parametrize("name", registry.names())
 def test_every_module_says_first_what_its_type_does(name: str) -> None:
-    assert (registry.load(name).__doc__ or "").startswith(f"`{name}`: ")
+    assert (inspect.getdoc(inspect.getmodule(registry.load(name).run)) or "").startswith(f"`{name}`: ")
     assert len(registry.description(name)) > 20
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_a_declaration_names_fields_of_its_payload_only(name: str) -> None:
+    declared = registry.load(name)
+    resource = () if declared.resource is None else (declared.resource.field,)
+    destination = (declared.destination,) if declared.destination else ()
+    named = {*declared.content, *declared.secrets, *resource, *destination}
+    assert named <= {field.name for field in fields(declared.payload)}
+
+
+def test_no_other_module_of_the_product_names_a_service_of_aws_for_jobs() -> None:
+    """What a type needs of AWS is in its own module: adding one is adding a file."""
+    words = [word for resource in registry.resources() for word in (*(each.action for each in resource.permissions), resource.form)]
+    product = [path for folder in ("scheduler", "lambdas") for path in (ROOT / folder).rglob("*.py") if path.parent.name != "types"]
+    product.append(ROOT / "infra" / "targets.py")
+    assert [(path.name, word) for path in product for word in words if word in path.read_text()] == []

@@ -3,14 +3,14 @@
 import json
 import threading
 from collections.abc import Iterator
-from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from scheduler.model.job import Result
 from scheduler.targets import registry
-from scheduler.targets.calls import Execution, Refused
+from scheduler.targets.calls import Refused
+from scheduler.targets.types import stepfunctions
 from tests.unit.fake_calls import EXECUTION, MACHINE, FakeCalls, context
 
 machine = registry.load("stepfunctions")
@@ -19,33 +19,34 @@ WAITING = {"state_machine": MACHINE, "input": {"order": 7}, "wait": True}
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cast(ModuleType, machine), "PAUSES", (0.0,))
+    monkeypatch.setattr(stepfunctions, "PAUSES", (0.0,))
 
 
 def scripted(*found: Any) -> FakeCalls:
     script: Iterator[Any] = iter(found)
 
-    def look() -> Execution:
+    def look() -> Any:
         each = next(script)
         if isinstance(each, Exception):
             raise each
-        return Execution(each, "{}", '{"paid": true}', "Broke", "because") if isinstance(each, str) else each
+        return {"status": each, "input": "{}", "output": '{"paid": true}', "error": "Broke", "cause": "because"}
 
-    return FakeCalls(look=look)
+    return FakeCalls(describe_execution=look)
 
 
 def test_an_execution_is_named_after_the_job_and_not_waited_for() -> None:
     calls = FakeCalls()
     assert machine.run({"state_machine": MACHINE, "input": {"order": 7}}, context(calls)).output == EXECUTION
-    ((_, arn, name, given),) = calls.asked
-    assert (arn, name) == (MACHINE, "01JOB")
-    assert json.loads(given) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
+    (request,) = calls.asked
+    assert (request.parameters["stateMachineArn"], request.parameters["name"]) == (MACHINE, "01JOB")
+    assert json.loads(request.parameters["input"]) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
 
 
 def test_waiting_ends_with_the_execution_and_tells_its_output() -> None:
     calls = scripted("RUNNING", "RUNNING", "SUCCEEDED")
     assert machine.run(WAITING, context(calls)) == Result(output='{"paid": true}')
-    assert [each for each in calls.asked if each[0] == "look"] == [("look", EXECUTION)] * 3
+    looks = [each.parameters for each in calls.asked if each.operation == "describe_execution"]
+    assert looks == [{"executionArn": EXECUTION}] * 3
 
 
 @pytest.mark.parametrize("status", ["FAILED", "TIMED_OUT", "ABORTED"])
@@ -70,12 +71,12 @@ def test_waiting_ends_at_the_deadline_and_no_look_comes_after() -> None:
     stop = threading.Event()
     looks = []
 
-    def look() -> Execution:
+    def look() -> Any:
         looks.append(1)
         if len(looks) == 3:
             stop.set()
-        return Execution("RUNNING", "{}")
+        return {"status": "RUNNING", "input": "{}"}
 
-    failure = machine.run(WAITING, context(FakeCalls(look=look), seconds=60, stop=stop)).failure
+    failure = machine.run(WAITING, context(FakeCalls(describe_execution=look), seconds=60, stop=stop)).failure
     assert failure is not None and failure.kind == "timeout"
     assert len(looks) == 3

@@ -1,1 +1,1 @@
-"""One module per target type; `scheduler.targets.registry` finds them."""
+"""One module per target type, each with its declaration `TYPE`; `scheduler.targets.registry` finds them."""

@@ -9,10 +9,11 @@ from annotated_types import MaxLen, MinLen, Predicate
 
 from scheduler.model.job import Result
 from scheduler.targets import aws_call
-from scheduler.targets.base import Context
-from scheduler.targets.calls import Calls, Mail
+from scheduler.targets.base import Context, NotAllowed, Reach
+from scheduler.targets.calls import Calls, Request
+from scheduler.targets.target_type import TargetType
 
-SENDS_MAIL = True
+CHARSET = "UTF-8"
 
 
 def is_address(text: str) -> bool:
@@ -47,12 +48,31 @@ class Payload:
             raise ValueError("give text, html or both")
 
 
+def check(payload: Mapping[str, Any], reach: Reach) -> None:
+    """Raises NotAllowed if the stage sends no e-mail."""
+    if not reach.sender:
+        raise NotAllowed("", "no e-mail can be sent: this stage has no sender (deploy it with -c email_sender=...)")
+
+
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """One e-mail. That SES took it is success; the output is its message id."""
     wanted = Payload(**payload)
-    mail = Mail(tuple(wanted.to), wanted.subject, wanted.text, wanted.html, headers=aws_call.ids(context))
+    body = {kind: _text(text) for kind, text in (("Text", wanted.text), ("Html", wanted.html)) if text is not None}
+    headers = [{"Name": name, "Value": value} for name, value in aws_call.ids(context).items()]
+    mail = {
+        "FromEmailAddress": context.reach.sender,
+        "Destination": {"ToAddresses": wanted.to},
+        "Content": {"Simple": {"Subject": _text(wanted.subject), "Body": body, "Headers": headers}},
+    }
 
     def call(calls: Calls) -> Result:
-        return Result(output=calls.mail(mail, left=context.left))
+        return Result(output=str(calls.send(Request("sesv2", "send_email", mail), left=context.left)["MessageId"]))
 
     return aws_call.attempt("email", payload, context, call)
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"Data": text, "Charset": CHARSET}
+
+
+TYPE = TargetType(payload=Payload, run=run, check=check, content=("subject", "text", "html"))

@@ -7,13 +7,18 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MaxLen, MinLen, Predicate
 
 from scheduler.model.job import Result
-from scheduler.targets import aws_call
+from scheduler.targets import arns, aws_call
 from scheduler.targets.base import Context
-from scheduler.targets.calls import Calls
+from scheduler.targets.calls import Calls, Request
+from scheduler.targets.target_type import Permission, Resource, TargetType
 
-RESOURCE = "bus"
-CALLS_BACK = 0
-_is_bus = aws_call.is_arn("events", r"event-bus/[A-Za-z0-9._/-]{1,256}", "the ARN of an EventBridge event bus")
+RESOURCE = Resource(
+    "bus",
+    service="events",
+    form=r"event-bus/[A-Za-z0-9._/-]{1,256}",
+    noun="the ARN of an EventBridge event bus",
+    permissions=(Permission("events:PutEvents"),),
+)
 
 
 def _is_source(text: str) -> bool:
@@ -28,7 +33,7 @@ class Payload:
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
-    bus: Annotated[str, MaxLen(400), Predicate(_is_bus)]
+    bus: Annotated[str, MaxLen(400), Predicate(RESOURCE.is_arn)]
     """The ARN of the bus."""
     source: Annotated[str, MinLen(1), MaxLen(256), Predicate(_is_source)]
     """Who says it, such as com.example.orders; rules match it."""
@@ -42,8 +47,13 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     """One event. The output is its id. That the bus took it is success, whether a rule matches or not."""
     wanted = Payload(**payload)
     detail = aws_call.with_ids(wanted.detail, context)
+    event = {"EventBusName": wanted.bus, "Source": wanted.source, "DetailType": wanted.detail_type, "Detail": detail}
 
     def call(calls: Calls) -> Result:
-        return Result(output=calls.put_event(wanted.bus, wanted.source, wanted.detail_type, detail, left=context.left))
+        answer = calls.send(Request("events", "put_events", {"Entries": [event]}, arns.region(wanted.bus)), left=context.left)
+        return Result(output=str(answer["Entries"][0]["EventId"]))
 
     return aws_call.attempt("eventbridge", payload, context, call)
+
+
+TYPE = TargetType(payload=Payload, run=run, content=("detail",), resource=RESOURCE, calls_back=True)

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
+from urllib.parse import urlsplit
 
 from annotated_types import Gt, Le, MaxLen, Predicate
 from urllib3 import HTTPResponse
@@ -29,6 +30,7 @@ from scheduler.model.job import Failure, Result
 from scheduler.targets import credentials, fetch_call
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.credentials import SecretName
+from scheduler.targets.target_type import TargetType
 
 READ_LIMIT = 1_048_576  # bytes of an answer that are read, and kept
 KEPT_HEADERS = 4_096  # characters of header names and values that are kept
@@ -37,8 +39,6 @@ _IDS = ("idempotency-key", "punctual-job-id", "punctual-notice-id", "punctual-ca
 _SIGNATURE = ("webhook-id", "webhook-timestamp", "webhook-signature")
 OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS, *_SIGNATURE)
 BY_SECRET = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token")
-CALLS_BACK = 0
-AHEAD_MS = fetch_call.AHEAD_MS
 RETRYABLE = (408, 425)  # and every 5xx
 TOO_MANY, UNAVAILABLE = 429, 503  # the answers of a target that wants no calls now; the second one only if it says until when
 POLL = 0.2  # seconds until a set `stop` is noticed
@@ -134,6 +134,14 @@ def _check_url(text: str, reach: Reach) -> None:
 
 def _is_host(host: str, pattern: str) -> bool:
     return re.fullmatch(re.escape(pattern.lower()).replace(r"\*", ".*"), host.lower().rstrip(".")) is not None
+
+
+def circuit(payload: Mapping[str, Any]) -> str | None:
+    """All URLs of a host fail together."""
+    try:
+        return f"host {urlsplit(str(payload.get('url', ''))).netloc.lower()}"
+    except ValueError:
+        return None
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
@@ -398,3 +406,16 @@ def is_public(text: str) -> bool:
             return is_public(str(address.ipv4_mapped))
         return address in ROUTABLE_V6 and address.is_global and address.sixtofour is None and address.teredo is None
     return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+TYPE = TargetType(
+    payload=Payload,
+    run=run,
+    check=check,
+    content=("body",),
+    circuit=circuit,
+    calls_back=True,
+    ahead_ms=fetch_call.AHEAD_MS,
+    secrets=("bearer_secret", "basic_secret", "header_secrets", "signing_secret"),
+    destination="url",
+)

@@ -9,11 +9,16 @@ from annotated_types import MaxLen, Predicate
 from scheduler.model.job import Failure, Result
 from scheduler.targets import aws_call
 from scheduler.targets.base import Context
-from scheduler.targets.calls import Calls, Invoked
+from scheduler.targets.calls import Calls
+from scheduler.targets.target_type import Permission, Resource, TargetType
 
-RESOURCE = "function"
-CALLS_BACK = 0
-_is_function = aws_call.is_arn("lambda", r"function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_$-]{1,128})?", "the ARN of a Lambda function")
+RESOURCE = Resource(
+    "function",
+    service="lambda",
+    form=r"function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_$-]{1,128})?",
+    noun="the ARN of a Lambda function",
+    permissions=(Permission("lambda:InvokeFunction"),),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,7 @@ class Payload:
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
-    function: Annotated[str, MaxLen(300), Predicate(_is_function)]
+    function: Annotated[str, MaxLen(300), Predicate(RESOURCE.is_arn)]
     """Its ARN, with a version or alias behind it or without."""
     event: Annotated[dict[str, Any], Predicate(aws_call.is_open)] = field(default_factory=dict)
     """What the function gets, a JSON object; the scheduler adds its field `punctual` with the job's ids."""
@@ -36,12 +41,15 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     event = aws_call.with_ids(wanted.event, context)
 
     def call(calls: Calls) -> Result:
-        return _judged(calls.invoke(wanted.function, event, wait=wanted.mode == "sync", left=context.left))
+        return _judged(aws_call.invoke(calls, wanted.function, event, wait=wanted.mode == "sync", left=context.left))
 
     return aws_call.attempt("lambda", payload, context, call)
 
 
-def _judged(answer: Invoked) -> Result:
+def _judged(answer: aws_call.Invoked) -> Result:
     output = answer.payload or None
     failure = Failure("retryable", f"the function failed: {answer.payload}"[:500]) if answer.error else None
     return Result(output=output, failure=failure, log=answer.log)
+
+
+TYPE = TargetType(payload=Payload, run=run, content=("event",), resource=RESOURCE, calls_back=True)

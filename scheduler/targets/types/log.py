@@ -10,6 +10,7 @@ from annotated_types import Ge, Le, MinLen
 
 from scheduler.model.job import Failure, Result
 from scheduler.targets.base import Context
+from scheduler.targets.target_type import TargetType
 
 logger = logging.getLogger(__name__)
 
@@ -41,3 +42,6 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     if until > context.deadline:
         return Result(failure=Failure("timeout", "its time-out passed while it waited"))
     return Result(output=wanted.message)
+
+
+TYPE = TargetType(payload=Payload, run=run, is_work=is_work, content=("message", "sleep_seconds"))

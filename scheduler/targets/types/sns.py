@@ -8,13 +8,18 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MaxLen, MinLen, Predicate
 
 from scheduler.model.job import Result
-from scheduler.targets import aws_call
+from scheduler.targets import arns, aws_call
 from scheduler.targets.base import Context
-from scheduler.targets.calls import Calls, Message
+from scheduler.targets.calls import Calls, Request
+from scheduler.targets.target_type import Permission, Resource, TargetType
 
-RESOURCE = "topic"
-CALLS_BACK = 6
-_is_topic = aws_call.is_arn("sns", r"[A-Za-z0-9_-]{1,256}(\.fifo)?", "the ARN of an SNS topic")
+RESOURCE = Resource(
+    "topic",
+    service="sns",
+    form=r"[A-Za-z0-9_-]{1,256}(\.fifo)?",
+    noun="the ARN of an SNS topic",
+    permissions=(Permission("sns:Publish"),),
+)
 
 AttributeName = Annotated[str, MinLen(1), MaxLen(256), Predicate(aws_call.is_attribute)]
 AttributeValue = Annotated[str, MinLen(1), MaxLen(8_192)]
@@ -32,7 +37,7 @@ class Payload:
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
-    topic: Annotated[str, MaxLen(400), Predicate(_is_topic)]
+    topic: Annotated[str, MaxLen(400), Predicate(RESOURCE.is_arn)]
     """Its ARN."""
     message: Any
     """A string is sent as it is, anything else as JSON."""
@@ -53,15 +58,23 @@ class Payload:
 def run(payload: Mapping[str, Any], context: Context) -> Result:
     """One message. The output is its id."""
     wanted = Payload(**payload)
-    message = Message(
-        body=wanted.message if isinstance(wanted.message, str) else json.dumps(wanted.message, ensure_ascii=False),
-        attributes=wanted.attributes | aws_call.ids(context),
-        subject=wanted.subject,
-        group=wanted.group,
-        unique=context.unique if wanted.topic.endswith(".fifo") else None,
-    )
+    body = wanted.message if isinstance(wanted.message, str) else json.dumps(wanted.message, ensure_ascii=False)
+    envelope = aws_call.envelope(wanted.attributes, wanted.group, context, is_fifo=wanted.topic.endswith(".fifo"))
+    subject = {"Subject": wanted.subject} if wanted.subject is not None else {}
+    message = {"TopicArn": wanted.topic, "Message": body, **envelope, **subject}
 
     def call(calls: Calls) -> Result:
-        return Result(output=calls.publish(wanted.topic, message, left=context.left))
+        answer = calls.send(Request("sns", "publish", message, arns.region(wanted.topic)), left=context.left)
+        return Result(output=str(answer["MessageId"]))
 
     return aws_call.attempt("sns", payload, context, call)
+
+
+TYPE = TargetType(
+    payload=Payload,
+    run=run,
+    content=("message", "subject", "attributes", "group"),
+    resource=RESOURCE,
+    calls_back=True,
+    callback_attributes=6,
+)

@@ -10,11 +10,16 @@ from annotated_types import MaxLen, MinLen, Predicate
 from scheduler.model.job import Result
 from scheduler.targets import arns, aws_call
 from scheduler.targets.base import Context
-from scheduler.targets.calls import Calls, Message
+from scheduler.targets.calls import Calls, Request
+from scheduler.targets.target_type import Permission, Resource, TargetType
 
-RESOURCE = "queue"
-CALLS_BACK = 6
-_is_queue = aws_call.is_arn("sqs", r"[A-Za-z0-9_-]{1,80}(\.fifo)?", "the ARN of an SQS queue, or its URL at amazonaws.com")
+RESOURCE = Resource(
+    "queue",
+    service="sqs",
+    form=r"[A-Za-z0-9_-]{1,80}(\.fifo)?",
+    noun="the ARN of an SQS queue, or its URL at amazonaws.com",
+    permissions=(Permission("sqs:SendMessage"),),
+)
 
 AttributeName = Annotated[str, MinLen(1), MaxLen(256), Predicate(aws_call.is_attribute)]
 AttributeValue = Annotated[str, MinLen(1), MaxLen(8_192)]
@@ -26,7 +31,7 @@ class Payload:
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
-    queue: Annotated[str, MaxLen(300), Predicate(_is_queue)]
+    queue: Annotated[str, MaxLen(300), Predicate(RESOURCE.is_arn)]
     """Its ARN, or its URL."""
     body: Any
     """A string is sent as it is, anything else as JSON."""
@@ -46,14 +51,22 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     """One message. The output is its id."""
     wanted = Payload(**payload)
     arn = arns.queue(wanted.queue)
-    message = Message(
-        body=wanted.body if isinstance(wanted.body, str) else json.dumps(wanted.body, ensure_ascii=False),
-        attributes=wanted.attributes | aws_call.ids(context),
-        group=wanted.group,
-        unique=context.unique if arn.endswith(".fifo") else None,
-    )
+    body = wanted.body if isinstance(wanted.body, str) else json.dumps(wanted.body, ensure_ascii=False)
+    envelope = aws_call.envelope(wanted.attributes, wanted.group, context, is_fifo=arn.endswith(".fifo"))
+    message = {"QueueUrl": arns.queue_url(arn), "MessageBody": body, **envelope}
 
     def call(calls: Calls) -> Result:
-        return Result(output=calls.send(arn, message, left=context.left))
+        answer = calls.send(Request("sqs", "send_message", message, arns.region(arn)), left=context.left)
+        return Result(output=str(answer["MessageId"]))
 
     return aws_call.attempt("sqs", payload, context, call)
+
+
+TYPE = TargetType(
+    payload=Payload,
+    run=run,
+    content=("body", "attributes", "group"),
+    resource=RESOURCE,
+    calls_back=True,
+    callback_attributes=6,
+)

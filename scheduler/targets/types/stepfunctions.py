@@ -7,16 +7,28 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import MaxLen, Predicate
 
 from scheduler.model.job import Failure, Result
-from scheduler.targets import aws_call
+from scheduler.targets import arns, aws_call
 from scheduler.targets.base import Context
-from scheduler.targets.calls import Calls, Execution, Refused
+from scheduler.targets.calls import Calls, Refused, Request
+from scheduler.targets.target_type import Permission, Resource, TargetType
 
-RESOURCE = "state_machine"
-CALLS_BACK = 0
-_is_machine = aws_call.is_arn("states", r"stateMachine:[A-Za-z0-9_-]{1,80}", "the ARN of a state machine, without version or alias")
+
+def _executions(machine: str) -> str:
+    """The executions of a machine, or of the machines of a pattern."""
+    return f"{machine.replace(':stateMachine:', ':execution:')}:*" if ":stateMachine:" in machine else machine
+
+
+RESOURCE = Resource(
+    "state_machine",
+    service="states",
+    form=r"stateMachine:[A-Za-z0-9_-]{1,80}",
+    noun="the ARN of a state machine, without version or alias",
+    permissions=(Permission("states:StartExecution"), Permission("states:DescribeExecution", on=_executions)),
+)
 
 PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between two looks; the last one again and again
 OPEN = ("RUNNING", "PENDING_REDRIVE")
+THERE = "ExecutionAlreadyExists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +37,7 @@ class Payload:
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
-    state_machine: Annotated[str, MaxLen(300), Predicate(_is_machine)]
+    state_machine: Annotated[str, MaxLen(300), Predicate(RESOURCE.is_arn)]
     """The ARN of the state machine."""
     input: Annotated[dict[str, Any], Predicate(aws_call.is_open)] = field(default_factory=dict)
     """A JSON object; the scheduler adds its field `punctual` with the job's ids."""
@@ -43,10 +55,31 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     given = aws_call.with_ids(wanted.input, context)
 
     def call(calls: Calls) -> Result:
-        arn = calls.start(wanted.state_machine, context.unique, given, left=context.left)
+        arn = _start(calls, wanted.state_machine, given, context)
         return _watched(calls, arn, context) if wanted.wait else Result(output=arn)
 
     return aws_call.attempt("stepfunctions", payload, context, call)
+
+
+def _start(calls: Calls, machine: str, given: str, context: Context) -> str:
+    """The ARN of the execution, also if there is one of the name with the same input already. Raises Refused."""
+    name = context.unique
+    asked = {"stateMachineArn": machine, "name": name, "input": given}
+    try:
+        request = Request("stepfunctions", "start_execution", asked, arns.region(machine))
+        return str(calls.send(request, left=context.left)["executionArn"])
+    except Refused as refused:
+        if refused.code != THERE:
+            raise
+    arn = f"{machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
+    if _look(calls, arn, context).get("input", "") != given:
+        raise Refused(THERE, f"there is an execution {name} with another input", retryable=False)
+    return arn
+
+
+def _look(calls: Calls, arn: str, context: Context) -> Mapping[str, Any]:
+    """How an execution stands. Raises Refused."""
+    return calls.send(Request("stepfunctions", "describe_execution", {"executionArn": arn}, arns.region(arn)), left=context.left)
 
 
 def _watched(calls: Calls, arn: str, context: Context) -> Result:
@@ -54,12 +87,12 @@ def _watched(calls: Calls, arn: str, context: Context) -> Result:
     looks = 0
     while True:
         try:
-            found = calls.look(arn, left=context.left)
+            found = _look(calls, arn, context)
         except Refused as refused:
             if not refused.retryable:
                 raise
         else:
-            if found.status not in OPEN:
+            if found["status"] not in OPEN:
                 return _judged(found)
         pause = PAUSES[min(looks, len(PAUSES) - 1)]
         looks += 1
@@ -68,8 +101,11 @@ def _watched(calls: Calls, arn: str, context: Context) -> Result:
             return Result(failure=Failure("timeout", aws_call.STOPPED))
 
 
-def _judged(found: Execution) -> Result:
-    if found.status == "SUCCEEDED":
-        return Result(output=found.output or None)
-    why = ": ".join(part for part in (found.error, found.cause) if part)
-    return Result(failure=Failure("permanent", f"the execution ended as {found.status}{f': {why}' if why else ''}"[:500]))
+def _judged(found: Mapping[str, Any]) -> Result:
+    if found["status"] == "SUCCEEDED":
+        return Result(output=found.get("output") or None)
+    why = ": ".join(part for part in (found.get("error"), found.get("cause")) if part)
+    return Result(failure=Failure("permanent", f"the execution ended as {found['status']}{f': {why}' if why else ''}"[:500]))
+
+
+TYPE = TargetType(payload=Payload, run=run, content=("input",), resource=RESOURCE, calls_back=True)

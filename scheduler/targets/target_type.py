@@ -1,0 +1,109 @@
+"""The declaration of a target type: everything that the product knows of it, in the type's own module.
+
+A module of `scheduler/targets/types/` assigns one `TargetType` to `TYPE`. The API, the executors, the breakers, the named targets
+and the grants in `infra/targets.py` all read that record.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scheduler.model.job import Result
+from scheduler.targets import arns
+from scheduler.targets.base import Context, NotAllowed, Reach
+
+Fields = Mapping[str, Any]
+
+_ARN = r"arn:aws[a-z-]*:{}:[a-z0-9-]+:\d{{12}}:{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """An IAM action of the executors. `on` maps an allowed ARN, or a pattern of ARNs, to the ARN that IAM checks."""
+
+    action: str
+    on: Callable[[str], str] = str
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """What jobs of a type reach on AWS. A job runs only if its deployment allows the ARN (`allowed_targets`)."""
+
+    field: str  # of the payload: holds the ARN
+    service: str  # as ARNs name it
+    form: str  # regular expression of the last part of the ARN
+    noun: str  # what a refused job should have given, such as "the ARN of a Lambda function"
+    permissions: tuple[Permission, ...]
+
+    def is_arn(self, text: str) -> bool:
+        """A predicate for the payload's field. Raises ValueError for any other text."""
+        if re.fullmatch(_ARN.format(self.service, self.form), arns.queue(text)) is None:
+            raise ValueError(f"must be {self.noun}")
+        return True
+
+    def check(self, payload: Fields, reach: Reach) -> None:
+        """Raises NotAllowed if the stage does not allow the ARN of the payload."""
+        arn = arns.queue(payload[self.field])
+        if not arns.is_allowed(arn, reach.arns):
+            allowed = ", ".join(arns.of_service(arns.service(arn), reach.arns)) or "none: deploy with -c allowed_targets=..."
+            raise NotAllowed(self.field, f"is not among what jobs of this stage may reach; allowed: {allowed}")
+
+
+def _never(payload: Fields) -> bool:
+    return False
+
+
+def _accept(payload: Fields, reach: Reach) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetType:
+    """One target type. Only `payload` and `run` are required."""
+
+    payload: type[Any]
+    """A frozen dataclass. The API checks its `Annotated` limits when a job is created, and shows its JSON Schema."""
+
+    run: Callable[[Fields, Context], Result]
+    """One attempt. Returns (or raises) by the deadline, and soon after `stop` is set."""
+
+    is_work: Callable[[Fields], bool] = _never
+    """Whether `run` computes in the executor itself. It is called in a child process then, which is killed at the deadline.
+
+    That process has no credentials: its context has neither `reach` nor `calls`.
+    """
+
+    content: tuple[str, ...] = ()
+    """The payload fields that jobs of a named target give. All other defaults of a target are locked, unless it says otherwise."""
+
+    resource: Resource | None = None
+    """What its jobs reach on AWS; None: nothing, or nothing that has an ARN."""
+
+    check: Callable[[Fields, Reach], None] = _accept
+    """Raises NotAllowed for a payload that breaks a rule beyond those of its fields. It may be given a part of a payload."""
+
+    circuit: Callable[[Fields], str | None] | None = None
+    """Names what fails together, for the breaker. Absent: the ARN of `resource`, if the type has one."""
+
+    calls_back: bool = False
+    """Whether its jobs have a worker that can report by call-back."""
+
+    callback_attributes: int | None = None
+    """The most `attributes` of a payload that leave room for the two of a call-back; None: any number."""
+
+    ahead_ms: int = 0
+    """How long before its instant a job is sent to a function that runs it, if the stage has such a function."""
+
+    secrets: tuple[str, ...] = ()
+    """The payload fields that name secrets."""
+
+    destination: str = ""
+    """The payload field that holds where the secrets are sent."""
+
+    def circuit_of(self, payload: Fields) -> str | None:
+        """The circuit of a payload; None: nothing that could be dead."""
+        if self.circuit is not None:
+            return self.circuit(payload)
+        found = None if self.resource is None else payload.get(self.resource.field)
+        return None if found is None else str(found)

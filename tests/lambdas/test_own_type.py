@@ -1,0 +1,137 @@
+"""A target type of a team's own, the one that docs/targets.md shows: in the executor's pool, in a real child process."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from lambdas import _children
+from lambdas._children import Children
+from lambdas._clock import SystemClock
+from lambdas._pool import ThreadPool
+from lambdas.rest.models import payload_of
+from local import process
+from scheduler.admission import breaker
+from scheduler.model.job import Job, Result
+from scheduler.storage.memory.stores import MemoryOutputs
+from scheduler.targets import registry, types
+from scheduler.targets.named_target import usual_locks
+from scheduler.targets.target_type import TargetType
+from tests.conftest import a_job
+from tests.lambdas.gateway import World, send
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "targets.md").read_text()
+SECTION = PAGE.partition("## A type of your own in Python")[2].partition("\n## ")[0]
+EXAMPLE = SECTION.partition("```python\n")[2].partition("```")[0]
+REQUEST = SECTION.partition("-d '")[2].partition("'\n")[0]
+SHOWN = Path(__file__).parent / "own_type" / "primes.py"
+SLOW = 1_000_000  # the number of a prime that takes longer than any test
+
+pytestmark = pytest.mark.real_clock
+
+
+@pytest.fixture(autouse=True)
+def primes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The example of the page as a file among the types, for this process and for its children."""
+    (tmp_path / "primes.py").write_text(EXAMPLE)
+    monkeypatch.setattr(types, "__path__", [*types.__path__, str(tmp_path)])
+    start = f"import scheduler.targets.types as t; t.__path__.append({str(tmp_path)!r}); from lambdas._child import main; main()"
+    monkeypatch.setattr(_children, "COMMAND", (sys.executable, "-S", "-P", "-c", start))
+    registry._modules.cache_clear()
+    yield
+    registry._modules.cache_clear()
+    registry.load.cache_clear()
+    payload_of.cache_clear()
+    sys.modules.pop(f"{types.__name__}.primes", None)
+
+
+class Executor:
+    """An executor's pool with one thread."""
+
+    def __init__(self, threads: ThreadPoolExecutor, children: Children) -> None:
+        self.clock = SystemClock()
+        self.pool = ThreadPool(threads, self.clock, children, MemoryOutputs)
+
+    def start(self, number: int, **fields: Any) -> Job:
+        job = a_job(type="primes", payload={"number": number}, due_at=self.clock.now(), **fields)
+        self.pool.start(job)
+        return job
+
+    def result(self) -> Result:
+        (done,) = self.pool.wait(self.clock.now() + 10_000)
+        return done.result
+
+
+@pytest.fixture
+def executor() -> Iterator[Executor]:
+    children = Children()
+    with ThreadPoolExecutor(1) as threads:
+        yield Executor(threads, children)
+    children.close()
+
+
+def pid(result: Result) -> int:
+    first = (result.log or "").partition("\n")[0]
+    assert first.startswith("process ")
+    return int(first.removeprefix("process "))
+
+
+def test_the_page_shows_the_type_that_is_checked_here() -> None:
+    assert EXAMPLE == SHOWN.read_text()
+
+
+def test_the_page_lists_every_field_of_a_declaration() -> None:
+    table = PAGE.partition("## What a type declares")[2].partition("\n## ")[0]
+    listed = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert listed == [field.name for field in fields(TargetType)]
+
+
+def test_the_file_alone_makes_the_type_known() -> None:
+    assert "primes" in registry.names()
+    assert registry.description("primes") == "Finds the n-th prime number."
+    assert payload_of("primes").json_schema()["required"] == ["number"]
+    with pytest.raises(ValidationError):
+        payload_of("primes").validate_json('{"number": 0}', strict=True)
+    assert usual_locks("primes", {"number": 1}) == ()
+    assert breaker.circuit(a_job(type="primes", payload={"number": 1})) is None
+
+
+def test_the_api_takes_the_request_of_the_page(world: World) -> None:
+    answer = send("POST", "/me/jobs", json_body=json.loads(REQUEST))
+    assert (answer.status, answer.data["type"], answer.data["payload"]) == (201, "primes", {"number": 1000})
+
+
+def test_it_runs_in_a_child_process_and_its_output_and_log_are_kept(executor: Executor) -> None:
+    executor.start(100)
+    result = executor.result()
+    assert (result.output, result.failure) == ("541", None)
+    assert pid(result) != os.getpid()
+    assert (result.log or "").splitlines()[1:] == ["looking for prime number 100"]
+
+
+def test_it_is_killed_at_its_time_out_and_what_it_logged_is_kept(executor: Executor) -> None:
+    executor.start(SLOW, timeout_ms=700)
+    result = executor.result()
+    assert result.failure is not None and result.failure.kind == "timeout"
+    assert result.failure.message == f"its time-out passed; process {pid(result)} was killed"
+    assert process.started(pid(result)) is None
+    assert "looking for prime number 1000000" in (result.log or "")
+    executor.start(10)
+    assert executor.result().output == "29", "the executor goes on, with another process"
+
+
+def test_a_stop_request_that_it_ignores_is_followed_by_a_kill(executor: Executor) -> None:
+    job = executor.start(SLOW)
+    executor.pool.cancel(job)
+    assert executor.pool.wait(executor.clock.now() + 500) == []
+    executor.pool.kill(job)
+    result = executor.result()
+    assert result.failure is not None and "did not stop when asked to" in result.failure.message
+    assert process.started(pid(result)) is None
