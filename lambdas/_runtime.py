@@ -318,9 +318,9 @@ def ahead(job: Job) -> int:
 
     if not execute().settings.fetch_function:
         return 0
-    found = registry.ahead_ms(job.type)
+    found = registry.ahead_ms(job.spec.type)
     if found:
-        _make_way(job.timeout_ms / 1000)
+        _make_way(job.spec.timeout_ms / 1000)
     return found
 
 

@@ -31,14 +31,14 @@ class Breaker:
 
 def circuit(job: Job) -> str | None:
     """What fails together: a named target; else the host of a URL, or the resource of an ARN. None: nothing that could be dead."""
-    if job.target is not None:
-        return f"target {job.target}"
-    if job.type == "http":
+    if job.spec.target is not None:
+        return f"target {job.spec.target}"
+    if job.spec.type == "http":
         try:
-            return f"host {urlsplit(str(job.payload.get('url', ''))).netloc.lower()}"
+            return f"host {urlsplit(str(job.spec.payload.get('url', ''))).netloc.lower()}"
         except ValueError:
             return None
-    resource = job.payload.get(_RESOURCES.get(job.type, ""))
+    resource = job.spec.payload.get(_RESOURCES.get(job.spec.type, ""))
     return None if resource is None else str(resource)
 
 
@@ -66,7 +66,7 @@ def may_probe(breaker: Breaker, now: int) -> bool:
 
 def probed(breaker: Breaker, job: Job, now: int) -> Breaker:
     """Half-open: this job tries."""
-    return replace(breaker, probe_until=now + job.timeout_ms + PROBE_MS, version=breaker.version + 1)
+    return replace(breaker, probe_until=now + job.spec.timeout_ms + PROBE_MS, version=breaker.version + 1)
 
 
 def back_at(breaker: Breaker, now: int, chance: float) -> int:
@@ -82,5 +82,5 @@ def can_wait(job: Job, at: int) -> bool:
     if expires_at is not None and at >= expires_at:
         return False
     begin = max(job.scheduled_at + (job.delay_ms or 0), job.redriven_at or 0, job.created_at)
-    limit = job.retry.max_elapsed_ms if job.delay_ms is not None else None
+    limit = job.spec.retry.max_elapsed_ms if job.delay_ms is not None else None
     return at <= begin + (PATIENCE_MS if limit is None else limit)
