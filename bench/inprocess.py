@@ -21,6 +21,7 @@ from lambdas._settings import ApiSettings, DispatchSettings, ExecuteSettings, Ti
 from scheduler.model import ids, lifecycle, settlement, slots
 from scheduler.model.job import Claim, Finished, Job, Lane, Message, Misfire, Origin, Overlap, Result, TaskKey, UnitKey
 from scheduler.model.lifecycle import Event, Retention
+from scheduler.model.spec import JobSpec
 from scheduler.storage import messages
 from scheduler.storage.aws import clients, items, keys, task_items
 from scheduler.storage.aws.batches import chunks
@@ -330,7 +331,7 @@ def _job(at: int) -> Job:
     number = next(_numbers)
     job_id = ids.new(at, number * 7919)
     slot = slots.slot(slots.minute_of(at), job_id, SHARDS)
-    return Job(OWNER, job_id, "log", {"message": _text(number)}, scheduled_at=at, due_at=at, created_at=at - 3_600_000, slot=slot)
+    return Job(OWNER, job_id, JobSpec("log", {"message": _text(number)}), scheduled_at=at, due_at=at, created_at=at - 3_600_000, slot=slot)
 
 
 def _as_run(job: Job) -> Job:
@@ -346,8 +347,7 @@ def _task(number: int) -> Task:
         OWNER,
         task_id,
         "a name of a usual length",
-        "log",
-        {"message": _text(number)},
+        JobSpec("log", {"message": _text(number)}),
         Schedule(Cron(f"{number % 60} * * * *", "Europe/Berlin")),
         created_at=START - 86_400_000,
         updated_at=START - 86_400_000,

@@ -20,6 +20,7 @@ from moto import mock_aws
 from scheduler.model import ids, slots
 from scheduler.model.job import Failure, Finished, Job, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
 from scheduler.model.rules import Rules
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.latency import LatencyMeter
@@ -156,15 +157,13 @@ def _key(params: Mapping[str, Any]) -> Item:
     return {"pk": whole["pk"], "sk": whole["sk"]}
 
 
-REQUEST = NewJob("5f1d7e3c-6a90-4b7e-9d4e-0d6c2f7a1b58", "log", {"message": "one of a typical length"})
+REQUEST = NewJob("5f1d7e3c-6a90-4b7e-9d4e-0d6c2f7a1b58", JobSpec("log", {"message": "one of a typical length"}))
 TASK = NewTask(
     REQUEST.owner,
     "a name of a usual length",
-    "log",
-    REQUEST.payload,
+    replace(REQUEST.spec, tags=("billing",)),
     {"cron": "0 * * * *", "time_zone": "Europe/Berlin"},
     description="What it is good for, in a sentence or two, so that others know whom to ask before they change it.",
-    tags=("billing",),
 )
 BATCH = 10  # jobs created in one call, and executed in one
 RUNS = 12  # two top-ups' worth: of an hourly task each stores six, the fewest there are

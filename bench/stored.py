@@ -7,6 +7,7 @@ from local.stack import Stack
 from scheduler.model import ids, slots
 from scheduler.model.job import Job
 from scheduler.model.slots import MINUTE
+from scheduler.model.spec import JobSpec
 from scheduler.storage.aws import items
 from scheduler.storage.aws.batches import chunks
 
@@ -30,4 +31,4 @@ def _job(now: int, number: int, count: int) -> Job:
     at = now + DAY + DAY * number // count
     job_id = ids.new(at, number * 7919)
     slot = slots.slot(slots.minute_of(at), job_id, 2)
-    return Job(OWNER, job_id, "log", {"message": "much later"}, scheduled_at=at, due_at=at, created_at=now, slot=slot)
+    return Job(OWNER, job_id, JobSpec("log", {"message": "much later"}), scheduled_at=at, due_at=at, created_at=now, slot=slot)

@@ -82,7 +82,7 @@ class Child:
         said = deque([f"process {self.pid}"])
         self._read_errors(deque())  # what came after the answer of the job before is not this one's
         left = context.deadline - time.monotonic()
-        asked = {"type": job.type, "payload": job.payload, "job_id": context.job_id, "attempt": context.attempt, "seconds": left}
+        asked = {"type": job.spec.type, "payload": job.spec.payload, "job_id": context.job_id, "attempt": context.attempt, "seconds": left}
         failure = self._work(frame(asked), context, force, said)
         self._read_errors(said)
         result = failure if isinstance(failure, Result) else Result(failure=failure)

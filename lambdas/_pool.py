@@ -102,14 +102,14 @@ class ThreadPool:
     def _run(self, job: Job, stop: threading.Event, force: threading.Event) -> None:
         finished, started_at = self._finished, self._clock.now()
         try:
-            callback = self._callbacks(job, started_at) if self._callbacks is not None and job.callback is not None else None
+            callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
         except SchedulerError as error:
             failure = Failure("retryable", f"where to report could not be signed: {error}")
             return finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
         context = Context(
             job_id=job.id,
             attempt=job.charged + 1,
-            deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.timeout_ms) / 1000,  # it may be sent ahead
+            deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.spec.timeout_ms) / 1000,  # it may be sent ahead
             stop=stop,
             allow_private=self._allow_private,
             reach=self._reach,
@@ -127,13 +127,13 @@ class ThreadPool:
     def _result(self, job: Job, context: Context, force: threading.Event) -> Result:
         """What the target says. A target that raises has a bug: its job may be tried again, and its neighbours go on."""
         try:
-            named = self._named.find(job.target) if self._named is not None and job.target is not None else None
+            named = self._named.find(job.spec.target) if self._named is not None and job.spec.target is not None else None
             payload = named_target.work_of(job, named)
             if isinstance(payload, Failure):
                 return Result(failure=payload)
-            target = registry.load(job.type)
+            target = registry.load(job.spec.type)
             if target.is_work(payload):
-                return self._children.run(replace(job, payload=payload), context, force)
+                return self._children.run(replace(job, spec=replace(job.spec, payload=payload)), context, force)
             return target.run(payload, context)
         except registry.UnknownType as error:
             return Result(failure=Failure("permanent", str(error)))

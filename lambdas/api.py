@@ -243,7 +243,7 @@ def get_job(job_id: str) -> Response[str]:
 def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
     world = _runtime.api()
     job = find(_key(job_id), jobs=world.jobs)
-    wanted = body.wanted(job.type, world.clock.now(), job.target)
+    wanted = body.wanted(job.spec.type, world.clock.now(), job.spec.target)
     changed = reschedule(job.key, wanted, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
     return answer(render.job(changed, world.clock.now()))
 

@@ -123,7 +123,7 @@ def failures(client: Client, receiver: Receiver) -> Outcome:
     }
     for name, job in jobs.items():
         found = (job["status"], kinds[name])
-        seen.figures[name] = f"{job['status']}, attempts {', '.join(kind or 'well' for kind in kinds[name])}"
+        seen.figures[name] = f"{job['status']}, attempts {', '.join(kind or 'succeeded' for kind in kinds[name])}"
         seen.expect(found == wanted[name], f"{name}: {found} instead of {wanted[name]}")
     _waits(seen, "500, 500, 200", jobs["500, 500, 200"]["attempts"], [(0.5, 1.0), (1.0, 2.0)])
     _waits(seen, "429, 200", jobs["429, 200"]["attempts"], [(7.0, 7.0)])

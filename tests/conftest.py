@@ -2,7 +2,8 @@
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,12 @@ from hypothesis import HealthCheck, settings
 from scheduler.model import ids, slots
 from scheduler.model.instants import parse
 from scheduler.model.job import Delivery, Failure, Finished, Job, JobKey, Message, Result
+from scheduler.model.spec import JobSpec
 
 NOW = parse("2026-11-20T10:00:00Z")
 _numbers = itertools.count(1)
+SPEC = {each.name for each in fields(JobSpec)}
+HELLO = JobSpec("log", {"message": "hello"})
 
 # A busy machine is no failure: examples are not timed. Nor is a test red for one and green for another: examples follow from the
 # tests' own text. `make fuzz` draws others each time.
@@ -108,6 +112,12 @@ def clock() -> FixedClock:
     return FixedClock()
 
 
+def with_spec(given: Mapping[str, Any], rest: JobSpec = HELLO) -> dict[str, Any]:
+    """The `given` fields of a job, a task or a draft, those of its spec put into one; `rest` has what is not given of it."""
+    spec = {name: value for name, value in given.items() if name in SPEC}
+    return {name: value for name, value in given.items() if name not in SPEC} | {"spec": replace(rest, **spec)}
+
+
 def a_job(**fields: Any) -> Job:
     """An open job, due at `NOW` unless told, in the slot of its minute."""
     due_at = fields.get("due_at", fields.get("scheduled_at", NOW))
@@ -115,14 +125,12 @@ def a_job(**fields: Any) -> Job:
     chosen: dict[str, Any] = {
         "owner": "ann",
         "id": ids.new(scheduled_at, next(_numbers)),
-        "type": "log",
-        "payload": {"message": "hello"},
         "scheduled_at": scheduled_at,
         "due_at": due_at,
         "created_at": NOW - 600_000,
         "slot": f"{slots.minute_of(due_at)}#00",
     }
-    return Job(**(chosen | fields))
+    return Job(**with_spec(chosen | fields))
 
 
 def a_message(job: Job | None = None, **fields: Any) -> Message:

@@ -26,7 +26,8 @@ from lambdas import _runtime
 from lambdas.rest import envelope, idempotency
 from scheduler.model import instants
 from scheduler.model.errors import Invalid
-from scheduler.model.job import USUAL_RETRIES, CallBack, Jitter, Lane, Misfire, OnFailure, Ordering, Outcome, Overlap, RetryPolicy, Status
+from scheduler.model.job import Lane, Misfire, Outcome, Overlap, Status
+from scheduler.model.spec import USUAL_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 from scheduler.pipeline.submit import NewJob
 from scheduler.targets import payload_schema, registry
 from scheduler.targets.base import NotAllowed
@@ -243,10 +244,6 @@ class WorkRequest(Request):
                 raise ValueError(str(error)) from None
         return value
 
-    @property
-    def chosen_callback(self) -> CallBack | None:
-        return None if self.callback is None else self.callback.policy
-
     @field_validator("on_failure")
     @classmethod
     def _in_line(cls, value: OnFailure | None, info: ValidationInfo) -> OnFailure | None:
@@ -254,10 +251,6 @@ class WorkRequest(Request):
         if value is not None and "ordering_key" in info.data and info.data["ordering_key"] is None:
             raise ValueError("goes with an ordering_key")
         return value
-
-    @property
-    def chosen_ordering(self) -> Ordering | None:
-        return None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK)
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> Self:
@@ -267,16 +260,19 @@ class WorkRequest(Request):
         return self
 
     @property
-    def chosen_type(self) -> str:
-        return self.type or self._kind or "log"
-
-    @property
-    def chosen_retry(self) -> RetryPolicy:
-        return USUAL_RETRIES if self.retry is None else self.retry.policy
-
-    @property
-    def chosen_payload(self) -> dict[str, Any]:
-        return (self.payload or {}) if self.message is None else {"message": self.message}
+    def spec(self) -> JobSpec:
+        """The request as the record that is stored."""
+        return JobSpec(
+            type=self.type or self._kind or "log",
+            payload=(self.payload or {}) if self.message is None else {"message": self.message},
+            target=self.target,
+            tags=tuple(self.tags),
+            max_attempts=self.max_attempts,
+            retry=USUAL_RETRIES if self.retry is None else self.retry.policy,
+            timeout_ms=self.timeout_seconds * 1_000,
+            callback=None if self.callback is None else self.callback.policy,
+            ordering=None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK),
+        )
 
 
 class JobRequest(WorkRequest):
@@ -293,20 +289,7 @@ class JobRequest(WorkRequest):
             instants.check_start(f"{within}execute_at", self.execute_at, now)
         if self.expires_at is not None:
             instants.check_end(f"{within}expires_at", self.expires_at, max(self.execute_at or now, now))
-        return NewJob(
-            owner=owner,
-            type=self.chosen_type,
-            payload=self.chosen_payload,
-            execute_at=self.execute_at,
-            max_attempts=self.max_attempts,
-            retry=self.chosen_retry,
-            timeout_ms=self.timeout_seconds * 1000,
-            callback=self.chosen_callback,
-            expires_at=self.expires_at,
-            tags=tuple(self.tags),
-            ordering=self.chosen_ordering,
-            target=self.target,
-        )
+        return NewJob(owner, self.spec, execute_at=self.execute_at, expires_at=self.expires_at)
 
 
 def _absent() -> Any:
@@ -340,32 +323,33 @@ class JobChange(Request):
         return self
 
     def wanted(self, job_type: str, now: int, target: str | None = None) -> dict[str, Any]:
-        """The fields of a job of this type, and of this target, that change.
+        """The fields of a job of this type, and of this target, that change; those of its `spec` by themselves.
 
         Raises Invalid for a time out of bounds or a payload that is not of the type.
         """
         given = self.model_fields_set
         wanted: dict[str, Any] = {}
+        spec: dict[str, Any] = {}
         if "execute_at" in given:
             instants.check_start("execute_at", self.execute_at, now)
             wanted["scheduled_at"] = self.execute_at
         if "message" in given:
             if job_type != "log":
                 raise Invalid.field("message", f"goes with jobs of type log; this one is of type {job_type}: give its payload")
-            wanted["payload"] = _checked({"message": self.message}, job_type, target)
+            spec["payload"] = _checked({"message": self.message}, job_type, target)
         if "payload" in given:
-            wanted["payload"] = _checked(self.payload, job_type, target)
+            spec["payload"] = _checked(self.payload, job_type, target)
         if "max_attempts" in given:
-            wanted["max_attempts"] = self.max_attempts
+            spec["max_attempts"] = self.max_attempts
         if "retry" in given:
-            wanted["retry"] = self.retry.policy
+            spec["retry"] = self.retry.policy
         if "timeout_seconds" in given:
-            wanted["timeout_ms"] = self.timeout_seconds * 1000
+            spec["timeout_ms"] = self.timeout_seconds * 1000
         if "expires_at" in given:
             wanted["start_by"] = self.expires_at
         if "tags" in given:
-            wanted["tags"] = tuple(self.tags)
-        return wanted
+            spec["tags"] = tuple(self.tags)
+        return wanted | {"spec": spec}
 
 
 class BatchItem(JobRequest):

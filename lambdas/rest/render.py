@@ -10,8 +10,9 @@ from scheduler.dead_letters.model import Redrive
 from scheduler.jobs.ordering_keys import LineView
 from scheduler.model import callback_lease, lifecycle
 from scheduler.model.instants import render as instant
-from scheduler.model.job import Attempt, CallBack, Failure, Job, Kept, LaneState, Misfire, Ordering, Page, Progress, RetryPolicy
+from scheduler.model.job import Attempt, Failure, Job, Kept, LaneState, Misfire, Page, Progress
 from scheduler.model.notifications import Notifications
+from scheduler.model.spec import CallBack, Ordering, RetryPolicy
 from scheduler.pipeline.output_store import Text
 from scheduler.storage.ports import Session
 from scheduler.targets.named_target import NamedTarget
@@ -25,12 +26,12 @@ def job(record: Job, now: int) -> dict[str, Any]:
     """All there is to know of a job at `now`. Every field is always there, null where there is nothing to tell."""
     return {
         "id": record.id,
-        "type": record.type,
-        "target": record.target,
+        "type": record.spec.type,
+        "target": record.spec.target,
         "status": str(lifecycle.status(record, now)),
         "lane": str(record.lane),
         "shard_id": _shard(record),
-        "payload": record.payload,
+        "payload": record.spec.payload,
         "created_at": instant(record.created_at),
         "scheduled_at": instant(record.scheduled_at),
         "due_at": instant(record.due_at),
@@ -40,10 +41,10 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "start_delay_ms": lifecycle.delay(record, now),
         "late": lifecycle.is_late(record, now),
         "cancel_requested_at": _instant(record.cancel_requested_at),
-        "max_attempts": record.max_attempts,
-        "retry": _retry(record.retry),
-        "timeout_seconds": record.timeout_ms // 1000,
-        "callback": _callback(record.callback),
+        "max_attempts": record.spec.max_attempts,
+        "retry": _retry(record.spec.retry),
+        "timeout_seconds": record.spec.timeout_ms // 1000,
+        "callback": _callback(record.spec.callback),
         "lease_until": _instant(callback_lease.ends_at(record)) if lifecycle.waits(record) else None,
         "heartbeat_at": _instant(record.heartbeat_at),
         "progress": _progress(record.progress),
@@ -54,8 +55,8 @@ def job(record: Job, now: int) -> dict[str, Any]:
         "fingerprint": record.fingerprint,
         "redrives": record.redrives,
         "redriven_at": _instant(record.redriven_at),
-        "tags": list(record.tags),
-        **_ordering(record.ordering),
+        "tags": list(record.spec.tags),
+        **_ordering(record.spec.ordering),
         **_origin(record),
     }
 
@@ -86,20 +87,20 @@ def _task(record: Task, now: int) -> dict[str, Any]:
         "name": record.name,
         "description": record.description,
         "status": str(task_status(record, now)),
-        "type": record.type,
-        "target": record.target,
-        "payload": record.payload,
+        "type": record.spec.type,
+        "target": record.spec.target,
+        "payload": record.spec.payload,
         "schedule": None if record.schedule is None else schedule_form.write(record.schedule),
-        "tags": list(record.tags),
-        **_ordering(record.ordering),
+        "tags": list(record.spec.tags),
+        **_ordering(record.spec.ordering),
         "overlap": str(record.overlap),
         "misfire": str(record.misfire) if record.is_recurring else None,
         "misfire_threshold_seconds": record.misfire_threshold_ms // 1000 if record.is_recurring else None,
         "max_catch_up": record.max_catch_up if record.is_recurring and record.misfire is Misfire.RUN_ALL else None,
-        "max_attempts": record.max_attempts,
-        "retry": _retry(record.retry),
-        "timeout_seconds": record.timeout_ms // 1000,
-        "callback": _callback(record.callback),
+        "max_attempts": record.spec.max_attempts,
+        "retry": _retry(record.spec.retry),
+        "timeout_seconds": record.spec.timeout_ms // 1000,
+        "callback": _callback(record.spec.callback),
         "notifications": _notifications(record.notifications),
         "generation": record.generation,
         "created_at": instant(record.created_at),

@@ -7,7 +7,8 @@ from pydantic import Field, ValidationInfo, field_validator
 from lambdas.rest.form_models import RunShape, ScheduleRequest
 from lambdas.rest.models import CallBackShape, Request, RetryShape, Shape, WorkRequest, WrittenTime
 from lambdas.rest.notification_models import NotificationsRequest, NotificationsShape
-from scheduler.model.job import Misfire, OnFailure, Overlap
+from scheduler.model.job import Misfire, Overlap
+from scheduler.model.spec import OnFailure
 from scheduler.tasks.service import NewTask
 from scheduler.tasks.task import TaskStatus
 
@@ -63,20 +64,12 @@ class TaskRequest(WorkRequest):
             owner=owner,
             name=self.name,
             description=self.description,
-            type=self.chosen_type,
-            payload=self.chosen_payload,
+            spec=self.spec,
             schedule=None if self.schedule is None else self.schedule.form,
-            tags=tuple(self.tags),
             overlap=self.overlap,
             misfire=self.misfire,
             misfire_threshold_ms=None if seconds is None else seconds * 1_000,
             max_catch_up=self.max_catch_up,
-            max_attempts=self.max_attempts,
-            retry=self.chosen_retry,
-            timeout_ms=self.timeout_seconds * 1_000,
-            callback=self.chosen_callback,
-            ordering=self.chosen_ordering,
-            target=self.target,
             notifications=None if self.notifications is None else self.notifications.wanted,
         )
 

@@ -27,11 +27,6 @@ class Entry:
     status: int | None = None  # of the answer; None: there was none yet, or none at all
     ended_at: int | None = None
 
-    @property
-    def payload(self) -> Mapping[str, Any]:
-        """What may be large of it."""
-        return self.changes
-
 
 class Trail(Protocol):
     """The entries, kept for `KEPT_DAYS`."""

@@ -46,7 +46,7 @@ class LimitGate:
         return self.known.gate
 
     def concerns(self, job: Job) -> bool:
-        return job.target is not None
+        return job.spec.target is not None
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         """A rate gives its instants ahead: the start is on the millisecond, and who has to stand in line leaves before the instant comes.
@@ -94,10 +94,10 @@ class LimitGate:
         verdicts: dict[JobKey, Verdict] = {}
         try:
             asked_at = self.clock.now()
-            found = self.known.look(job.target for job in jobs if job.target is not None)
+            found = self.known.look(job.spec.target for job in jobs if job.spec.target is not None)
             limited: dict[str, list[Job]] = {}
             for job in jobs:
-                target = found[job.target or ""]
+                target = found[job.spec.target or ""]
                 if target is None or not target.is_limited or not target.enabled:
                     verdicts[job.key] = Clear(asked_at)  # one that is not there fails as its start finds out
                 elif not (ahead and target.rate is None):
@@ -150,9 +150,9 @@ class LimitGate:
         waits, since = job.key in self._waiting, self._waiting.get(job.key, now)
         ticket = self._tickets.get(job.key, job.due_at if job.reserved_at == job.due_at else None)
         if now - since >= WAIT_MS:
-            return Ask(job.key, job.fence, job.timeout_ms, now + AWAY_MS, again=True)
+            return Ask(job.key, job.fence, job.spec.timeout_ms, now + AWAY_MS, again=True)
         start = now if waits else self._starts.get(job.key)
-        return Ask(job.key, job.fence, job.timeout_ms, max(job.due_at, now), ticket, start)
+        return Ask(job.key, job.fence, job.spec.timeout_ms, max(job.due_at, now), ticket, start)
 
     def _gone(self, usage: Usage, target: NamedTarget, now: int) -> Collection[Place]:
         """Places whose executor has died, or could not free them; looked for only when none is free."""

@@ -30,7 +30,7 @@ class OrderGate:
     clock: Clock
 
     def concerns(self, job: Job) -> bool:
-        return job.ordering is not None
+        return job.spec.ordering is not None
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         return {}

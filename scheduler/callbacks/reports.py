@@ -35,8 +35,8 @@ class Addresses:
 
     def of(self, job: Job, now: int) -> CallBackAddress:
         """That of the attempt at the claimed job which starts now. Raises Unavailable if the keys cannot be read."""
-        most = 0 if job.callback is None else job.callback.max_ms
-        token = tokens.sign(AttemptKey(job.key, job.fence), now + job.timeout_ms + most + SLACK_MS, self.keys.keys(now)[0])
+        most = 0 if job.spec.callback is None else job.spec.callback.max_ms
+        token = tokens.sign(AttemptKey(job.key, job.fence), now + job.spec.timeout_ms + most + SLACK_MS, self.keys.keys(now)[0])
         return CallBackAddress(f"{self.base}/api/v1/jobs/{job.id}", token, job.fence)
 
 

@@ -10,6 +10,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
 from scheduler.model.slots import HORIZON, MINUTE
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.storage.ports import Capacity, Clock, Counters, Jobs, Lanes, Orders
 
@@ -61,7 +62,7 @@ def scale(
 def _send_canary(random: int, jobs: Jobs, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> bool:
     """A job like any other, once a minute: its delay is measured where all others' are. That it cannot be stored is told by its absence."""
     at = (clock.now() + CANARY_AHEAD) // MINUTE * MINUTE + CANARY_OFFSET
-    request = NewJob(CANARY_OWNER, "log", {"message": "canary"}, at, max_attempts=1)
+    request = NewJob(CANARY_OWNER, JobSpec("log", {"message": "canary"}, max_attempts=1), at)
     try:
         submit(request, jobs=jobs, orders=orders, lanes=lanes, clock=clock, rules=rules, random=random)
     except Unavailable:

@@ -1,7 +1,8 @@
 """Jobs that report by call-back: how long they may stay silent, and what becomes of one that has. Pure; see `docs/call-backs.md`."""
 
 from scheduler.model import lifecycle
-from scheduler.model.job import CallBack, Failure, Job
+from scheduler.model.job import Failure, Job
+from scheduler.model.spec import CallBack
 
 GRACE_MS = 30_000  # how long a worker that was asked to stop may take to
 
@@ -38,4 +39,4 @@ def silence(job: Job, now: int) -> Failure:
 
 
 def _policy(job: Job) -> CallBack:
-    return job.callback or CallBack()
+    return job.spec.callback or CallBack()

@@ -28,7 +28,7 @@ def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Jo
 def returned(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
     """The job after its target answered: settled, or, if it reports by call-back and the answer is good, accepted."""
     job = done.job
-    if job.callback is None or done.result.failure is not None:
+    if job.spec.callback is None or done.result.failure is not None:
         return settle(done, now, shards=shards, retention=retention)
     until = callback_lease.lease(job, now)
     slot = slots.place(until, now, job.shard_key, shards).slot

@@ -50,7 +50,7 @@ class Onward:
             elif (back is None or back.at is not None) and slots.place(job.due_at, now, job.shard_key, self.rules.shards).direct:
                 go.append(job)
         free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.jobs)
-        go += [job for job in free if job.ordering is None]
+        go += [job for job in free if job.spec.ordering is None]
         go += successors(ended, jobs=self.jobs, tasks=self.tasks, now=now)
         go += in_line(ended, free, jobs=self.jobs, orders=self.orders, now=now)
         self._hand_over(go)
@@ -111,7 +111,7 @@ def in_line(ended: Sequence[Job], free: Sequence[Job], *, jobs: Jobs, orders: Or
 
     Of a line it is one that goes on, however many were given back: the others would only come to wait again.
     """
-    of = [job for job in (*ended, *free) if job.ordering is not None]
+    of = [job for job in (*ended, *free) if job.spec.ordering is not None]
     if not of:
         return []
     step_out(ended, orders=orders)
@@ -134,7 +134,7 @@ def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
 
 def _sleeps(first: Job, behind: Job) -> bool:
     """Whether the first one of a line will be looked at later than who waits behind it."""
-    return behind.ordering is not None and first.claim is None and slots.minute(first.slot or "") > slots.minute(behind.slot or "")
+    return behind.spec.ordering is not None and first.claim is None and slots.minute(first.slot or "") > slots.minute(behind.slot or "")
 
 
 def _queued(runs: Sequence[Job], tasks: TaskGate) -> list[JobKey]:

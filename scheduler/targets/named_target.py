@@ -67,16 +67,16 @@ def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure
 
     Secrets of the target's own are in it by `secret_of`.
     """
-    if job.target is None:
-        return job.payload
+    if job.spec.target is None:
+        return job.spec.payload
     if target is None:
-        return Failure("permanent", f"target {job.target} does not exist")
+        return Failure("permanent", f"target {job.spec.target} does not exist")
     if not target.enabled:
-        return Failure("permanent", f"target {job.target} is disabled")
-    if target.kind != job.type:  # deleted, and made anew as something else
-        return Failure("permanent", f"target {job.target} is of kind {target.kind} now, not {job.type}")
+        return Failure("permanent", f"target {job.spec.target} is disabled")
+    if target.kind != job.spec.type:  # deleted, and made anew as something else
+        return Failure("permanent", f"target {job.spec.target} is of kind {target.kind} now, not {job.spec.type}")
     own = own_secrets(target.kind, target.locked)
-    return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, job.payload).items()}
+    return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, job.spec.payload).items()}
 
 
 def _declared(kind: str) -> "TargetType":

@@ -9,6 +9,7 @@ from scheduler.model.lifecycle import Event
 from scheduler.storage.ports import ClaimRequest
 from scheduler.tasks.schedule import Rate, Schedule
 from scheduler.tasks.task import Task
+from tests.conftest import with_spec
 
 NOW = 1_795_000_000_000  # some day in November 2026
 _numbers = itertools.count(1)
@@ -19,14 +20,12 @@ def job(**fields: Any) -> Job:
     chosen: dict[str, Any] = {
         "owner": "ada",
         "id": ids.new(at, next(_numbers)),
-        "type": "log",
-        "payload": {"message": "hello"},
         "scheduled_at": at,
         "due_at": at,
         "created_at": NOW - 60_000,
         "slot": slots.slot(slots.minute_of(at), "any", 16),
     }
-    return Job(**(chosen | fields))
+    return Job(**with_spec(chosen | fields))
 
 
 def task(**fields: Any) -> Task:
@@ -35,8 +34,6 @@ def task(**fields: Any) -> Task:
         "owner": "ada",
         "id": ids.new(NOW, next(_numbers)),
         "name": "a task",
-        "type": "log",
-        "payload": {"message": "hello"},
         "schedule": Schedule(Rate(300_000, NOW)),
         "created_at": NOW,
         "updated_at": NOW,
@@ -44,7 +41,7 @@ def task(**fields: Any) -> Task:
         "planned": 2,
         "replenish": "2026-11-20T10:01#03",
     }
-    return Task(**(chosen | fields))
+    return Task(**with_spec(chosen | fields))
 
 
 def holder(task: TaskKey | None = None, **fields: Any) -> Holder:

@@ -8,25 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model import ids, lifecycle
-from scheduler.model.job import (
-    Attempt,
-    CallBack,
-    Claim,
-    Failure,
-    Jitter,
-    Job,
-    Kept,
-    Lane,
-    Letter,
-    Misfire,
-    Origin,
-    Outcome,
-    Overlap,
-    Progress,
-    Result,
-    RetryPolicy,
-)
+from scheduler.model.job import Attempt, Claim, Failure, Job, Kept, Lane, Letter, Misfire, Origin, Outcome, Overlap, Progress, Result
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 from scheduler.storage.aws import items, keys
 from tests.contract import make, tables
 from tests.contract.make import NOW
@@ -53,6 +37,18 @@ attempts = st.builds(
     kept=st.none() | st.sampled_from(Kept),
 )
 retries = st.builds(RetryPolicy, instants, instants, st.sampled_from(Jitter), maybe_instants, st.booleans())
+job_specs = st.builds(
+    JobSpec,
+    type=st.text(),
+    payload=objects,
+    target=st.none() | st.text(),
+    tags=st.lists(st.text(), max_size=3).map(tuple),
+    max_attempts=counts,
+    retry=retries,
+    timeout_ms=instants,
+    callback=st.none() | st.builds(CallBack, instants, instants),
+    ordering=st.none() | st.builds(Ordering, st.text(), st.sampled_from(OnFailure)),
+)
 origins = st.builds(
     Origin,
     task=st.builds(ids.new, instants, st.integers(0, 2**75 - 1)),
@@ -80,22 +76,16 @@ all_jobs = st.builds(
     Job,
     owner=st.text(min_size=1),
     id=st.builds(ids.new, instants, st.integers(0, 2**75 - 1)),
-    type=st.text(),
-    payload=objects,
+    spec=job_specs,
     scheduled_at=instants,
     due_at=instants,
     created_at=instants,
     slot=st.none() | st.text(min_size=1),
     lane=st.sampled_from(Lane),
     origin=st.none() | origins,
-    tags=st.lists(st.text(), max_size=3).map(tuple),
     fence=st.integers(1, 1000),
     charged=counts,
     throttled=counts,
-    max_attempts=counts,
-    retry=retries,
-    timeout_ms=instants,
-    callback=st.none() | st.builds(CallBack, instants, instants),
     claim=st.none() | st.builds(Claim, st.text(), st.text(), instants, st.booleans(), maybe_instants),
     progress=st.none() | st.builds(Progress, st.none() | st.floats(0, 1), st.none() | st.text()),
     looks=counts,

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.model.job import CallBack, DueEntry, Job, JobKey, Lane, Misfire, Origin, Overlap, Progress, UnitKey
+from scheduler.model.job import DueEntry, Job, JobKey, Lane, Misfire, Origin, Overlap, Progress, UnitKey
+from scheduler.model.spec import CallBack
 from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Jobs
 from tests.contract import make
 from tests.contract.make import NOW
@@ -57,14 +58,14 @@ def running(jobs: Jobs, job: Job | None = None, **fields: object) -> Job:
 def test_a_stored_job_is_read_back_whole(jobs: Jobs) -> None:
     job = make.job(payload={"deep": [1, 2.5, {"": None}]}, lane=Lane.RECURRING, fence=3, max_attempts=7, reason="")
     origin = Origin("01JD4Q8XKZ38W2M5R7T9V1C4FH", 3, NOW, Overlap.SKIP, Misfire.RUN_ALL, NOW + 1, NOW + 2, NOW + 3)
-    job = replace(job, origin=origin, start_by=NOW + 9, tags=("a", "b"))
+    job = replace(job, spec=replace(job.spec, tags=("a", "b")), origin=origin, start_by=NOW + 9)
     assert jobs.put(job)
     assert jobs.get(job.key) == job
 
 
 def test_put_never_overwrites(jobs: Jobs) -> None:
     (job,) = stored(jobs, make.job())
-    assert not jobs.put(replace(job, payload={"message": "other"}))
+    assert not jobs.put(replace(job, spec=replace(job.spec, payload={"message": "other"})))
     assert jobs.get(job.key) == job
 
 
@@ -82,7 +83,7 @@ def test_putting_many_overwrites_nothing_and_stores_the_rest_a2(jobs: Jobs) -> N
     done = make.succeeded(job)
     assert jobs.change([Change(job, done)]) == [True]
     others = [make.job() for _ in range(30)]
-    again = [*others[:7], replace(job, claim=None, payload={"message": "other"}), *others[7:]]
+    again = [*others[:7], replace(job, spec=replace(job.spec, payload={"message": "other"}), claim=None), *others[7:]]
     assert jobs.put_many(again) == [True] * 7 + [False] + [True] * 23
     assert jobs.get_many([each.key for each in again]) == {each.key: each for each in [done, *others]}
     assert jobs.put_many(again) == [False] * 31

@@ -10,8 +10,9 @@ from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import render
-from scheduler.model.job import CallBack, Claim, Job, JobKey, Result, Status
+from scheduler.model.job import Claim, Job, JobKey, Result, Status
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryKeys
 from scheduler.targets.base import Reach
 from tests.conftest import a_job
@@ -212,7 +213,7 @@ def test_a_job_is_posted_with_its_policy_and_without_one_has_none(world: World) 
     assert send("POST", "/me/jobs", json_body=HTTP).data["callback"] is None
     made = send("POST", "/me/jobs", json_body=HTTP | {"callback": {}}).data
     assert made["callback"] == {"lease_seconds": 300, "max_seconds": 86_400}
-    assert world.jobs.rows[JobKey("sub-ann", made["id"])].callback == CallBack()
+    assert world.jobs.rows[JobKey("sub-ann", made["id"])].spec.callback == CallBack()
     chosen = {"lease_seconds": 10, "max_seconds": 30 * 86_400}
     (done,) = send("POST", "/me/jobs/batch", json_body={"jobs": [HTTP | {"callback": chosen}]}).data["results"]
     assert send("GET", f"/me/jobs/{done['job']['id']}").data["callback"] == chosen

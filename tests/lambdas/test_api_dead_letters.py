@@ -12,6 +12,8 @@ from scheduler.model import ids
 from scheduler.model.fingerprint import of_job
 from scheduler.model.instants import render
 from scheduler.model.job import Attempt, Failure, Job, Outcome
+from scheduler.model.spec import JobSpec
+from tests.conftest import with_spec
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 NO_FINGERPRINT = "0123456789ab"
@@ -21,7 +23,15 @@ def dead(world: World, number: int = 0, message: str = "HTTP 404", owner: str = 
     at = NOW - 60_000 + number * 1_000
     failure = Attempt(1, at, at, at + 5, Outcome.FAILED, Failure("permanent", message))
     chosen = {"attempts": (failure,), "failed_at": at + 5, "expires": 9, "delay_ms": 0} | fields
-    job = Job(owner, ids.new(at, number), "http", {"url": "http://a"}, at, at, at, slot=None, **chosen)
+    job = Job(
+        owner,
+        ids.new(at, number),
+        scheduled_at=at,
+        due_at=at,
+        created_at=at,
+        slot=None,
+        **with_spec(chosen, JobSpec("http", {"url": "http://a"})),
+    )
     job = replace(job, fingerprint=of_job(job))
     world.jobs.put(job)
     return job

@@ -11,8 +11,10 @@ import pytest
 from lambdas.rest import models
 from scheduler.model import ids, lifecycle, paging
 from scheduler.model.instants import DAY, render
-from scheduler.model.job import Attempt, Claim, Failure, Jitter, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result, RetryPolicy
+from scheduler.model.job import Attempt, Claim, Failure, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import Jitter, JobSpec, RetryPolicy
+from tests.conftest import with_spec
 from tests.lambdas.gateway import NOW, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -23,14 +25,13 @@ def stored(world: World, at: int = NOW, *, owner: str = "sub-ann", number: int =
     job = Job(
         owner=owner,
         id=ids.new(at, number),
-        type="log",
-        payload={"message": f"at {at}"},
+        spec=JobSpec("log", {"message": f"at {at}"}),
         scheduled_at=at,
         due_at=at,
         created_at=min(at, NOW),
         slot="2026-11-20T10:09#07",
     )
-    job = replace(job, **changes)
+    job = replace(job, **with_spec(changes, job.spec))
     world.jobs.put(job)
     return job
 
@@ -100,7 +101,7 @@ def test_a_retry_policy_is_shown_as_it_holds_and_may_be_posted_again(world: Worl
         job = send("POST", "/me/jobs", json_body={"message": "m", "retry": policy}).data
         assert job["retry"] == policy == send("GET", f"/me/jobs/{job['id']}").data["retry"]
         models.Answer[models.JobShape].model_validate(send("GET", f"/me/jobs/{job['id']}").body)
-    assert world.jobs.get(JobKey("sub-ann", job["id"])).retry == RetryPolicy(500, 60_000, Jitter.EQUAL, 7_200_000, True)
+    assert world.jobs.get(JobKey("sub-ann", job["id"])).spec.retry == RetryPolicy(500, 60_000, Jitter.EQUAL, 7_200_000, True)
 
 
 def test_the_documents_tell_the_parts_and_defaults_of_a_retry_policy() -> None:
@@ -128,7 +129,7 @@ def test_an_attempt_tells_how_long_its_target_asked_to_be_left_alone(world: Worl
 def test_tags_are_kept_as_they_were_given(world: World) -> None:
     tags = ["b", "env:prod", "Team_1/a.b-c", "x" * 32]
     job = send("POST", "/me/jobs", json_body={"message": "m", "tags": tags}).data
-    assert job["tags"] == tags and world.jobs.rows[JobKey("sub-ann", job["id"])].tags == tuple(tags)
+    assert job["tags"] == tags and world.jobs.rows[JobKey("sub-ann", job["id"])].spec.tags == tuple(tags)
 
 
 @pytest.mark.parametrize(("shift", "status"), [(-DAY, 201), (-DAY - 1, 400), (3_653 * DAY, 201), (3_653 * DAY + 1, 400)])
@@ -424,7 +425,7 @@ def test_a_page_that_ends_at_a_rescheduled_job_goes_on_from_where_that_stands_no
     world.jobs.rows[moved.key] = moved
     for number in (2, 3, 4):
         stored(world, NOW - number, tags=("a",))
-    world.jobs.rows[moved.key] = replace(moved, tags=("a",), payload={"message": "moved"})
+    world.jobs.rows[moved.key] = replace(moved, spec=replace(moved.spec, tags=("a",), payload={"message": "moved"}))
     seen, query = [], {"tag": "a", "limit": "1"}
     for _ in range(4):
         page = send("GET", "/me/jobs", query=query).data

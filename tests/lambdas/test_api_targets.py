@@ -143,7 +143,7 @@ def test_a_job_says_a_target_instead_of_a_type(world: World) -> None:
     task = send("POST", "/tasks", json_body={"name": "t", "target": "invoices", "payload": {"body": {"number": 7}}})
     assert (task.data["target"], task.data["type"]) == ("invoices", "http")
     runs = [job for job in world.jobs.rows.values() if job.origin is not None]
-    assert [(run.target, run.type) for run in runs] == [("invoices", "http")]
+    assert [(run.spec.target, run.spec.type) for run in runs] == [("invoices", "http")]
 
 
 @pytest.mark.parametrize(

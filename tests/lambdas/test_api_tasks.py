@@ -11,8 +11,9 @@ from lambdas import api
 from lambdas.rest import form_models, models, task_models
 from scheduler.model import ids, lifecycle
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
-from scheduler.model.job import CallBack, Claim, Failure, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
+from scheduler.model.job import Claim, Failure, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import CallBack
 from scheduler.tasks import schedule_form
 from scheduler.tasks.task import Task
 from tests.lambdas.gateway import NOW, Answered, World, event, send
@@ -122,7 +123,7 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
     }
     first = parse("2026-11-20T11:00:00Z")
     assert [run["at"] for run in runs] == [render(first + number * HOUR) for number in range(10)]
-    assert {run.callback for run in world.jobs.rows.values()} == {CallBack(30_000, 86_400_000)}
+    assert {run.spec.callback for run in world.jobs.rows.values()} == {CallBack(30_000, 86_400_000)}
     assert runs[0] == {"nominal": render(first), "at": render(first), "local": "2026-11-20T12:00+01:00", "odd": None}
     assert got(task) == task | {"next_runs": runs}
 

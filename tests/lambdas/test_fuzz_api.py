@@ -18,8 +18,9 @@ from scheduler.accounts.model import Account
 from scheduler.admission import ordering
 from scheduler.dead_letters import model
 from scheduler.model import lifecycle
-from scheduler.model.job import Claim, Failure, Job, Ordering, Receipt, Result
+from scheduler.model.job import Claim, Failure, Job, Receipt, Result
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import Ordering
 from scheduler.targets.named_target import NamedTarget
 from scheduler.tasks.schedule import Rate, Schedule
 from scheduler.tasks.task import Task
@@ -90,7 +91,7 @@ class Belongings:
         for job in self.jobs:
             world.jobs.put(job)
         world.directory.rows[self.owner] = Account(self.owner, self.owner)
-        world.orders.enqueue([ordering.marker(job) for job in self.jobs if job.ordering is not None])
+        world.orders.enqueue([ordering.marker(job) for job in self.jobs if job.spec.ordering is not None])
         for task in self.tasks:
             world.tasks.store(None, task, [])
         for each in self.redrives:
@@ -113,7 +114,7 @@ class Belongings:
 
 
 def _runs(task: Task, secret: str) -> list[Job]:
-    return [replace(make.run(task.key, at=NOW + HOUR * n), payload={"message": secret}) for n in (1, 2)]
+    return [make.run(task.key, at=NOW + HOUR * n, payload={"message": secret}) for n in (1, 2)]
 
 
 ANN, BOB = Belongings("sub-ann"), Belongings("sub-bob")

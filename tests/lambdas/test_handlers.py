@@ -181,7 +181,7 @@ def test_a_job_of_a_named_target_runs_with_what_stands_under_the_name_when_it_st
     execute.handler({"Records": received(world, jobs[2])}, CONTEXT)
     done = [world.jobs.get(job.key) for job in jobs]
     assert [job.output for job in done] == ["first", "mine", None]
-    assert [job.payload for job in done] == [{"message": "mine"}] * 3, "the history keeps the job's own payload"
+    assert [job.spec.payload for job in done] == [{"message": "mine"}] * 3, "the history keeps the job's own payload"
     assert done[2].attempts[0].failure == Failure("permanent", "target notes is disabled")
 
 

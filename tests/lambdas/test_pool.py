@@ -11,7 +11,8 @@ from lambdas._clock import SystemClock
 from lambdas._pool import ThreadPool
 from scheduler.callbacks.reports import Addresses
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import CallBack, Finished, JobKey, Kept, Result
+from scheduler.model.job import Finished, JobKey, Kept, Result
+from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryKeys, MemoryOutputs
 from scheduler.targets import registry
 from scheduler.targets.base import CallBackAddress, Context

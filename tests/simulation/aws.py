@@ -257,7 +257,7 @@ class SimPool:
     def start(self, job: Job) -> None:
         now = self._clock.now()
         self._started(job, now)
-        took = min(int(job.payload["takes"]), job.timeout_ms)
+        took = min(int(job.spec.payload["takes"]), job.spec.timeout_ms)
         self._running.append((self._hub.time + took, job, now, outcome(job, took)))
 
     def wait(self, until: int) -> list[Finished]:
@@ -289,8 +289,8 @@ class SimPool:
 
 def outcome(job: Job, took: int) -> Result:
     """What the job's target says: it fails as many times as its payload asks."""
-    if took >= job.timeout_ms:
+    if took >= job.spec.timeout_ms:
         return Result(failure=Failure("timeout", "its time-out passed"))
-    if job.charged < int(job.payload["fails"]):
+    if job.charged < int(job.spec.payload["fails"]):
         return Result(failure=Failure("retryable", "simulated"))
     return Result(output="done")

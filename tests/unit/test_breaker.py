@@ -9,7 +9,8 @@ from scheduler.admission.breaker import Breaker
 from scheduler.admission.breaker_gate import Circuits
 from scheduler.admission.lane_state import Watch
 from scheduler.model import lifecycle
-from scheduler.model.job import Failure, Finished, Job, Lane, Result, RetryPolicy
+from scheduler.model.job import Failure, Finished, Job, Lane, Result
+from scheduler.model.spec import RetryPolicy
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 

@@ -11,22 +11,9 @@ from scheduler.callbacks.tokens import AttemptKey
 from scheduler.jobs.cancel import cancel
 from scheduler.model import callback_lease, lifecycle, settlement, slots
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.model.job import (
-    CallBack,
-    Claim,
-    Delivery,
-    Failure,
-    Finished,
-    Job,
-    JobKey,
-    Lane,
-    Outcome,
-    Progress,
-    Result,
-    RetryPolicy,
-    Status,
-)
+from scheduler.model.job import Claim, Delivery, Failure, Finished, Job, JobKey, Lane, Outcome, Progress, Result, Status
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import CallBack, RetryPolicy
 from scheduler.pipeline import delivery, leftover
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import Drop, Later, PutBack, TakeBack

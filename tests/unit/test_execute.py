@@ -7,8 +7,9 @@ import pytest
 
 from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS
 from scheduler.model import lifecycle, slots
-from scheduler.model.job import Delivery, Failure, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
+from scheduler.model.job import Delivery, Failure, Job, Lane, Outcome, Result, Status
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import Jitter, RetryPolicy
 from scheduler.pipeline import delivery
 from scheduler.pipeline.execute import FRESH_CLAIM_MS, SETTLE_TRIES
 from scheduler.pipeline.latency import LatencyMeter

@@ -10,6 +10,7 @@ from scheduler.model import lifecycle
 from scheduler.model.errors import IllegalTransition
 from scheduler.model.job import Attempt, Claim, Failure, Job, Lane, Outcome, Result, Status
 from scheduler.model.lifecycle import FINAL_TIMES, TRANSITIONS, Event, Retention, apply, delay, is_late, state, status
+from scheduler.model.spec import JobSpec
 from tests.conftest import NOW, a_job
 
 NO = Result(failure=Failure("retryable", "503"))
@@ -22,7 +23,7 @@ DATA: dict[str, Any] = {
     "looked": True,
     "lease_until": NOW + 300_000,
     "reason": "because",
-    "fields": {"due_at": NOW + 7_000, "scheduled_at": NOW + 7_000, "payload": {"message": "changed"}},
+    "fields": {"due_at": NOW + 7_000, "scheduled_at": NOW + 7_000, "spec": JobSpec("log", {"message": "changed"})},
 }
 STATES = {
     Status.SCHEDULED: a_job(),
@@ -105,7 +106,7 @@ def test_a_job_that_waits_keeps_its_time_and_is_not_charged() -> None:
 def test_a_rescheduled_job_has_its_new_time_and_content_and_the_id_it_had() -> None:
     job = STATES[Status.SCHEDULED]
     after = apply(job, Event.RESCHEDULE, NOW, **DATA)
-    assert (after.id, after.due_at, after.scheduled_at, after.payload) == (job.id, NOW + 7_000, NOW + 7_000, {"message": "changed"})
+    assert (after.id, after.due_at, after.scheduled_at, after.spec.payload) == (job.id, NOW + 7_000, NOW + 7_000, {"message": "changed"})
 
 
 def test_a_cancel_of_work_that_had_begun_leaves_an_attempt() -> None:

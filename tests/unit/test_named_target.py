@@ -14,7 +14,7 @@ TARGET = NamedTarget("reports", "http", 0, 0, "ada", "ada", defaults=DEFAULTS, l
 
 
 def work(target: NamedTarget | None, payload: dict[str, Any]) -> Any:
-    return work_of(replace(a_job(), type="http", target="reports", payload=payload), target)
+    return work_of(a_job(type="http", target="reports", payload=payload), target)
 
 
 def test_a_job_gives_what_is_open_and_locked_fields_are_the_targets() -> None:

@@ -14,8 +14,9 @@ from scheduler.jobs.change import reschedule
 from scheduler.jobs.retry_job import retry_job
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Unavailable
-from scheduler.model.job import Attempt, Failure, Job, Lane, Message, OnFailure, Ordering, OrderKey, Outcome, Result, Status
+from scheduler.model.job import Attempt, Failure, Job, Lane, Message, OrderKey, Outcome, Result, Status
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import OnFailure, Ordering
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.follow_up import ASK_LATER_MS
 from scheduler.pipeline.reconcile import recheck
@@ -295,7 +296,7 @@ def test_a_cancelled_job_leaves_its_line_and_the_next_goes_on() -> None:
 def test_what_a_recheck_ends_is_left_by_its_line() -> None:
     stage = Stage()
     first, second = waiting_behind(stage)
-    stage.clock.advance(first.timeout_ms + 2 * MINUTE)
+    stage.clock.advance(first.spec.timeout_ms + 2 * MINUTE)
     flagged = replace(first, cancel_requested_at=NOW)
     stage.jobs.rows[first.key] = flagged
     ports = {name: port for name, port in stage.enders().items() if name != "clock"}

@@ -20,8 +20,9 @@ from scheduler.admission.ordering import (
     parks,
 )
 from scheduler.model import ids
-from scheduler.model.job import Attempt, Claim, Failure, Job, JobKey, Line, Marker, OnFailure, Ordering, OrderKey, Outcome, Turn
+from scheduler.model.job import Attempt, Claim, Failure, Job, JobKey, Line, Marker, OrderKey, Outcome, Turn
 from scheduler.model.lifecycle import is_open
+from scheduler.model.spec import OnFailure, Ordering
 from tests.conftest import NOW, a_job
 
 KEY = OrderKey("ann", "order-17")

@@ -6,8 +6,9 @@ import pytest
 
 from scheduler.jobs.cancel import cancel
 from scheduler.model import lifecycle, retry
-from scheduler.model.job import Failure, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
+from scheduler.model.job import Failure, Job, Lane, Outcome, Result, Status
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import Jitter, RetryPolicy
 from scheduler.pipeline.send import message
 from scheduler.storage.ports import Change
 from tests.conftest import NOW, ScriptedPool, a_job

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model import lifecycle, retry, settlement
-from scheduler.model.job import Claim, Failure, Finished, Jitter, Job, Misfire, Origin, Result, RetryPolicy
+from scheduler.model.job import Claim, Failure, Finished, Job, Misfire, Origin, Result
 from scheduler.model.lifecycle import Event, Retention
 from scheduler.model.retry import Again, GiveUp
+from scheduler.model.spec import Jitter, RetryPolicy
 from tests.conftest import NOW, a_job
 
 RETRYABLE = Failure("retryable", "503")

@@ -14,6 +14,7 @@ from scheduler.jobs.cancel import cancel
 from scheduler.model import ids, lifecycle, misfire, slots
 from scheduler.model.job import Delivery, Failure, Holder, Job, JobKey, Lane, LaneState, Misfire, Origin, Overlap, Result, Status
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.execute import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.pipeline.follow_up import ASK_LATER_MS
 from scheduler.pipeline.send import message
@@ -25,7 +26,7 @@ from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 MINUTE = 60_000
 POLICIES = [Overlap.SKIP, Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING]
 FAILING = Result(failure=Failure("retryable", "503"))
-TASK = Task("ann", "t1", "a task", "log", {"message": "hello"}, None, NOW, NOW)
+TASK = Task("ann", "t1", "a task", JobSpec("log", {"message": "hello"}), None, NOW, NOW)
 
 
 def a_stage(task: Task | None = TASK, **ports: Any) -> Stage:

@@ -3,8 +3,9 @@
 import pytest
 
 from scheduler.model import lifecycle, misfire, retry, settlement, slots
-from scheduler.model.job import Claim, Failure, Finished, Job, Lane, Misfire, Origin, Outcome, Result, RetryPolicy, Status
+from scheduler.model.job import Claim, Failure, Finished, Job, Lane, Misfire, Origin, Outcome, Result, Status
 from scheduler.model.lifecycle import Retention
+from scheduler.model.spec import RetryPolicy
 from tests.conftest import NOW, a_job
 
 KEEP = Retention()

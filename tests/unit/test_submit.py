@@ -9,6 +9,7 @@ from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Claim, Job, Lane, Receipt, Result
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change
@@ -240,7 +241,7 @@ class Keys:
     def asked(self, key: str | None, execute_at: int | None = None, *, message: str = "hello") -> Asked:
         self._randoms += 1
         receipt = key and Receipt("ann", key, f"{execute_at} {message}", self.stage.clock.now(), self._randoms)
-        return Asked(NewJob("ann", "log", {"message": message}, execute_at), self._randoms, receipt or None)
+        return Asked(NewJob("ann", JobSpec("log", {"message": message}), execute_at), self._randoms, receipt or None)
 
     def post(self, *asked: Asked) -> list[Any]:
         stage = self.stage

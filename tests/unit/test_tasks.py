@@ -205,7 +205,7 @@ def test_an_edit_replaces_the_runs_to_come() -> None:
     assert stage.times(task, 1) == hours(1)
     assert stage.times(task, 2) == [NOW + 30 * MINUTE + number * HOUR for number in range(2, 12)]
     assert (edited.generation, edited.name, edited.created_at, edited.updated_at) == (2, "another", NOW, NOW + 90 * MINUTE)
-    assert {run.payload["message"] for run in stage.runs(task, 2)} == {"new"} and stage.task(task) == edited
+    assert {run.spec.payload["message"] for run in stage.runs(task, 2)} == {"new"} and stage.task(task) == edited
 
 
 def test_an_edit_that_leaves_the_schedule_replaces_the_runs_too() -> None:

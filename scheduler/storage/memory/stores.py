@@ -218,7 +218,7 @@ def _entry(job: Job) -> DueEntry | None:
 
 def _letter(job: Job) -> Letter:
     task = job.origin.task if job.origin is not None else None
-    return Letter(job.key, _position(job), job.type, task, job.fingerprint, job.failed_at or job.killed_at or 0)
+    return Letter(job.key, _position(job), job.spec.type, task, job.fingerprint, job.failed_at or job.killed_at or 0)
 
 
 def _between(rows: Iterable[Job], since: int | None, until: int | None) -> list[Job]:
