@@ -27,6 +27,7 @@ from lambdas.rest import (
     task_routes,
     user_routes,
 )
+from lambdas.rest.access import RULES, Rule, needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.models import (
     Answer,
@@ -44,7 +45,8 @@ from lambdas.rest.models import (
     TextShape,
 )
 from lambdas.rest.parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
-from lambdas.rest.resolver import KEYED, OPEN, Resolver, answers, bearer_of, job_of
+from lambdas.rest.resolver import KEYED, Resolver, answers, bearer_of, job_of
+from scheduler.accounts.access import Need
 from scheduler.accounts.login import login as sign_in
 from scheduler.insight import archive
 from scheduler.jobs.cancel import cancel
@@ -98,9 +100,9 @@ LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "l
     "/api/v1/health",
     summary="Is it there, and (with a token) how far behind",
     tags=["system"],
-    openapi_extensions=OPEN,
     responses=answers(200, Answer[HealthShape], errors=(401, 503)),
 )
+@needs(Need.OPEN)
 def health() -> Response[str]:
     """Open and cheap: nothing is asked of AWS unless a token comes with it, which no authorizer has seen on this route."""
     token = _bearer()
@@ -117,9 +119,9 @@ def health() -> Response[str]:
     "/api/v1/auth/login",
     summary="Sign in",
     tags=["auth"],
-    openapi_extensions=OPEN,
     responses=answers(200, Answer[SessionShape], errors=(400, 401, 413, 415, 503)),
 )
+@needs(Need.OPEN)
 def login(body: Annotated[Login, Body()]) -> Response[str]:
     world, address = _runtime.api(), app.current_event.raw_event["requestContext"]["http"].get("sourceIp", "")
     session = sign_in(body.username, body.password, address, accounts=world.accounts, tallies=world.tallies, clock=world.clock)
@@ -131,9 +133,9 @@ def login(body: Annotated[Login, Body()]) -> Response[str]:
     summary="A new token for a refresh token",
     description="The refresh token comes as the bearer token, or in the body.",
     tags=["auth"],
-    openapi_extensions=OPEN,
     responses=answers(200, Answer[RefreshedShape], errors=(400, 401, 413, 415, 503)),
 )
+@needs(Need.OPEN)
 def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
     token = body.refresh_token or _bearer()
     if token is None:
@@ -148,6 +150,7 @@ def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
     openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 409, 413, 415, 503)),
 )
+@needs(Need.WRITE, creates=1)
 def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world = _runtime.api()
     now = world.clock.now()
@@ -185,6 +188,7 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
     openapi_extensions=KEYED,
     responses=answers(200, Answer[BatchShape], 207, errors=(400, 401, 413, 415, 503)),
 )
+@needs(Need.WRITE)
 def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     world.quotas.admit(app.owner, len(body.jobs))
@@ -203,6 +207,7 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[PageShape], errors=(400, 401, 503)),
 )
+@needs(Need.READ, foreign=True)
 def list_jobs(
     upcoming: Upcoming = False,
     task: OfTask = None,
@@ -222,6 +227,7 @@ def list_jobs(
 
 
 @app.get("/api/v1/me/jobs/<job_id>", summary="One job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
+@needs(Need.READ, foreign=True)
 def get_job(job_id: str) -> Response[str]:
     world, key = _runtime.api(), _key(job_id)
     now = world.clock.now()
@@ -240,6 +246,7 @@ def get_job(job_id: str) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 413, 415, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="job.change")
 def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
     world = _runtime.api()
     job = find(_key(job_id), jobs=world.jobs)
@@ -255,6 +262,7 @@ def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="job.cancel")
 def cancel_job(job_id: str) -> Response[str]:
     world = _runtime.api()
     done = cancel(
@@ -270,6 +278,7 @@ def cancel_job(job_id: str) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
+@needs(Need.READ, foreign=True)
 def get_output(job_id: str, number: Number) -> Response[str]:
     return _kept(job_id, number, output_store.output)
 
@@ -281,6 +290,7 @@ def get_output(job_id: str, number: Number) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
+@needs(Need.READ, foreign=True)
 def get_log(job_id: str, number: Number) -> Response[str]:
     return _kept(job_id, number, output_store.logged)
 
@@ -291,11 +301,13 @@ def _kept(job_id: str, number: int, read: Callable[[Job, int, Outputs], output_s
 
 
 @app.get("/api/v1/openapi.json", include_in_schema=False)
+@needs(Need.OPEN)
 def openapi() -> Response[str]:
     return Response(200, "application/json", _document())
 
 
 app.enable_swagger(path="/api/v1/docs", compress=True, persist_authorization=True)
+RULES["GET /docs"] = Rule(Need.OPEN)  # Powertools' own route
 
 
 @cache

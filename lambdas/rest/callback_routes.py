@@ -9,10 +9,12 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 from lambdas import _runtime
 from lambdas._runtime import logger
 from lambdas.rest import render
+from lambdas.rest.access import needs
 from lambdas.rest.callback_models import BeatShape, CompleteRequest, FailRequest, HeartbeatRequest, ReportedShape
 from lambdas.rest.envelope import answer
 from lambdas.rest.models import Answer
 from lambdas.rest.resolver import REPORTED, answers, bearer_of
+from scheduler.accounts.access import Need
 from scheduler.callbacks import reports
 from scheduler.callbacks.tokens import AttemptKey
 from scheduler.model import lifecycle
@@ -32,6 +34,7 @@ ERRORS = (400, 401, 404, 409, 413, 415, 503)
     openapi_extensions=REPORTED,
     responses=answers(200, Answer[BeatShape], errors=ERRORS),
 )
+@needs(Need.OPEN)
 def heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Response[str]:
     world, which = _runtime.api(), _attempt(job_id)
     return answer(render.beat(reports.heartbeat(which, body.told, jobs=world.jobs, clock=world.clock)))
@@ -45,6 +48,7 @@ def heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Respons
     openapi_extensions=REPORTED,
     responses=answers(200, Answer[ReportedShape], errors=ERRORS),
 )
+@needs(Need.OPEN)
 def complete(job_id: str, body: Annotated[CompleteRequest, Body()]) -> Response[str]:
     return _report(job_id, body.result)
 
@@ -57,6 +61,7 @@ def complete(job_id: str, body: Annotated[CompleteRequest, Body()]) -> Response[
     openapi_extensions=REPORTED,
     responses=answers(200, Answer[ReportedShape], errors=ERRORS),
 )
+@needs(Need.OPEN)
 def fail(job_id: str, body: Annotated[FailRequest, Body()]) -> Response[str]:
     return _report(job_id, body.result)
 

@@ -10,11 +10,13 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 from lambdas import _runtime
 from lambdas._runtime import logger
 from lambdas.rest import parameters, render
+from lambdas.rest.access import needs
 from lambdas.rest.dead_letter_models import OverviewShape, RedriveRequest, RedriveShape
 from lambdas.rest.envelope import answer
 from lambdas.rest.models import Answer, JobShape, PageShape
 from lambdas.rest.parameters import Cursor, Limit, OfTask, Since, Until
 from lambdas.rest.resolver import answers, job_of, owner_of
+from scheduler.accounts.access import Need
 from scheduler.dead_letters import requests
 from scheduler.dead_letters.groups import listing, overview
 from scheduler.dead_letters.model import Filter
@@ -33,6 +35,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     tags=["dead letters"],
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="job.retry", creates=1)
 def retry(job_id: str) -> Response[str]:
     world, key = _runtime.api(), job_of(router.current_event.raw_event, job_id)
     again = retry_job(key, jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
@@ -46,6 +49,7 @@ def retry(job_id: str) -> Response[str]:
     tags=["dead letters"],
     responses=answers(200, Answer[OverviewShape], errors=(400, 401, 503)),
 )
+@needs(Need.READ, foreign=True)
 def list_errors(
     task: OfTask = None, type: Annotated[str | None, Query()] = None, since: Since = None, until: Until = None
 ) -> Response[str]:
@@ -61,6 +65,7 @@ def list_errors(
     tags=["dead letters"],
     responses=answers(200, Answer[PageShape], errors=(400, 401, 404, 503)),
 )
+@needs(Need.READ, foreign=True)
 def list_letters(
     fingerprint: str,
     task: OfTask = None,
@@ -85,6 +90,7 @@ def list_letters(
     tags=["dead letters"],
     responses=answers(202, Answer[RedriveShape], errors=(400, 401, 409, 413, 415, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="redrive.start")
 def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     made = requests.start(
@@ -107,6 +113,7 @@ def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
     tags=["dead letters"],
     responses=answers(200, Answer[RedriveShape], errors=(401, 404, 503)),
 )
+@needs(Need.READ, foreign=True)
 def get_redrive(redrive_id: str) -> Response[str]:
     return answer(render.redrive(requests.find(_owner(), redrive_id, redrives=_runtime.api().redrives)))
 
@@ -118,6 +125,7 @@ def get_redrive(redrive_id: str) -> Response[str]:
     tags=["dead letters"],
     responses=answers(200, Answer[RedriveShape], errors=(401, 404, 409, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="redrive.abort")
 def abort_redrive(redrive_id: str) -> Response[str]:
     world = _runtime.api()
     return answer(render.redrive(requests.abort(_owner(), redrive_id, redrives=world.redrives, clock=world.clock)))

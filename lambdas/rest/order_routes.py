@@ -5,9 +5,11 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas.rest import render
+from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.models import ORDERING_KEY_RULE, Answer, OrderingKeyShape, is_ordering_key
 from lambdas.rest.resolver import answers, owner_of
+from scheduler.accounts.access import Need
 from scheduler.jobs import ordering_keys
 from scheduler.model.errors import Invalid
 from scheduler.model.job import OrderKey
@@ -22,6 +24,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     tags=["ordering keys"],
     responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 503)),
 )
+@needs(Need.READ, foreign=True)
 def get_ordering_key(ordering_key: str) -> Response[str]:
     world, order = _runtime.api(), _order(ordering_key)
     return answer(render.ordering_key(order.key, ordering_keys.look(order, jobs=world.jobs, orders=world.orders)))
@@ -34,6 +37,7 @@ def get_ordering_key(ordering_key: str) -> Response[str]:
     tags=["ordering keys"],
     responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 409, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="ordering-key.resume")
 def resume_ordering_key(ordering_key: str) -> Response[str]:
     world, order = _runtime.api(), _order(ordering_key)
     view = ordering_keys.resume(order, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock)

@@ -1,6 +1,6 @@
 """The HTTP resolver: Powertools', with our envelope, our reading of bodies, and an OpenAPI document that tells no lies."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -13,6 +13,7 @@ from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
 
 from lambdas._runtime import logger
 from lambdas.rest import access, envelope, idempotency, models, request_body
+from lambdas.rest.access import Route
 from scheduler.accounts.access import Need, need_of_foreign
 from scheduler.model import ids
 from scheduler.model.errors import NotFound, SchedulerError
@@ -20,7 +21,6 @@ from scheduler.model.job import JobKey
 from scheduler.targets import registry
 
 REPORTED: dict[str, Any] = {"security": [{"callback": []}]}  # that of a route that needs the token of an attempt
-OPEN: dict[str, Any] = {"security": []}  # the OpenAPI mark of a route that needs no token
 KEYED: dict[str, Any] = {"x-keyed": True}  # the mark of a route that takes an idempotency key; the document shows its header instead
 KEY_PARAMETER = {
     "name": idempotency.HEADER,
@@ -88,6 +88,17 @@ class Resolver(APIGatewayHttpResolver):
         self.exception_handler(NotFoundError)(lambda error: self._refused(self._no_route()))
         self.exception_handler(Exception)(self._refused)
 
+    def route(self, rule: str, method: Any, *options: Any, **more: Any) -> Callable[[Route], Route]:
+        """Powertools' own, which enters the route among the rules."""
+        register = super().route(rule, method, *options, **more)
+
+        def registered(function: Route) -> Route:
+            for each in [method] if isinstance(method, str) else method:
+                access.register(each, rule, function)
+            return register(function)
+
+        return registered
+
     def resolve(self, event: Any, context: Any) -> dict[str, Any]:
         """The answer, with what keeps browsers from making something else of it."""
         answered = super().resolve(event, context)
@@ -132,8 +143,10 @@ class Resolver(APIGatewayHttpResolver):
 
 
 def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
-    """What the rule of its route adds to an operation: whose objects it may name, and what it may be refused for."""
+    """What the rule of its route adds to an operation: whether it needs a token, whose objects it may name, what it is refused for."""
     rule = access.RULES[f"{method.upper()} {path.removeprefix(access.BASE).replace('{', '<').replace('}', '>')}"]
+    if rule.need is Need.OPEN:
+        operation.setdefault("security", [])
     if rule.foreign:
         who = "operators" if need_of_foreign(method.upper()) is Need.OVERSEE else "administrators"
         operation.setdefault("parameters", []).append(USER_PARAMETER | {"description": f"the id of another user, for {who}"})

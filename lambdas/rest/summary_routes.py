@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas.rest import access, parameters, render_summary
+from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.models import Answer
 from lambdas.rest.resolver import answers, owner_of
@@ -31,6 +32,7 @@ Days = Annotated[int | None, Query(ge=1, le=90, description="of the last so many
     tags=["summaries"],
     responses=answers(200, Answer[ScheduledSummaryShape], errors=(400, 401, 403, 503)),
 )
+@needs(Need.READ, foreign=True)
 def scheduled_tasks_summary(scope: Scope = None) -> Response[str]:
     world, (told, owner) = _runtime.api(), _scope(scope)
     minutes = summary.ahead(owner, world.clock.now(), world.counters)
@@ -44,6 +46,7 @@ def scheduled_tasks_summary(scope: Scope = None) -> Response[str]:
     tags=["summaries"],
     responses=answers(200, Answer[TaskSummaryShape], errors=(400, 401, 403, 503)),
 )
+@needs(Need.READ, foreign=True)
 def task_summary(scope: Scope = None, days: Days = None) -> Response[str]:
     world, (told, owner) = _runtime.api(), _scope(scope, "days")
     now = world.clock.now()

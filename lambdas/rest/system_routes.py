@@ -10,10 +10,12 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 from lambdas import _runtime
 from lambdas._runtime import logger
 from lambdas.rest import render
+from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.models import Answer
 from lambdas.rest.resolver import answers
 from lambdas.rest.system_models import LanesRequest, SystemShape
+from scheduler.accounts.access import Need
 from scheduler.admission.lane_state import pause, resume, states
 from scheduler.model.job import LaneState
 
@@ -27,6 +29,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     tags=["system"],
     responses=answers(200, Answer[SystemShape], errors=(401, 403, 503)),
 )
+@needs(Need.OVERSEE)
 def get_system() -> Response[str]:
     return _lanes(states(_runtime.api().ledger))
 
@@ -38,6 +41,7 @@ def get_system() -> Response[str]:
     tags=["system"],
     responses=answers(200, Answer[SystemShape], errors=(400, 401, 403, 413, 415, 503)),
 )
+@needs(Need.ADMINISTER, action="system.pause")
 def pause_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("pause", extra={"lanes": body.lanes, "reason": body.reason})
@@ -51,6 +55,7 @@ def pause_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
     tags=["system"],
     responses=answers(200, Answer[SystemShape], errors=(400, 401, 403, 413, 415, 503)),
 )
+@needs(Need.ADMINISTER, action="system.resume")
 def resume_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("resume", extra={"lanes": body.lanes, "reason": body.reason})

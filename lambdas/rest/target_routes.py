@@ -9,6 +9,7 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 from lambdas import _runtime
 from lambdas._runtime import logger
 from lambdas.rest import access, render
+from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.models import Answer
 from lambdas.rest.resolver import answers, owner_of
@@ -26,6 +27,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     tags=["targets"],
     responses=answers(200, Answer[TargetsShape], errors=(401, 503)),
 )
+@needs(Need.READ)
 def list_targets() -> Response[str]:
     return answer({"targets": [_shown(target) for target in _runtime.api().targets.all()]})
 
@@ -36,6 +38,7 @@ def list_targets() -> Response[str]:
     tags=["targets"],
     responses=answers(200, Answer[TargetShape], errors=(401, 404, 503)),
 )
+@needs(Need.READ)
 def get_target(name: str) -> Response[str]:
     return answer(_shown(verbs.find(name, targets=_runtime.api().targets)))
 
@@ -47,6 +50,7 @@ def get_target(name: str) -> Response[str]:
     tags=["targets"],
     responses=answers(201, Answer[TargetShape], errors=(400, 401, 403, 409, 413, 415, 503)),
 )
+@needs(Need.ADMINISTER, action="target.create")
 def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world = _runtime.api()
     made = verbs.register(body.name, body.kind, body.fields, by=_user(), targets=world.targets, now=world.clock.now())
@@ -61,6 +65,7 @@ def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)
     tags=["targets"],
     responses=answers(200, Answer[TargetShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
+@needs(Need.ADMINISTER, action="target.change")
 def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[str]:
     world = _runtime.api()
     now = world.clock.now()
@@ -76,6 +81,7 @@ def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[s
     tags=["targets"],
     responses=answers(200, Answer[DeletedTargetShape], errors=(401, 403, 404, 503)),
 )
+@needs(Need.ADMINISTER, action="target.delete")
 def delete_target(name: str) -> Response[str]:
     gone = verbs.delete(name, targets=_runtime.api().targets)
     _changed("deleted", gone)
