@@ -45,7 +45,7 @@ from lambdas.rest.models import (
     TextShape,
 )
 from lambdas.rest.parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
-from lambdas.rest.resolver import KEYED, Resolver, answers, bearer_of, job_of
+from lambdas.rest.resolver import KEYED, Resolver, answers, bearer_of, job_of, stage
 from scheduler.accounts.access import Need
 from scheduler.accounts.login import login as sign_in
 from scheduler.insight import archive
@@ -193,7 +193,7 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     world.quotas.admit(app.owner, len(body.jobs))
     key = idempotency.header(app.current_event.raw_event)
-    asked = batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts)
+    asked = batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts, stage())
     good = [each for each in asked if isinstance(each, Asked)]
     made = _submit(good)
     done = batch.results(asked, made)
@@ -250,7 +250,7 @@ def get_job(job_id: str) -> Response[str]:
 def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
     world = _runtime.api()
     job = find(_key(job_id), jobs=world.jobs)
-    wanted = body.wanted(job.type, world.clock.now(), job.target)
+    wanted = body.wanted(job.type, world.clock.now(), job.target, stage())
     changed = reschedule(job.key, wanted, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
     return answer(render.job(changed, world.clock.now()))
 

@@ -127,6 +127,11 @@ def test_handlers_know_nothing_of_the_infrastructure(path: Path) -> None:
     assert [module for module in imports(path) if within(module, ("infra", "local", "aws_cdk"))] == []
 
 
+@pytest.mark.parametrize("path", [path for path in under("lambdas/rest/") if path.stem.endswith("models")], ids=name)
+def test_models_know_nothing_of_the_composition_root(path: Path) -> None:
+    assert [module for module in imports(path) if within(module, ("lambdas._runtime",))] == []
+
+
 @pytest.mark.parametrize("path", under("infra/"), ids=name)
 def test_infra_knows_handlers_by_name_only(path: Path) -> None:
     """The typed environment is the one thing both share."""

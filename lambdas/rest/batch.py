@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from lambdas.rest import envelope, idempotency, render, request_body
 from lambdas.rest.models import BatchItem
+from lambdas.rest.resolution import Stage
 from scheduler.model import ids
 from scheduler.model.errors import Conflict, Invalid, SchedulerError, TooLarge, Unavailable
 from scheduler.pipeline.submit import Accepted, Asked
@@ -19,13 +20,13 @@ SINGLE = "/api/v1/me/jobs"  # what is asked of an item is what is asked there: a
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def read(items: Sequence[Any], owner: str, now: int, key: str | None, receipts: Receipts) -> list[Asked | Invalid]:
+def read(items: Sequence[Any], owner: str, now: int, key: str | None, receipts: Receipts, stage: Stage) -> list[Asked | Invalid]:
     """The job that each item asks for, or what is wrong with it. `key`: that of the whole call, which gives each item one of its own.
 
     The ids of those that are asked for the same instant sort in the order of the call, which is what an ordering key goes by.
     """
     randoms = sorted(secrets.randbits(ids.RANDOM_BITS) for _ in items)
-    return [_read(item, index, owner, now, key, receipts, randoms[index]) for index, item in enumerate(items)]
+    return [_read(item, index, owner, now, key, receipts, randoms[index], stage) for index, item in enumerate(items)]
 
 
 def results(asked: Sequence[Asked | Invalid], submitted: Sequence[Accepted | Conflict | None]) -> dict[str, Any]:
@@ -39,13 +40,14 @@ def results(asked: Sequence[Asked | Invalid], submitted: Sequence[Accepted | Con
     return {"accepted": accepted, "refused": len(listed) - accepted, "results": listed}
 
 
-def _read(item: Any, index: int, owner: str, now: int, key: str | None, receipts: Receipts, random: int) -> Asked | Invalid:
+def _read(item: Any, index: int, owner: str, now: int, key: str | None, receipts: Receipts, random: int, stage: Stage) -> Asked | Invalid:
     path, size = _path(index), len(_json(item).encode())
     if size > request_body.LIMIT:
         rule = f"has {size:,} bytes; a job has at most {request_body.LIMIT:,} (256 KB)"
         return TooLarge(f"{path}: {rule}", details=[{"field": path, "rule": rule}])
     try:
         read = BatchItem.model_validate(item)
+        read.resolve(stage)
         own = read.idempotency_key or (None if key is None else f"{key}#{index}")
         content = {name: value for name, value in item.items() if name != "idempotency_key"}
         receipt = None if own is None else idempotency.make(owner, own, now, "POST", SINGLE, content, random)

@@ -6,6 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
+from pydantic import ValidationError
 
 from scheduler.model.errors import (
     Conflict,
@@ -98,6 +99,11 @@ def _response(body: Mapping[str, Any], status: int, headers: Mapping[str, str]) 
 def violations(errors: Sequence[Mapping[str, Any]]) -> Invalid:
     """The error that names every broken rule; `errors` as pydantic lists them, each `loc` led by where it is: body or query."""
     return _broken([{"field": _field(error["loc"]), "rule": rule(error)} for error in errors])
+
+
+def body_violations(error: ValidationError) -> Invalid:
+    """The same of a body that is wrong in this stage, or beside the job that it changes."""
+    return violations([{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False, include_input=False)])
 
 
 def item_violations(errors: Sequence[Mapping[str, Any]], item: str) -> Invalid:

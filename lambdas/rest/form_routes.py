@@ -11,7 +11,8 @@ from lambdas.rest import render
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.form_models import EXAMPLES, PreviewRequest, PreviewShape, TaskTypesShape
-from lambdas.rest.models import Answer, payload_of
+from lambdas.rest.models import Answer
+from lambdas.rest.resolution import payload_of
 from lambdas.rest.resolver import answers
 from lambdas.rest.target_models import given_to
 from scheduler.accounts.access import Need

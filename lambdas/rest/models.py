@@ -1,9 +1,7 @@
 """The shapes of requests and answers, as they are checked and as OpenAPI describes them."""
 
-import json
 import re
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterator
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import (
@@ -13,24 +11,20 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
-    TypeAdapter,
-    ValidationError,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
     model_validator,
 )
-from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from lambdas import _runtime
-from lambdas.rest import envelope, idempotency
+from lambdas.rest import envelope, idempotency, resolution
+from lambdas.rest.resolution import Broken, Stage
 from scheduler.model import instants
 from scheduler.model.errors import Invalid
 from scheduler.model.job import USUAL_RETRIES, CallBack, Jitter, Lane, Misfire, OnFailure, Ordering, Outcome, Overlap, RetryPolicy, Status
 from scheduler.pipeline.submit import NewJob
-from scheduler.targets import payload_schema, registry
-from scheduler.targets.base import NotAllowed
-from scheduler.targets.named_target import NAME, NamedTarget, merged, overridden
+from scheduler.targets import registry
+from scheduler.targets.named_target import NAME, NamedTarget, merged
 
 T = TypeVar("T")
 WRITTEN_INSTANT = WithJsonSchema({"type": "string", "format": "date-time"})
@@ -98,6 +92,15 @@ class Request(BaseModel):
     """A request body: unknown fields are refused, nothing is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+
+    def broken(self, stage: Stage) -> Iterator[Broken]:
+        """The rules that a request of valid shape breaks in this stage."""
+        yield from ()
+
+    def resolve(self, stage: Stage) -> None:
+        """Check what the request names. Raises ValidationError, as for its shape, with every broken rule."""
+        if broken := list(self.broken(stage)):
+            raise resolution.error_of(broken)
 
 
 class Login(Request):
@@ -196,17 +199,7 @@ class WorkRequest(Request):
     on_failure: Annotated[OnFailure, Field(strict=False)] | None = None
     """With an ordering key, what its failure means for those behind it: `block` (absent: this), they go on once it is tried no more;
     `park`, they wait until the key is resumed, or it is retried and succeeds."""
-    _kind: str | None = PrivateAttr(None)
-
-    @field_validator("target")
-    @classmethod
-    def _registered(cls, value: str | None) -> str | None:
-        target = None if value is None else _runtime.api().named.find(value)
-        if value is not None and target is None:
-            raise ValueError("there is no such target; GET /targets lists them")
-        if target is not None and not target.enabled:
-            raise ValueError("is disabled")
-        return value
+    _kind: str | None = PrivateAttr(None)  # of its target, once that is resolved
 
     @field_validator("type")
     @classmethod
@@ -216,7 +209,6 @@ class WorkRequest(Request):
             raise ValueError("give either message alone, or type with its payload, or target with its payload")
         if value is not None and value not in registry.names():
             raise ValueError(f"there is no such type; known types: {', '.join(registry.names())}")
-        _check_raw(value)
         return value
 
     @field_validator("payload")
@@ -224,23 +216,10 @@ class WorkRequest(Request):
     def _fits(cls, value: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
         """Runs after the type was found good or bad; a bad one is reported already."""
         if info.data.get("type") is not None:
-            _check_payload(value or {}, info.data["type"])
-        elif info.data.get("target") is not None:
-            _check_for(_runtime.api().named.find(info.data["target"]), value or {})
-        elif value is not None and "type" in info.data:
+            if broken := list(resolution.of_shape(info.data["type"], value or {})):
+                raise resolution.error_of(broken)
+        elif value is not None and "type" in info.data and info.data.get("target") is None:
             raise ValueError("goes with type, not with message")
-        return value
-
-    @field_validator("callback")
-    @classmethod
-    def _reports(cls, value: CallBackRequest | None, info: ValidationInfo) -> CallBackRequest | None:
-        if value is not None and {"type", "payload", "target"} <= info.data.keys():
-            kind, payload = info.data["type"] or "log", info.data["payload"] or {}
-            named = None if info.data["target"] is None else _runtime.api().named.find(info.data["target"])
-            try:
-                registry.check_callback(*((kind, payload) if named is None else (named.kind, merged(named, payload))))
-            except NotAllowed as error:
-                raise ValueError(str(error)) from None
         return value
 
     @property
@@ -259,15 +238,34 @@ class WorkRequest(Request):
     def chosen_ordering(self) -> Ordering | None:
         return None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK)
 
-    @model_validator(mode="after")
-    def _of_its_kind(self) -> Self:
-        """As its payload was checked, a moment ago: this is the kind that is stored with it."""
-        target = None if self.target is None else _runtime.api().named.find(self.target)
-        self._kind = None if target is None else target.kind
-        return self
+    def broken(self, stage: Stage) -> Iterator[Broken]:
+        """The kind by which the payload is checked is the one that is stored with it."""
+        target = None if self.target is None else stage.find_target(self.target)
+        if self.target is not None and target is None:
+            yield ("target",), "there is no such target; GET /targets lists them"
+        elif target is not None and not target.enabled:
+            yield ("target",), "is disabled"
+        elif self.type == "http" and not stage.raw_http:
+            yield ("type",), "raw http is switched off in this stage: name a target (GET /targets lists them)"
+        else:
+            self._kind = None if target is None else target.kind
+            yield from self._broken_of(target, stage)
+
+    def _broken_of(self, target: NamedTarget | None, stage: Stage) -> Iterator[Broken]:
+        payload = self.payload or {}
+        if target is not None:
+            broken = resolution.of_target(target, payload, stage)
+        else:
+            broken = [] if self.type is None else list(resolution.of_reach(self.type, payload, stage))
+        yield from resolution.within("payload", broken)
+        if self.callback is not None and not broken:
+            given = payload if target is None else merged(target, payload)
+            yield from resolution.within("callback", resolution.of_callback(self.chosen_type, given))
 
     @property
     def chosen_type(self) -> str:
+        """Of a request that names a target, only once that is resolved."""
+        assert self.target is None or self._kind is not None
         return self.type or self._kind or "log"
 
     @property
@@ -339,7 +337,7 @@ class JobChange(Request):
             raise ValueError("give either message or payload")
         return self
 
-    def wanted(self, job_type: str, now: int, target: str | None = None) -> dict[str, Any]:
+    def wanted(self, job_type: str, now: int, target: str | None, stage: Stage) -> dict[str, Any]:
         """The fields of a job of this type, and of this target, that change.
 
         Raises Invalid for a time out of bounds or a payload that is not of the type.
@@ -352,9 +350,9 @@ class JobChange(Request):
         if "message" in given:
             if job_type != "log":
                 raise Invalid.field("message", f"goes with jobs of type log; this one is of type {job_type}: give its payload")
-            wanted["payload"] = _checked({"message": self.message}, job_type, target)
+            wanted["payload"] = _checked({"message": self.message}, job_type, target, stage)
         if "payload" in given:
-            wanted["payload"] = _checked(self.payload, job_type, target)
+            wanted["payload"] = _checked(self.payload, job_type, target, stage)
         if "max_attempts" in given:
             wanted["max_attempts"] = self.max_attempts
         if "retry" in given:
@@ -382,58 +380,15 @@ class BatchRequest(Request):
     """Each as for POST /me/jobs, and with a key of its own; all in all at most 4 MB."""
 
 
-def _checked(payload: dict[str, Any], job_type: str, target: str | None) -> dict[str, Any]:
+def _checked(payload: dict[str, Any], job_type: str, target: str | None, stage: Stage) -> dict[str, Any]:
     """The payload, if it is one of the type, or of the target. Raises Invalid naming every broken rule."""
-    try:
-        if target is None:
-            _check_payload(payload, job_type)
-        else:
-            _check_for(_runtime.api().named.find(target), payload)
-    except ValidationError as error:
-        errors = error.errors(include_url=False, include_input=False)
-        raise envelope.violations([{**each, "loc": ("body", "payload", *each["loc"])} for each in errors]) from None
-    return payload
-
-
-def _check_payload(payload: dict[str, Any], job_type: str) -> None:
-    """Raises ValidationError naming every broken rule, or what of AWS may not be reached."""
-    payload_of(job_type).validate_json(json.dumps(payload), strict=True)
-    try:
-        registry.check_reach(job_type, payload, _runtime.api().reach)
-    except NotAllowed as error:
-        raise broken_rules(job_type, [((error.field,) if error.field else (), str(error))]) from None
-
-
-def _check_raw(job_type: str | None) -> None:
-    if job_type == "http" and not _runtime.api().settings.raw_http:
-        raise ValueError("raw http is switched off in this stage: name a target (GET /targets lists them)")
-
-
-def _check_for(target: NamedTarget | None, payload: dict[str, Any]) -> None:
-    """Raises ValidationError if it is no payload for this target: by its own schema, by what is locked, or by its type."""
     if target is None:
-        raise broken_rules("target", [((), "its target does not exist any more")])
-    broken: list[tuple[tuple[str | int, ...], str]] = [((name,), "is set by the target and locked") for name in overridden(target, payload)]
-    if target.payload_schema is not None:
-        broken += payload_schema.broken(target.payload_schema, payload)
+        broken = resolution.of_payload(job_type, payload, stage)
+    else:
+        broken = resolution.of_target(stage.find_target(target), payload, stage)
     if broken:
-        raise broken_rules(target.name, broken)
-    _check_payload(merged(target, payload), target.kind)
-
-
-def broken_rules(title: str, rules: Sequence[tuple[tuple[str | int, ...], str]]) -> ValidationError:
-    """The error that names these rules, each with its field."""
-    errors = [
-        InitErrorDetails(type=PydanticCustomError("value_error", "{error}", {"error": rule}), loc=field, input=None)
-        for field, rule in rules
-    ]
-    return ValidationError.from_exception_data(title, errors)
-
-
-@cache
-def payload_of(job_type: str) -> TypeAdapter[Any]:
-    """The check and the JSON Schema of a task type's payload."""
-    return TypeAdapter(registry.load(job_type).Payload)
+        raise envelope.body_violations(resolution.error_of(resolution.within("payload", broken)))
+    return payload
 
 
 class Shape(BaseModel):

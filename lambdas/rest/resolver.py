@@ -1,6 +1,6 @@
 """The HTTP resolver: Powertools', with our envelope, our reading of bodies, and an OpenAPI document that tells no lies."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -10,10 +10,13 @@ from aws_lambda_powertools.event_handler.middlewares.openapi_validation import O
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, OpenAPI
 from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
+from pydantic import ValidationError
 
+from lambdas import _runtime
 from lambdas._runtime import logger
 from lambdas.rest import access, envelope, idempotency, models, request_body
 from lambdas.rest.access import Route
+from lambdas.rest.resolution import Stage, payload_of
 from scheduler.accounts.access import Need, need_of_foreign
 from scheduler.model import ids
 from scheduler.model.errors import NotFound, SchedulerError
@@ -56,6 +59,7 @@ class _Reading(OpenAPIRequestValidationMiddleware):
         rule = access.admit(event, route.method, route.path)
 
         def passed(app: Any) -> Any:
+            _resolve(app.context["_route_args"].values())
             return access.passed(event, rule, app.context["_route_args"], lambda: next_middleware(app))
 
         proceed: Any = passed
@@ -65,6 +69,22 @@ class _Reading(OpenAPIRequestValidationMiddleware):
         return request_body.read(
             app.current_event.raw_event, request_body.LARGE if app.current_event.path in self._large else request_body.LIMIT
         )
+
+
+def stage() -> Stage:
+    """What requests may name in the stage that this function serves."""
+    world = _runtime.api()
+    return Stage(world.named.find, world.reach, world.settings.raw_http)
+
+
+def _resolve(arguments: Iterable[Any]) -> None:
+    """Check what a body of valid shape names, before the request counts against a quota. Raises Invalid."""
+    for body in arguments:
+        if isinstance(body, models.Request):
+            try:
+                body.resolve(stage())
+            except ValidationError as error:
+                raise envelope.body_violations(error) from None
 
 
 class Resolver(APIGatewayHttpResolver):
@@ -179,7 +199,7 @@ def job_of(event: Mapping[str, Any], job_id: str) -> JobKey:
 
 def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
     """The components with a schema per task type, the requests that have one naming them, and the batch its items."""
-    payloads = {f"{name.title()}Payload": models.payload_of(name).json_schema() for name in registry.names()}
+    payloads = {f"{name.title()}Payload": payload_of(name).json_schema() for name in registry.names()}
     for name in WITH_PAYLOAD:
         fields = schemas[name]["properties"]
         fields["payload"] |= {"anyOf": [{"$ref": f"#/components/schemas/{payload}"} for payload in payloads] + [{"type": "null"}]}

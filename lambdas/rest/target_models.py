@@ -1,16 +1,15 @@
 """The shapes of named targets, as administrators register them and as everybody reads them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
-from lambdas import _runtime
-from lambdas.rest import envelope
-from lambdas.rest.models import Request, Shape, TargetName, WrittenTime, broken_rules, payload_of
+from lambdas.rest import envelope, resolution
+from lambdas.rest.models import Request, Shape, TargetName, WrittenTime
+from lambdas.rest.resolution import Broken, Stage, payload_of
 from scheduler.targets import payload_schema, registry
-from scheduler.targets.base import NotAllowed
 from scheduler.targets.named_target import (
     DESTINATION,
     LEAST_PER_SECOND,
@@ -61,7 +60,6 @@ class TargetEdit(Request):
     @field_validator("defaults")
     @classmethod
     def _fit(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        """They are of the type, as far as they go; and what they name may be reached."""
         if len(json.dumps(value).encode()) > MOST_DEFAULTS:
             raise ValueError(f"must not have more than {MOST_DEFAULTS:,} bytes")
         if (kind := info.data.get("kind")) is not None:
@@ -76,6 +74,11 @@ class TargetEdit(Request):
             raise ValueError(f"has no default to lock: {', '.join(unknown)}")
         _check_secrets(info.data.get("kind", ""), info.data.get("defaults", {}), value)
         return value
+
+    def broken(self, stage: Stage) -> Iterator[Broken]:
+        resource = getattr(registry.load(self.kind), "RESOURCE", None)
+        if resource is None or resource in self.defaults:  # else jobs give it, and are checked then
+            yield from resolution.within("defaults", resolution.of_reach(self.kind, self.defaults, stage))
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -99,19 +102,13 @@ class TargetRequest(TargetEdit):
 
 
 def _check_defaults(defaults: Mapping[str, Any], kind: str) -> None:
+    """Raises ValidationError: they are of the type, as far as they go."""
     try:
         payload_of(kind).validate_json(json.dumps(defaults), strict=True)
     except ValidationError as error:
         errors = [each for each in error.errors(include_url=False, include_input=False) if each["type"] not in EARLIER]
         if errors:
-            raise broken_rules(kind, [(each["loc"], envelope.rule(each)) for each in errors]) from None
-    resource = getattr(registry.load(kind), "RESOURCE", None)
-    if resource is not None and resource not in defaults:
-        return  # jobs give it, and are checked then
-    try:
-        registry.check_reach(kind, defaults, _runtime.api().reach)
-    except NotAllowed as error:
-        raise broken_rules(kind, [((error.field,) if error.field else (), str(error))]) from None
+            raise resolution.error_of([(each["loc"], envelope.rule(each)) for each in errors]) from None
 
 
 def _check_secrets(kind: str, defaults: Mapping[str, Any], locked: list[str] | None) -> None:

@@ -1,12 +1,15 @@
 """The shapes of tasks, as they are asked for and as they are answered."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from lambdas.rest import resolution
 from lambdas.rest.form_models import RunShape, ScheduleRequest
 from lambdas.rest.models import CallBackShape, Request, RetryShape, Shape, WorkRequest, WrittenTime
 from lambdas.rest.notification_models import NotificationsRequest, NotificationsShape
+from lambdas.rest.resolution import Broken, Stage
 from scheduler.model.job import Misfire, OnFailure, Overlap
 from scheduler.tasks.service import NewTask
 from scheduler.tasks.task import TaskStatus
@@ -55,6 +58,11 @@ class TaskRequest(WorkRequest):
         if value is not None and "misfire" in info.data and info.data["misfire"] is not Misfire.RUN_ALL:
             raise ValueError("goes with misfire run_all, the only rule that catches up")
         return value
+
+    def broken(self, stage: Stage) -> Iterator[Broken]:
+        yield from super().broken(stage)
+        if self.notifications is not None:
+            yield from resolution.within("notifications", self.notifications.broken(stage))
 
     def asked(self, owner: str) -> NewTask:
         """The task to create, or to put in the place of one."""
