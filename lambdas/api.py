@@ -20,7 +20,6 @@ from lambdas.rest import (
     idempotency,
     order_routes,
     parameters,
-    render,
     summary_routes,
     system_routes,
     target_routes,
@@ -29,23 +28,21 @@ from lambdas.rest import (
 )
 from lambdas.rest.access import RULES, Rule, needs
 from lambdas.rest.envelope import answer
+from lambdas.rest.job_answers import JobShape, PageShape, TextShape
 from lambdas.rest.models import (
-    Answer,
     BatchRequest,
     BatchShape,
     HealthShape,
     JobChange,
     JobRequest,
-    JobShape,
     Login,
-    PageShape,
     Refresh,
     RefreshedShape,
     SessionShape,
-    TextShape,
 )
 from lambdas.rest.parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
 from lambdas.rest.resolver import KEYED, Resolver, answers, bearer_of, job_of, stage
+from lambdas.rest.shapes import Answer
 from scheduler.accounts.access import Need
 from scheduler.accounts.login import login as sign_in
 from scheduler.insight import archive
@@ -107,12 +104,10 @@ def health() -> Response[str]:
     """Open and cheap: nothing is asked of AWS unless a token comes with it, which no authorizer has seen on this route."""
     token = _bearer()
     if token is None:
-        return answer({"status": "ok"})
+        return answer(HealthShape.of(None))
     world = _runtime.api()
     world.accounts.user(token)
-    behind = lag(world.ledger, world.clock.now())
-    told = {"oldest_open_minute": behind.minute, "lag_seconds": behind.ms / 1000, "paused_lanes": behind.paused}
-    return answer({"status": "ok"} | told)
+    return answer(HealthShape.of(lag(world.ledger, world.clock.now())))
 
 
 @app.post(
@@ -125,7 +120,7 @@ def health() -> Response[str]:
 def login(body: Annotated[Login, Body()]) -> Response[str]:
     world, address = _runtime.api(), app.current_event.raw_event["requestContext"]["http"].get("sourceIp", "")
     session = sign_in(body.username, body.password, address, accounts=world.accounts, tallies=world.tallies, clock=world.clock)
-    return answer(render.session(session))
+    return answer(SessionShape.of(session))
 
 
 @app.post(
@@ -140,7 +135,7 @@ def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
     token = body.refresh_token or _bearer()
     if token is None:
         raise Unauthorized("send the refresh token as the bearer token or as refresh_token in the body")
-    return answer(render.session(_runtime.api().accounts.refresh(token)))
+    return answer(RefreshedShape.of(_runtime.api().accounts.refresh(token)))
 
 
 @app.post(
@@ -177,7 +172,7 @@ def _submit(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:
-    return answer(render.job(job, at), 201, {"Location": f"/api/v1/me/jobs/{job.id}", **(headers or {})})
+    return answer(JobShape.of(job, at), 201, {"Location": f"/api/v1/me/jobs/{job.id}", **(headers or {})})
 
 
 @app.post(
@@ -223,7 +218,7 @@ def list_jobs(
     query = HistoryQuery(app.owner, upcoming, parameters.task_id(task), tag, status, type, since, until, limit, cursor)
     world = _runtime.api()
     now = world.clock.now()
-    return answer(render.page(history(query, jobs=world.jobs, now=now), now))
+    return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now))
 
 
 @app.get("/api/v1/me/jobs/<job_id>", summary="One job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
@@ -232,7 +227,7 @@ def get_job(job_id: str) -> Response[str]:
     world, key = _runtime.api(), _key(job_id)
     now = world.clock.now()
     try:
-        return answer(render.job(find(key, jobs=world.jobs), now))
+        return answer(JobShape.of(find(key, jobs=world.jobs), now))
     except NotFound:
         if hint := archive.where(job_id, now, world.settings.retention_days, world.settings.archive_database):
             raise NotFound(hint) from None
@@ -252,7 +247,7 @@ def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
     job = find(_key(job_id), jobs=world.jobs)
     wanted = body.wanted(job.type, world.clock.now(), job.target, stage())
     changed = reschedule(job.key, wanted, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
-    return answer(render.job(changed, world.clock.now()))
+    return answer(JobShape.of(changed, world.clock.now()))
 
 
 @app.post(
@@ -268,7 +263,7 @@ def cancel_job(job_id: str) -> Response[str]:
     done = cancel(
         _key(job_id), jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules
     )
-    return answer(render.job(done, world.clock.now()))
+    return answer(JobShape.of(done, world.clock.now()))
 
 
 @app.get(
@@ -297,7 +292,7 @@ def get_log(job_id: str, number: Number) -> Response[str]:
 
 def _kept(job_id: str, number: int, read: Callable[[Job, int, Outputs], output_store.Text]) -> Response[str]:
     job = find(_key(job_id), jobs=_runtime.api().jobs)
-    return answer(render.kept_text(read(job, number, _runtime.outputs()), number))
+    return answer(TextShape.of(read(job, number, _runtime.outputs()), number))
 
 
 @app.get("/api/v1/openapi.json", include_in_schema=False)

@@ -7,9 +7,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lambdas.rest import envelope, idempotency, render, request_body
-from lambdas.rest.models import BatchItem
+from lambdas.rest import envelope, idempotency, request_body
+from lambdas.rest.models import BatchItem, BatchShape, ResultShape
 from lambdas.rest.resolution import Stage
+from lambdas.rest.shapes import Json
 from scheduler.model import ids
 from scheduler.model.errors import Conflict, Invalid, SchedulerError, TooLarge, Unavailable
 from scheduler.pipeline.submit import Accepted, Asked
@@ -29,15 +30,11 @@ def read(items: Sequence[Any], owner: str, now: int, key: str | None, receipts: 
     return [_read(item, index, owner, now, key, receipts, randoms[index], stage) for index, item in enumerate(items)]
 
 
-def results(asked: Sequence[Asked | Invalid], submitted: Sequence[Accepted | Conflict | None]) -> dict[str, Any]:
+def results(asked: Sequence[Asked | Invalid], submitted: Sequence[Accepted | Conflict | None]) -> Json:
     """The answer: a result per item in its order. `submitted` are those that were well asked, None where the table refused."""
     done = iter(submitted)
-    listed = [
-        {"index": index} | (_refused(each) if isinstance(each, Invalid) else _submitted(next(done), index))
-        for index, each in enumerate(asked)
-    ]
-    accepted = sum("job" in result for result in listed)
-    return {"accepted": accepted, "refused": len(listed) - accepted, "results": listed}
+    ended = [each if isinstance(each, Invalid) else _ended(next(done), index) for index, each in enumerate(asked)]
+    return BatchShape.of([ResultShape.of(index, each) for index, each in enumerate(ended)])
 
 
 def _read(item: Any, index: int, owner: str, now: int, key: str | None, receipts: Receipts, random: int, stage: Stage) -> Asked | Invalid:
@@ -59,16 +56,12 @@ def _read(item: Any, index: int, owner: str, now: int, key: str | None, receipts
     return Asked(request, random, receipt)
 
 
-def _submitted(done: Accepted | Conflict | None, index: int) -> dict[str, Any]:
+def _ended(done: Accepted | Conflict | None, index: int) -> Accepted | SchedulerError:
     if isinstance(done, Accepted):
-        return {"job": render.accepted(done.job, done.at)} | ({"replayed": True} if done.replayed else {})
+        return done
     if done is None:
-        return _refused(Unavailable(details=[{"field": _path(index), "rule": "was not accepted; try it again"}]))
-    return _refused(Conflict(done.message, details=[{"field": f"{_path(index)}.idempotency_key", "rule": "was used for another request"}]))
-
-
-def _refused(error: SchedulerError) -> dict[str, Any]:
-    return {"error": envelope.described(error)}
+        return Unavailable(details=[{"field": _path(index), "rule": "was not accepted; try it again"}])
+    return Conflict(done.message, details=[{"field": f"{_path(index)}.idempotency_key", "rule": "was used for another request"}])
 
 
 def _path(index: int) -> str:

@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
 from pydantic import ValidationError
 
+from lambdas.rest.shapes import ErrorShape
 from scheduler.model.errors import (
     Conflict,
     Forbidden,
@@ -76,11 +77,7 @@ def refusal(error: SchedulerError, request_id: str) -> Response[str]:
     """The answer to an error. One that the table does not know is a fault of ours: its message stays inside."""
     code = status(error)
     shown = error if code != 500 else SchedulerError("Something went wrong on our side; the request id finds it in the logs.")
-    return _response({"success": False, "error": described(shown) | {"request_id": request_id}}, code, _headers(error))
-
-
-def described(error: SchedulerError) -> dict[str, Any]:
-    return {"code": error.code, "message": error.message, "details": error.details}
+    return _response({"success": False, "error": ErrorShape.of(shown, request_id)}, code, _headers(error))
 
 
 def _headers(error: SchedulerError) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """The shapes of requests and answers, as they are checked and as OpenAPI describes them."""
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -18,16 +18,20 @@ from pydantic import (
 )
 
 from lambdas.rest import envelope, idempotency, resolution
+from lambdas.rest.job_answers import AcceptedShape
 from lambdas.rest.resolution import Broken, Stage
+from lambdas.rest.shapes import WRITTEN_INSTANT, Json, Shape, Violation, WrittenTime, optional, present
+from scheduler.jobs.ordering_keys import LineView
 from scheduler.model import instants
-from scheduler.model.errors import Invalid
-from scheduler.model.job import USUAL_RETRIES, CallBack, Jitter, Lane, Misfire, OnFailure, Ordering, Outcome, Overlap, RetryPolicy, Status
-from scheduler.pipeline.submit import NewJob
+from scheduler.model.errors import Invalid, SchedulerError
+from scheduler.model.job import USUAL_RETRIES, CallBack, Jitter, Lane, OnFailure, Ordering, RetryPolicy
+from scheduler.pipeline.lag import Lag
+from scheduler.pipeline.submit import Accepted, NewJob
+from scheduler.storage.ports import Session, User
 from scheduler.targets import registry
 from scheduler.targets.named_target import NAME, NamedTarget, merged
 
 T = TypeVar("T")
-WRITTEN_INSTANT = WithJsonSchema({"type": "string", "format": "date-time"})
 
 
 def _from_query(value: Any) -> int:
@@ -391,151 +395,6 @@ def _checked(payload: dict[str, Any], job_type: str, target: str | None, stage: 
     return payload
 
 
-class Shape(BaseModel):
-    """Part of an answer."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-
-
-WrittenTime = Annotated[str, WRITTEN_INSTANT]
-
-
-class RetryShape(Shape):
-    """How it is tried again, as it may be posted."""
-
-    base_seconds: float
-    cap_seconds: float
-    jitter: Jitter
-    max_elapsed_seconds: float | None
-    """Null: no limit, but a day for throttled attempts."""
-    on_timeout: bool
-
-
-class CallBackShape(Shape):
-    """How its worker reports, as it may be posted."""
-
-    lease_seconds: int
-    max_seconds: int
-
-
-class ProgressShape(Shape):
-    """What its worker told last."""
-
-    fraction: float | None
-    message: str | None
-
-
-class FailureShape(Shape):
-    kind: Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried"]
-    message: str
-    retry_after_seconds: float | None
-    """How long its target asked to be left alone."""
-
-
-class AttemptShape(Shape):
-    number: int
-    """Rises from attempt to attempt; a gap is a hand-over that never started."""
-    picked_at: WrittenTime
-    started_at: WrittenTime | None
-    ended_at: WrittenTime
-    outcome: Outcome
-    failure: FailureShape | None
-    output: str | None
-    """The beginning of what it put out, or of the body of the answer it got; of the last one that is in `response`."""
-    log: str | None
-    """What was written while it ran, or the end of that."""
-    output_kept: Literal["whole", "excerpt"]
-    """Whether `/attempts/{number}/output` and `/log` have all of it, or only what is shown here."""
-
-
-class ResponseShape(Shape):
-    status: int
-    headers: dict[str, str]
-    body: str
-    """As much of it as fits into 4 KB with the logs; the whole is at `/attempts/{number}/output`."""
-
-
-class JobShape(Shape):
-    """A job. Every field is always there; null where there is nothing to tell."""
-
-    id: str
-    type: str
-    target: str | None
-    """The named target whose defaults complete its payload; `type` is its kind."""
-    status: Status
-    lane: Lane
-    shard_id: int | None
-    """The shard of the minute that holds it; null once it is finished."""
-    payload: dict[str, Any]
-    created_at: WrittenTime
-    scheduled_at: WrittenTime
-    due_at: WrittenTime
-    """When its next attempt may start."""
-    picked_at: WrittenTime | None
-    started_at: WrittenTime | None
-    completed_at: WrittenTime | None
-    failed_at: WrittenTime | None
-    killed_at: WrittenTime | None
-    cancelled_at: WrittenTime | None
-    skipped_at: WrittenTime | None
-    start_delay_ms: int | None
-    """First start minus scheduled time."""
-    late: bool
-    cancel_requested_at: WrittenTime | None
-    max_attempts: int
-    retry: RetryShape
-    timeout_seconds: int
-    callback: CallBackShape | None
-    """Null: what its target answers is the end."""
-    lease_until: WrittenTime | None
-    """Of one that waits for its call-back: until when it must be heard of."""
-    heartbeat_at: WrittenTime | None
-    """The last one of this attempt."""
-    progress: ProgressShape | None
-    attempts: list[AttemptShape]
-    """The last five."""
-    output: str | None
-    response: ResponseShape | None
-    reason: str | None
-    fingerprint: str | None
-    """Of a failed or killed job: the same for errors that differ in ids, numbers, times and addresses only."""
-    redrives: int
-    """How often it was retried after it had failed or was killed."""
-    redriven_at: WrittenTime | None
-    """When it was last."""
-    tags: list[str]
-    ordering_key: str | None
-    """Those of one key start one after the other."""
-    on_failure: OnFailure | None
-    """What its failure means for those behind it; null without an ordering key."""
-    expires_at: WrittenTime | None
-    """If it has not started by then, it is skipped."""
-    task_id: str | None
-    """The task it is a run of."""
-    generation: int | None
-    """The task's when this run was planned."""
-    nominal_at: WrittenTime | None
-    """Its time by the schedule, before jitter; null if it was asked for by hand."""
-    overlap: Overlap | None
-    misfire: Misfire | None
-
-
-class TextShape(Shape):
-    """What an attempt put out, or what was logged meanwhile."""
-
-    number: int
-    """Of the attempt."""
-    text: str
-    complete: bool
-    """False: more than 1 MB, or the rest could not be stored."""
-
-
-class PageShape(Shape):
-    jobs: list[JobShape]
-    cursor: str | None
-    """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
-
-
 class OrderingKeyShape(Shape):
     """How the line of an ordering key stands."""
 
@@ -551,20 +410,27 @@ class OrderingKeyShape(Shape):
     more: bool
     """There are more than these."""
 
-
-class AcceptedShape(Shape):
-    """What is new of an accepted job; GET tells the rest."""
-
-    id: str
-    status: Status
-    scheduled_at: WrittenTime
+    @classmethod
+    def of(cls, key: str, line: LineView) -> Json:
+        parked = line.parked_by
+        return cls.from_record(
+            line,
+            ordering_key=key,
+            job_id=None if line.turn is None else line.turn.id,
+            parked_by=None if parked is None else parked.id,
+            parked_at=None if parked is None else parked.failed_at or parked.killed_at,
+        )
 
 
 class ItemErrorShape(Shape):
     code: Literal["validation_failed", "payload_too_large", "conflict", "unavailable"]
     message: str
-    details: list["Violation"]
+    details: list[Violation]
     """The first broken rules, each field led by its item: `jobs[3].execute_at`."""
+
+    @classmethod
+    def of(cls, error: SchedulerError) -> Json:
+        return cls.from_record(error)
 
 
 class ResultShape(Shape):
@@ -576,6 +442,14 @@ class ResultShape(Shape):
     replayed: Literal[True] | None = None
     """There if its idempotency key was used before: this is what was answered then, and nothing new was made."""
 
+    @classmethod
+    def of(cls, index: int, done: Accepted | SchedulerError) -> Json:
+        if isinstance(done, SchedulerError):
+            return {"index": index, "error": ItemErrorShape.of(done)}
+        return present(
+            cls.from_record(None, index=index, job=AcceptedShape.of(done.job, done.at), error=None, replayed=done.replayed or None)
+        )
+
 
 class BatchShape(Shape):
     accepted: int
@@ -583,11 +457,20 @@ class BatchShape(Shape):
     results: list[ResultShape]
     """One per item, in their order."""
 
+    @classmethod
+    def of(cls, results: Sequence[Json]) -> Json:
+        accepted = sum("job" in result for result in results)
+        return cls.from_record(None, accepted=accepted, refused=len(results) - accepted, results=results)
+
 
 class UserShape(Shape):
     id: str
     username: str
     job_weight: float
+
+    @classmethod
+    def of(cls, user: User) -> Json:
+        return cls.from_record(user)
 
 
 class RefreshedShape(Shape):
@@ -596,12 +479,20 @@ class RefreshedShape(Shape):
     refresh_token: str | None = None
     """There only if the old one was replaced."""
 
+    @classmethod
+    def of(cls, session: Session) -> Json:
+        return present(cls.from_record(session))
+
 
 class SessionShape(Shape):
     token: str
     expire: WrittenTime
     refresh_token: str
     user: UserShape
+
+    @classmethod
+    def of(cls, session: Session) -> Json:
+        return present(cls.from_record(session, user=optional(UserShape.of, session.user)))
 
 
 class HealthShape(Shape):
@@ -615,29 +506,10 @@ class HealthShape(Shape):
     paused_lanes: list[Lane] | None = None
     """Lanes that administrators have paused (with a token only)."""
 
-
-class Answer(Shape, Generic[T]):
-    """Every answer that is not an error."""
-
-    success: Literal[True]
-    data: T
-
-
-class Violation(Shape):
-    field: str
-    rule: str
-
-
-class ErrorShape(Shape):
-    code: str
-    message: str
-    details: list[Violation]
-    """One entry per broken rule, if the request was at fault."""
-    request_id: str
-
-
-class ErrorAnswer(Shape):
-    """Every error."""
-
-    success: Literal[False]
-    error: ErrorShape
+    @classmethod
+    def of(cls, behind: Lag | None) -> Json:
+        if behind is None:
+            return {"status": "ok"}
+        return cls.from_record(
+            behind, status="ok", oldest_open_minute=behind.minute, lag_seconds=behind.ms / 1000, paused_lanes=behind.paused
+        )

@@ -5,8 +5,9 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from lambdas.rest.models import Request, Shape
+from lambdas.rest.models import Request
 from lambdas.rest.resolution import Broken, Stage
+from lambdas.rest.shapes import Json, Shape
 from scheduler.model.notifications import USUAL, Notifications, Occasion, Webhook
 from scheduler.targets import credentials
 from scheduler.targets.base import NotAllowed
@@ -96,6 +97,10 @@ class WebhookShape(Shape):
     signing_secret: str
     """The name of the secret."""
 
+    @classmethod
+    def of(cls, hook: Webhook) -> Json:
+        return cls.from_record(hook)
+
 
 class NotificationsShape(Shape):
     """As it may be posted again."""
@@ -105,3 +110,8 @@ class NotificationsShape(Shape):
     on: list[Occasion]
     after_failures: int
     digest_seconds: int
+
+    @classmethod
+    def of(cls, notifications: Notifications) -> Json:
+        hooks = [WebhookShape.of(hook) for hook in notifications.webhooks]
+        return cls.from_record(notifications, webhooks=hooks, digest_seconds=notifications.digest_ms // 1000)

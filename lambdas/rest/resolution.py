@@ -36,6 +36,16 @@ def payload_of(job_type: str) -> TypeAdapter[Any]:
     return TypeAdapter(registry.load(job_type).Payload)
 
 
+def given_to(target: NamedTarget) -> dict[str, Any]:
+    """The JSON Schema of what a job gives to a target: its own, or what its defaults leave open of the type's."""
+    if target.payload_schema is not None:
+        return dict(target.payload_schema)
+    whole = payload_of(target.kind).json_schema()
+    fields = {name: field for name, field in whole["properties"].items() if name not in target.locked}
+    required = [name for name in whole.get("required", ()) if name not in target.defaults]
+    return whole | {"properties": fields, "required": required}
+
+
 def of_shape(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:
     """The rules of its type that a payload breaks. It needs no stage."""
     try:

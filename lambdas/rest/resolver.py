@@ -17,6 +17,7 @@ from lambdas._runtime import logger
 from lambdas.rest import access, envelope, idempotency, models, request_body
 from lambdas.rest.access import Route
 from lambdas.rest.resolution import Stage, payload_of
+from lambdas.rest.shapes import ErrorAnswer
 from scheduler.accounts.access import Need, need_of_foreign
 from scheduler.model import ids
 from scheduler.model.errors import NotFound, SchedulerError
@@ -211,7 +212,7 @@ def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
 
 def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:
     """What a route answers, for the document, under `status` or one of the `others`; any route may also say 500."""
-    shapes = dict.fromkeys((status, *others), model) | dict.fromkeys((*errors, 500), models.ErrorAnswer)
+    shapes = dict.fromkeys((status, *others), model) | dict.fromkeys((*errors, 500), ErrorAnswer)
     return {
         code: {"description": HTTPStatus(code).phrase, "content": {"application/json": {"model": shape}}} for code, shape in shapes.items()
     }

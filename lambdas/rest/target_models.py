@@ -1,14 +1,15 @@
 """The shapes of named targets, as administrators register them and as everybody reads them."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from lambdas.rest import envelope, resolution
-from lambdas.rest.models import Request, Shape, TargetName, WrittenTime
-from lambdas.rest.resolution import Broken, Stage, payload_of
+from lambdas.rest.models import Request, TargetName
+from lambdas.rest.resolution import Broken, Stage, given_to, payload_of
+from lambdas.rest.shapes import Json, Shape, WrittenTime
 from scheduler.targets import payload_schema, registry
 from scheduler.targets.named_target import (
     DESTINATION,
@@ -119,16 +120,6 @@ def _check_secrets(kind: str, defaults: Mapping[str, Any], locked: list[str] | N
         raise ValueError(f"must include {destination}, with a default: else a job would choose where the target's secrets are sent")
 
 
-def given_to(target: NamedTarget) -> dict[str, Any]:
-    """The JSON Schema of what a job gives to a target: its own, or what its defaults leave open of the type's."""
-    if target.payload_schema is not None:
-        return dict(target.payload_schema)
-    whole = payload_of(target.kind).json_schema()
-    fields = {name: field for name, field in whole["properties"].items() if name not in target.locked}
-    required = [name for name in whole.get("required", ()) if name not in target.defaults]
-    return whole | {"properties": fields, "required": required}
-
-
 class TargetShape(Shape):
     """A named target. Null where there is nothing to tell."""
 
@@ -153,14 +144,28 @@ class TargetShape(Shape):
     updated_at: WrittenTime
     updated_by: str | None
 
+    @classmethod
+    def of(cls, target: NamedTarget, *, whole: bool) -> Json:
+        """`whole`: with what only administrators see."""
+        hidden = {} if whole else dict.fromkeys(("defaults", "locked", "payload_schema", "created_by", "updated_by"))
+        return cls.from_record(target, given=given_to(target), **hidden)
+
 
 class TargetsShape(Shape):
     targets: list[TargetShape]
     """By name."""
 
+    @classmethod
+    def of(cls, targets: Iterable[NamedTarget], *, whole: bool) -> Json:
+        return {"targets": [TargetShape.of(target, whole=whole) for target in targets]}
+
 
 class DeletedTargetShape(Shape):
     name: str
+
+    @classmethod
+    def of(cls, target: NamedTarget) -> Json:
+        return cls.from_record(target)
 
 
 EXAMPLES: dict[str, Any] = {

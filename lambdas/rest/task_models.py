@@ -1,18 +1,23 @@
 """The shapes of tasks, as they are asked for and as they are answered."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from lambdas.rest import resolution
 from lambdas.rest.form_models import RunShape, ScheduleRequest
-from lambdas.rest.models import CallBackShape, Request, RetryShape, Shape, WorkRequest, WrittenTime
+from lambdas.rest.job_answers import CallBackShape, RetryShape
+from lambdas.rest.models import Request, WorkRequest
 from lambdas.rest.notification_models import NotificationsRequest, NotificationsShape
 from lambdas.rest.resolution import Broken, Stage
+from lambdas.rest.shapes import Json, Shape, WrittenTime, optional
 from scheduler.model.job import Misfire, OnFailure, Overlap
+from scheduler.tasks import schedule_form
+from scheduler.tasks.schedule import Run
 from scheduler.tasks.service import NewTask
-from scheduler.tasks.task import TaskStatus
+from scheduler.tasks.task import Task, TaskPage, TaskStatus
+from scheduler.tasks.task import status as task_status
 
 _Overlap = Annotated[Overlap, Field(strict=False)]  # an enum has no form of its own in JSON
 _Misfire = Annotated[Misfire, Field(strict=False)]
@@ -169,6 +174,26 @@ class TaskFacts(Shape):
     """Since when it is paused."""
     inactive_reason: str | None
 
+    @classmethod
+    def facts(cls, task: Task, now: int, **next_runs: Any) -> Json:
+        """All there is to know of a task at `now`, and its next runs."""
+        recurring, ordering = task.is_recurring, task.ordering
+        return cls.from_record(
+            task,
+            status=task_status(task, now),
+            schedule=optional(schedule_form.write, task.schedule),
+            ordering_key=None if ordering is None else ordering.key,
+            on_failure=None if ordering is None else ordering.on_failure,
+            misfire=task.misfire if recurring else None,
+            misfire_threshold_seconds=task.misfire_threshold_ms // 1000 if recurring else None,
+            max_catch_up=task.max_catch_up if recurring and task.misfire is Misfire.RUN_ALL else None,
+            retry=RetryShape.of(task.retry),
+            timeout_seconds=task.timeout_ms // 1000,
+            callback=optional(CallBackShape.of, task.callback),
+            notifications=optional(NotificationsShape.of, task.notifications),
+            **next_runs,
+        )
+
 
 class TaskShape(TaskFacts):
     """A task and its next runs."""
@@ -176,11 +201,19 @@ class TaskShape(TaskFacts):
     next_runs: list[RunShape]
     """The next ten."""
 
+    @classmethod
+    def of(cls, task: Task, runs: Sequence[Run], now: int) -> Json:
+        return cls.facts(task, now, next_runs=[RunShape.of(run) for run in runs])
+
 
 class ListedTaskShape(TaskFacts):
     """A task and its next run."""
 
     next_run: RunShape | None
+
+    @classmethod
+    def of(cls, task: Task, runs: Sequence[Run], now: int) -> Json:
+        return cls.facts(task, now, next_run=RunShape.of(runs[0]) if runs else None)
 
 
 class TaskPageShape(Shape):
@@ -188,9 +221,17 @@ class TaskPageShape(Shape):
     cursor: str | None
     """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
 
+    @classmethod
+    def of(cls, page: TaskPage, next_runs: Callable[[Task], Sequence[Run]], now: int) -> Json:
+        return cls.from_record(page, tasks=[ListedTaskShape.of(task, next_runs(task), now) for task in page.tasks])
+
 
 class DeletedShape(Shape):
     id: str
+
+    @classmethod
+    def of(cls, task: Task) -> Json:
+        return cls.from_record(task)
 
 
 EXAMPLES: dict[str, Any] = {

@@ -9,13 +9,14 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas.rest import idempotency, parameters, render
+from lambdas.rest import idempotency, parameters
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.form_models import PreviewShape
-from lambdas.rest.models import Answer, JobShape, PageShape
+from lambdas.rest.job_answers import JobShape, PageShape
 from lambdas.rest.parameters import Cursor, Limit, Since, Tagged, Until, Upcoming
 from lambdas.rest.resolver import KEYED, answers, owner_of
+from lambdas.rest.shapes import Answer
 from lambdas.rest.task_models import EXAMPLES, DeletedShape, PauseRequest, RunRequest, TaskEdit, TaskPageShape, TaskRequest, TaskShape
 from scheduler.accounts.access import Need
 from scheduler.jobs.history import Query as HistoryQuery
@@ -69,8 +70,7 @@ def list_tasks(
     world = _world()
     page = service.search(Search(_owner(), name, tag, type, status, limit, cursor), world)
     now = world.clock.now()
-    listed = [render.listed_task(task, service.next_runs(task, 1, now), now) for task in page.tasks]
-    return answer({"tasks": listed, "cursor": page.cursor})
+    return answer(TaskPageShape.of(page, lambda task: service.next_runs(task, 1, now), now))
 
 
 @router.get(
@@ -104,7 +104,7 @@ def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAM
 )
 @needs(Need.WRITE, foreign=True, action="task.delete")
 def delete_task(task_id: str) -> Response[str]:
-    return answer({"id": service.delete(_key(task_id), _world()).id})
+    return answer(DeletedShape.of(service.delete(_key(task_id), _world())))
 
 
 @router.put(
@@ -145,7 +145,7 @@ def resume_task(task_id: str) -> Response[str]:
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
     world, receipt = _world(), _receipt()
     job = service.run_now(_key(task_id), world, random=_random(receipt), overlap=body.overlap, receipt=receipt)
-    return answer(render.job(job, job.created_at), 201, _created("me/jobs", job.id, receipt))
+    return answer(JobShape.of(job, job.created_at), 201, _created("me/jobs", job.id, receipt))
 
 
 @router.get(
@@ -162,9 +162,9 @@ def next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NEXT_RU
     task, now = service.find(_key(task_id), world), world.clock.now()
     runs = service.next_runs(task, count, now)
     if task.schedule is None or task.inactive_at is not None:
-        return answer({"runs": [render.run(run) for run in runs]})
+        return answer(PreviewShape.of(runs))
     ended = len(runs) < count and task.schedule.max_runs is None
-    return answer({"runs": [render.run(run) for run in with_skipped(task.schedule, runs, now, ended=ended)]})
+    return answer(PreviewShape.of(with_skipped(task.schedule, runs, now, ended=ended)))
 
 
 @router.get(
@@ -188,7 +188,7 @@ def list_runs(
     world = _world()
     task, now = service.find(_key(task_id), world), world.clock.now()
     query = HistoryQuery(task.owner, upcoming, task=task.id, status=status, since=since, until=until, limit=limit, cursor=cursor)
-    return answer(render.page(history(query, jobs=world.jobs, now=now), now))
+    return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now))
 
 
 def _world() -> World:
@@ -222,4 +222,4 @@ def _created(path: str, made: str, receipt: Receipt | None) -> dict[str, str]:
 
 
 def _task(task: Task, now: int, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[str]:
-    return answer(render.task(task, service.next_runs(task, NEXT_RUNS, now), now), status, headers)
+    return answer(TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now), status, headers)

@@ -9,11 +9,10 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas.rest import access, parameters
-from lambdas.rest import render_accounts as render
 from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
-from lambdas.rest.models import Answer
 from lambdas.rest.resolver import answers, bearer_of
+from lambdas.rest.shapes import Answer, Json
 from lambdas.rest.user_models import (
     AccountPageShape,
     AccountShape,
@@ -44,7 +43,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 def get_me() -> Response[str]:
     world, caller = _runtime.api(), access.caller_of(router.current_event.raw_event)
     weight = world.users.weights([caller.id]).get(caller.id, 1.0)
-    return answer(render.me(caller, weight, world.quotas.allowed(world.quotas.profile(caller.id))))
+    return answer(MeShape.of(caller, weight, world.quotas.allowed(world.quotas.profile(caller.id))))
 
 
 @router.post(
@@ -68,7 +67,7 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
         tallies=world.tallies,
         clock=world.clock,
     )
-    return answer({"changed": True})
+    return answer(ChangedShape.of())
 
 
 @router.post(
@@ -101,7 +100,7 @@ def list_users(
     world = _world()
     found, after = user_admin.page(cursor, limit, world)
     clients = [user_admin.find(id, world) for id in world.clients] if cursor is None else []
-    return answer({"users": [_shown(each) for each in found], "clients": [_shown(each) for each in clients], "cursor": after})
+    return answer(AccountPageShape.of(map(_shown, found), map(_shown, clients), after))
 
 
 @router.get(
@@ -185,6 +184,6 @@ def _user(known: Known, status: int = 200, headers: Any = None) -> Response[str]
     return answer(_shown(known), status, headers)
 
 
-def _shown(known: Known) -> dict[str, Any]:
+def _shown(known: Known) -> Json:
     world = _runtime.api()
-    return render.account(known, world.quotas.allowed(known.profile), known.account.id in world.settings.clients)
+    return AccountShape.of(known, world.quotas.allowed(known.profile), machine=known.account.id in world.settings.clients)

@@ -1,5 +1,6 @@
-"""Requests are read without the composition root; what they name is checked against a stage that is given."""
+"""Requests are read and answers written without the composition root; what a request names is checked against a stage that is given."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,11 +9,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from lambdas.rest.dead_letter_models import FilterShape
+from lambdas.rest.job_answers import JobShape
 from lambdas.rest.models import JobRequest
 from lambdas.rest.resolution import Stage
 from lambdas.rest.target_models import TargetRequest
 from lambdas.rest.task_models import TaskRequest
+from scheduler.dead_letters.model import Filter
 from scheduler.model.instants import parse
+from scheduler.model.job import Job
 from scheduler.targets.base import Reach
 from scheduler.targets.named_target import NamedTarget
 
@@ -88,3 +93,20 @@ def test_defaults_of_a_target_are_within_reach() -> None:
     with pytest.raises(ValidationError) as refused:
         request.resolve(CLOSED)
     assert fields(refused.value) == ["defaults.queue"]
+
+
+def test_an_answer_has_the_fields_of_its_model_in_their_order() -> None:
+    shown = JobShape.of(Job("ann", "j", "log", {"message": "m"}, NOW, NOW, NOW, "2026-11-20T10:00#3"), NOW)
+    assert list(shown) == list(JobShape.model_fields)
+    assert (shown["shard_id"], shown["created_at"], shown["completed_at"]) == (3, "2026-11-20T10:00:00.500Z", None)
+    JobShape.model_validate_json(json.dumps(shown))
+
+
+def test_a_field_is_answered_under_the_name_that_people_see() -> None:
+    assert FilterShape.of(Filter(since=NOW)) == {
+        "task": None,
+        "type": None,
+        "fingerprint": None,
+        "from": "2026-11-20T10:00:00.500Z",
+        "to": None,
+    }
