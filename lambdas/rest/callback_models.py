@@ -7,7 +7,6 @@ from pydantic import Field
 
 from lambdas.rest.models import Request
 from lambdas.rest.shapes import Json, Shape, WrittenTime
-from scheduler.callbacks.reports import Beat
 from scheduler.model.job import Failure, Job, Progress, Result, Status
 from scheduler.model.lifecycle import KEPT_FAILURE, status
 
@@ -68,10 +67,6 @@ class BeatShape(Shape):
     """Until when the next heartbeat must come."""
     cancel_requested: bool
     """True: stop, and report that; after 30 s it is over in any case."""
-
-    @classmethod
-    def of(cls, beat: Beat) -> Json:
-        return cls.from_record(beat)
 
 
 class ReportedShape(Shape):

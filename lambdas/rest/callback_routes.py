@@ -35,7 +35,7 @@ ERRORS = (400, 401, 404, 409, 413, 415, 503)
 @needs(Need.OPEN)
 def heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Response[str]:
     world, which = _runtime.api(), _attempt(job_id)
-    return answer(BeatShape.of(reports.heartbeat(which, body.told, jobs=world.jobs, clock=world.clock)))
+    return answer(BeatShape.from_record(reports.heartbeat(which, body.told, jobs=world.jobs, clock=world.clock)))
 
 
 @router.post(

@@ -99,10 +99,6 @@ class FilterShape(Shape):
     since: Annotated[WrittenTime | None, Field(alias="from")]
     until: Annotated[WrittenTime | None, Field(alias="to")]
 
-    @classmethod
-    def of(cls, chosen: Filter) -> Json:
-        return cls.from_record(chosen)
-
 
 class RedriveShape(Shape):
     id: str
@@ -121,4 +117,4 @@ class RedriveShape(Shape):
 
     @classmethod
     def of(cls, redrive: Redrive) -> Json:
-        return cls.from_record(redrive, filter=FilterShape.of(redrive.filter))
+        return cls.from_record(redrive, filter=FilterShape.from_record(redrive.filter))

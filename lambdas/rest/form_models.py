@@ -88,10 +88,6 @@ class RunShape(Shape):
     odd: str | None
     """What a change of the clock does to it."""
 
-    @classmethod
-    def of(cls, run: Run | Skipped) -> Json:
-        return cls.from_record(run)
-
 
 class PreviewShape(Shape):
     """The runs by time; skipped times stand among them and are not counted."""
@@ -100,7 +96,7 @@ class PreviewShape(Shape):
 
     @classmethod
     def of(cls, runs: Iterable[Run | Skipped]) -> Json:
-        return {"runs": [RunShape.of(run) for run in runs]}
+        return {"runs": [RunShape.from_record(run) for run in runs]}
 
 
 class TaskTypeShape(Shape):

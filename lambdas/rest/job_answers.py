@@ -19,7 +19,6 @@ from scheduler.model.job import (
     Outcome,
     Overlap,
     Page,
-    Progress,
     RetryPolicy,
     Status,
 )
@@ -62,10 +61,6 @@ class ProgressShape(Shape):
 
     fraction: float | None
     message: str | None
-
-    @classmethod
-    def of(cls, progress: Progress) -> Json:
-        return cls.from_record(progress)
 
 
 class FailureShape(Shape):
@@ -191,7 +186,7 @@ class JobShape(Shape):
             timeout_seconds=job.timeout_ms // 1000,
             callback=optional(CallBackShape.of, job.callback),
             lease_until=callback_lease.ends_at(job) if lifecycle.waits(job) else None,
-            progress=optional(ProgressShape.of, job.progress),
+            progress=optional(ProgressShape.from_record, job.progress),
             attempts=[AttemptShape.of(attempt) for attempt in _with_outputs(job)],
             ordering_key=None if ordering is None else ordering.key,
             on_failure=None if ordering is None else ordering.on_failure,

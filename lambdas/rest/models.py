@@ -27,7 +27,7 @@ from scheduler.model.errors import Invalid, SchedulerError
 from scheduler.model.job import USUAL_RETRIES, CallBack, Jitter, Lane, OnFailure, Ordering, RetryPolicy
 from scheduler.pipeline.lag import Lag
 from scheduler.pipeline.submit import Accepted, NewJob
-from scheduler.storage.ports import Session, User
+from scheduler.storage.ports import Session
 from scheduler.targets import registry
 from scheduler.targets.named_target import NAME, NamedTarget, merged
 
@@ -428,10 +428,6 @@ class ItemErrorShape(Shape):
     details: list[Violation]
     """The first broken rules, each field led by its item: `jobs[3].execute_at`."""
 
-    @classmethod
-    def of(cls, error: SchedulerError) -> Json:
-        return cls.from_record(error)
-
 
 class ResultShape(Shape):
     """What became of one item: a job or an error."""
@@ -445,7 +441,7 @@ class ResultShape(Shape):
     @classmethod
     def of(cls, index: int, done: Accepted | SchedulerError) -> Json:
         if isinstance(done, SchedulerError):
-            return {"index": index, "error": ItemErrorShape.of(done)}
+            return {"index": index, "error": ItemErrorShape.from_record(done)}
         return present(
             cls.from_record(None, index=index, job=AcceptedShape.of(done.job, done.at), error=None, replayed=done.replayed or None)
         )
@@ -468,10 +464,6 @@ class UserShape(Shape):
     username: str
     job_weight: float
 
-    @classmethod
-    def of(cls, user: User) -> Json:
-        return cls.from_record(user)
-
 
 class RefreshedShape(Shape):
     token: str
@@ -492,7 +484,7 @@ class SessionShape(Shape):
 
     @classmethod
     def of(cls, session: Session) -> Json:
-        return present(cls.from_record(session, user=optional(UserShape.of, session.user)))
+        return present(cls.from_record(session, user=optional(UserShape.from_record, session.user)))
 
 
 class HealthShape(Shape):

@@ -97,10 +97,6 @@ class WebhookShape(Shape):
     signing_secret: str
     """The name of the secret."""
 
-    @classmethod
-    def of(cls, hook: Webhook) -> Json:
-        return cls.from_record(hook)
-
 
 class NotificationsShape(Shape):
     """As it may be posted again."""
@@ -113,5 +109,5 @@ class NotificationsShape(Shape):
 
     @classmethod
     def of(cls, notifications: Notifications) -> Json:
-        hooks = [WebhookShape.of(hook) for hook in notifications.webhooks]
+        hooks = [WebhookShape.from_record(hook) for hook in notifications.webhooks]
         return cls.from_record(notifications, webhooks=hooks, digest_seconds=notifications.digest_ms // 1000)

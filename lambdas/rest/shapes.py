@@ -18,7 +18,7 @@ WrittenTime = Annotated[str, WRITTEN_INSTANT]
 
 
 class Shape(BaseModel):
-    """Part of an answer. Its `of`, where it has one, makes the JSON object that it describes."""
+    """Part of an answer. `of`, or else `from_record`, makes the JSON object that it describes."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
     written: ClassVar[tuple[tuple[str, str, bool], ...]] = ()  # of each field: its name here, its name in JSON, whether it is an instant

@@ -163,10 +163,6 @@ class TargetsShape(Shape):
 class DeletedTargetShape(Shape):
     name: str
 
-    @classmethod
-    def of(cls, target: NamedTarget) -> Json:
-        return cls.from_record(target)
-
 
 EXAMPLES: dict[str, Any] = {
     "http": {

@@ -85,7 +85,7 @@ def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[s
 def delete_target(name: str) -> Response[str]:
     gone = verbs.delete(name, targets=_runtime.api().targets)
     _changed("deleted", gone)
-    return answer(DeletedTargetShape.of(gone))
+    return answer(DeletedTargetShape.from_record(gone))
 
 
 def _changed(what: str, target: NamedTarget) -> None:

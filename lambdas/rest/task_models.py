@@ -203,7 +203,7 @@ class TaskShape(TaskFacts):
 
     @classmethod
     def of(cls, task: Task, runs: Sequence[Run], now: int) -> Json:
-        return cls.facts(task, now, next_runs=[RunShape.of(run) for run in runs])
+        return cls.facts(task, now, next_runs=[RunShape.from_record(run) for run in runs])
 
 
 class ListedTaskShape(TaskFacts):
@@ -213,7 +213,7 @@ class ListedTaskShape(TaskFacts):
 
     @classmethod
     def of(cls, task: Task, runs: Sequence[Run], now: int) -> Json:
-        return cls.facts(task, now, next_run=RunShape.of(runs[0]) if runs else None)
+        return cls.facts(task, now, next_run=RunShape.from_record(runs[0]) if runs else None)
 
 
 class TaskPageShape(Shape):
@@ -228,10 +228,6 @@ class TaskPageShape(Shape):
 
 class DeletedShape(Shape):
     id: str
-
-    @classmethod
-    def of(cls, task: Task) -> Json:
-        return cls.from_record(task)
 
 
 EXAMPLES: dict[str, Any] = {

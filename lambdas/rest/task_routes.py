@@ -104,7 +104,7 @@ def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAM
 )
 @needs(Need.WRITE, foreign=True, action="task.delete")
 def delete_task(task_id: str) -> Response[str]:
-    return answer(DeletedShape.of(service.delete(_key(task_id), _world())))
+    return answer(DeletedShape.from_record(service.delete(_key(task_id), _world())))
 
 
 @router.put(

@@ -93,10 +93,6 @@ class QuotasShape(Shape):
     """Null: as many as the deployment allows everyone; in `allowed`, no limit."""
     creates_per_second: float | None
 
-    @classmethod
-    def of(cls, quotas: Quotas) -> Json:
-        return cls.from_record(quotas)
-
 
 class AccountShape(Shape):
     id: str
@@ -114,7 +110,9 @@ class AccountShape(Shape):
     @classmethod
     def of(cls, known: Known, allowed: Quotas, *, machine: bool) -> Json:
         hidden = {"role": None, "created_at": None} if machine else {}
-        return cls.from_record(known.account, quotas=QuotasShape.of(known.profile.quotas), allowed=QuotasShape.of(allowed), **hidden)
+        return cls.from_record(
+            known.account, quotas=QuotasShape.from_record(known.profile.quotas), allowed=QuotasShape.from_record(allowed), **hidden
+        )
 
 
 class AccountPageShape(Shape):
@@ -141,7 +139,7 @@ class MeShape(Shape):
     @classmethod
     def of(cls, caller: Caller, weight: float, allowed: Quotas) -> Json:
         scopes = sorted(map(str, caller.scopes))
-        return cls.from_record(caller, username=caller.name, scopes=scopes, job_weight=weight, allowed=QuotasShape.of(allowed))
+        return cls.from_record(caller, username=caller.name, scopes=scopes, job_weight=weight, allowed=QuotasShape.from_record(allowed))
 
 
 class ChangedShape(Shape):
@@ -175,10 +173,6 @@ class EntryShape(Shape):
     address: str
     request_id: str
 
-    @classmethod
-    def of(cls, entry: Entry) -> Json:
-        return cls.from_record(entry)
-
 
 class TrailShape(Shape):
     entries: list[EntryShape]
@@ -187,4 +181,4 @@ class TrailShape(Shape):
 
     @classmethod
     def of(cls, entries: Iterable[Entry], cursor: str | None) -> Json:
-        return cls.from_record(None, entries=[EntryShape.of(entry) for entry in entries], cursor=cursor)
+        return cls.from_record(None, entries=[EntryShape.from_record(entry) for entry in entries], cursor=cursor)

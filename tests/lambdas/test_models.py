@@ -103,7 +103,7 @@ def test_an_answer_has_the_fields_of_its_model_in_their_order() -> None:
 
 
 def test_a_field_is_answered_under_the_name_that_people_see() -> None:
-    assert FilterShape.of(Filter(since=NOW)) == {
+    assert FilterShape.from_record(Filter(since=NOW)) == {
         "task": None,
         "type": None,
         "fingerprint": None,
