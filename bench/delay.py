@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from bench import stored as later
 from bench.figures import Figure
-from lambdas.rest import render
+from lambdas.rest.job_answers import JobShape
 from local import previous, process
 from local.client import ApiError, Client, Json
 from local.home import LOCAL, Home
@@ -205,7 +205,7 @@ def _outcomes(stack: Stack, owner: str, parts: Sequence[Part]) -> dict[str, Json
     begin = time.monotonic()
     with step("Reading what happened") as say:
         while True:
-            found = {job.id: render.job(job, _now()) for part in parts for job in _stored(jobs, owner, part)}
+            found = {job.id: JobShape.of(job, _now()) for part in parts for job in _stored(jobs, owner, part)}
             ended = sum(found[job_id]["status"] in ENDED for job_id in wanted & found.keys())
             say(f"{ended:,} of {len(wanted):,} have ended")
             if ended == len(wanted) or time.monotonic() - begin > PATIENCE_S:

@@ -127,6 +127,11 @@ def test_handlers_know_nothing_of_the_infrastructure(path: Path) -> None:
     assert [module for module in imports(path) if within(module, ("infra", "local", "aws_cdk"))] == []
 
 
+@pytest.mark.parametrize("path", [path for path in under("lambdas/rest/") if path.stem.endswith(("models", "answers", "shapes"))], ids=name)
+def test_models_know_nothing_of_the_composition_root(path: Path) -> None:
+    assert [module for module in imports(path) if within(module, ("lambdas._runtime",))] == []
+
+
 @pytest.mark.parametrize("path", under("infra/"), ids=name)
 def test_infra_knows_handlers_by_name_only(path: Path) -> None:
     """The typed environment is the one thing both share."""
@@ -202,6 +207,14 @@ def test_a_hot_function_loads_neither_pydantic_nor_the_http_resolver_nor_schedul
     )
     assert f"lambdas.{verb}" in loaded
     assert [module for module in loaded if within(module, heavy)] == []
+
+
+def test_the_archive_loads_pydantic_with_its_first_job_and_never_the_http_resolver() -> None:
+    code = "import lambdas.project, sys; print(*sys.modules, '|'); import lambdas.rest.job_answers; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    at_start, later = (part.split() for part in done.stdout.split("|"))
+    assert "pydantic" not in at_start and "pydantic" in later
+    assert [module for module in later if within(module, ("aws_lambda_powertools.event_handler", "lambdas.rest.models"))] == []
 
 
 def test_what_calls_urls_loads_nothing_that_knows_aws() -> None:

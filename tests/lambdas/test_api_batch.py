@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import models
+from lambdas.rest import models, shapes
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import Job, JobKey, Lane
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("world")
 def post(*jobs: Any, **rest: Any) -> Answered:
     answered = send("POST", "/me/jobs/batch", json_body={"jobs": list(jobs)}, **rest)
     if answered.status < 400:
-        models.Answer[models.BatchShape].model_validate(answered.body)
+        shapes.Answer[models.BatchShape].model_validate(answered.body)
         assert [result["index"] for result in answered.data["results"]] == list(range(len(jobs)))
         assert all(("job" in result) != ("error" in result) for result in answered.data["results"])
     return answered

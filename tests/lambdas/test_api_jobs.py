@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import models
+from lambdas.rest import job_answers, models, shapes
 from scheduler.model import ids, lifecycle, paging
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import Attempt, Claim, Failure, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result
@@ -100,7 +100,7 @@ def test_a_retry_policy_is_shown_as_it_holds_and_may_be_posted_again(world: Worl
     for policy in (USUAL, CHOSEN):
         job = send("POST", "/me/jobs", json_body={"message": "m", "retry": policy}).data
         assert job["retry"] == policy == send("GET", f"/me/jobs/{job['id']}").data["retry"]
-        models.Answer[models.JobShape].model_validate(send("GET", f"/me/jobs/{job['id']}").body)
+        shapes.Answer[job_answers.JobShape].model_validate(send("GET", f"/me/jobs/{job['id']}").body)
     assert world.jobs.get(JobKey("sub-ann", job["id"])).spec.retry == RetryPolicy(500, 60_000, Jitter.EQUAL, 7_200_000, True)
 
 
@@ -122,7 +122,7 @@ def test_an_attempt_tells_how_long_its_target_asked_to_be_left_alone(world: Worl
     failed = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure("throttled", "HTTP 429", 7_000))
     world.jobs.rows[stored.key] = replace(stored, attempts=(failed,))
     answered = send("GET", f"/me/jobs/{posted['id']}")
-    models.Answer[models.JobShape].model_validate(answered.body)
+    shapes.Answer[job_answers.JobShape].model_validate(answered.body)
     assert answered.data["attempts"][0]["failure"] == {"kind": "throttled", "message": "HTTP 429", "retry_after_seconds": 7}
 
 
@@ -485,9 +485,9 @@ def test_every_answer_has_the_shape_that_the_document_gives(world: World) -> Non
     waiting, done, dead = stored(world, NOW + DAY), stored(world, NOW - 9_000), stored(world, NOW - 8_000)
     world.jobs.rows[done.key], world.jobs.rows[dead.key] = succeeded(done), failed(dead)
     for job in (waiting, done, dead):
-        models.Answer[models.JobShape].model_validate(send("GET", f"/me/jobs/{job.id}").body)
-    models.Answer[models.PageShape].model_validate(send("GET", "/me/jobs").body)
-    models.ErrorAnswer.model_validate(send("GET", "/me/jobs/unknown").body)
+        shapes.Answer[job_answers.JobShape].model_validate(send("GET", f"/me/jobs/{job.id}").body)
+    shapes.Answer[job_answers.PageShape].model_validate(send("GET", "/me/jobs").body)
+    shapes.ErrorAnswer.model_validate(send("GET", "/me/jobs/unknown").body)
 
 
 def test_of_an_id_older_than_jobs_are_kept_it_is_told_where_to_look(world: World) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import models
+from lambdas.rest import models, shapes
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import JobKey, Lane
@@ -24,7 +24,7 @@ def post(body: Any = HELLO, key: str | None = "k", **rest: Any) -> Answered:
 
 def batch(*jobs: Any, key: str | None = None) -> list[dict[str, Any]]:
     answered = send("POST", "/me/jobs/batch", json_body={"jobs": list(jobs)}, headers={"idempotency-key": key} if key is not None else {})
-    models.Answer[models.BatchShape].model_validate(answered.body)
+    shapes.Answer[models.BatchShape].model_validate(answered.body)
     assert answered.status == (207 if answered.data["refused"] else 200)
     results: list[dict[str, Any]] = answered.data["results"]
     return results

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import models
+from lambdas.rest import models, shapes
 from scheduler.admission import ordering
 from scheduler.model.job import JobKey, OrderKey
 from scheduler.model.spec import OnFailure, Ordering
@@ -21,7 +21,7 @@ def posted(**fields: Any) -> Any:
 
 def shown(answered: Answered) -> Any:
     """The line of an answer of the documented shape."""
-    models.Answer[models.OrderingKeyShape].model_validate(answered.body)
+    shapes.Answer[models.OrderingKeyShape].model_validate(answered.body)
     return answered.data
 
 

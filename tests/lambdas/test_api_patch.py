@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import models
+from lambdas.rest import job_answers, shapes
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import Job, JobKey, Lane
 from tests.lambdas.gateway import NOW, Answered, World, send
@@ -35,7 +35,7 @@ def stored(world: World, job_id: str) -> Job:
 def test_a_job_is_put_off_under_its_id_and_listed_at_its_new_time(world: World) -> None:
     moved, other = posted(), posted(execute_at=render(NOW + DAY + 1))
     answered = patch(moved, {"execute_at": LATER})
-    models.Answer[models.JobShape].model_validate(answered.body)
+    shapes.Answer[job_answers.JobShape].model_validate(answered.body)
     assert (answered.status, answered.data["id"], answered.data["scheduled_at"], answered.data["due_at"]) == (200, moved, LATER, LATER)
     assert send("GET", f"/me/jobs/{moved}").data == answered.data
     assert [job["id"] for job in send("GET", "/me/jobs", query={"upcoming": "true"}).data["jobs"]] == [other, moved]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import render
-from scheduler.model import ids, lifecycle, slots
+from lambdas.rest.job_answers import JobShape
+from scheduler.model import ids, instants, lifecycle, slots
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Claim, Job, Lane, Receipt, Result
 from scheduler.model.lifecycle import Event
@@ -254,7 +254,7 @@ class Keys:
 
 def shown(answer: Accepted) -> dict[str, Any]:
     """What the owner is told."""
-    return render.job(answer.job, answer.at)
+    return JobShape.of(answer.job, answer.at)
 
 
 def test_a_job_with_a_key_is_stored_as_any_other_and_handed_over() -> None:
@@ -389,7 +389,7 @@ def test_a_job_that_was_put_off_is_not_handed_over_by_asking_again() -> None:
     after = lifecycle.apply(job, Event.RESCHEDULE, NOW, slot=slots.place(later, NOW, job.id, 2).slot, fields=fields)
     assert keys.stage.jobs.change([Change(job, after)]) == [True]
     keys.stage.lanes = Wrapped(keys.stage.lanes, send=lambda *_: pytest.fail("handed over"))
-    assert shown(keys.one("k"))["scheduled_at"] == render.instant(NOW)
+    assert shown(keys.one("k"))["scheduled_at"] == instants.render(NOW)
 
 
 def retried(job: Job) -> Job:
