@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from scheduler.admission import overlap
 from scheduler.admission.gate import READ_WINDOW_MS, Cancel, Clear, HandBack, Verdict
 from scheduler.admission.overlap import Skip
-from scheduler.model import ids, settlement
+from scheduler.model import ids, lifecycle, settlement
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Holder, Job, JobKey, Origin, Overlap, TaskHead, TaskKey
-from scheduler.model.lifecycle import Event, apply, is_open
+from scheduler.model.lifecycle import is_open
 from scheduler.model.rules import Rules
 from scheduler.storage.ports import Change, Clock, Jobs, TaskGate
 
@@ -148,7 +148,7 @@ class RunGate:
         now, changes = self.clock.now(), []
         for job in replaced:
             if job.claim is None:
-                changes.append(Change(job, apply(job, Event.CANCEL, now, reason=overlap.REPLACED, retention=self.rules.retention)))
+                changes.append(Change(job, lifecycle.cancel(job, now, reason=overlap.REPLACED, retention=self.rules.retention)))
             elif job.cancel_requested_at is None:
                 changes.append(Change(job, settlement.flag(job, overlap.REPLACED, now, shards=self.rules.shards)))
         held = self.jobs.change(changes) if changes else []

@@ -19,10 +19,10 @@ from scheduler.admission.ordering_gate import OrderGate
 from scheduler.admission.overlap import Skip
 from scheduler.admission.run_gate import RunGate
 from scheduler.admission.target_cache import Known
-from scheduler.model import misfire, settlement, slots
+from scheduler.model import lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Finished, Job, JobKey, Lane
-from scheduler.model.lifecycle import Event, apply, is_open, waits
+from scheduler.model.lifecycle import is_open, waits
 from scheduler.model.rules import Rules
 from scheduler.pipeline import delivery
 from scheduler.pipeline.follow_up import Onward
@@ -159,7 +159,7 @@ class Execution:
             elif isinstance(decision, delivery.Later):
                 self._in_hand[item.message.key] = item
                 slot = slots.place(decision.at, now, decision.job.shard_key, self.rules.shards).slot
-                later.append(Change(decision.job, apply(decision.job, Event.MOVE, now, slot=slot, due_at=decision.at)))
+                later.append(Change(decision.job, lifecycle.move(decision.job, slot=slot, due_at=decision.at)))
         self._write(later)
         self._take_back(lost, now)
 
@@ -316,8 +316,8 @@ class Execution:
             return settlement.hand_back(
                 job, verdict.reason, now, shards=self.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
             )
-        event = Event.CANCEL if isinstance(verdict, Cancel) else Event.SKIP
-        return apply(job, event, now, reason=verdict.reason, retention=self.rules.retention)
+        end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
+        return end(job, now, reason=verdict.reason, retention=self.rules.retention)
 
     def _wake(self) -> int:
         """When there is something to do next, unless work comes back before."""

@@ -30,6 +30,7 @@ from scheduler.model.lifecycle import Event
 from scheduler.storage.aws import items, keys
 from tests.contract import make, tables
 from tests.contract.make import NOW
+from tests.events import happen
 
 instants = st.integers(min_value=0, max_value=2**45)
 counts = st.integers(min_value=0, max_value=100)
@@ -150,7 +151,7 @@ def test_defaults_are_not_stored() -> None:
 
 def ended(job: Job, event: Event, **data: Any) -> Job:
     claimed = replace(job, claim=Claim("m" * 36, "m" * 36 + "/" + "r" * 36 + "/1", NOW - 400, False))
-    return lifecycle.apply(claimed, event, NOW + 12, started_at=NOW, **data)
+    return happen(claimed, event, NOW + 12, started_at=NOW, **data)
 
 
 def test_a_typical_job_stays_within_one_write_unit_from_its_creation_to_its_end() -> None:

@@ -12,7 +12,6 @@ from lambdas.rest import models
 from scheduler.model import ids, lifecycle, paging
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import Attempt, Claim, Failure, Jitter, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result, RetryPolicy
-from scheduler.model.lifecycle import Event
 from tests.lambdas.gateway import NOW, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -36,17 +35,17 @@ def stored(world: World, at: int = NOW, *, owner: str = "sub-ann", number: int =
 
 
 def claimed(job: Job, at: int) -> Job:
-    return lifecycle.apply(job, Event.CLAIM, at, claim=Claim("message", "nonce", at, True))
+    return lifecycle.claim(job, claim=Claim("message", "nonce", at, True))
 
 
 def succeeded(job: Job) -> Job:
     result = Result(output="done", response={"status": 200, "headers": {"a": "b"}, "body": "x"})
-    return lifecycle.apply(claimed(job, job.due_at), Event.SUCCEED, job.due_at + 40, started_at=job.due_at + 3, result=result)
+    return lifecycle.succeed(claimed(job, job.due_at), job.due_at + 40, started_at=job.due_at + 3, result=result)
 
 
 def failed(job: Job) -> Job:
     result = Result(failure=Failure("permanent", "HTTP 404"))
-    return lifecycle.apply(claimed(job, job.due_at), Event.FAIL, job.due_at + 40, started_at=job.due_at, result=result)
+    return lifecycle.fail(claimed(job, job.due_at), job.due_at + 40, started_at=job.due_at, result=result)
 
 
 # Post

@@ -26,7 +26,6 @@ from scheduler.model.job import (
     RetryPolicy,
     Status,
 )
-from scheduler.model.lifecycle import Event
 from scheduler.pipeline import delivery, leftover
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import Drop, Later, PutBack, TakeBack
@@ -128,7 +127,7 @@ def test_a_recheck_that_moved_it_meanwhile_does_not_keep_it_from_being_accepted(
     stage = Stage()
     before = long_job(claim=Claim("m1", "n1", NOW, True))
     stage.jobs.put(replace(before, slot="2026-11-20T10:09#01"))
-    after = lifecycle.apply(before, Event.ACCEPT, NOW, started_at=NOW, result=Result(), lease_until=NOW + LEASE, slot="2026-11-20T10:05#00")
+    after = lifecycle.accept(before, started_at=NOW, result=Result(), lease_until=NOW + LEASE, slot="2026-11-20T10:05#00")
     assert stage.jobs.change([Change(before, after)]) == [True]
     assert stage.stored(before).slot == "2026-11-20T10:05#00"
 

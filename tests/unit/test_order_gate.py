@@ -22,6 +22,7 @@ from scheduler.pipeline.reconcile import recheck
 from scheduler.pipeline.send import message
 from scheduler.storage.ports import Change
 from tests.conftest import NOW, ScriptedPool, a_job
+from tests.events import happen
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 KEY = OrderKey("ann", "order-17")
@@ -67,7 +68,7 @@ def markers(stage: Stage) -> list[str]:
 def end(stage: Stage, job: Job, event: Event = Event.SUCCEED) -> Job:
     """The job ended by another executor, which died before it woke anybody."""
     before = stage.stored(job)
-    after = lifecycle.apply(before, event, NOW, started_at=NOW, result=Result("x"), reason="because", due_at=NOW, slot=before.slot)
+    after = happen(before, event, NOW, started_at=NOW, result=Result("x"), reason="because", due_at=NOW, slot=before.slot)
     assert stage.jobs.change([Change(before, after)]) == [True]
     return after
 
@@ -158,7 +159,7 @@ def test_an_executor_that_stood_still_while_its_jobs_ran_elsewhere_takes_the_tur
     stood_still = [stage.claim(item, nonce="stood still") for item in stage.hand(first, second)]
     end(stage, first)
     lost = stage.stored(second)
-    back = lifecycle.apply(lost, Event.TAKE_BACK, taken_back_at, slot=lost.slot)
+    back = lifecycle.take_back(lost, taken_back_at, slot=lost.slot)
     assert stage.jobs.change([Change(lost, back)]) == [True]
     stage.lanes.add(a_letter(back), stage.clock.now())
     running = stage.claim(stage.receive(Lane.RETRY)[0], nonce="elsewhere")

@@ -7,7 +7,6 @@ import pytest
 from scheduler.jobs.cancel import cancel
 from scheduler.model import lifecycle, retry
 from scheduler.model.job import Failure, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
-from scheduler.model.lifecycle import Event
 from scheduler.pipeline.send import message
 from scheduler.storage.ports import Change
 from tests.conftest import NOW, ScriptedPool, a_job
@@ -131,5 +130,5 @@ class FlaggingPool(ScriptedPool):
 
     def start(self, job: Job) -> None:
         super().start(job)
-        flagged = lifecycle.apply(self.stage.stored(job), Event.FLAG, self.stage.clock.now(), reason="enough")
+        flagged = lifecycle.flag(self.stage.stored(job), self.stage.clock.now(), reason="enough")
         assert self.stage.jobs.change([Change(self.stage.stored(job), flagged)]) == [True]

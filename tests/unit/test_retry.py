@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from scheduler.model import lifecycle, retry, settlement
 from scheduler.model.job import Claim, Failure, Finished, Jitter, Job, Misfire, Origin, Result, RetryPolicy
-from scheduler.model.lifecycle import Event, Retention
+from scheduler.model.lifecycle import Retention
 from scheduler.model.retry import Again, GiveUp
 from tests.conftest import NOW, a_job
 
@@ -189,7 +189,7 @@ def test_every_job_ends_whatever_befalls_it(policy: RetryPolicy, max_attempts: i
     job, first = a_job(max_attempts=max_attempts, retry=policy), NOW
     for number in range(30 * 24 * 6 + 25 + retry.MAX_CRASHES):
         failure, starts = row[number % len(row)], job.due_at
-        job = lifecycle.apply(job, Event.CLAIM, starts, claim=Claim(f"m{number}", f"n{number}", starts, True))
+        job = lifecycle.claim(job, claim=Claim(f"m{number}", f"n{number}", starts, True))
         before, job = job, settled(job, failure, starts + takes)
         assert job.charged <= max_attempts and job.crashes <= retry.MAX_CRASHES
         if failure.kind == "throttled":

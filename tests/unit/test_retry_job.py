@@ -8,7 +8,6 @@ from scheduler.jobs.retry_job import retry_job
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Claim, Failure, Job, JobKey, Lane, Misfire, Origin, Overlap, Result, Status
-from scheduler.model.lifecycle import Event
 from scheduler.pipeline.send import message
 from scheduler.tasks import service as verbs
 from tests.conftest import NOW, ScriptedPool, a_job, a_key
@@ -105,7 +104,7 @@ def test_anything_but_a_dead_job_is_refused_and_left_alone(job: Job, why: str) -
 def test_a_killed_job_is_retried_too_and_a_second_retry_is_refused() -> None:
     stage = Stage()
     running = a_job(claim=Claim("m", "n", NOW, True))
-    killed = lifecycle.apply(running, Event.KILL, NOW + 5, started_at=NOW, result=Result(failure=Failure("timeout", "over")))
+    killed = lifecycle.kill(running, NOW + 5, started_at=NOW, result=Result(failure=Failure("timeout", "over")))
     stage.jobs.put(killed)
     retry(stage, killed.key)
     with pytest.raises(Conflict, match="it has not ended"):

@@ -20,6 +20,7 @@ from scheduler.pipeline.send import message
 from scheduler.storage.ports import Change
 from scheduler.tasks.task import Task
 from tests.conftest import NOW, ScriptedPool, a_job
+from tests.events import happen
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 MINUTE = 60_000
@@ -66,7 +67,7 @@ def running(stage: Stage, job: Job) -> Job:
 
 
 def end(stage: Stage, job: Job, event: Event = Event.SUCCEED) -> None:
-    after = lifecycle.apply(job, event, stage.clock.now(), started_at=NOW, result=Result("done"), reason="because")
+    after = happen(job, event, stage.clock.now(), started_at=NOW, result=Result("done"), reason="because")
     assert stage.jobs.change([Change(job, after)]) == [True]
 
 
@@ -660,7 +661,7 @@ def test_queue_one_waits_is_woken_and_runs() -> None:
 
 def cancel_running(stage: Stage, claimed: Job) -> None:
     """It goes back for a retry that is not due yet, and a person cancels it there: that ends it, too."""
-    after = lifecycle.apply(claimed, Event.RETRY, NOW, started_at=NOW, result=FAILING, due_at=NOW + 20 * MINUTE, slot="2026-11-20T10:20#00")
+    after = lifecycle.retry(claimed, NOW, started_at=NOW, result=FAILING, due_at=NOW + 20 * MINUTE, slot="2026-11-20T10:20#00")
     assert stage.jobs.change([Change(claimed, after)]) == [True]
     cancel(claimed.key, **stage.enders())
 
@@ -746,7 +747,7 @@ def test_cancel_running_flags_the_other_and_runs_when_it_has_ended() -> None:
 def test_cancel_running_leaves_a_run_alone_of_which_a_cancel_was_asked_already() -> None:
     stage = a_stage()
     other = running(stage, a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING))
-    assert stage.jobs.change([Change(other, lifecycle.apply(other, Event.FLAG, NOW, reason="asked"))]) == [True]
+    assert stage.jobs.change([Change(other, lifecycle.flag(other, NOW, reason="asked"))]) == [True]
     job = a_run(overlap=Overlap.CANCEL_RUNNING)
     run(stage, job)
     assert reason(stage, other) == "asked" and state(stage, job) is Status.SCHEDULED

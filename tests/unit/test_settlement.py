@@ -133,7 +133,7 @@ def test_a_crash_in_company_ends_nobody_a6(fields: dict[str, int]) -> None:
 def test_nine_innocents_of_a_killed_batch_survive_any_number_of_such_batches_a6() -> None:
     job = a_job()
     for number in range(20):
-        job = lifecycle.apply(job, lifecycle.Event.CLAIM, NOW, claim=Claim(f"m{number}", f"n{number}", NOW, False))
+        job = lifecycle.claim(job, claim=Claim(f"m{number}", f"n{number}", NOW, False))
         job = settlement.take_back(job, NOW + 40_000, shards=4, retention=KEEP)
     assert lifecycle.is_open(job) and job.charged == 0
 
