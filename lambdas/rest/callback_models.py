@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from lambdas.rest.models import Request, Shape, WrittenTime
-from scheduler.model.job import Failure, Progress, Result, Status
+from scheduler.model.job import Failure, FailureKind, Progress, Result, Status
 from scheduler.model.lifecycle import KEPT_FAILURE
 
 KEPT_OUTPUT = 4_096  # characters of an output that are kept, as of any target's
@@ -58,7 +58,7 @@ class FailRequest(Request):
     @property
     def result(self) -> Result:
         after = None if self.retry_after_seconds is None else round(self.retry_after_seconds * 1_000)
-        return Result(failure=Failure(self.kind, self.message, after))
+        return Result(failure=Failure(FailureKind(self.kind), self.message, after))
 
 
 class BeatShape(Shape):

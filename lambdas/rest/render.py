@@ -267,7 +267,7 @@ def kept_text(record: Text, number: int) -> dict[str, Any]:
 def _failure(record: Failure | None) -> dict[str, Any] | None:
     if record is None:
         return None
-    return {"kind": record.kind, "message": record.message, "retry_after_seconds": _seconds(record.retry_after_ms)}
+    return {"kind": str(record.kind), "message": record.message, "retry_after_seconds": _seconds(record.retry_after_ms)}
 
 
 def _retry(record: RetryPolicy) -> dict[str, Any]:

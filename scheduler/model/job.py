@@ -212,13 +212,37 @@ class Claim:
     lease_until: int | None = None  # its target took the job over and will report by call-back: who is not heard of until then is dead
 
 
+class FailureKind(StrEnum):
+    """What the failure of an attempt means for the next one: `retry.decide`."""
+
+    RETRYABLE = "retryable"
+    PERMANENT = "permanent"
+    THROTTLED = "throttled"  # its target wants no attempt now
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"  # its executor died, or its worker was silent for its lease
+    CANCELLED = "cancelled"  # a cancel was requested, and its work did not stop in time
+    BURIED = "buried"  # of no attempt: no executor could start it
+
+
+_FAILURE_KINDS = {kind.value: kind for kind in FailureKind}
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why an attempt did not succeed."""
 
-    kind: str  # retryable | permanent | throttled | timeout | crashed
+    kind: FailureKind
     message: str
     retry_after_ms: int | None = None  # how long its target asked to be left alone
+
+    @classmethod
+    def read(cls, kind: str, message: str, retry_after_ms: int | None = None) -> "Failure":
+        """As it was stored or sent, perhaps by another version: a kind that this version does not have becomes retryable, and its
+        name a part of the message."""
+        known = _FAILURE_KINDS.get(kind)
+        if known is None:
+            return cls(FailureKind.RETRYABLE, f"{kind}: {message}", retry_after_ms)
+        return cls(known, message, retry_after_ms)
 
 
 @dataclass(frozen=True, slots=True)

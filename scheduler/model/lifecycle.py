@@ -11,7 +11,7 @@ from typing import Any
 
 from scheduler.model import attempt_output, fingerprint
 from scheduler.model.errors import IllegalTransition
-from scheduler.model.job import Attempt, Claim, Failure, Job, Lane, Outcome, Progress, Result, Status
+from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Progress, Result, Status
 from scheduler.model.records import replace
 
 KEPT_ATTEMPTS = attempt_output.KEPT_ATTEMPTS
@@ -28,9 +28,9 @@ FINAL_TIMES = {
 }
 DEAD = (Status.FAILED, Status.KILLED)
 Changes = dict[str, Any]  # of a job's fields, by name
-_OUTCOMES = {"timeout": Outcome.KILLED, "crashed": Outcome.CRASHED}  # of a failed attempt, by the kind of its failure
+_OUTCOMES = {FailureKind.TIMEOUT: Outcome.KILLED, FailureKind.CRASHED: Outcome.CRASHED}  # of failed attempts; of others it is FAILED
 
-CRASHED = Failure("crashed", "its executor died")
+CRASHED = Failure(FailureKind.CRASHED, "its executor died")
 NO_RESULT = Result()
 
 
@@ -327,8 +327,9 @@ def _attempted(job: Job, at: int, outcome: Outcome, started: int | None, result:
 
 
 def _failed(job: Job, at: int, started: int | None, result: Result) -> Changes:
-    outcome = _OUTCOMES.get(result.failure.kind if result.failure else "", Outcome.FAILED)
-    throttled = 1 if result.failure and result.failure.kind == "throttled" else 0
+    kind = result.failure.kind if result.failure is not None else FailureKind.RETRYABLE
+    outcome = _OUTCOMES.get(kind, Outcome.FAILED)
+    throttled = 1 if kind is FailureKind.THROTTLED else 0
     return _attempted(job, at, outcome, started, result) | {
         "charged": job.charged + 1 - throttled,
         "throttled": job.throttled + throttled,

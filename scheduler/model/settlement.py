@@ -1,7 +1,7 @@
 """How an attempt ends for its job: pure decisions over the lifecycle, shared by execute, recheck and bury."""
 
 from scheduler.model import callback_lease, lifecycle, misfire, retry, slots
-from scheduler.model.job import Finished, Job, Result
+from scheduler.model.job import FailureKind, Finished, Job, Result
 from scheduler.model.lifecycle import NO_RESULT, Retention
 
 MAX_BURIALS = 3  # unstarted arrivals in a dead-letter queue that end a job
@@ -35,9 +35,9 @@ def returned(done: Finished, now: int, *, shards: int, retention: Retention) -> 
     return lifecycle.accept(job, started_at=done.started_at, result=done.result, lease_until=until, slot=slot)
 
 
-def _given_up(done: Finished, kind: str, reason: str, now: int, retention: Retention) -> Job:
+def _given_up(done: Finished, kind: FailureKind, reason: str, now: int, retention: Retention) -> Job:
     job, start, result = done.job, done.started_at, done.result
-    if kind == "timeout":
+    if kind is FailureKind.TIMEOUT:
         reason = reason if reason == retry.TIMED_OUT else f"{retry.TIMED_OUT}; {reason}"
         return lifecycle.kill(job, done.ended_at, started_at=start, result=result, reason=reason, retention=retention)
     return lifecycle.fail(job, now, started_at=start, result=result, reason=reason, retention=retention)
@@ -87,7 +87,7 @@ def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
     if lifecycle.waits(job):
         failure = callback_lease.silence(job, now)
         result = Result(job.output, job.response, failure)
-        if failure.kind == "timeout":
+        if failure.kind is FailureKind.TIMEOUT:
             return settle(Finished(job, lifecycle.started_at(job), now, result), now, shards=shards, retention=retention)
     decision = retry.decide(job, failure, now)
     if isinstance(decision, retry.GiveUp):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduler.model.job import Failure, Job
+from scheduler.model.job import Failure, FailureKind, Job
 
 NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 MOST_PER_SECOND, LEAST_PER_SECOND, MOST_AT_ONCE = 1_000, 0.1, 500  # every start is a write of one item: docs/decisions.md
@@ -83,11 +83,11 @@ def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure
     if job.target is None:
         return job.payload
     if target is None:
-        return Failure("permanent", f"target {job.target} does not exist")
+        return Failure(FailureKind.PERMANENT, f"target {job.target} does not exist")
     if not target.enabled:
-        return Failure("permanent", f"target {job.target} is disabled")
+        return Failure(FailureKind.PERMANENT, f"target {job.target} is disabled")
     if target.kind != job.type:  # deleted, and made anew as something else
-        return Failure("permanent", f"target {job.target} is of kind {target.kind} now, not {job.type}")
+        return Failure(FailureKind.PERMANENT, f"target {job.target} is of kind {target.kind} now, not {job.type}")
     own = own_secrets(target.kind, target.locked)
     return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, job.payload).items()}
 

@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 from scheduler.model import ids, lifecycle, slots
-from scheduler.model.job import Claim, Failure, Holder, Job, JobKey, Lane, Message, Origin, Progress, Receipt, Result, TaskKey
+from scheduler.model.job import Claim, Failure, FailureKind, Holder, Job, JobKey, Lane, Message, Origin, Progress, Receipt, Result, TaskKey
 from scheduler.storage.ports import ClaimRequest
 from scheduler.tasks.schedule import Rate, Schedule
 from scheduler.tasks.task import Task
@@ -73,11 +73,11 @@ def succeeded(job: Job, at: int = NOW + 100) -> Job:
 
 
 def failed(job: Job, at: int = NOW + 100) -> Job:
-    return lifecycle.fail(job, at, started_at=NOW, result=Result(failure=Failure("permanent", "no")), reason="no")
+    return lifecycle.fail(job, at, started_at=NOW, result=Result(failure=Failure(FailureKind.PERMANENT, "no")), reason="no")
 
 
 def retried(job: Job, slot: str, due_at: int = NOW + 30_000) -> Job:
-    failure = Result(failure=Failure("retryable", "later"))
+    failure = Result(failure=Failure(FailureKind.RETRYABLE, "later"))
     return lifecycle.retry(job, NOW + 100, started_at=NOW, result=failure, due_at=due_at, slot=slot)
 
 

@@ -11,7 +11,22 @@ import pytest
 from lambdas.rest import models
 from scheduler.model import ids, lifecycle, paging
 from scheduler.model.instants import DAY, render
-from scheduler.model.job import Attempt, Claim, Failure, Jitter, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result, RetryPolicy
+from scheduler.model.job import (
+    Attempt,
+    Claim,
+    Failure,
+    FailureKind,
+    Jitter,
+    Job,
+    JobKey,
+    Lane,
+    Misfire,
+    Origin,
+    Outcome,
+    Overlap,
+    Result,
+    RetryPolicy,
+)
 from tests.lambdas.gateway import NOW, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -44,7 +59,7 @@ def succeeded(job: Job) -> Job:
 
 
 def failed(job: Job) -> Job:
-    result = Result(failure=Failure("permanent", "HTTP 404"))
+    result = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
     return lifecycle.fail(claimed(job, job.due_at), job.due_at + 40, started_at=job.due_at, result=result)
 
 
@@ -117,7 +132,7 @@ def test_the_documents_tell_the_parts_and_defaults_of_a_retry_policy() -> None:
 def test_an_attempt_tells_how_long_its_target_asked_to_be_left_alone(world: World) -> None:
     posted = send("POST", "/me/jobs", json_body={"message": "m"}).data
     stored = world.jobs.get(JobKey("sub-ann", posted["id"]))
-    failed = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure("throttled", "HTTP 429", 7_000))
+    failed = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure(FailureKind.THROTTLED, "HTTP 429", 7_000))
     world.jobs.rows[stored.key] = replace(stored, attempts=(failed,))
     answered = send("GET", f"/me/jobs/{posted['id']}")
     models.Answer[models.JobShape].model_validate(answered.body)

@@ -4,7 +4,7 @@ import pytest
 
 from lambdas import _runtime
 from scheduler.model import lifecycle, settlement
-from scheduler.model.job import Claim, Failure, Finished, Job, Result
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Result
 from scheduler.model.lifecycle import Retention
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.memory.stores import MemoryOutputs
@@ -12,7 +12,7 @@ from tests.conftest import a_job
 from tests.lambdas.gateway import NOW, World, send
 
 LONG = "o" * 10_000
-AGAIN = Failure("retryable", "once more")
+AGAIN = Failure(FailureKind.RETRYABLE, "once more")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from lambdas import api
 from lambdas.rest import form_models, models, task_models
 from scheduler.model import ids, lifecycle
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
-from scheduler.model.job import CallBack, Claim, Failure, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
+from scheduler.model.job import CallBack, Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
 from scheduler.tasks import schedule_form
 from scheduler.tasks.task import Task
 from tests.lambdas.gateway import NOW, Answered, World, event, send
@@ -698,7 +698,7 @@ def test_times_skipped_after_the_last_of_max_runs_are_not_shown(world: World) ->
 def test_the_runs_of_a_task_are_listed_as_jobs_are(world: World) -> None:
     task, other = created(), created()
     runs = runs_of(world, task)
-    failure = Result(failure=Failure("permanent", "HTTP 404"))
+    failure = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
     claimed = lifecycle.claim(runs[1], claim=Claim("message", "nonce", runs[1].due_at, True))
     world.jobs.rows[runs[1].key] = lifecycle.fail(claimed, runs[1].due_at + 5, started_at=runs[1].due_at, result=failure)
     world.clock.at = runs[2].scheduled_at

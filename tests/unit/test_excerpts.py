@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from scheduler.model import attempt_output, lifecycle, settlement
 from scheduler.model.attempt_output import FORMER, ROOM, WHOLE, Whole
-from scheduler.model.job import Claim, Failure, Finished, Job, Kept, Result
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Kept, Result
 from scheduler.model.lifecycle import Retention
 from tests.conftest import NOW, a_job
 
 SHORT = Result("done", log="one line")
-AGAIN = Failure("retryable", "once more")
+AGAIN = Failure(FailureKind.RETRYABLE, "once more")
 
 
 def claimed(job: Job, number: int = 0) -> Job:
@@ -82,7 +82,7 @@ def test_of_earlier_attempts_less_is_kept_and_they_say_so() -> None:
 
 
 def test_another_life_begins_without_output() -> None:
-    job = attempted(Result("why", failure=Failure("permanent", "no"), log="log"))
+    job = attempted(Result("why", failure=Failure(FailureKind.PERMANENT, "no"), log="log"))
     redriven = lifecycle.redrive(job, NOW, slot="2026-11-20T10:09#00")
     assert (redriven.output, redriven.attempts[0].output, redriven.attempts[0].log) == (None, "why", "log")
 

@@ -7,7 +7,7 @@ import pytest
 
 from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS
 from scheduler.model import lifecycle, slots
-from scheduler.model.job import Delivery, Failure, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
+from scheduler.model.job import Delivery, Failure, FailureKind, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
 from scheduler.pipeline import delivery
 from scheduler.pipeline.execute import FRESH_CLAIM_MS, SETTLE_TRIES
 from scheduler.pipeline.latency import LatencyMeter
@@ -16,7 +16,7 @@ from scheduler.storage.ports import Change
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
-FAILING = Result(failure=Failure("retryable", "503"))
+FAILING = Result(failure=Failure(FailureKind.RETRYABLE, "503"))
 
 
 def test_a_due_job_runs_and_its_message_goes() -> None:

@@ -7,7 +7,7 @@ import pytest
 from scheduler.model import lifecycle, settlement
 from scheduler.model.attempt_output import Whole
 from scheduler.model.errors import Gone, NotFound
-from scheduler.model.job import Claim, Failure, Finished, Job, Kept, Result
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Kept, Result
 from scheduler.model.lifecycle import Retention
 from scheduler.pipeline.output_store import Text, keep, logged, output
 from scheduler.storage.memory.stores import MemoryOutputs
@@ -16,7 +16,7 @@ from tests.conftest import NOW, a_job
 from tests.unit.stage import Wrapped, refuse
 
 LONG = "o" * 10_000
-AGAIN = Failure("retryable", "once more")
+AGAIN = Failure(FailureKind.RETRYABLE, "once more")
 
 
 def run(outputs: Outputs, *results: Result) -> Job:

@@ -8,12 +8,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from scheduler.model import lifecycle
 from scheduler.model.errors import IllegalTransition
-from scheduler.model.job import Attempt, Claim, Failure, Job, Lane, Outcome, Result, Status
+from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Result, Status
 from scheduler.model.lifecycle import FINAL_TIMES, TRANSITIONS, Event, Retention, delay, is_late, state, status
 from tests.conftest import NOW, a_job
 from tests.events import happen
 
-NO = Result(failure=Failure("retryable", "503"))
+NO = Result(failure=Failure(FailureKind.RETRYABLE, "503"))
 DATA: dict[str, Any] = {
     "claim": Claim("m1", "m1/r1/1", NOW, True),
     "started_at": NOW,
@@ -156,7 +156,7 @@ def test_failures_are_kept_longer_than_the_rest() -> None:
 
 def test_the_history_keeps_the_last_five_attempts_and_cuts_long_messages_a12() -> None:
     job = a_job()
-    long = Result(failure=Failure("retryable", "x" * 300_000))
+    long = Result(failure=Failure(FailureKind.RETRYABLE, "x" * 300_000))
     for number in range(8):
         job = happen(job, Event.CLAIM, NOW + number, claim=Claim("m1", "n1", NOW + number, True))
         job = happen(job, Event.RETRY, NOW + number, **(DATA | {"result": long}))
@@ -172,9 +172,14 @@ def test_an_attempt_tells_when_it_was_picked_started_and_ended() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "outcome"),
-    [("timeout", Outcome.KILLED), ("crashed", Outcome.CRASHED), ("retryable", Outcome.FAILED), ("permanent", Outcome.FAILED)],
+    [
+        (FailureKind.TIMEOUT, Outcome.KILLED),
+        (FailureKind.CRASHED, Outcome.CRASHED),
+        (FailureKind.RETRYABLE, Outcome.FAILED),
+        (FailureKind.PERMANENT, Outcome.FAILED),
+    ],
 )
-def test_the_kind_of_a_failure_tells_how_the_attempt_ended(kind: str, outcome: Outcome) -> None:
+def test_the_kind_of_a_failure_tells_how_the_attempt_ended(kind: FailureKind, outcome: Outcome) -> None:
     job = happen(STATES[Status.RUNNING], Event.FAIL, NOW, **(DATA | {"result": Result(failure=Failure(kind, "no"))}))
     assert job.attempts[-1].outcome is outcome
 
@@ -262,9 +267,9 @@ class AnyLife(RuleBasedStateMachine):
         event=st.sampled_from(Event),
         pause=st.integers(0, 100_000),
         alone=st.booleans(),
-        kind=st.sampled_from(["retryable", "permanent", "timeout", "crashed"]),
+        kind=st.sampled_from([FailureKind.RETRYABLE, FailureKind.PERMANENT, FailureKind.TIMEOUT, FailureKind.CRASHED]),
     )
-    def happen(self, event: Event, pause: int, alone: bool, kind: str) -> None:
+    def happen(self, event: Event, pause: int, alone: bool, kind: FailureKind) -> None:
         self.now += pause
         before = self.job
         result = Result("done") if event is Event.SUCCEED else Result(failure=Failure(kind, "no"))

@@ -7,7 +7,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from scheduler.model import lifecycle
 from scheduler.model.errors import IllegalTransition
-from scheduler.model.job import Failure, Job, Outcome, Result, Status
+from scheduler.model.job import Failure, FailureKind, Job, Outcome, Result, Status
 from scheduler.model.lifecycle import HANDS_BACK, TRANSITIONS, Event, is_open
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.ports import Change, ClaimRequest
@@ -68,10 +68,10 @@ class ManyWriters(RuleBasedStateMachine):
         target=changes,
         view=views,
         event=st.sampled_from(Event),
-        kind=st.sampled_from(["retryable", "timeout"]),
+        kind=st.sampled_from([FailureKind.RETRYABLE, FailureKind.TIMEOUT]),
         slot=st.sampled_from(SLOTS),
     )
-    def change(self, view: Job, event: Event, kind: str, slot: str) -> Any:
+    def change(self, view: Job, event: Event, kind: FailureKind, slot: str) -> Any:
         """What somebody makes of what it once read."""
         result = Result("done") if event is Event.SUCCEED else Result(failure=Failure(kind, "no"))
         data = {

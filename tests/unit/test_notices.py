@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model import lifecycle
-from scheduler.model.job import Claim, Failure, Job, Origin, Result, Status, TaskKey
+from scheduler.model.job import Claim, Failure, FailureKind, Job, Origin, Result, Status, TaskKey
 from scheduler.model.notifications import Notifications, Occasion, Webhook
 from scheduler.notify.messages import decode, decode_outbox, decode_standing, encode, encode_outbox, encode_standing
 from scheduler.notify.policy import News, Notice, Outbox, Sending, Standing, Window, WindowEnd, decide, digest, of_change
@@ -197,7 +197,7 @@ def a_run(**fields: Any) -> Job:
 
 def test_an_end_is_news_with_its_error_and_the_beginning_of_its_answer() -> None:
     claimed = make.claimed(a_run(max_attempts=1))
-    result = Result(response={"status": 503, "headers": {}, "body": "x" * 9_000}, failure=Failure("retryable", "HTTP 503"))
+    result = Result(response={"status": 503, "headers": {}, "body": "x" * 9_000}, failure=Failure(FailureKind.RETRYABLE, "HTTP 503"))
     ended = lifecycle.fail(claimed, NOW + 70, started_at=NOW, result=result)
     (told,) = of_change(claimed, ended)
     assert (told.task, told.id, told.ended, told.at) == (TASK, f"{claimed.id}.0", FAILED, NOW + 70)

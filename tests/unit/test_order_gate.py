@@ -14,7 +14,7 @@ from scheduler.jobs.change import reschedule
 from scheduler.jobs.retry_job import retry_job
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Unavailable
-from scheduler.model.job import Attempt, Failure, Job, Lane, Message, OnFailure, Ordering, OrderKey, Outcome, Result, Status
+from scheduler.model.job import Attempt, Failure, FailureKind, Job, Lane, Message, OnFailure, Ordering, OrderKey, Outcome, Result, Status
 from scheduler.model.lifecycle import Event
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.follow_up import ASK_LATER_MS
@@ -27,7 +27,7 @@ from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 KEY = OrderKey("ann", "order-17")
 MINUTE = 60_000
-FAILING, DEAD = Result(failure=Failure("retryable", "503")), Result(failure=Failure("permanent", "404"))
+FAILING, DEAD = Result(failure=Failure(FailureKind.RETRYABLE, "503")), Result(failure=Failure(FailureKind.PERMANENT, "404"))
 
 
 def in_line(stage: Stage, *places: int, park: bool = False, key: str = KEY.key, **fields: Any) -> list[Job]:
@@ -409,7 +409,7 @@ def test_jobs_of_one_key_share_their_shard() -> None:
 
 
 def test_an_attempt_of_an_earlier_life_does_not_hold_the_turn() -> None:
-    old = Attempt(1, NOW - 900, NOW - 900, NOW - 800, Outcome.FAILED, Failure("permanent", "404"))
+    old = Attempt(1, NOW - 900, NOW - 900, NOW - 800, Outcome.FAILED, Failure(FailureKind.PERMANENT, "404"))
     stage = Stage()
     first, second = in_line(stage, 1, 2, attempts=(old,), redriven_at=NOW - 500, fence=2)
     assert run(stage, second, first) == [first.id]

@@ -12,7 +12,21 @@ from scheduler.admission.lane_state import LOOK_MS, Watch
 from scheduler.admission.overlap import REPLACED
 from scheduler.jobs.cancel import cancel
 from scheduler.model import ids, lifecycle, misfire, slots
-from scheduler.model.job import Delivery, Failure, Holder, Job, JobKey, Lane, LaneState, Misfire, Origin, Overlap, Result, Status
+from scheduler.model.job import (
+    Delivery,
+    Failure,
+    FailureKind,
+    Holder,
+    Job,
+    JobKey,
+    Lane,
+    LaneState,
+    Misfire,
+    Origin,
+    Overlap,
+    Result,
+    Status,
+)
 from scheduler.model.lifecycle import Event
 from scheduler.pipeline.execute import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.pipeline.follow_up import ASK_LATER_MS
@@ -25,7 +39,7 @@ from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 MINUTE = 60_000
 POLICIES = [Overlap.SKIP, Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING]
-FAILING = Result(failure=Failure("retryable", "503"))
+FAILING = Result(failure=Failure(FailureKind.RETRYABLE, "503"))
 TASK = Task("ann", "t1", "a task", "log", {"message": "hello"}, None, NOW, NOW)
 
 

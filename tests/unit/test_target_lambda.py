@@ -2,7 +2,7 @@
 
 import json
 
-from scheduler.model.job import Result
+from scheduler.model.job import FailureKind, Result
 from scheduler.targets import registry
 from scheduler.targets.calls import Invoked
 from tests.unit.fake_calls import FUNCTION, FakeCalls, context
@@ -27,7 +27,7 @@ def test_the_answer_of_the_function_is_the_output_and_what_it_wrote_the_log() ->
 def test_a_function_that_failed_is_worth_another_try_and_tells_how() -> None:
     calls = FakeCalls(invoke=lambda: Invoked('{"errorType": "KeyError", "errorMessage": "' + "x" * 1_000 + '"}', error=True))
     result = lambda_.run({"function": FUNCTION}, context(calls))
-    assert result.failure is not None and result.failure.kind == "retryable"
+    assert result.failure is not None and result.failure.kind is FailureKind.RETRYABLE
     assert "KeyError" in result.failure.message and len(result.failure.message) == 500
 
 

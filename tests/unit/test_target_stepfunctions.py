@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from scheduler.model.job import Result
+from scheduler.model.job import FailureKind, Result
 from scheduler.targets import registry
 from scheduler.targets.calls import Execution, Refused
 from tests.unit.fake_calls import EXECUTION, MACHINE, FakeCalls, context
@@ -77,5 +77,5 @@ def test_waiting_ends_at_the_deadline_and_no_look_comes_after() -> None:
         return Execution("RUNNING", "{}")
 
     failure = machine.run(WAITING, context(FakeCalls(look=look), seconds=60, stop=stop)).failure
-    assert failure is not None and failure.kind == "timeout"
+    assert failure is not None and failure.kind is FailureKind.TIMEOUT
     assert len(looks) == 3

@@ -277,7 +277,7 @@ def _read_origin(task: str, values: list[Any]) -> Origin:
 
 def _attempt(attempt: Attempt) -> list[Any]:
     failure = attempt.failure
-    told = failure and [failure.kind, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
+    told = failure and [failure.kind.value, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
     values = [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, told]
     more = [attempt.log, attempt.output, attempt.kept and attempt.kept.value]
     while more and more[-1] is None:
@@ -288,5 +288,5 @@ def _attempt(attempt: Attempt) -> list[Any]:
 def _read_attempt(values: list[Any]) -> Attempt:
     fence, picked_at, started_at, ended_at, outcome, failure, *more = values
     log, output, kept = more + [None] * (3 - len(more))
-    told = Failure(*failure) if failure else None
+    told = Failure.read(*failure) if failure else None
     return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), told, log, output, kept and Kept(kept))

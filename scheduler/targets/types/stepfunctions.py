@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import MaxLen, Predicate
 
-from scheduler.model.job import Failure, Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import aws_call
 from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls, Execution, Refused
@@ -65,11 +65,11 @@ def _watched(calls: Calls, arn: str, context: Context) -> Result:
         looks += 1
         context.stop.wait(min(pause, context.left()))
         if not context.left():
-            return Result(failure=Failure("timeout", aws_call.STOPPED))
+            return Result(failure=Failure(FailureKind.TIMEOUT, aws_call.STOPPED))
 
 
 def _judged(found: Execution) -> Result:
     if found.status == "SUCCEEDED":
         return Result(output=found.output or None)
     why = ": ".join(part for part in (found.error, found.cause) if part)
-    return Result(failure=Failure("permanent", f"the execution ended as {found.status}{f': {why}' if why else ''}"[:500]))
+    return Result(failure=Failure(FailureKind.PERMANENT, f"the execution ended as {found.status}{f': {why}' if why else ''}"[:500]))
