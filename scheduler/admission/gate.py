@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.admission.overlap import Skip
-from scheduler.model.job import Job, JobKey
+from scheduler.model.job import Job, JobKey, RequeueCause
 from scheduler.model.records import quick
 
 READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
 READ_SPREAD_MS = 280  # ... earlier: a hundred executors holding for one instant do not read at once
 READ_WINDOW_MS = READ_AHEAD_MS + READ_SPREAD_MS  # nothing starts by what was read longer ago: who changed it waits no longer
-REFUSED = "what lets it start could not be read"
 
 
 @quick
@@ -35,21 +34,24 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
-class HandBack:
-    """It has to be given back.
+class Requeue:
+    """It has to go back to its queue.
 
     `blocker`: the job that must end first, and whose executor hands this one over. `at`: its new instant; `reserved`: that is its ticket
     in the line of a limited target. `look_at`: when the scheduler need look at it again, if it is not handed over before; None: soon.
     """
 
-    reason: str
+    cause: RequeueCause
+    reason: str  # as its owner reads it
     blocker: JobKey | None = None
     at: int | None = None
     look_at: int | None = None
     reserved: bool = False
 
 
-Verdict = Clear | Cancel | Skip | HandBack
+Verdict = Clear | Cancel | Skip | Requeue
+PAUSED = Requeue(RequeueCause.PAUSED, "its lane is paused")
+REFUSED = Requeue(RequeueCause.REFUSED, "what lets it start could not be read")
 
 
 class Gate(Protocol):

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.admission import limits
-from scheduler.admission.gate import Clear, HandBack, Verdict
+from scheduler.admission.gate import Clear, Requeue, Verdict
 from scheduler.admission.limits import Answer, Ask, At, Place, Start, Ticket, Usage, Use
 from scheduler.admission.target_cache import Known
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, JobKey
+from scheduler.model.job import Job, JobKey, RequeueCause
 from scheduler.model.lifecycle import is_open
 from scheduler.storage.ports import Clock, Jobs, TargetGate
 from scheduler.targets.named_target import NamedTarget
@@ -186,7 +186,7 @@ class LimitGate:
             gave_up = self._waiting.pop(job.key, None) is not None
             self._starts.pop(job.key, None)
             if answer.at - now > limits.NEAR_MS or gave_up or job.key in self._tickets:
-                return HandBack(f"target {target.name} is at its limit", at=answer.at, reserved=True)
+                return Requeue(RequeueCause.LIMIT, f"target {target.name} is at its limit", at=answer.at, reserved=True)
             self._tickets[job.key] = answer.at
             return Clear(0, answer.at)  # asked again when it has come
         if isinstance(answer, At):

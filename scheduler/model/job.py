@@ -212,6 +212,18 @@ class Claim:
     lease_until: int | None = None  # its target took the job over and will report by call-back: who is not heard of until then is dead
 
 
+class RequeueCause(StrEnum):
+    """Why a claimed job went back to its queue before it started."""
+
+    PAUSED = "paused"  # its lane is paused
+    MISFIRE = "misfire"  # the late run before it has not ended
+    OVERLAP = "overlap"  # another run of its task has not ended
+    ORDERING = "ordering"  # another job of its ordering key is first
+    BREAKER = "breaker"  # its target does not answer
+    LIMIT = "limit"  # its target is at its limit
+    REFUSED = "refused"  # its gates could not be asked: a table refused
+
+
 class FailureKind(StrEnum):
     """What the failure of an attempt means for the next one: `retry.decide`."""
 
@@ -349,6 +361,7 @@ class Job:
     heartbeat_at: int | None = None  # the last one of this attempt
     progress: Progress | None = None  # as last told in this attempt
     reason: str | None = None
+    requeue_cause: RequeueCause | None = None  # recorded where a decision reads it: only PAUSED, for the misfire rule
     output: str | None = None
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()

@@ -11,7 +11,7 @@ from typing import Any
 
 from scheduler.model import attempt_output, fingerprint
 from scheduler.model.errors import IllegalTransition
-from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Progress, Result, Status
+from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Progress, RequeueCause, Result, Status
 from scheduler.model.records import replace
 
 KEPT_ATTEMPTS = attempt_output.KEPT_ATTEMPTS
@@ -174,6 +174,7 @@ def accept(job: Job, *, started_at: int, result: Result, lease_until: int, slot:
         "started_at": started_at,
         "delay_ms": job.delay_ms if job.delay_ms is not None else started_at - job.scheduled_at,
         "reason": None,
+        "requeue_cause": None,
         "output": result.output,
         "response": result.response,
     }
@@ -193,7 +194,8 @@ def succeed(job: Job, at: int, *, started_at: int, result: Result, retention: Re
 
 
 def retry(job: Job, at: int, *, started_at: int, result: Result, due_at: int, slot: str) -> Job:
-    return _next_fence(job, Event.RETRY, _failed(job, at, started_at, result) | {"due_at": due_at, "slot": slot, "reason": None})
+    changes = {"due_at": due_at, "slot": slot, "reason": None, "requeue_cause": None}
+    return _next_fence(job, Event.RETRY, _failed(job, at, started_at, result) | changes)
 
 
 def fail(
@@ -242,17 +244,27 @@ def cancel(
 def flag(job: Job, at: int, *, reason: str | None = None, due_at: int | None = None, slot: str | None = None) -> Job:
     """With `due_at` and `slot`, the end of its grace, if it waits for its call-back."""
     look = {"due_at": due_at, "slot": slot} if due_at is not None and slot is not None and waits(job) else {}
-    return _same_fence(job, Event.FLAG, {"reason": reason or job.reason, "cancel_requested_at": job.cancel_requested_at or at} | look)
+    why = {"reason": reason, "requeue_cause": None} if reason else {}
+    return _same_fence(job, Event.FLAG, {"cancel_requested_at": job.cancel_requested_at or at} | why | look)
 
 
 def skip(job: Job, at: int, *, reason: str, retention: Retention = USUAL_RETENTION) -> Job:
     return _ended(job, Event.SKIP, at, {"reason": reason}, retention)
 
 
-def requeue(job: Job, *, reason: str, slot: str | None = None, due_at: int | None = None, reserved_at: int | None = None) -> Job:
-    """With `slot`, `due_at` and `reserved_at` if they are other ones."""
+def requeue(
+    job: Job,
+    *,
+    reason: str,
+    cause: RequeueCause | None = None,
+    slot: str | None = None,
+    due_at: int | None = None,
+    reserved_at: int | None = None,
+) -> Job:
+    """With `cause` if it is to be recorded; with `slot`, `due_at` and `reserved_at` if they are other ones."""
     given = {"slot": slot, "due_at": due_at, "reserved_at": reserved_at}
-    return _next_fence(job, Event.REQUEUE, {"reason": reason} | {name: value for name, value in given.items() if value is not None})
+    why = {"reason": reason, "requeue_cause": cause}
+    return _next_fence(job, Event.REQUEUE, why | {name: value for name, value in given.items() if value is not None})
 
 
 def reschedule(job: Job, *, slot: str, fields: Mapping[str, Any]) -> Job:
@@ -305,7 +317,7 @@ def _next_fence(job: Job, event: Event, changes: Changes) -> Job:
 def _ended(job: Job, event: Event, at: int, changes: Changes, retention: Retention) -> Job:
     status = _arrow(job, event)
     days = retention.failure_days if status in DEAD else retention.days
-    changes |= {FINAL_TIMES[status]: at, "slot": None, "claim": None, "expires": at // 1000 + days * DAY_S}
+    changes |= {FINAL_TIMES[status]: at, "slot": None, "claim": None, "requeue_cause": None, "expires": at // 1000 + days * DAY_S}
     ended = replace(job, **changes)
     return replace(ended, fingerprint=fingerprint.of_job(ended)) if status in DEAD else ended
 

@@ -1,7 +1,7 @@
 """How an attempt ends for its job: pure decisions over the lifecycle, shared by execute, recheck and bury."""
 
-from scheduler.model import callback_lease, lifecycle, misfire, retry, slots
-from scheduler.model.job import FailureKind, Finished, Job, Result
+from scheduler.model import callback_lease, lifecycle, retry, slots
+from scheduler.model.job import FailureKind, Finished, Job, RequeueCause, Result
 from scheduler.model.lifecycle import NO_RESULT, Retention
 
 MAX_BURIALS = 3  # unstarted arrivals in a dead-letter queue that end a job
@@ -58,17 +58,27 @@ def flag(job: Job, reason: str, now: int, *, shards: int) -> Job:
     return lifecycle.flag(flagged, now, due_at=at, slot=slots.place(at, now, job.shard_key, shards).slot)
 
 
-def hand_back(
-    job: Job, reason: str, now: int, *, shards: int, at: int | None = None, reserved: bool = False, look_at: int | None = None
+def requeue(
+    job: Job,
+    cause: RequeueCause,
+    reason: str,
+    now: int,
+    *,
+    shards: int,
+    at: int | None = None,
+    reserved: bool = False,
+    look_at: int | None = None,
 ) -> Job:
     """The claimed job that may not start yet, or not before `at`, which a limit may have `reserved` for it.
 
     Its slot is that of `look_at`, if it is later.
 
-    A pause of its lane leaves it where it is, with its misfire rule.
+    A pause of its lane leaves it where it is, with its misfire rule, unless it had another reason to wait before.
     """
-    if reason == misfire.PAUSED:
-        return lifecycle.requeue(job, reason=job.reason or reason)
+    if cause is RequeueCause.PAUSED:
+        if job.reason:
+            return lifecycle.requeue(job, reason=job.reason, cause=job.requeue_cause)
+        return lifecycle.requeue(job, reason=reason, cause=cause)
     due_at = max(job.due_at, at or 0)
     slot = slots.place(max(due_at, look_at or 0), now, job.shard_key, shards).slot
     reserved_at = due_at if reserved else None

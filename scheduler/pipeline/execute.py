@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from scheduler.admission import gate
 from scheduler.admission.breaker_gate import BreakerGate, Circuits
-from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS, READ_WINDOW_MS, Admission, Cancel, Clear, Gate, HandBack, Verdict
+from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS, READ_WINDOW_MS, Admission, Cancel, Clear, Gate, Requeue, Verdict
 from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, Watch
 from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.ordering_gate import OrderGate
@@ -222,8 +222,7 @@ class Execution:
             self._act(self.admission.ahead(gated))
 
     def _give_back(self, paused: Sequence[_Held]) -> None:
-        back = HandBack(misfire.PAUSED)
-        self._act({held.job.key: back for held in paused})
+        self._act(dict.fromkeys((held.job.key for held in paused), gate.PAUSED))
 
     def _still_ours(self, ours: Job, stored: Job | None) -> bool:
         if stored is not None and is_open(stored) and stored.fence == ours.fence and stored.claim == ours.claim:
@@ -292,7 +291,7 @@ class Execution:
             held.give_up_at = held.give_up_at or now + ASK_LIMIT_MS
             if now >= held.give_up_at:
                 # By a write of ours, not by letting the lease end: that would look like a crash, and be charged as one.
-                given_up[held.job.key] = HandBack(gate.REFUSED)
+                given_up[held.job.key] = gate.REFUSED
         return given_up
 
     def _act(self, verdicts: Mapping[JobKey, Verdict]) -> None:
@@ -308,13 +307,13 @@ class Execution:
         if others:
             self._write([Change(job, self._dropped(job, others[job.key])) for job in self._drop(others)])
 
-    def _dropped(self, job: Job, verdict: Cancel | Skip | HandBack) -> Job:
+    def _dropped(self, job: Job, verdict: Cancel | Skip | Requeue) -> Job:
         now = self.clock.now()
-        if isinstance(verdict, HandBack):
+        if isinstance(verdict, Requeue):
             self.onward.backs[job.key] = verdict
             at, reserved = verdict.at, verdict.reserved
-            return settlement.hand_back(
-                job, verdict.reason, now, shards=self.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
+            return settlement.requeue(
+                job, verdict.cause, verdict.reason, now, shards=self.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
             )
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
         return end(job, now, reason=verdict.reason, retention=self.rules.retention)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model import ids, lifecycle
+from scheduler.admission import gate
+from scheduler.model import ids, lifecycle, settlement
 from scheduler.model.job import (
     Attempt,
     CallBack,
@@ -25,6 +26,7 @@ from scheduler.model.job import (
     Outcome,
     Overlap,
     Progress,
+    RequeueCause,
     Result,
     RetryPolicy,
 )
@@ -105,6 +107,7 @@ all_jobs = st.builds(
     crashes=counts,
     buried=counts,
     reason=st.none() | st.text(),
+    requeue_cause=st.none() | st.sampled_from(RequeueCause),
     fingerprint=st.none() | st.text(),
     redrives=counts,
     output=st.none() | st.text(),
@@ -166,6 +169,36 @@ def test_a_kind_of_failure_that_this_version_does_not_have_is_readable() -> None
     item["attempts"]["S"] = item["attempts"]["S"].replace("permanent", "melted")
     (attempt,) = items.decode(item).attempts
     assert attempt.failure == Failure(FailureKind.RETRYABLE, "melted: no", 7)
+
+
+def test_a_job_of_a_paused_lane_stores_why_it_waits() -> None:
+    job = settlement.requeue(make.claimed(make.job()), RequeueCause.PAUSED, gate.PAUSED.reason, NOW, shards=1)
+    item = items.encode(job)
+    assert (item["requeue_cause"], item["reason"]) == ({"S": "paused"}, {"S": "its lane is paused"})
+    assert items.decode(item) == job
+
+
+@pytest.mark.parametrize(
+    ("reason", "slot", "cause"),
+    [
+        ("its lane is paused", "2026-11-20T10:05#00", RequeueCause.PAUSED),
+        ("order: it waits", "2026-11-20T10:05#00", None),
+        ("its lane is paused", None, None),
+    ],
+    ids=["open", "another reason", "it has ended"],
+)
+def test_the_cause_is_read_from_the_reason_of_items_that_store_none(reason: str, slot: str | None, cause: RequeueCause | None) -> None:
+    former = items.encode(make.job(fence=2, reason=reason, slot=slot))
+    assert "requeue_cause" not in former
+    read = items.decode(former)
+    assert read.requeue_cause is cause
+    changed, removed = items.differences(read, make.claimed(read) if slot else read)
+    assert ("requeue_cause" in changed, removed) == (False, [])
+
+
+def test_a_cause_that_this_version_does_not_have_is_none() -> None:
+    item = items.encode(make.job(fence=2, reason="why")) | {"requeue_cause": {"S": "flooded"}}
+    assert items.decode(item).requeue_cause is None
 
 
 def ended(job: Job, event: Event, **data: Any) -> Job:

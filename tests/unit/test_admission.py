@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from scheduler.admission.gate import Admission, Clear, HandBack, Verdict
-from scheduler.model.job import Job, JobKey
+from scheduler.admission.gate import Admission, Clear, Requeue, Verdict
+from scheduler.model.job import Job, JobKey, RequeueCause
 from tests.conftest import a_job
 
 FIRST, SECOND = a_job(id="01H000000000000000000000AA"), a_job(id="01H000000000000000000000BB")
@@ -35,7 +35,7 @@ def test_a_job_that_concerns_no_gate_is_not_asked_about():
 
 
 def test_a_later_gate_is_asked_only_about_what_the_earlier_one_lets_through():
-    back = HandBack("not yet")
+    back = Requeue(RequeueCause.LIMIT, "not yet")
     last = Says({FIRST.key: Clear(2)})
     verdicts = Admission([Says({FIRST.key: Clear(1), SECOND.key: back}), last]).decide([FIRST, SECOND])
     assert last.asked == [FIRST.key]
@@ -52,7 +52,7 @@ def test_a_job_may_start_by_the_older_clearance_and_at_the_later_instant():
 
 
 def test_the_last_gate_decides_what_all_before_it_let_through():
-    back = HandBack("full", at=9)
+    back = Requeue(RequeueCause.LIMIT, "full", at=9)
     assert Admission([Says({FIRST.key: Clear(1)}), Says({FIRST.key: back})]).decide([FIRST]) == {FIRST.key: back}
 
 

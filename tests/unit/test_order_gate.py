@@ -348,7 +348,7 @@ def test_a_job_behind_one_that_is_being_stored_waits_for_it() -> None:
     (ghost,) = in_line(Stage(), 1)
     assert stage.orders.enqueue([ordering.marker(ghost, NOW)]) == [True]
     (job,) = in_line(stage, 2)
-    assert run(stage, job) == [] and stage.stored(job).reason == admission.REFUSED
+    assert run(stage, job) == [] and stage.stored(job).reason == admission.REFUSED.reason
     stage.jobs.put(ghost)
     stage.clock.advance(ASK_LATER_MS)
     assert run(stage) == [] and stage.stored(job).reason == f"order: it runs after job {ghost.id}"
@@ -365,7 +365,7 @@ def test_a_job_whose_line_cannot_be_read_is_given_back_and_comes_again() -> None
     stage = Stage()
     (job,) = in_line(stage, 1)
     assert run(stage, job, orders=Wrapped(stage.orders, lines=refuse)) == []
-    assert (stage.stored(job).fence, stage.stored(job).reason) == (2, admission.REFUSED)
+    assert (stage.stored(job).fence, stage.stored(job).reason) == (2, admission.REFUSED.reason)
     stage.clock.advance(ASK_LATER_MS)
     assert run(stage) == [job.id]
 

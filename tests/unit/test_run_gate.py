@@ -11,7 +11,7 @@ from scheduler.admission.gate import READ_WINDOW_MS
 from scheduler.admission.lane_state import LOOK_MS, Watch
 from scheduler.admission.overlap import REPLACED
 from scheduler.jobs.cancel import cancel
-from scheduler.model import ids, lifecycle, misfire, slots
+from scheduler.model import ids, lifecycle, slots
 from scheduler.model.job import (
     Delivery,
     Failure,
@@ -24,6 +24,7 @@ from scheduler.model.job import (
     Misfire,
     Origin,
     Overlap,
+    RequeueCause,
     Result,
     Status,
 )
@@ -251,7 +252,7 @@ def test_a_run_whose_task_cannot_be_asked_is_given_back_and_comes_again(at: int)
     job = a_run(at)
     assert run(stage, job, tasks=Wrapped(stage.tasks, heads=refuse)).starts == []
     back = stage.stored(job)
-    assert (lifecycle.state(back), back.fence, back.reason, back.attempts) == (Status.SCHEDULED, 2, gate.REFUSED, ())
+    assert (lifecycle.state(back), back.fence, back.reason, back.attempts) == (Status.SCHEDULED, 2, gate.REFUSED.reason, ())
     assert stage.clock.now() == at + ASK_LIMIT_MS and slots.is_safe(back.slot or "", stage.clock.now())
     assert stage.receive(Lane.RECURRING) == []
     stage.clock.advance(ASK_LATER_MS)
@@ -294,7 +295,7 @@ def test_a_held_job_of_a_lane_that_is_paused_meanwhile_goes_back_to_its_very_slo
         job.slot,
         2,
         job.lane,
-        misfire.PAUSED,
+        gate.PAUSED.reason,
     )
     assert stage.waiting(Lane.RECURRING) == []
 
@@ -333,7 +334,7 @@ def test_what_an_executor_that_stood_still_knew_is_not_believed_while_its_look_i
     job = a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)
     starts = run(stage, job, jobs=Wrapped(stage.jobs, claim=claim), pauses=looks).starts
     assert [at for _, at in starts] == ([] if paused else [NOW + 15_000 + ASK_PAUSE_MS])
-    assert reason(stage, job) == (misfire.PAUSED if paused else None)
+    assert reason(stage, job) == (gate.PAUSED.reason if paused else None)
 
 
 def test_a_job_of_which_nobody_can_tell_whether_its_lane_is_paused_is_given_back_in_the_end() -> None:
@@ -348,7 +349,7 @@ def test_a_job_of_which_nobody_can_tell_whether_its_lane_is_paused_is_given_back
     looks = Watch(stage.ledger, stage.clock)
     job = a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)
     assert run(stage, job, jobs=Wrapped(stage.jobs, claim=claim), pauses=looks).starts == []
-    assert (state(stage, job), reason(stage, job)) == (Status.SCHEDULED, gate.REFUSED)
+    assert (state(stage, job), reason(stage, job)) == (Status.SCHEDULED, gate.REFUSED.reason)
     assert NOW + 15_000 + ASK_LIMIT_MS <= stage.clock.now() <= NOW + 15_000 + ASK_LIMIT_MS + ASK_PAUSE_MS
 
 
@@ -362,12 +363,12 @@ def test_a_run_that_could_not_be_asked_about_in_time_looks_at_its_lane_again() -
 
     job = a_run()
     assert run(stage, job, tasks=Wrapped(stage.tasks, heads=times(1, heads))).starts == []
-    assert reason(stage, job) == misfire.PAUSED
+    assert reason(stage, job) == gate.PAUSED.reason
 
 
 def test_a_run_that_a_pause_gave_back_keeps_its_misfire_rule_api_23() -> None:
     stage = a_stage()
-    job = a_run(start_by=NOW + MINUTE, fence=2, reason=misfire.PAUSED)
+    job = a_run(start_by=NOW + MINUTE, fence=2, reason=gate.PAUSED.reason, requeue_cause=RequeueCause.PAUSED)
     stage.clock.advance(MINUTE)
     assert run(stage, job).starts == [] and state(stage, job) is Status.SKIPPED
 

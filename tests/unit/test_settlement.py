@@ -2,8 +2,22 @@
 
 import pytest
 
-from scheduler.model import lifecycle, misfire, retry, settlement, slots
-from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Lane, Misfire, Origin, Outcome, Result, RetryPolicy, Status
+from scheduler.model import lifecycle, retry, settlement, slots
+from scheduler.model.job import (
+    Claim,
+    Failure,
+    FailureKind,
+    Finished,
+    Job,
+    Lane,
+    Misfire,
+    Origin,
+    Outcome,
+    RequeueCause,
+    Result,
+    RetryPolicy,
+    Status,
+)
 from scheduler.model.lifecycle import Retention
 from tests.conftest import NOW, a_job
 
@@ -84,16 +98,23 @@ def test_a_misfire_rule_ends_no_retries() -> None:
 
 def test_a_job_given_back_takes_a_safe_slot_but_for_a_pause() -> None:
     job = running()
-    back = settlement.hand_back(job, "it waits", NOW + 10, shards=4)
-    assert (back.fence, back.lane, back.reason) == (2, job.lane, "it waits")
+    back = settlement.requeue(job, RequeueCause.OVERLAP, "it waits", NOW + 10, shards=4)
+    assert (back.fence, back.lane, back.reason, back.requeue_cause) == (2, job.lane, "it waits", None)
     assert slots.start_of(slots.minute(back.slot or "")) >= NOW + 10 + slots.HORIZON
-    paused = settlement.hand_back(job, misfire.PAUSED, NOW + 10, shards=4)
-    assert (paused.slot, paused.fence, paused.reason) == (job.slot, 2, misfire.PAUSED)
+    paused = settlement.requeue(job, RequeueCause.PAUSED, "paused", NOW + 10, shards=4)
+    assert (paused.slot, paused.fence, paused.reason, paused.requeue_cause) == (job.slot, 2, "paused", RequeueCause.PAUSED)
 
 
 def test_a_pause_does_not_hide_that_a_run_waited_for_another() -> None:
     """Its misfire rule does not judge it any more."""
-    assert settlement.hand_back(running(reason="overlap: ..."), misfire.PAUSED, NOW, shards=4).reason == "overlap: ..."
+    paused = settlement.requeue(running(reason="overlap: ..."), RequeueCause.PAUSED, "paused", NOW, shards=4)
+    assert (paused.reason, paused.requeue_cause) == ("overlap: ...", None)
+
+
+def test_a_second_pause_keeps_the_cause_of_the_first() -> None:
+    once = running(reason="paused", requeue_cause=RequeueCause.PAUSED)
+    again = settlement.requeue(once, RequeueCause.PAUSED, "paused", NOW, shards=4)
+    assert (again.reason, again.requeue_cause, again.fence) == ("paused", RequeueCause.PAUSED, 2)
 
 
 def take_back(**fields: object) -> Job:

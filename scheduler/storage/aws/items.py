@@ -29,6 +29,7 @@ from scheduler.model.job import (
     Outcome,
     Overlap,
     Progress,
+    RequeueCause,
     RetryPolicy,
 )
 from scheduler.storage.aws import keys
@@ -62,6 +63,9 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "reserved_at": None,
     "expires": None,
 }
+# Before `requeue_cause` was stored, this reason alone told that a job waits because its lane is paused.
+_FORMER_CAUSES = {"its lane is paused": RequeueCause.PAUSED}
+_CAUSES = {cause.value: cause for cause in RequeueCause}
 _TEXTS = ("slot", "reason", "output", "fingerprint", "target")
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -92,6 +96,8 @@ def attributes(job: Job) -> Item:
         text = getattr(job, name)
         if text is not None:
             item[name] = {"S": text}
+    if job.requeue_cause is not None:
+        item["requeue_cause"] = {"S": job.requeue_cause.value}
     if job.claim is not None:
         item["claim"] = claim(job.claim)
     if job.response is not None:
@@ -174,6 +180,10 @@ def decode(item: Mapping[str, Any]) -> Job:
             found[name] = item[name]["S"]
     if "slot" not in item:
         found["slot"] = None
+    if "requeue_cause" in item:
+        found["requeue_cause"] = _CAUSES.get(item["requeue_cause"]["S"])  # None: another version's, by which nothing is decided here
+    elif "slot" in item and "reason" in item:
+        found["requeue_cause"] = _FORMER_CAUSES.get(item["reason"]["S"])
     if "lane" in item:
         found["lane"] = Lane(item["lane"]["S"])
     if "claim" in item:
