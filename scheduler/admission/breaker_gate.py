@@ -108,6 +108,13 @@ class BreakerGate:
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         return {job.key: self._decide(job) for job in jobs}
 
+    def ended(self, done: Sequence[Finished]) -> None:
+        for each in done:
+            self.circuits.note(each)
+
+    def left(self, jobs: Sequence[Job]) -> None:
+        """Nothing."""
+
     def _decide(self, job: Job) -> Verdict:
         now, breaker = self.clock.now(), self.circuits.find(job)
         if breaker is None or (rule.may_probe(breaker, now) and self.circuits.probe(breaker, job)):

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.admission import overlap
-from scheduler.admission.gate import READ_WINDOW_MS, Cancel, Clear, Requeue, Verdict
+from scheduler.admission.gate import READ_WINDOW_MS, UNDECIDED, Cancel, Clear, Requeue, Verdict
 from scheduler.admission.overlap import Skip
 from scheduler.model import ids, lifecycle, settlement
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Holder, Job, JobKey, Origin, Overlap, RequeueCause, TaskHead, TaskKey
+from scheduler.model.job import Finished, Holder, Job, JobKey, Origin, Overlap, RequeueCause, TaskHead, TaskKey
 from scheduler.model.lifecycle import is_open
 from scheduler.model.rules import Rules
 from scheduler.storage.ports import Change, Clock, Jobs, TaskGate
@@ -71,7 +71,13 @@ class RunGate:
                     left = [run for run in left if run.key not in verdicts]
         except Unavailable:
             log.info("tasks not asked: the table refuses for now", extra={"runs": len(left)})
-        return verdicts
+        return dict.fromkeys((run.key for run in runs), UNDECIDED) | verdicts
+
+    def ended(self, done: Sequence[Finished]) -> None:
+        """Nothing: a holder holds until its job is final."""
+
+    def left(self, jobs: Sequence[Job]) -> None:
+        """Nothing."""
 
     def _round(self, runs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
         """One read of everything, one write of the holder items, the earlier run of a task first. Who has to look again is left out."""

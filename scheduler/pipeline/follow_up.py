@@ -5,8 +5,8 @@ A wake may be lost (its sender dies, the lane refuses): the slot of who waits is
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from scheduler.admission import overlap
 from scheduler.admission.gate import Requeue
@@ -35,14 +35,16 @@ class Onward:
     clock: Clock
     rules: Rules
     is_paused: Callable[[Lane], bool]
-    backs: dict[JobKey, Requeue] = field(default_factory=dict)  # given back instead of started, and why
 
-    def send(self, written: Sequence[Job]) -> None:
-        """What follows from jobs as they were just written: retries that are due soon go, and who waited for one that has ended."""
+    def send(self, written: Sequence[Job], requeues: Mapping[JobKey, Requeue]) -> None:
+        """What follows from jobs as they were just written: retries that are due soon go, and who waited for one that has ended.
+
+        `requeues`: why those of them that went back to their queues did.
+        """
         now = self.clock.now()
         go, ended, backs = list[Job](), list[Job](), list[tuple[Job, Requeue]]()
         for job in written:
-            back = self.backs.get(job.key)
+            back = requeues.get(job.key)
             if back is not None:
                 backs.append((job, back))
             if not is_open(job):

@@ -151,7 +151,7 @@ def _retry_without_fence(job: Job, at: int, **data: Any) -> Job:
 
 def _take_early(self: Execution, item: Any, job: Job, now: int) -> None:
     _take(self, item, job, now)
-    self._held[-1].due_at -= 100
+    self._held[-1].start_at -= 100
 
 
 def _recheck_without_take_back(job: Job | None, slot: str, now: int, **rest: Any) -> Any:
