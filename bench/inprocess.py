@@ -20,7 +20,7 @@ from bench.answered import Answered
 from lambdas._settings import ApiSettings, DispatchSettings, ExecuteSettings, TickSettings
 from scheduler.model import ids, lifecycle, settlement, slots
 from scheduler.model.job import Claim, Finished, Job, Lane, Message, Misfire, Origin, Overlap, Result, TaskKey, UnitKey
-from scheduler.model.lifecycle import Event, Retention
+from scheduler.model.lifecycle import Retention
 from scheduler.model.spec import JobSpec
 from scheduler.storage import messages
 from scheduler.storage.aws import clients, items, keys, task_items
@@ -378,7 +378,7 @@ def _pair(at: int, request_id: str, *, of_task: bool = False) -> tuple[Job, Job]
     """A job before and after its claim."""
     job = _as_run(_job(at)) if of_task else _job(at)
     request = _request(job, request_id)
-    return job, lifecycle.apply(job, Event.CLAIM, at, claim=Claim(request.message_id, request.nonce, at, False))
+    return job, lifecycle.claim(job, claim=Claim(request.message_id, request.nonce, at, False))
 
 
 def _succeeded(taken: Job) -> Job:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from moto import mock_aws
 
 from scheduler.model import ids, slots
-from scheduler.model.job import Failure, Finished, Job, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
+from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.dispatch import dispatch
@@ -298,8 +298,8 @@ class _Instant:
 
 
 GOOD = Result(output="one of a typical length")
-BAD = Result(failure=Failure("permanent", "the target said no"))
-AGAIN = Result(failure=Failure("retryable", "the target was busy"))
+BAD = Result(failure=Failure(FailureKind.PERMANENT, "the target said no"))
+AGAIN = Result(failure=Failure(FailureKind.RETRYABLE, "the target was busy"))
 
 
 def one_time(bench: Bench) -> None:

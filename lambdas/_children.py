@@ -18,7 +18,7 @@ from collections import deque
 from contextlib import suppress
 
 from lambdas._child import HEAD, frame
-from scheduler.model.job import Failure, Job, Result
+from scheduler.model.job import Failure, FailureKind, Job, Result
 from scheduler.targets.base import Context
 
 IDLE = 10  # children kept warm at most: as many as a batch may need
@@ -98,7 +98,7 @@ class Child:
             left = context.deadline - time.monotonic()
             if left <= 0 or force.is_set():
                 self.kill()
-                return Failure("timeout", (TIMED_OUT if left <= 0 else FORCED).format(pid=self.pid))
+                return Failure(FailureKind.TIMEOUT, (TIMED_OUT if left <= 0 else FORCED).format(pid=self.pid))
             if context.stop.is_set() and not told:
                 told = True
                 sending += frame({"stop": True})
@@ -133,7 +133,7 @@ class Child:
             self._received = self._received[end:]
             if "ended" in content:
                 output, log, failure = content["ended"]
-                return Result(output, failure=failure and Failure(*failure), log=log)
+                return Result(output, failure=failure and Failure.read(*failure), log=log)
             self._begun = True
             if "log" in content:
                 name, level, text, more = content["log"]
@@ -157,7 +157,7 @@ class Child:
 
 def _died(code: int) -> Failure:
     """Its executor lives, and so do its neighbours: an attempt that failed as others do, charged and followed by another."""
-    return Failure("retryable", DIED.format(how=signal.Signals(-code).name if code < 0 else f"exit code {code}"))
+    return Failure(FailureKind.RETRYABLE, DIED.format(how=signal.Signals(-code).name if code < 0 else f"exit code {code}"))
 
 
 class Children:

@@ -13,7 +13,7 @@ from lambdas._children import Children
 from lambdas._clock import SystemClock, seconds_until
 from scheduler.admission.target_cache import Known
 from scheduler.model.errors import SchedulerError
-from scheduler.model.job import Failure, Finished, Job, JobKey, Result
+from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.ports import Outputs
 from scheduler.targets import named_target, registry
@@ -104,7 +104,7 @@ class ThreadPool:
         try:
             callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
         except SchedulerError as error:
-            failure = Failure("retryable", f"where to report could not be signed: {error}")
+            failure = Failure(FailureKind.RETRYABLE, f"where to report could not be signed: {error}")
             return finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
         context = Context(
             job_id=job.id,
@@ -136,14 +136,14 @@ class ThreadPool:
                 return self._children.run(replace(job, spec=replace(job.spec, payload=payload)), context, force)
             return target.run(payload, context)
         except registry.UnknownType as error:
-            return Result(failure=Failure("permanent", str(error)))
+            return Result(failure=Failure(FailureKind.PERMANENT, str(error)))
         except BaseException as error:  # SystemExit too: a result that never comes would hang the batch
             log.exception("target raised", extra=job.log_context())
-            return Result(failure=Failure("retryable", f"{type(error).__name__}: {error}"))
+            return Result(failure=Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))
 
     def _kept(self, job: Job, result: Result) -> Result:
         try:
             return keep(job, result, self._outputs)
         except BaseException as error:  # as above
             log.exception("output not kept", extra=job.log_context())
-            return Result(failure=result.failure or Failure("retryable", f"{type(error).__name__}: {error}"))
+            return Result(failure=result.failure or Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))

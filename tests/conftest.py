@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from scheduler.model import ids, slots
 from scheduler.model.instants import parse
-from scheduler.model.job import Delivery, Failure, Finished, Job, JobKey, Message, Result
+from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, JobKey, Message, Result
 from scheduler.model.spec import JobSpec
 
 NOW = parse("2026-11-20T10:00:00Z")
@@ -91,7 +91,7 @@ class ScriptedPool:
         now = self.clock.now()
         self.cancels.append((job.key, now))
         if self.stops_after is not None:
-            stopped = Result(failure=Failure("timeout", "stopped"))
+            stopped = Result(failure=Failure(FailureKind.TIMEOUT, "stopped"))
             ends = now + self.stops_after
             self._running = [
                 item._replace(ended_at=ends, result=stopped) if item.job.key == job.key and item.ended_at > ends else item

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from lambdas.rest.models import Request
 from lambdas.rest.shapes import Json, Shape, WrittenTime
-from scheduler.model.job import Failure, Job, Progress, Result, Status
+from scheduler.model.job import Failure, FailureKind, Job, Progress, Result, Status
 from scheduler.model.lifecycle import KEPT_FAILURE, status
 
 KEPT_OUTPUT = 4_096  # characters of an output that are kept, as of any target's
@@ -59,7 +59,7 @@ class FailRequest(Request):
     @property
     def result(self) -> Result:
         after = None if self.retry_after_seconds is None else round(self.retry_after_seconds * 1_000)
-        return Result(failure=Failure(self.kind, self.message, after))
+        return Result(failure=Failure(FailureKind(self.kind), self.message, after))
 
 
 class BeatShape(Shape):

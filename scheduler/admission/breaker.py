@@ -7,7 +7,7 @@ twice as long.
 from dataclasses import dataclass, replace
 
 from scheduler.model import misfire
-from scheduler.model.job import Job, Result
+from scheduler.model.job import FailureKind, Job, Result
 
 FAILURES, OVER_MS = 5, 1_000  # in a row, seen by one executor; a batch that fails at one instant is no row yet
 FIRST_MS, LONGEST_MS = 10_000, 300_000  # how long it stays open, at first and at most
@@ -42,7 +42,7 @@ def circuit(job: Job) -> str | None:
 def is_dead(result: Result) -> bool:
     """Whether the attempt says that its target is dead: no answer, none in time, or a 5xx. Not that it refused, nor wanted none now."""
     failure = result.failure
-    if failure is None or failure.kind not in ("retryable", "timeout"):
+    if failure is None or failure.kind not in (FailureKind.RETRYABLE, FailureKind.TIMEOUT):
         return False
     if result.response is not None:
         return int(result.response.get("status", 0)) >= 500

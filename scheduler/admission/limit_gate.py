@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.admission import limits
-from scheduler.admission.gate import Clear, HandBack, Verdict
+from scheduler.admission.gate import UNDECIDED, AskAgain, Clear, Requeue, Verdict
 from scheduler.admission.limits import Answer, Ask, At, Place, Start, Ticket, Usage, Use
 from scheduler.admission.target_cache import Known
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, JobKey
+from scheduler.model.job import Finished, Job, JobKey, RequeueCause
 from scheduler.model.lifecycle import is_open
 from scheduler.storage.ports import Clock, Jobs, TargetGate
 from scheduler.targets.named_target import NamedTarget
@@ -56,17 +56,21 @@ class LimitGate:
         return self._judged(jobs, ahead=True)
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        return self._judged(jobs, ahead=False)
+        return dict.fromkeys((job.key for job in jobs), UNDECIDED) | self._judged(jobs, ahead=False)
 
-    def release(self, ended: Collection[Job]) -> None:
-        """The places of these jobs, whose work has come back or never began, are free.
+    def ended(self, done: Sequence[Finished]) -> None:
+        """Their targets are idle, whenever they are settled."""
+        self.left([each.job for each in done])
+
+    def left(self, jobs: Sequence[Job]) -> None:
+        """The places of these jobs are free.
 
         Never raises: a place not freed is found out when it is missed.
         """
         if not self._placed:
             return
         left: dict[str, list[Place]] = {}
-        for job in ended:
+        for job in jobs:
             name, place = self._placed.pop(job.key, (None, None))
             if name is not None and place is not None:
                 left.setdefault(name, []).append(place)
@@ -186,14 +190,14 @@ class LimitGate:
             gave_up = self._waiting.pop(job.key, None) is not None
             self._starts.pop(job.key, None)
             if answer.at - now > limits.NEAR_MS or gave_up or job.key in self._tickets:
-                return HandBack(f"target {target.name} is at its limit", at=answer.at, reserved=True)
+                return Requeue(RequeueCause.LIMIT, f"target {target.name} is at its limit", at=answer.at, reserved=True)
             self._tickets[job.key] = answer.at
-            return Clear(0, answer.at)  # asked again when it has come
+            return AskAgain(answer.at)
         if isinstance(answer, At):
             self._starts[job.key] = answer.at
-            return Clear(asked_at if target.concurrency is None else 0, answer.at)  # 0: its place is asked for when it has come
+            return Clear(asked_at, answer.at) if target.concurrency is None else AskAgain(answer.at)  # for its place
         waited = now - self._waiting.setdefault(job.key, now)
-        return Clear(0, now + min(max(ASK_MS, waited // 4), SELDOM_MS))
+        return AskAgain(now + min(max(ASK_MS, waited // 4), SELDOM_MS))
 
 
 def _runs(job: Job | None, fence: int) -> bool:

@@ -12,7 +12,6 @@ from scheduler.admission.ordering_queue import line_up, step_out
 from scheduler.model import instants, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey
-from scheduler.model.lifecycle import Event
 from scheduler.model.records import replace
 from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import on_their_way
@@ -71,7 +70,7 @@ def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job
     start = max(wanted["scheduled_at"], now) if "scheduled_at" in wanted else job.due_at
     _check_end(job, wanted, max(start, now))
     slot = slots.place(start, now, job.shard_key, rules.shards).slot
-    return lifecycle.apply(job, Event.RESCHEDULE, now, slot=slot, fields={**_fields(job, wanted), "due_at": start})
+    return lifecycle.reschedule(job, slot=slot, fields={**_fields(job, wanted), "due_at": start})
 
 
 def _fields(job: Job, wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -190,13 +190,49 @@ class Claim:
     lease_until: int | None = None  # its target took the job over and will report by call-back: who is not heard of until then is dead
 
 
+class RequeueCause(StrEnum):
+    """Why a claimed job went back to its queue before it started."""
+
+    PAUSED = "paused"  # its lane is paused
+    MISFIRE = "misfire"  # the late run before it has not ended
+    OVERLAP = "overlap"  # another run of its task has not ended
+    ORDERING = "ordering"  # another job of its ordering key is first
+    BREAKER = "breaker"  # its target does not answer
+    LIMIT = "limit"  # its target is at its limit
+    REFUSED = "refused"  # its gates could not be asked: a table refused
+
+
+class FailureKind(StrEnum):
+    """What the failure of an attempt means for the next one: `retry.decide`."""
+
+    RETRYABLE = "retryable"
+    PERMANENT = "permanent"
+    THROTTLED = "throttled"  # its target wants no attempt now
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"  # its executor died, or its worker was silent for its lease
+    CANCELLED = "cancelled"  # a cancel was requested, and its work did not stop in time
+    BURIED = "buried"  # of no attempt: no executor could start it
+
+
+_FAILURE_KINDS = {kind.value: kind for kind in FailureKind}
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why an attempt did not succeed."""
 
-    kind: str  # retryable | permanent | throttled | timeout | crashed
+    kind: FailureKind
     message: str
     retry_after_ms: int | None = None  # how long its target asked to be left alone
+
+    @classmethod
+    def read(cls, kind: str, message: str, retry_after_ms: int | None = None) -> "Failure":
+        """As it was stored or sent, perhaps by another version: a kind that this version does not have becomes retryable, and its
+        name a part of the message."""
+        known = _FAILURE_KINDS.get(kind)
+        if known is None:
+            return cls(FailureKind.RETRYABLE, f"{kind}: {message}", retry_after_ms)
+        return cls(known, message, retry_after_ms)
 
 
 class Kept(StrEnum):
@@ -274,6 +310,7 @@ class Job:
     heartbeat_at: int | None = None  # the last one of this attempt
     progress: Progress | None = None  # as last told in this attempt
     reason: str | None = None
+    requeue_cause: RequeueCause | None = None  # recorded where a decision reads it: only PAUSED, for the misfire rule
     output: str | None = None
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()

@@ -16,7 +16,7 @@ from urllib.parse import quote, quote_plus
 from annotated_types import MaxLen, Predicate
 
 from scheduler.model.errors import SchedulerError, Unavailable
-from scheduler.model.job import Failure, Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import webhooks
 from scheduler.targets.base import Context, NotAllowed
 
@@ -167,7 +167,7 @@ def _values(name: str, context: Context) -> Sequence[str]:
     try:
         found = context.secrets(secret)
     except Unavailable:
-        raise Unusable(Failure("retryable", f"the secret {secret!r} cannot be read for now")) from None
+        raise Unusable(Failure(FailureKind.RETRYABLE, f"the secret {secret!r} cannot be read for now")) from None
     except SchedulerError as error:
         raise _unusable(f"the secret {secret!r} cannot be read: {error}") from None
     values = [value for text in found if (value := _part(text, part)) is not None]
@@ -199,4 +199,4 @@ def _forms(values: Sequence[str]) -> Sequence[str]:
 
 
 def _unusable(message: str) -> Unusable:
-    return Unusable(Failure("permanent", message))
+    return Unusable(Failure(FailureKind.PERMANENT, message))

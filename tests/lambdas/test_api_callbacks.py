@@ -11,7 +11,6 @@ from scheduler.model import lifecycle
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import render
 from scheduler.model.job import Claim, Job, JobKey, Result, Status
-from scheduler.model.lifecycle import Event
 from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryKeys
 from scheduler.targets.base import Reach
@@ -29,7 +28,7 @@ def accepted(world: World, **fields: Any) -> Job:
     job = a_job(owner="sub-ann", due_at=NOW - 500, callback=CallBack(LEASE, 600_000), claim=claim, **fields)
     answer = Result("queued", {"status": 202, "headers": {}, "body": ""})
     until = NOW + LEASE
-    job = lifecycle.apply(job, Event.ACCEPT, NOW, started_at=NOW - 500, result=answer, lease_until=until, slot="2026-11-20T10:05#00")
+    job = lifecycle.accept(job, started_at=NOW - 500, result=answer, lease_until=until, slot="2026-11-20T10:05#00")
     world.jobs.put(job)
     return job
 
@@ -139,7 +138,7 @@ def test_the_token_of_somebody_elses_job_of_that_id_reaches_that_one_alone(world
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_token_of_an_attempt_that_is_over_is_refused(world: World, verb: str) -> None:
     job = accepted(world)
-    after = lifecycle.apply(job, Event.TAKE_BACK, NOW, slot="2026-11-20T10:05#00")
+    after = lifecycle.take_back(job, NOW, slot="2026-11-20T10:05#00")
     world.jobs.rows[job.key] = after
     answered = report(job, verb)
     assert answered.status == 409 and "another attempt" in answered.error["message"]
@@ -149,7 +148,7 @@ def test_the_token_of_an_attempt_that_is_over_is_refused(world: World, verb: str
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_job_that_has_ended_otherwise_is_told_so(world: World, verb: str) -> None:
     job = accepted(world)
-    ended = lifecycle.apply(job, Event.CANCEL, NOW, reason="asked for", started_at=NOW)
+    ended = lifecycle.cancel(job, NOW, reason="asked for", started_at=NOW)
     world.jobs.rows[job.key] = ended
     answered = report(job, verb)
     assert answered.status == 409 and answered.error["message"] == "the job is finished: cancelled"

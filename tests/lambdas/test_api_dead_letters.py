@@ -11,7 +11,7 @@ from scheduler.dead_letters.redrive import redrive
 from scheduler.model import ids
 from scheduler.model.fingerprint import of_job
 from scheduler.model.instants import render
-from scheduler.model.job import Attempt, Failure, Job, Outcome
+from scheduler.model.job import Attempt, Failure, FailureKind, Job, Outcome
 from scheduler.model.spec import JobSpec
 from tests.conftest import with_spec
 from tests.lambdas.gateway import NOW, Answered, World, send
@@ -21,7 +21,7 @@ NO_FINGERPRINT = "0123456789ab"
 
 def dead(world: World, number: int = 0, message: str = "HTTP 404", owner: str = "sub-ann", **fields: Any) -> Job:
     at = NOW - 60_000 + number * 1_000
-    failure = Attempt(1, at, at, at + 5, Outcome.FAILED, Failure("permanent", message))
+    failure = Attempt(1, at, at, at + 5, Outcome.FAILED, Failure(FailureKind.PERMANENT, message))
     chosen = {"attempts": (failure,), "failed_at": at + 5, "expires": 9, "delay_ms": 0} | fields
     job = Job(
         owner,

@@ -11,8 +11,7 @@ import pytest
 from lambdas.rest import job_answers, models, shapes
 from scheduler.model import ids, lifecycle, paging
 from scheduler.model.instants import DAY, render
-from scheduler.model.job import Attempt, Claim, Failure, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result
-from scheduler.model.lifecycle import Event
+from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result
 from scheduler.model.spec import Jitter, JobSpec, RetryPolicy
 from tests.conftest import with_spec
 from tests.lambdas.gateway import NOW, World, send
@@ -37,17 +36,17 @@ def stored(world: World, at: int = NOW, *, owner: str = "sub-ann", number: int =
 
 
 def claimed(job: Job, at: int) -> Job:
-    return lifecycle.apply(job, Event.CLAIM, at, claim=Claim("message", "nonce", at, True))
+    return lifecycle.claim(job, claim=Claim("message", "nonce", at, True))
 
 
 def succeeded(job: Job) -> Job:
     result = Result(output="done", response={"status": 200, "headers": {"a": "b"}, "body": "x"})
-    return lifecycle.apply(claimed(job, job.due_at), Event.SUCCEED, job.due_at + 40, started_at=job.due_at + 3, result=result)
+    return lifecycle.succeed(claimed(job, job.due_at), job.due_at + 40, started_at=job.due_at + 3, result=result)
 
 
 def failed(job: Job) -> Job:
-    result = Result(failure=Failure("permanent", "HTTP 404"))
-    return lifecycle.apply(claimed(job, job.due_at), Event.FAIL, job.due_at + 40, started_at=job.due_at, result=result)
+    result = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
+    return lifecycle.fail(claimed(job, job.due_at), job.due_at + 40, started_at=job.due_at, result=result)
 
 
 # Post
@@ -119,7 +118,7 @@ def test_the_documents_tell_the_parts_and_defaults_of_a_retry_policy() -> None:
 def test_an_attempt_tells_how_long_its_target_asked_to_be_left_alone(world: World) -> None:
     posted = send("POST", "/me/jobs", json_body={"message": "m"}).data
     stored = world.jobs.get(JobKey("sub-ann", posted["id"]))
-    failed = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure("throttled", "HTTP 429", 7_000))
+    failed = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure(FailureKind.THROTTLED, "HTTP 429", 7_000))
     world.jobs.rows[stored.key] = replace(stored, attempts=(failed,))
     answered = send("GET", f"/me/jobs/{posted['id']}")
     shapes.Answer[job_answers.JobShape].model_validate(answered.body)

@@ -9,7 +9,6 @@ from scheduler.insight.project import project
 from scheduler.model import lifecycle
 from scheduler.model.instants import render
 from scheduler.model.job import Result
-from scheduler.model.lifecycle import Event
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.tasks.schedule import Cron, Schedule
 from tests.contract import make
@@ -102,7 +101,7 @@ def test_types_tell_how_long_their_jobs_took_and_how_they_ended() -> None:
 def test_types_are_told_day_by_day_of_as_many_days_as_asked(world: World) -> None:
     earlier = make.NOW - 86_400_000
     claimed = make.claimed(make.job(at=earlier, owner=ANN))
-    ended = lifecycle.apply(claimed, Event.SUCCEED, earlier + 4_000, started_at=earlier, result=Result("hello"))
+    ended = lifecycle.succeed(claimed, earlier + 4_000, started_at=earlier, result=Result("hello"))
     project("s", [JobChange(f"{99:040d}", claimed, ended)], counters=world.counters)
 
     def told(days: int) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from lambdas import api
 from lambdas.rest import form_models, job_answers, models, shapes, task_models
 from scheduler.model import ids, lifecycle
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
-from scheduler.model.job import Claim, Failure, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
-from scheduler.model.lifecycle import Event
+from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
 from scheduler.model.spec import CallBack
 from scheduler.tasks import schedule_form
 from scheduler.tasks.task import Task
@@ -596,8 +595,8 @@ def test_a_deleted_task_is_gone_with_its_future_runs_and_its_history_stays(world
     task = created()
     done = send("POST", f"/tasks/{task['id']}/run").data
     job = world.jobs.rows[JobKey("sub-ann", done["id"])]
-    claimed = lifecycle.apply(job, Event.CLAIM, NOW, claim=Claim("message", "nonce", NOW, True))
-    world.jobs.rows[job.key] = lifecycle.apply(claimed, Event.SUCCEED, NOW + 5, started_at=NOW, result=Result("done"))
+    claimed = lifecycle.claim(job, claim=Claim("message", "nonce", NOW, True))
+    world.jobs.rows[job.key] = lifecycle.succeed(claimed, NOW + 5, started_at=NOW, result=Result("done"))
     world.clock.advance(1_000)
     answered = send("DELETE", f"/tasks/{task['id']}")
     shapes.Answer[task_models.DeletedShape].model_validate(answered.body)
@@ -700,9 +699,9 @@ def test_times_skipped_after_the_last_of_max_runs_are_not_shown(world: World) ->
 def test_the_runs_of_a_task_are_listed_as_jobs_are(world: World) -> None:
     task, other = created(), created()
     runs = runs_of(world, task)
-    failure = Result(failure=Failure("permanent", "HTTP 404"))
-    claimed = lifecycle.apply(runs[1], Event.CLAIM, runs[1].due_at, claim=Claim("message", "nonce", runs[1].due_at, True))
-    world.jobs.rows[runs[1].key] = lifecycle.apply(claimed, Event.FAIL, runs[1].due_at + 5, started_at=runs[1].due_at, result=failure)
+    failure = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
+    claimed = lifecycle.claim(runs[1], claim=Claim("message", "nonce", runs[1].due_at, True))
+    world.jobs.rows[runs[1].key] = lifecycle.fail(claimed, runs[1].due_at + 5, started_at=runs[1].due_at, result=failure)
     world.clock.at = runs[2].scheduled_at
 
     def listed(**query: str) -> list[str]:

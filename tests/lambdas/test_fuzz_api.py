@@ -18,8 +18,7 @@ from scheduler.accounts.model import Account
 from scheduler.admission import ordering
 from scheduler.dead_letters import model
 from scheduler.model import lifecycle
-from scheduler.model.job import Claim, Failure, Job, Receipt, Result
-from scheduler.model.lifecycle import Event
+from scheduler.model.job import Claim, Failure, FailureKind, Job, Receipt, Result
 from scheduler.model.spec import Ordering
 from scheduler.targets.named_target import NamedTarget
 from scheduler.tasks.schedule import Rate, Schedule
@@ -69,9 +68,9 @@ class Belongings:
 
         claim = Claim("m", "n", NOW - 5_000, True)
         running = job(due_at=NOW - 5_000, claim=claim)
-        failure = Result(failure=Failure("permanent", self.secret))
-        failed, killed = (lifecycle.apply(running, event, NOW, started_at=NOW - 4, result=failure) for event in (Event.FAIL, Event.KILL))
-        done = lifecycle.apply(running, Event.SUCCEED, NOW, started_at=NOW - 4, result=Result(self.secret))
+        failure = Result(failure=Failure(FailureKind.PERMANENT, self.secret))
+        failed, killed = (end(running, NOW, started_at=NOW - 4, result=failure) for end in (lifecycle.fail, lifecycle.kill))
+        done = lifecycle.succeed(running, NOW, started_at=NOW - 4, result=Result(self.secret))
         task = make.task(
             owner=self.owner,
             name=self.secret,

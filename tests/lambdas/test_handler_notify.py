@@ -12,7 +12,7 @@ from lambdas import _notifying, notify
 from lambdas._settings import NotifySettings
 from local.receiver import Receiver
 from scheduler.insight import metrics
-from scheduler.model.job import Failure, Result, Status
+from scheduler.model.job import Failure, FailureKind, Result, Status
 from scheduler.model.notifications import Notifications
 from scheduler.notify.messages import Message, encode
 from scheduler.notify.notify import Post
@@ -83,14 +83,14 @@ def test_what_has_to_come_again_is_put_back_for_as_long_as_it_takes(world: Simpl
     end = WindowEnd(world.task.key, "failure", NOW, NOW + 5_000)  # type: ignore[arg-type]
     assert failures(notify.handler(event(news(world), end), None)) == ["m1"]
     assert world.queue.back == [("r1", 5)]
-    world.answer = Result(failure=Failure("retryable", "HTTP 500"))
+    world.answer = Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
     assert failures(notify.handler(event(*world.queue.sent), None)) == ["m0"]
     assert world.queue.back[1:] == [("r0", 10)]
 
 
 def test_a_notice_that_is_given_up_goes_and_is_told(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     notify.handler(event(news(world)), None)
-    world.answer = Result(failure=Failure("permanent", "HTTP 404"))
+    world.answer = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
     assert failures(notify.handler(event(*world.queue.sent), None)) == []
     assert emitted(capsys)[metrics.GIVEN_UP] == [1.0]
 
@@ -122,13 +122,13 @@ def test_a_private_address_is_refused_where_the_stage_refuses_it_to_jobs(monkeyp
     with Receiver() as receiver:
         payload = {"method": "POST", "url": receiver.url("/ok/hook"), "body": {}, "signing_secret": "hook"}
         result = sender.call("ada", payload, "notice_x")
-        assert result.failure is not None and result.failure.kind == "permanent" and receiver.calls() == []
+        assert result.failure is not None and result.failure.kind is FailureKind.PERMANENT and receiver.calls() == []
 
 
 def test_without_a_sender_no_mail_is_tried() -> None:
     sender = _notifying.Sender(SETTINGS, _notifying.SystemClock())
     failure = sender.mail({"to": ["ann@example.com"], "subject": "s", "text": "t"}, "notice_x").failure
-    assert failure is not None and failure.kind == "permanent"
+    assert failure is not None and failure.kind is FailureKind.PERMANENT
 
 
 def test_it_is_made_of_what_its_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from lambdas._clock import SystemClock
 from lambdas._pool import ThreadPool
 from scheduler.callbacks.reports import Addresses
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Finished, JobKey, Kept, Result
+from scheduler.model.job import FailureKind, Finished, JobKey, Kept, Result
 from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryKeys, MemoryOutputs
 from scheduler.targets import registry
@@ -143,4 +143,4 @@ def test_a_job_that_reports_by_call_back_is_told_where_to_and_fails_for_now_whil
         (done,) = back(refusing, clock).values()
     none, address = seen
     assert none is None and address is not None and address.url == f"https://api.example.com/api/v1/jobs/{long.id}"
-    assert done.result.failure is not None and done.result.failure.kind == "retryable"
+    assert done.result.failure is not None and done.result.failure.kind is FailureKind.RETRYABLE

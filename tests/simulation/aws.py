@@ -7,7 +7,7 @@ from functools import partial
 from random import Random
 
 from scheduler.model import slots
-from scheduler.model.job import Delivery, DueEntry, Failure, Finished, Job, JobKey, Lane, Look, Message, Result, Unit, UnitKey
+from scheduler.model.job import Delivery, DueEntry, Failure, FailureKind, Finished, Job, JobKey, Lane, Look, Message, Result, Unit, UnitKey
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, Queued
 from scheduler.storage.ports import Change
 from tests.simulation.faults import Faults
@@ -274,7 +274,7 @@ class SimPool:
 
     def cancel(self, job: Job) -> None:
         """Its work ends within a second, as a target that listens does."""
-        ends, stopped = self._hub.time + self._random.randint(10, 1_000), Result(failure=Failure("timeout", "stopped"))
+        ends, stopped = self._hub.time + self._random.randint(10, 1_000), Result(failure=Failure(FailureKind.TIMEOUT, "stopped"))
         self._running = [
             (ends, item, started, stopped) if item.key == job.key and end > ends else (end, item, started, result)
             for end, item, started, result in self._running
@@ -290,7 +290,7 @@ class SimPool:
 def outcome(job: Job, took: int) -> Result:
     """What the job's target says: it fails as many times as its payload asks."""
     if took >= job.spec.timeout_ms:
-        return Result(failure=Failure("timeout", "its time-out passed"))
+        return Result(failure=Failure(FailureKind.TIMEOUT, "its time-out passed"))
     if job.charged < int(job.spec.payload["fails"]):
-        return Result(failure=Failure("retryable", "simulated"))
+        return Result(failure=Failure(FailureKind.RETRYABLE, "simulated"))
     return Result(output="done")

@@ -10,7 +10,7 @@ from scheduler.callbacks.reports import heartbeat, report
 from scheduler.callbacks.tokens import AttemptKey
 from scheduler.model import callback_lease, lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.model.job import Failure, Job, Outcome, Progress, Result
+from scheduler.model.job import Failure, FailureKind, Job, Outcome, Progress, Result
 from scheduler.model.spec import CallBack
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
@@ -67,7 +67,8 @@ class Workers:
             if beat.cancel_requested and obeys:
                 self.counts["worker told of a cancel"] += 1
                 break
-        result = Result("reported") if number < 0.75 else Result(failure=Failure(self.random.choice(("retryable", "permanent")), "no"))
+        kinds = (FailureKind.RETRYABLE, FailureKind.PERMANENT)
+        result = Result("reported") if number < 0.75 else Result(failure=Failure(self.random.choice(kinds), "no"))
         for _ in range(self.random.choice((1, 1, 2)) + 3):  # some report again what they have been answered
             try:
                 report(which, result, **self._ports("jobs", "tasks", "orders", "lanes"), rules=self.ports()["rules"])

@@ -151,7 +151,7 @@ def test_one_that_never_started_has_no_run(told: Told) -> None:
 
 def test_a_late_start_is_counted_as_late(told: Told) -> None:
     job = make.claimed(make.job(at=NOW))
-    late = lifecycle.apply(job, lifecycle.Event.SUCCEED, NOW + 20_000, started_at=NOW + 15_000, result=Result("done"))
+    late = lifecycle.succeed(job, NOW + 20_000, started_at=NOW + 15_000, result=Result("done"))
     told.through(job, late)
     assert next(iter(told.stats().values()))["late"] == 1
 

@@ -247,7 +247,7 @@ def test_a_job_that_somebody_else_changes_meanwhile_is_not_redriven_twice() -> N
 
     def overtaken(verb: Any, changes: Any) -> list[bool | None]:
         other = stage.stored(dead[2])
-        inner._store(other, lifecycle.apply(other, lifecycle.Event.REDRIVE, stage.clock.now() + 5, slot="2026-11-20T11:00#00"))
+        inner._store(other, lifecycle.redrive(other, stage.clock.now() + 5, slot="2026-11-20T11:00#00"))
         answers: list[bool | None] = verb(changes)
         return answers
 

@@ -7,7 +7,6 @@ from scheduler.jobs.change import reschedule
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Lane, Misfire, Origin, Overlap, Result
-from scheduler.model.lifecycle import Event
 from scheduler.model.spec import JobSpec
 from scheduler.storage.ports import Change
 from tests.conftest import NOW, SPEC, ScriptedPool, a_job
@@ -180,7 +179,7 @@ def test_a_claimed_job_is_about_to_start_or_has_started(ahead: int, says: str) -
 def test_a_job_that_waits_for_a_retry_has_started() -> None:
     stage, job = held(0)
     result = Result(failure=None)
-    again = lifecycle.apply(job, Event.RETRY, NOW, started_at=NOW, result=result, due_at=NOW + DAY, slot="2026-11-21T10:00#00")
+    again = lifecycle.retry(job, NOW, started_at=NOW, result=result, due_at=NOW + DAY, slot="2026-11-21T10:00#00")
     stage.jobs.change([Change(job, again)])
     with pytest.raises(Conflict, match="has started"):
         change(stage, job, scheduled_at=NOW + 2 * DAY)
@@ -188,7 +187,7 @@ def test_a_job_that_waits_for_a_retry_has_started() -> None:
 
 def test_a_job_whose_executor_died_before_its_instant_has_not_started() -> None:
     stage, job = held(4_000)
-    back = lifecycle.apply(job, Event.TAKE_BACK, NOW, slot=job.slot)
+    back = lifecycle.take_back(job, NOW, slot=job.slot)
     stage.jobs.change([Change(job, back)])
     assert change(stage, job, scheduled_at=NOW + DAY).due_at == NOW + DAY
 
@@ -196,14 +195,14 @@ def test_a_job_whose_executor_died_before_its_instant_has_not_started() -> None:
 def test_a_finished_job_is_a_conflict_that_says_how_it_ended() -> None:
     stage = Stage()
     job = stage.submit(NOW + DAY)
-    stage.jobs.change([Change(job, lifecycle.apply(job, Event.CANCEL, NOW, reason="x"))])
+    stage.jobs.change([Change(job, lifecycle.cancel(job, NOW, reason="x"))])
     with pytest.raises(Conflict, match="finished: cancelled"):
         change(stage, job, payload={})
 
 
 def test_a_job_that_is_being_cancelled_stays_so() -> None:
     stage, job = held(4_000)
-    flagged = lifecycle.apply(job, Event.FLAG, NOW, reason="x")
+    flagged = lifecycle.flag(job, NOW, reason="x")
     stage.jobs.change([Change(job, flagged)])
     with pytest.raises(Conflict, match="being cancelled"):
         change(stage, job, scheduled_at=NOW + DAY)
@@ -249,7 +248,7 @@ def race(stage: Stage, number: int) -> None:
     def change_after_another(verb: Any, changes: Any) -> Any:
         stored = stage.stored(changes[0].before)
         spec = replace(stored.spec, max_attempts=stored.fence + 3)
-        verb([Change(stored, lifecycle.apply(stored, Event.RESCHEDULE, NOW, slot=stored.slot, fields={"spec": spec}))])
+        verb([Change(stored, lifecycle.reschedule(stored, slot=stored.slot, fields={"spec": spec}))])
         return verb(changes)
 
     stage.jobs = Wrapped(stage.jobs, change=times(number, change_after_another))

@@ -8,7 +8,6 @@ from lambdas.rest.job_answers import JobShape
 from scheduler.model import ids, instants, lifecycle, slots
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Claim, Job, Lane, Receipt, Result
-from scheduler.model.lifecycle import Event
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
 from scheduler.storage.memory.tasks import MemoryReceipts
@@ -386,20 +385,20 @@ def test_a_job_that_was_put_off_is_not_handed_over_by_asking_again() -> None:
     job = keys.one("k").job
     later = NOW + 86_400_000
     fields = {"scheduled_at": later, "due_at": later}
-    after = lifecycle.apply(job, Event.RESCHEDULE, NOW, slot=slots.place(later, NOW, job.id, 2).slot, fields=fields)
+    after = lifecycle.reschedule(job, slot=slots.place(later, NOW, job.id, 2).slot, fields=fields)
     assert keys.stage.jobs.change([Change(job, after)]) == [True]
     keys.stage.lanes = Wrapped(keys.stage.lanes, send=lambda *_: pytest.fail("handed over"))
     assert shown(keys.one("k"))["scheduled_at"] == instants.render(NOW)
 
 
 def retried(job: Job) -> Job:
-    claimed = lifecycle.apply(job, Event.CLAIM, NOW, claim=Claim("m", "n", NOW, True))
+    claimed = lifecycle.claim(job, claim=Claim("m", "n", NOW, True))
     slot = slots.place(NOW, NOW, job.id, 2).slot
-    return lifecycle.apply(claimed, Event.RETRY, NOW, started_at=NOW, result=Result(), due_at=NOW + 60_000, slot=slot)
+    return lifecycle.retry(claimed, NOW, started_at=NOW, result=Result(), due_at=NOW + 60_000, slot=slot)
 
 
 def cancelled(job: Job) -> Job:
-    return lifecycle.apply(job, Event.CANCEL, NOW, reason="x")
+    return lifecycle.cancel(job, NOW, reason="x")
 
 
 @pytest.mark.parametrize("become", [retried, cancelled])

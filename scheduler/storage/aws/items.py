@@ -24,6 +24,7 @@ from scheduler.model.job import (
     Outcome,
     Overlap,
     Progress,
+    RequeueCause,
 )
 from scheduler.storage.aws import keys, spec_items
 
@@ -54,6 +55,9 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "reserved_at": None,
     "expires": None,
 }
+# Before `requeue_cause` was stored, this reason alone told that a job waits because its lane is paused.
+_FORMER_CAUSES = {"its lane is paused": RequeueCause.PAUSED}
+_CAUSES = {cause.value: cause for cause in RequeueCause}
 _TEXTS = ("slot", "reason", "output", "fingerprint")
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -82,6 +86,8 @@ def attributes(job: Job) -> Item:
         text = getattr(job, name)
         if text is not None:
             item[name] = {"S": text}
+    if job.requeue_cause is not None:
+        item["requeue_cause"] = {"S": job.requeue_cause.value}
     if job.claim is not None:
         item["claim"] = claim(job.claim)
     if job.response is not None:
@@ -129,6 +135,10 @@ def decode(item: Mapping[str, Any]) -> Job:
             found[name] = item[name]["S"]
     if "slot" not in item:
         found["slot"] = None
+    if "requeue_cause" in item:
+        found["requeue_cause"] = _CAUSES.get(item["requeue_cause"]["S"])  # None: another version's, by which nothing is decided here
+    elif "slot" in item and "reason" in item:
+        found["requeue_cause"] = _FORMER_CAUSES.get(item["reason"]["S"])
     if "lane" in item:
         found["lane"] = Lane(item["lane"]["S"])
     if "claim" in item:
@@ -223,7 +233,7 @@ def _read_origin(task: str, values: list[Any]) -> Origin:
 
 def _attempt(attempt: Attempt) -> list[Any]:
     failure = attempt.failure
-    told = failure and [failure.kind, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
+    told = failure and [failure.kind.value, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
     values = [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, told]
     more = [attempt.log, attempt.output, attempt.kept and attempt.kept.value]
     while more and more[-1] is None:
@@ -234,5 +244,5 @@ def _attempt(attempt: Attempt) -> list[Any]:
 def _read_attempt(values: list[Any]) -> Attempt:
     fence, picked_at, started_at, ended_at, outcome, failure, *more = values
     log, output, kept = more + [None] * (3 - len(more))
-    told = Failure(*failure) if failure else None
+    told = Failure.read(*failure) if failure else None
     return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), told, log, output, kept and Kept(kept))

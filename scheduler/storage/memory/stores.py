@@ -30,7 +30,7 @@ from scheduler.model.job import (
     Unit,
     UnitKey,
 )
-from scheduler.model.lifecycle import DEAD, Event
+from scheduler.model.lifecycle import DEAD
 from scheduler.model.records import differences, replace
 from scheduler.sharing.fair_queue import Backlog
 from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Watched
@@ -152,7 +152,7 @@ class MemoryJobs:
         if job is None or not lifecycle.is_open(job) or job.claim or job.fence != request.fence or job.due_at > request.due_by:
             return ClaimResult(False, job)
         claim = Claim(request.message_id, request.nonce, request.at, request.alone)
-        claimed = lifecycle.apply(job, Event.CLAIM, request.at, claim=claim)
+        claimed = lifecycle.claim(job, claim=claim)
         self._store(job, claimed)
         return ClaimResult(True, claimed)
 
