@@ -1,22 +1,21 @@
 """Write units per job, counted from the operations really sent while the services run.
 
-The emulators do not count as AWS does (moto ignores sizes and indexes), so `Recorder` watches a client and prices each
-write from the item before and after it, by AWS's rules: a write costs one unit per KB of the larger image; in an index
-one to put or remove an entry or to change what it projects, two if its key changes; in a transaction double.
+The emulators do not count as AWS does (moto ignores sizes and indexes). `Recorder` therefore watches a client and prices each
+write from the item before and after it (`local/write_units.py`). A write in a transaction costs double.
 Run it with `python -m bench.operations`.
 """
 
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from moto import mock_aws
 
+from local.write_units import Index, indexes, price
 from scheduler.model import ids, slots
 from scheduler.model.job import Failure, Finished, Job, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
 from scheduler.model.rules import Rules
@@ -25,7 +24,7 @@ from scheduler.pipeline.execute import execute
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.submit import Asked, NewJob, submit_all
 from scheduler.storage.aws import clients
-from scheduler.storage.aws.items import Item, size
+from scheduler.storage.aws.items import Item
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.keys import Term
 from scheduler.storage.aws.receipts import DynamoReceipts
@@ -41,56 +40,12 @@ from scheduler.tasks.service import NewTask, World
 from scheduler.tasks.task import Task
 from tests.contract import tables
 
-KB = 1024
 BUDGET = 5  # units of a one-time job: create 2, claim 1, settle 2
 RUN_BUDGET = 7.5  # of a run of a recurring task: one index more, its holder, and its share of a top-up
 INSERTED = re.compile(r"'(\w+)':\?")  # the attributes that an INSERT names
 SET, REMOVED = re.compile(r'SET "(\w+)"=\?'), re.compile(r'REMOVE "(\w+)"')  # and an UPDATE
 TERM = re.compile(r' AND ((?:"\w+"\.?)+)(?:(<=|=)\?| IS (NOT )?MISSING)')
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchExecuteStatement", "TransactWriteItems")
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """A secondary index: its key, and what it projects (None: everything)."""
-
-    key: tuple[str, ...]
-    projected: frozenset[str] | None
-
-    def entry(self, item: Item | None) -> Item | None:
-        """What the index holds of the item."""
-        if item is None or any(name not in item for name in self.key):
-            return None
-        return item if self.projected is None else {name: value for name, value in item.items() if name in self.projected}
-
-    def units(self, before: Item | None, after: Item | None) -> int:
-        old, new = self.entry(before), self.entry(after)
-        if old == new:
-            return 0
-        if old and new and any(old[name] != new[name] for name in self.key):
-            return units(old) + units(new)
-        return max(units(old), units(new))
-
-
-def units(item: Item | None) -> int:
-    return 0 if item is None else math.ceil(size(item) / KB)
-
-
-def price(before: Item | None, after: Item | None, indexes: Sequence[Index]) -> int:
-    """Units of one write that made `after` of `before`. A refused write costs its table unit as well."""
-    return max(1, units(before), units(after)) + sum(index.units(before, after) for index in indexes)
-
-
-def indexes(description: Mapping[str, Any]) -> list[Index]:
-    """The indexes of a table as DescribeTable tells them."""
-    table_key = [key["AttributeName"] for key in description["KeySchema"]]
-    found = []
-    for index in description.get("GlobalSecondaryIndexes", ()):
-        key = tuple(part["AttributeName"] for part in index["KeySchema"])
-        projection = index["Projection"]
-        names = frozenset([*table_key, *key, *projection.get("NonKeyAttributes", ())])
-        found.append(Index(key, None if projection["ProjectionType"] == "ALL" else names))
-    return found
 
 
 @dataclass(slots=True)

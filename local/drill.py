@@ -29,7 +29,7 @@ from local.stack import Stack, up
 from local.steps import console, step
 from local.stop import DRILL
 from local.warmup import warm_up
-from local.written import written
+from local.write_units import stored_units
 
 ROUNDS = (  # those of a round side by side
     ("batch",),
@@ -101,7 +101,7 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "kill": lambda: executors.kill(client()),
         "crash": lambda: crash(stack, receiver),
         "redrive": lambda: drills.redrive(client(), receiver),
-        "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
+        "batch": lambda: drills.batch(client(), lambda beginning: stored_units(stack, beginning)),
         "ordering": lambda: drill_order.ordering(client(), receiver, drill_order.doubler(stack, client().user_id())),
         "limits": lambda: target_drills.limits(client(), receiver),
         "failures": lambda: target_drills.failures(client(), receiver),
