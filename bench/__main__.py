@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench.figures import Figure, picture, summary
-from local.failure import Trouble, tell
+from local.failure import Trouble, exit_code
 from local.steps import console
 
 SECTIONS = ("cpu", "schedule", "units", "idle", "scaling", "delay")
@@ -72,4 +72,4 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    raise SystemExit(tell(main))
+    raise SystemExit(exit_code(main))
