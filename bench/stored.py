@@ -1,4 +1,4 @@
-"""Jobs stored for later, written straight into the table in batches: posting a hundred thousand would take an hour."""
+"""Stores jobs for later, directly in the table and in batches: posting a hundred thousand would take an hour."""
 
 import time
 from typing import Any
@@ -11,14 +11,14 @@ from scheduler.model.spec import JobSpec
 from scheduler.storage.aws import items
 from scheduler.storage.aws.batches import chunks
 
-PER_SECOND = 800  # what a busy machine takes at least
+PER_SECOND = 800  # the least rate of a busy machine
 BATCH = 25  # puts of one BatchWriteItem
 DAY = 24 * 60 * MINUTE
 OWNER = "somebody-else"
 
 
 def store(stack: Stack, count: int) -> None:
-    """So many jobs, spread over the day that begins tomorrow at this time."""
+    """Store `count` jobs, spread over the day that begins tomorrow at this time."""
     now = time.time_ns() // 1_000_000
     table, name = stack.aws.client("dynamodb"), stack.outputs["JobsTable"]
     for chunk in chunks(list(range(count)), BATCH):

@@ -143,6 +143,13 @@ def test_infra_knows_handlers_by_name_only(path: Path) -> None:
     assert [module for module in modules if not within(module, ("lambdas._settings",))] == []
 
 
+@pytest.mark.parametrize("path", under("local/", "bench/"), ids=name)
+def test_the_bench_builds_on_the_local_stack_and_not_the_reverse(path: Path) -> None:
+    foreign = ("tests", "bench") if name(path).startswith("local/") else ("tests",)
+    modules = [module for module in imports(path) if within(module, foreign)]
+    assert [module for module in modules if module != "tests.contract.tables"] == []  # the tables as the infrastructure makes them
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_only_entry_points_read_the_clock(path: Path) -> None:
     if name(path).startswith(READS_THE_CLOCK):
