@@ -310,7 +310,7 @@ def test_after_a_day_the_key_is_free_again() -> None:
 
 @pytest.mark.parametrize("put_many", [refuse, lambda verb, jobs: [None] * len(jobs)])
 @pytest.mark.parametrize("ahead", [0, 7_200_000])
-def test_a_try_that_died_between_receipt_and_put_is_made_good_by_the_next_in_a_slot_that_is_safe_by_then(ahead: int, put_many: Any) -> None:
+def test_a_try_that_died_between_receipt_and_put_is_completed_by_the_next_in_a_slot_that_is_still_safe(ahead: int, put_many: Any) -> None:
     keys = Keys()
     stage, table = keys.stage, keys.stage.jobs
     stage.jobs = Wrapped(table, put_many=put_many)
