@@ -62,7 +62,7 @@ def test_a_role_can_be_assumed_by_its_service_alone(any_stage: Synthesized) -> N
         assert statement.get("Condition") == (None if service == "lambda" else ours), "another account's schedule could name it"
 
 
-def test_a_job_is_written_by_the_verbs_that_change_jobs_and_inserted_and_withdrawn_by_api_and_plan_alone(prod: Synthesized) -> None:
+def test_only_verbs_that_change_jobs_write_them_and_only_api_and_plan_insert_and_withdraw_them(prod: Synthesized) -> None:
     changers = {"Api", "Tick", "Dispatch", "Bury", "Redrive", "Scale"} | EXECUTORS  # dispatch: rechecks of the intake; scale: its canaries
     assert who_may(prod, "dynamodb:UpdateItem", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageJobs") == changers

@@ -115,7 +115,7 @@ def made_call(world: World) -> Any:
     return call
 
 
-def test_fails_fails_succeeds_is_a_failure_and_a_recovery_to_each_though_notify_dies_with_the_webhook_called(world: World) -> None:
+def test_each_receiver_gets_one_failure_and_one_recovery_though_notify_dies_with_the_webhook_called(world: World) -> None:
     world.dies = True
     world.end(make.failed, make.NOW)
     with pytest.raises(Killed):

@@ -165,7 +165,7 @@ def test_who_died_with_a_lease_is_made_good_for_when_it_is_over(stage: Stage) ->
     assert stage.take(mail).sent == 1
 
 
-def test_a_receiver_that_fails_is_tried_again_ever_later_and_then_given_up_and_the_other_one_is_told_at_once(stage: Stage) -> None:
+def test_a_failing_receiver_is_retried_with_backoff_and_given_up_and_the_other_one_hears_at_once(stage: Stage) -> None:
     stage.take(stage.news())
     mail, hook = stage.sent()
     stage.receivers.answer = lambda id: Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 503")) if id.endswith(".1") else Result()

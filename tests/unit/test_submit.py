@@ -313,9 +313,7 @@ NOTHING_PUT: list[dict[str, Any]] = [{"put": refuse}, {"put_many": refuse}, {"pu
 
 @pytest.mark.parametrize("broken", NOTHING_PUT, ids=["alone", "all at once", "each"])
 @pytest.mark.parametrize("ahead", [0, 7_200_000])
-def test_a_try_that_died_between_receipt_and_put_is_made_good_by_the_next_in_a_slot_that_is_safe_by_then(
-    ahead: int, broken: dict[str, Any]
-) -> None:
+def test_a_repeated_request_completes_a_try_that_died_before_its_put(ahead: int, broken: dict[str, Any]) -> None:
     keys = Keys()
     stage, table = keys.stage, keys.stage.jobs
     stage.jobs = Wrapped(table, **broken)
