@@ -156,7 +156,7 @@ class RunGate:
             if job.claim is None:
                 changes.append(Change(job, lifecycle.cancel(job, now, reason=overlap.REPLACED, retention=self.rules.retention)))
             elif job.cancel_requested_at is None:
-                changes.append(Change(job, settlement.flag(job, overlap.REPLACED, now, shards=self.rules.shards)))
+                changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, shards=self.rules.shards)))
         held = self.jobs.change(changes) if changes else []
         return any(not ok or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
 
