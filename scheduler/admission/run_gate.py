@@ -73,10 +73,10 @@ class RunGate:
             log.info("tasks not asked: the table refuses for now", extra={"runs": len(left)})
         return dict.fromkeys((run.key for run in runs), UNDECIDED) | verdicts
 
-    def ended(self, done: Sequence[Finished]) -> None:
+    def left(self, jobs: Sequence[Job]) -> None:
         """Nothing: a holder holds until its job is final."""
 
-    def left(self, jobs: Sequence[Job]) -> None:
+    def ended(self, done: Sequence[Finished]) -> None:
         """Nothing."""
 
     def _round(self, runs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:

@@ -346,13 +346,14 @@ class Execution:
 
     def _came_back(self, done: Sequence[Finished]) -> None:
         self._done += done
-        self.admission.ended(done)
+        self.admission.left([each.job for each in done])
 
     def _settle(self) -> None:
         """Settle what came back, in one write, once its instant's crowd has started."""
         if not self._done or (now := self.clock.now()) < self._settle_at:
             return
         done, self._done = self._done, []
+        self.admission.ended(done)
         rules = self.rules
         after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
         # What accepts a job, written again after a lost answer, must not take back the lease that a heartbeat has got meanwhile.
