@@ -108,12 +108,12 @@ class BreakerGate:
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         return {job.key: self._decide(job) for job in jobs}
 
+    def left(self, jobs: Sequence[Job]) -> None:
+        """Nothing."""
+
     def ended(self, done: Sequence[Finished]) -> None:
         for each in done:
             self.circuits.note(each)
-
-    def left(self, jobs: Sequence[Job]) -> None:
-        """Nothing."""
 
     def _decide(self, job: Job) -> Verdict:
         now, breaker = self.clock.now(), self.circuits.find(job)

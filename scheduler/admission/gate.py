@@ -79,11 +79,11 @@ class Gate(Protocol):
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         """A verdict on each of the jobs, whose instant has come."""
 
-    def ended(self, done: Sequence[Finished]) -> None:
-        """The work of these jobs has come back; they are not settled yet."""
-
     def left(self, jobs: Sequence[Job]) -> None:
-        """These jobs are this executor's no more: settled, requeued or dropped, perhaps without a start."""
+        """These jobs occupy their targets no more: their work has come back, or does not begin here. A job may be named twice."""
+
+    def ended(self, done: Sequence[Finished]) -> None:
+        """The work of these jobs ended so, and they are about to be settled."""
 
 
 Ask = Callable[[Gate, Sequence[Job]], Mapping[JobKey, Verdict]]
@@ -106,15 +106,15 @@ class Admission:
         """See `Gate`."""
         return self._ask(jobs, lambda gate, asked: gate.decide(asked))
 
-    def ended(self, done: Sequence[Finished]) -> None:
-        """See `Gate`."""
-        for gate in self.gates:
-            gate.ended(done)
-
     def left(self, jobs: Sequence[Job]) -> None:
         """See `Gate`."""
         for gate in self.gates:
             gate.left(jobs)
+
+    def ended(self, done: Sequence[Finished]) -> None:
+        """See `Gate`."""
+        for gate in self.gates:
+            gate.ended(done)
 
     def _ask(self, jobs: Sequence[Job], ask: Ask) -> dict[JobKey, Verdict]:
         verdicts: dict[JobKey, Verdict] = {}

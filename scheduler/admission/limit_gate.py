@@ -58,10 +58,6 @@ class LimitGate:
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         return dict.fromkeys((job.key for job in jobs), UNDECIDED) | self._judged(jobs, ahead=False)
 
-    def ended(self, done: Sequence[Finished]) -> None:
-        """Their targets are idle, whenever they are settled."""
-        self.left([each.job for each in done])
-
     def left(self, jobs: Sequence[Job]) -> None:
         """The places of these jobs are free.
 
@@ -82,6 +78,9 @@ class LimitGate:
         except Unavailable:
             pass
         log.info("places not freed; their jobs have ended, which is seen when one is missed", extra={"targets": sorted(left)})
+
+    def ended(self, done: Sequence[Finished]) -> None:
+        """Nothing: their places are free already."""
 
     def _release(self, ended: Mapping[str, list[Place]]) -> dict[str, list[Place]]:
         """One round; those that are left. A place that is not there any more was taken for lost by somebody, or its lease is over."""

@@ -46,10 +46,10 @@ class OrderGate:
             log.info("lines not read: the table refuses for now", extra={"keys": len(left)})
         return dict.fromkeys((job.key for job in jobs), UNDECIDED) | verdicts
 
-    def ended(self, done: Sequence[Finished]) -> None:
+    def left(self, jobs: Sequence[Job]) -> None:
         """Nothing: the turn goes with its job."""
 
-    def left(self, jobs: Sequence[Job]) -> None:
+    def ended(self, done: Sequence[Finished]) -> None:
         """Nothing."""
 
     def _round(self, left: dict[OrderKey, list[Job]]) -> dict[JobKey, Verdict]:

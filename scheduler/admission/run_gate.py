@@ -73,10 +73,10 @@ class RunGate:
             log.info("tasks not asked: the table refuses for now", extra={"runs": len(left)})
         return dict.fromkeys((run.key for run in runs), UNDECIDED) | verdicts
 
-    def ended(self, done: Sequence[Finished]) -> None:
+    def left(self, jobs: Sequence[Job]) -> None:
         """Nothing: a holder holds until its job is final."""
 
-    def left(self, jobs: Sequence[Job]) -> None:
+    def ended(self, done: Sequence[Finished]) -> None:
         """Nothing."""
 
     def _round(self, runs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
@@ -156,7 +156,7 @@ class RunGate:
             if job.claim is None:
                 changes.append(Change(job, lifecycle.cancel(job, now, reason=overlap.REPLACED, retention=self.rules.retention)))
             elif job.cancel_requested_at is None:
-                changes.append(Change(job, settlement.flag(job, overlap.REPLACED, now, shards=self.rules.shards)))
+                changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, shards=self.rules.shards)))
         held = self.jobs.change(changes) if changes else []
         return any(not ok or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
 

@@ -27,9 +27,11 @@ def cancel(key: JobKey, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: L
             return _settled(job, jobs, clock, rules)
         if job.claim is None:
             changed = lifecycle.cancel(job, clock.now(), reason=settlement.CANCELLED, retention=rules.retention)
+            change = Change(job, changed)
         else:
             changed = settlement.flag(job, settlement.CANCELLED, clock.now(), shards=rules.shards)
-        (held,) = jobs.change([Change(job, changed)])
+            change = Change.of_slot(job, changed)
+        (held,) = jobs.change([change])
         if held is None:
             raise Unavailable
         if held and job.claim is not None and not lifecycle.waits(job):

@@ -126,13 +126,6 @@ def waits(job: Job) -> bool:
     return job.claim is not None and job.claim.lease_until is not None
 
 
-def is_move(before: Job, after: Job) -> bool:
-    """Whether a change only says where to look next, and so must not undo another one. Who accepts a job has more to say."""
-    if after.slot in (None, before.slot) or after.fence != before.fence:
-        return False
-    return waits(before) or not waits(after)
-
-
 def delay(job: Job, now: int) -> int | None:
     """First start minus scheduled time, in ms; None while it has not started."""
     if job.delay_ms is not None:

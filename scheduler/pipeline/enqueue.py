@@ -40,7 +40,7 @@ def _moved(stored: Sequence[Job], unsafe: set[JobKey], now: int, jobs: Jobs, rul
 
 
 def _move(job: Job, now: int, rules: Rules) -> Change:
-    return Change(job, lifecycle.move(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot))
+    return Change.of_slot(job, lifecycle.move(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot))
 
 
 def _hand_over(jobs: Sequence[Job], lanes: Lanes, clock: Clock) -> None:

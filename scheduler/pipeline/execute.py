@@ -42,7 +42,7 @@ from scheduler.pipeline.follow_up import Onward
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.running_jobs import Work
-from scheduler.storage.ports import Change, ClaimRequest, Clock, Jobs, Lanes, Ledger, Orders, Pool, TaskGate
+from scheduler.storage.ports import Change, ClaimRequest, Clock, Guard, Jobs, Lanes, Ledger, Orders, Pool, TaskGate
 
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
 CROWD = 3  # so many held jobs started at once say that other executors start theirs at this instant too ...
@@ -177,7 +177,7 @@ class Execution:
             elif isinstance(decision, delivery.Later):
                 self._in_hand[item.message.key] = item
                 slot = slots.place(decision.at, now, decision.job.shard_key, self.rules.shards).slot
-                later.append(Change(decision.job, lifecycle.move(decision.job, slot=slot, due_at=decision.at)))
+                later.append(Change.of_slot(decision.job, lifecycle.move(decision.job, slot=slot, due_at=decision.at)))
         self._write(later)
         self._take_back(lost, now)
 
@@ -210,7 +210,7 @@ class Execution:
             log.warning("silent for its lease" if waits(job) else "executor died", extra=job.log_context())
         rules = self.rules
         after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
-        self._write([Change(job, back, lapsed=True) for job, back in zip(lost, after, strict=True)])
+        self._write([Change(job, back, Guard.LEASE) for job, back in zip(lost, after, strict=True)])
 
     # hold and start
 
@@ -346,17 +346,19 @@ class Execution:
 
     def _came_back(self, done: Sequence[Finished]) -> None:
         self._done += done
-        self.admission.ended(done)
+        self.admission.left([each.job for each in done])
 
     def _settle(self) -> None:
         """Settle what came back, in one write, once its instant's crowd has started."""
         if not self._done or (now := self.clock.now()) < self._settle_at:
             return
         done, self._done = self._done, []
+        self.admission.ended(done)
         rules = self.rules
         after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
         # What accepts a job, written again after a lost answer, must not take back the lease that a heartbeat has got meanwhile.
-        self._write([Change(each.job, job, lapsed=waits(job)) for each, job in zip(done, after, strict=True)])
+        guards = [Guard.LEASE if waits(job) else Guard.FENCE for job in after]
+        self._write([Change(each.job, job, guard) for each, job, guard in zip(done, after, guards, strict=True)])
 
     def _write(self, changes: Sequence[Change], requeues: Mapping[JobKey, Requeue] = NO_REQUEUES) -> None:
         """Apply changes under their fences, again while the table refuses; then hand over what goes to a lane at once."""

@@ -13,7 +13,7 @@ from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
 from scheduler.pipeline.follow_up import wake
 from scheduler.pipeline.send import hand_over
-from scheduler.storage.ports import Change, Jobs, Lanes, Orders, TaskGate
+from scheduler.storage.ports import Change, Guard, Jobs, Lanes, Orders, TaskGate
 
 log = logging.getLogger(__name__)
 
@@ -91,12 +91,12 @@ def _plan(slot: str, job: Job, done: Recheck, lanes: Lanes, now: int, rules: Rul
     if isinstance(decision, leftover.Move):
         done.moved += 1
         moved = lifecycle.move(job, slot=decision.slot, looked=decision.hand_over, due_at=decision.due_at)
-        return Change(job, moved), decision.hand_over
+        return Change.of_slot(job, moved), decision.hand_over
     if isinstance(decision, leftover.TakeBack):
         done.taken_back += 1
         after = settlement.take_back(job, now, shards=rules.shards, retention=rules.retention)
         send = is_open(after) and slots.place(after.due_at, now, job.shard_key, rules.shards).direct
-        return Change(job, after, lapsed=True), send
+        return Change(job, after, Guard.LEASE), send
     return None, False
 
 

@@ -19,7 +19,7 @@ from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.memory.orders import MemoryOrders
 from scheduler.storage.memory.stores import MemoryLanes
-from scheduler.storage.ports import Change
+from scheduler.storage.ports import Change, Guard
 from scheduler.tasks.task import Task
 from tests.conftest import FixedClock
 from tests.contract import make, tables
@@ -160,7 +160,7 @@ def test_a_refused_write_is_paid_for_too(counted: tuple[DynamoJobs, Recorder]) -
     jobs, recorder = counted
     job = make.job()
     jobs.put(job)
-    assert jobs.change([Change(make.moved(job, "b"), make.moved(job, "c"))]) == [False]
+    assert jobs.change([Change(make.moved(job, "b"), make.moved(job, "c"), Guard.SLOT)]) == [False]
     assert recorder.total() == 2 + 1
 
 

@@ -9,7 +9,7 @@ from random import Random
 from scheduler.model import slots
 from scheduler.model.job import Delivery, DueEntry, Failure, FailureKind, Finished, Job, JobKey, Lane, Look, Message, Result, Unit, UnitKey
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, Queued
-from scheduler.storage.ports import Change
+from scheduler.storage.ports import Change, Guard
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
 
@@ -75,7 +75,7 @@ class LaggingJobs(MemoryJobs):
         stored = self.rows.get(change.before.key)
         held = super()._change(change)
         if not held and stored and stored.claim and stored.fence == change.before.fence and stored.claim == change.before.claim:
-            if change.after.claim is None and not change.lapsed:  # who takes a lapsed job back is not its holder
+            if change.after.claim is None and change.guard is not Guard.LEASE:  # who takes a lapsed job back is not its holder
                 self._refused(stored)
         return held
 

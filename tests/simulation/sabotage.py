@@ -25,7 +25,7 @@ from scheduler.storage.memory import stores
 from scheduler.storage.memory.orders import MemoryOrders
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Change, ClaimResult
+from scheduler.storage.ports import Change, ClaimResult, Guard
 from tests.simulation.aws import LaggingJobs
 from tests.simulation.faults import ROUGH
 from tests.simulation.world import START, USUAL, World
@@ -160,7 +160,7 @@ def _recheck_without_take_back(job: Job | None, slot: str, now: int, **rest: Any
 
 
 def _change_without_lease(self: LaggingJobs, change: Change) -> bool:
-    return _lagging_change(self, change._replace(lapsed=False))
+    return _lagging_change(self, change._replace(guard=Guard.FENCE) if change.guard is Guard.LEASE else change)
 
 
 def _put_refused_unseen(self: LaggingJobs, job: Job) -> bool:

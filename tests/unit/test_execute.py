@@ -13,7 +13,7 @@ from scheduler.pipeline import delivery
 from scheduler.pipeline.execute import FRESH_CLAIM_MS, SETTLE_TRIES
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
-from scheduler.storage.ports import Change
+from scheduler.storage.ports import Change, Guard
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -395,7 +395,7 @@ def test_a_long_job_that_fails_after_a_recheck_moved_its_slot_is_retried() -> No
         def start(self, job: Job) -> None:
             super().start(job)
             moved = lifecycle.move(job, slot="2026-11-20T10:09#00")
-            assert stage.jobs.change([Change(job, moved)]) == [True]
+            assert stage.jobs.change([Change(job, moved, Guard.SLOT)]) == [True]
 
     assert stage.execute([item], pool=Moving(stage.clock, takes=5_000, result=FAILING)) == []
     job = stage.stored(item.message.key)

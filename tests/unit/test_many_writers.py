@@ -90,7 +90,8 @@ class ManyWriters(RuleBasedStateMachine):
             after = happen(view, event, self.now, **data)
         except IllegalTransition:
             return multiple()
-        change, before = Change(view, after), self.stored
+        moves = event in (Event.MOVE, Event.FLAG)
+        change, before = Change.of_slot(view, after) if moves else Change(view, after), self.stored
         (held,) = self.jobs.change([change])
         same = _hold(before) == _hold(view)
         if held and same and before != self.stored and event in SETTLES and view.claim:

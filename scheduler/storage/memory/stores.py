@@ -33,7 +33,7 @@ from scheduler.model.job import (
 from scheduler.model.lifecycle import DEAD
 from scheduler.model.records import differences, replace
 from scheduler.sharing.fair_queue import Backlog
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Watched
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Guard, Watched
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
 MAX_RECEIVES = 10
@@ -161,9 +161,9 @@ class MemoryJobs:
         if stored is None:
             return False
         holds = lifecycle.is_open(stored) == lifecycle.is_open(before) and stored.fence == before.fence and _nonce(stored) == _nonce(before)
-        if holds and lifecycle.is_move(before, after):
+        if holds and change.guard is Guard.SLOT:
             holds = stored.slot == before.slot
-        if holds and change.lapsed:
+        if holds and change.guard is Guard.LEASE:
             holds = _lease(stored) == _lease(before) and (_lease(before) is None or stored.heartbeat_at == before.heartbeat_at)
         if not holds:
             return lifecycle.marks(stored) == lifecycle.marks(after)
