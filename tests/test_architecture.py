@@ -86,12 +86,12 @@ def imported_at_run_time(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-def test_there_is_something_to_look_at() -> None:
+def test_there_are_sources_to_check() -> None:
     assert len(SOURCES) > 50
 
 
 @pytest.mark.parametrize("path", under("scheduler/", but=("scheduler/storage/aws/",)), ids=name)
-def test_what_decides_knows_nothing_of_aws(path: Path) -> None:
+def test_the_scheduler_imports_nothing_of_aws_outside_its_adapters(path: Path) -> None:
     assert [module for module in imports(path) if within(module, NOT_PURE)] == []
 
 
@@ -112,23 +112,23 @@ def test_the_map_lists_every_package_in_the_order_of_its_layers() -> None:
 
 
 @pytest.mark.parametrize("path", under("scheduler/storage/aws/"), ids=name)
-def test_adapters_know_the_core_and_boto3_only(path: Path) -> None:
+def test_adapters_import_only_the_core_and_boto3(path: Path) -> None:
     foreign = ("lambdas", "infra", "local", "aws_cdk", "pydantic", "scheduler.storage.memory", *(f"scheduler.{name}" for name in ENGINE))
     assert [module for module in imports(path) if within(module, foreign)] == []
 
 
 @pytest.mark.parametrize("path", under("lambdas/", "infra/"), ids=name)
-def test_only_the_adapters_speak_to_aws(path: Path) -> None:
+def test_only_the_adapters_import_boto3(path: Path) -> None:
     assert [module for module in imports(path) if within(module, ("boto3", "botocore"))] == []
 
 
 @pytest.mark.parametrize("path", under("lambdas/"), ids=name)
-def test_handlers_know_nothing_of_the_infrastructure(path: Path) -> None:
+def test_handlers_import_nothing_of_the_infrastructure(path: Path) -> None:
     assert [module for module in imports(path) if within(module, ("infra", "local", "aws_cdk"))] == []
 
 
 @pytest.mark.parametrize("path", under("infra/"), ids=name)
-def test_infra_knows_handlers_by_name_only(path: Path) -> None:
+def test_infra_imports_no_handler(path: Path) -> None:
     """The typed environment is the one thing both share."""
     modules = [
         module
@@ -156,17 +156,17 @@ def test_only_entry_points_read_the_clock(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES + sorted((ROOT / "tests").rglob("*.py")), ids=name)
-def test_no_file_has_a_name_that_says_nothing(path: Path) -> None:
+def test_no_file_has_a_name_without_meaning(path: Path) -> None:
     assert not {path.stem, *path.parts[len(ROOT.parts) : -1]} & {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_every_module_says_what_it_is_for(path: Path) -> None:
+def test_every_module_has_a_docstring(path: Path) -> None:
     text = path.read_text()
     assert not text.strip() or ast.get_docstring(ast.parse(text))
 
 
-def test_each_verb_is_a_handler_a_service_and_a_construct() -> None:
+def test_each_verb_has_a_handler_a_service_and_a_construct() -> None:
     handlers = {path.stem for path in (ROOT / "lambdas").glob("*.py") if not path.stem.startswith("_")}
     constructs = {path.stem for path in (ROOT / "infra").glob("*.py")}
     assert handlers == VERBS
@@ -187,7 +187,7 @@ def test_a_handler_reads_no_environment(path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["tick", "dispatch", "execute"])
-def test_a_hot_function_loads_neither_pydantic_nor_the_http_resolver_nor_schedules(verb: str) -> None:
+def test_a_hot_function_loads_no_heavy_module(verb: str) -> None:
     """Their cold start is somebody's delay."""
     code = f"import lambdas.{verb}, scheduler.storage.aws.holders, sys; print(*sys.modules)"  # what `_runtime` loads on first use
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
@@ -211,7 +211,7 @@ def test_a_hot_function_loads_neither_pydantic_nor_the_http_resolver_nor_schedul
     assert [module for module in loaded if within(module, heavy)] == []
 
 
-def test_what_calls_urls_loads_nothing_that_knows_aws() -> None:
+def test_the_fetch_function_loads_no_aws_client() -> None:
     code = "import lambdas.fetch, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     assert "scheduler.targets.types.http" in loaded
@@ -220,7 +220,7 @@ def test_what_calls_urls_loads_nothing_that_knows_aws() -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if name(path).startswith("scheduler/")], ids=name)
-def test_nothing_happens_at_import_but_definitions(path: Path) -> None:
+def test_modules_only_contain_definitions(path: Path) -> None:
     """No client, no call to AWS, no thread: a top-level expression is a docstring at most."""
     expressions = [
         node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)

@@ -29,7 +29,7 @@ def test_every_python_package_is_pinned_with_hashes(name: str) -> None:
     assert [package for package, (_, hashes) in packages.items() if hashes == 0] == []
 
 
-def test_functions_get_what_was_tested() -> None:
+def test_functions_get_the_tested_versions() -> None:
     tested = locked("requirements.txt")
     assert {package: version for package, (version, _) in locked("lambdas/requirements.txt").items()}.items() <= {
         package: version for package, (version, _) in tested.items()

@@ -211,10 +211,10 @@ LAST = (  # in this order, after everything that does not need the tick
     "test_every_job_of_the_missed_minutes_runs_late_and_marked",
     "test_missed_runs_follow_the_misfire_policy_of_their_task",
     "test_jobs_after_the_outage_are_dispatched_on_time",
-    "test_ticks_and_dispatchers_at_work_twice_start_each_job_once",
+    "test_concurrent_ticks_and_dispatchers_start_each_job_once",
     "test_the_minutes_of_the_outage_all_close",
     # Last of all: it kills executors, which are the others' too, and a message of one that died before it leased it hides for long.
-    "test_executors_killed_at_random_lose_no_job_and_one_that_kills_them_harms_no_other",
+    "test_killed_executors_lose_no_job_and_a_poison_job_harms_no_other",
 )
 
 

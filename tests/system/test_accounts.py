@@ -31,7 +31,7 @@ def refused(call: Any) -> ApiError:
     return error.value
 
 
-def test_an_administrator_makes_a_user_who_signs_in_and_sees_only_their_own(system: System) -> None:
+def test_a_new_user_signs_in_and_sees_only_their_own_jobs(system: System) -> None:
     admin = system.client()
     ann, of_ann = made(system, "ann", job_weight=2.5)
     _, of_ben = made(system, "ben")
@@ -63,7 +63,7 @@ def test_roles_change_with_the_next_sign_in(system: System) -> None:
     assert refused(lambda: again.request("POST", "/system/pause", {})).status == 403
 
 
-def test_a_disabled_user_is_out_within_half_a_minute_and_back_when_enabled(system: System) -> None:
+def test_a_disabled_user_loses_access_within_half_a_minute(system: System) -> None:
     admin = system.client()
     user, client = made(system, "dora")
     client.page()
@@ -103,7 +103,7 @@ def token_of(system: System, name: str) -> str:
     return str(json.loads(answer.data)["access_token"])
 
 
-def test_a_machine_client_may_what_its_scopes_say(system: System) -> None:
+def test_a_machine_client_may_do_what_its_scopes_allow(system: System) -> None:
     program = Client(system.address, token=token_of(system, "sample"))
     job = program.post_job("log", {"message": "by a program"}, execute_at="2030-01-01T00:00:00Z")
     assert program.job(job["id"])["status"] == "scheduled"
@@ -114,7 +114,7 @@ def test_a_machine_client_may_what_its_scopes_say(system: System) -> None:
     program.cancel(job["id"])
 
 
-def test_a_flood_of_creates_by_one_user_is_refused_and_leaves_the_others_calls_as_they_were(
+def test_a_flood_of_creates_by_one_user_is_refused(
     system: System, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, flooding = made(system, "flood", quotas={"creates_per_second": 2, "max_jobs": 100_000})
@@ -157,7 +157,7 @@ def test_a_flood_of_creates_by_one_user_is_refused_and_leaves_the_others_calls_a
     assert set(statuses) == {201, 429} and let_in <= 20 + 2 * seconds + 10 and out > let_in
 
 
-def test_failed_sign_ins_are_slow_alike_for_all_and_stop_after_ten(system: System, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_sign_ins_take_the_same_time_and_are_refused_after_ten(system: System, capsys: pytest.CaptureFixture[str]) -> None:
     user, _ = made(system, "lena")
     nobody = f"nobody-{secrets.token_hex(4)}"
     told: dict[str, list[tuple[int, str, int]]] = {}

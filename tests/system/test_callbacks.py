@@ -42,7 +42,7 @@ def worker(system: System, path: str, number: int = 1) -> Worker:
     return Worker(until(60, lambda: system.receiver.calls(path)[number - 1 : number] or None)[0])
 
 
-def test_a_worker_completes_after_some_heartbeats_and_its_progress_is_seen(system: System, client: Client) -> None:
+def test_a_worker_sends_heartbeats_with_progress_and_completes(system: System, client: Client) -> None:
     job = posted(system, client, "/ok/reporting", lease_seconds=15)
     working = worker(system, "/ok/reporting")
     until(20, lambda: client.job(job["id"])["lease_until"])
@@ -62,7 +62,7 @@ def test_a_worker_completes_after_some_heartbeats_and_its_progress_is_seen(syste
     assert len(system.receiver.calls("/ok/reporting")) == 1
 
 
-def test_a_worker_that_falls_silent_is_taken_back_tried_again_and_fails_at_the_second_time(system: System, client: Client) -> None:
+def test_a_job_with_a_silent_worker_is_retried_and_fails_the_second_time(system: System, client: Client) -> None:
     job = posted(system, client, "/ok/silent", lease_seconds=10)
     first = worker(system, "/ok/silent")
     second = worker(system, "/ok/silent", 2)
@@ -76,7 +76,7 @@ def test_a_worker_that_falls_silent_is_taken_back_tried_again_and_fails_at_the_s
     assert len(system.receiver.calls("/ok/silent")) == 2
 
 
-def test_a_cancel_is_told_by_the_next_heartbeat(system: System, client: Client) -> None:
+def test_the_next_heartbeat_reports_a_cancel(system: System, client: Client) -> None:
     job = posted(system, client, "/ok/stopping", lease_seconds=600)
     working = worker(system, "/ok/stopping")
     until(20, lambda: client.job(job["id"])["lease_until"])
@@ -86,7 +86,7 @@ def test_a_cancel_is_told_by_the_next_heartbeat(system: System, client: Client) 
     assert client.job(job["id"])["status"] == "cancelled"
 
 
-def test_without_its_token_nobody_reports(system: System, client: Client) -> None:
+def test_a_report_without_the_token_is_refused(system: System, client: Client) -> None:
     job = posted(system, client, "/ok/foreign", lease_seconds=60)
     working = worker(system, "/ok/foreign")
     token = working.call.headers["Punctual-Callback-Token"]

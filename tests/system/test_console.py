@@ -59,7 +59,7 @@ def stories(system: System, artefacts: Path, *options: str) -> subprocess.Comple
     return subprocess.run(runner, cwd=CONSOLE, env={**os.environ, **told}, capture_output=True, text=True)
 
 
-def test_people_get_their_work_done_in_a_browser(deployed: System, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_stories_of_the_console_pass_in_a_browser(deployed: System, capsys: pytest.CaptureFixture[str]) -> None:
     done = stories(deployed, ARTEFACTS)
     figures = [line for line in done.stdout.splitlines() if "figures:" in line]
     with capsys.disabled():

@@ -89,7 +89,7 @@ def provoke(system: System, client: Client) -> None:
         sqs.send_message(QueueUrl=url, MessageBody=messages.encode(Message(nobody, 1, lane, 0)))
 
 
-def test_a_grant_taken_from_each_function_is_a_denial_in_its_log(apart: System) -> None:
+def test_a_grant_removed_from_each_function_is_a_denial_in_its_log(apart: System) -> None:
     client = apart.client()
     failing = client.create_task(
         "fails",

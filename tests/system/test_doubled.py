@@ -15,7 +15,7 @@ def test_a_message_delivered_twice_starts_its_job_once(system: System, client: C
     assert len(system.receiver.calls(path)) == 1
 
 
-def test_ticks_and_dispatchers_at_work_twice_start_each_job_once(system: System, client: Client, doubled: Doubled) -> None:
+def test_concurrent_ticks_and_dispatchers_start_each_job_once(system: System, client: Client, doubled: Doubled) -> None:
     doubled.calls.result(timeout=420)
     jobs = ended(client, doubled.jobs, 300)
     assert {job["status"] for job in jobs} == {"succeeded"}

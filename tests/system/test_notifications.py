@@ -65,7 +65,7 @@ def killed_once(deployed: System) -> Iterator[list[int]]:
     deployed.receiver.watch = before
 
 
-def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_everybody_though_notify_is_killed(
+def test_failures_are_notified_once_although_notify_is_killed(
     deployed: System, killed_once: list[int]
 ) -> None:
     system = deployed
@@ -109,7 +109,7 @@ def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_everybod
         assert counts["ApproximateNumberOfMessages"] == "0", name
 
 
-def test_a_receiver_that_fails_is_tried_again_and_neither_the_job_nor_the_other_receiver_waits(deployed: System) -> None:
+def test_a_failing_receiver_is_retried_and_delays_no_other(deployed: System) -> None:
     system = deployed
     client, address = system.client("retold"), "retold@example.com"
     system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{client.user_id()}/hook", SecretString=SECRET)

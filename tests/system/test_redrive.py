@@ -30,7 +30,7 @@ def progress(client: Client, made: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_forty_dead_jobs_are_redriven_at_the_rate_each_once_with_progress(system: System) -> None:
+def test_forty_dead_jobs_are_redriven_once_at_the_given_rate(system: System) -> None:
     client = system.client("redriver")
     dead = bury_some(client, system.receiver.url("/status/404/redriven"), COUNT)
     (group,) = until(10, lambda: [each for each in client.request("GET", "/dead-letters")["groups"] if each["count"] == COUNT])

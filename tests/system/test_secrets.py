@@ -114,7 +114,7 @@ def forms(value: str) -> set[str]:
     return {value, urllib.parse.quote(value, safe=""), json.dumps(value)[1:-1], *coded}
 
 
-def test_planted_secrets_reach_their_server_and_are_found_in_no_place(apart: System, echo: str) -> None:
+def test_secrets_reach_their_server_and_are_stored_nowhere_else(apart: System, echo: str) -> None:
     system, client = apart, apart.client()
     prefix, manager = f"{LOCAL.secret_prefix}{client.user_id()}/", system.aws("secretsmanager")
     planted = {name: f"{name}-{secrets.token_urlsafe(18)}/+&" for name in ("token", "password", "key", "signing")}
@@ -162,7 +162,7 @@ def test_a_secret_of_another_owner_cannot_be_named(apart: System, echo: str) -> 
     assert "the secret of ann" not in json.dumps(Echo.seen)
 
 
-def test_a_named_target_brings_its_own_secret_to_its_own_url_and_its_users_never_see_it(apart: System, echo: str) -> None:
+def test_the_secret_of_a_named_target_stays_hidden_from_its_users(apart: System, echo: str) -> None:
     system, administrator, user = apart, apart.client(), apart.client("vault-user")
     system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}targets/vault/door", SecretString="the secret of the vault")
     defaults = {"method": "POST", "url": f"{echo}/vault", "bearer_secret": "door"}
@@ -178,7 +178,7 @@ def test_a_named_target_brings_its_own_secret_to_its_own_url_and_its_users_never
     assert status == 400 and refused["error"]["details"][0]["field"] == "payload.bearer_secret"
 
 
-def test_a_call_is_made_by_the_function_for_it_and_starts_on_its_time(apart: System, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_fetch_function_makes_each_call_once_and_not_early(apart: System, capsys: pytest.CaptureFixture[str]) -> None:
     """How late it is tells of this machine more than of Punctual, so it is told and not judged; never early is judged."""
     client, receiver = apart.client(), apart.receiver
     due = [round(time.time() * 1000) + 8_000 + n * 200 for n in range(25)]

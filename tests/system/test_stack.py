@@ -69,7 +69,7 @@ def test_a_role_without_a_grant_is_refused(system: System) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
-def test_the_lines_that_a_run_prints_post_a_job(system: System, client: Client) -> None:
+def test_the_printed_commands_post_a_job(system: System, client: Client) -> None:
     lines = example(system.address, system.stack.username, system.stack.password)
     answer = subprocess.run(["sh", "-c", lines], capture_output=True, text=True, check=True, env={**os.environ, "no_proxy": "127.0.0.1"})
     job = json.loads(answer.stdout)["data"]
