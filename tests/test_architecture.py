@@ -1,4 +1,4 @@
-"""The house holds: who may import whom, who may read the clock, what a file may be called."""
+"""The structure of the code: allowed imports, use of the clock, names of files."""
 
 import ast
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for folder in ("scheduler", "lambdas", "infra", "local", "bench") for path in (ROOT / folder).rglob("*.py"))
 VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "redrive", "fetch", "project", "notify", "scale"}
-TRIGGERED_BY_HTTP = "api"  # its services are submit, cancel, history; the others have one of their own name
+TRIGGERED_BY_HTTP = "api"  # it calls submit, cancel, history and others; every other verb has one service of its own name
 NOT_PURE = (
     "boto3",
     "botocore",
@@ -45,7 +45,7 @@ def name(path: Path) -> str:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Every module that a file imports, wherever in it."""
+    """Yield every module that a file imports, at any place."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -62,19 +62,19 @@ def under(*folders: str, but: tuple[str, ...] = ()) -> list[Path]:
 
 
 def service(verb: str) -> str:
-    """The one module of a feature package that is named after a verb."""
+    """Return the one module of a feature package that is named after the verb; empty unless there is exactly one."""
     found = [path for path in (ROOT / "scheduler").glob(f"*/{verb}.py") if path.parent.name not in ("model", "storage")]
     return ".".join(found[0].relative_to(ROOT).with_suffix("").parts) if len(found) == 1 else ""
 
 
 def layer(module: str) -> str:
-    """The package of `LAYERS` that a module of `scheduler` belongs to: the ports are a layer, their implementations others."""
+    """Return the package of `LAYERS` of a `scheduler` module. The ports are one layer, each of their implementations another."""
     parts = module.split(".")
     return ".".join(parts[1:3]) if parts[1] == "storage" and len(parts) > 2 and parts[2] in ("aws", "memory") else parts[1]
 
 
 def imported_at_run_time(path: Path) -> Iterator[str]:
-    """Every module that a file imports, but for those that only its annotations name (`if TYPE_CHECKING`)."""
+    """Yield every module that a file imports, except those that only its annotations use (`if TYPE_CHECKING`)."""
     tree = ast.parse(path.read_text())
     typing = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
     for branch in typing:
@@ -129,7 +129,7 @@ def test_handlers_import_nothing_of_the_infrastructure(path: Path) -> None:
 
 @pytest.mark.parametrize("path", under("infra/"), ids=name)
 def test_infra_imports_no_handler(path: Path) -> None:
-    """The typed environment is the one thing both share."""
+    """Handlers and infrastructure share only the typed environment."""
     modules = [
         module
         for module in imports(path)
@@ -188,7 +188,7 @@ def test_a_handler_reads_no_environment(path: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["tick", "dispatch", "execute"])
 def test_a_hot_function_loads_no_heavy_module(verb: str) -> None:
-    """Their cold start is somebody's delay."""
+    """A cold start of these functions delays jobs."""
     code = f"import lambdas.{verb}, scheduler.storage.aws.holders, sys; print(*sys.modules)"  # what `_runtime` loads on first use
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     heavy = (
@@ -199,7 +199,7 @@ def test_a_hot_function_loads_no_heavy_module(verb: str) -> None:
         "lambdas.rest.resolver",
         "lambdas.api",
     )
-    heavy += ("scheduler.storage.aws.calls",)  # only jobs that call AWS pay for it
+    heavy += ("scheduler.storage.aws.calls",)  # only jobs that call AWS load it
     heavy += (
         "scheduler.tasks.schedule",
         "scheduler.tasks.schedule_form",
@@ -216,12 +216,12 @@ def test_the_fetch_function_loads_no_aws_client() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     assert "scheduler.targets.types.http" in loaded
     aws = [module for module in loaded if within(module, ("boto3", "botocore", "scheduler.storage.aws", "pydantic"))]
-    assert set(aws) <= {"botocore"}, "the bare package: Powertools writes its name into it"
+    assert set(aws) <= {"botocore"}, "only the bare package is loaded: Powertools writes its name into it"
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if name(path).startswith("scheduler/")], ids=name)
 def test_modules_only_contain_definitions(path: Path) -> None:
-    """No client, no call to AWS, no thread: a top-level expression is a docstring at most."""
+    """An import creates no client, calls no AWS and starts no thread: the only top-level expressions are docstrings."""
     expressions = [
         node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)
     ]

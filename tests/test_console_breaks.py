@@ -1,4 +1,4 @@
-"""The table of `tests.system.console_breaks` is in step with the console: every story has one break, and its place is there."""
+"""The table of `tests.system.console_breaks` matches the console: every story has one break, and the code of each break exists."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ from tests.system.test_console import CONSOLE
 
 
 def titles() -> list[str]:
-    """Of the stories, as Vitest tells them."""
+    """Return the titles of the stories, as Vitest prints them."""
     text = (CONSOLE / "browser/console.test.ts").read_text()
     plain = re.findall(r"^ *test\('(.+?)',", text, re.MULTILINE)
     tables = re.findall(r"test\.each\(\[(.+?)\]\)\('(.+?)%s',", text, re.DOTALL)

@@ -19,7 +19,7 @@ PASSWORD = f"{secrets.token_urlsafe(15)}-aA1"
 
 
 def made(system: System, name: str, **options: Any) -> tuple[dict[str, Any], Client]:
-    """A user made by the administrator through the API, signed in."""
+    """Create a user through the API as the administrator; returns the user and a signed-in client."""
     body = {"username": f"{name}-{secrets.token_hex(4)}", "password": PASSWORD, **options}
     user: dict[str, Any] = system.client().request("POST", "/users", body)
     return user, system.sign_in(body["username"], PASSWORD)
@@ -90,7 +90,7 @@ def test_passwords_are_changed_by_their_owner_and_by_administrators(system: Syst
 
 
 def token_of(system: System, name: str) -> str:
-    """By client credentials, as a program gets it."""
+    """Return an access token by client credentials, as a program gets it."""
     clients = dict(each.split("=") for each in system.outputs["MachineClients"].split())
     known = system.aws("cognito-idp").describe_user_pool_client(UserPoolId=system.outputs["UserPoolId"], ClientId=clients[name])
     pair = f"{clients[name]}:{known['UserPoolClient']['ClientSecret']}"
@@ -114,9 +114,7 @@ def test_a_machine_client_may_do_what_its_scopes_allow(system: System) -> None:
     program.cancel(job["id"])
 
 
-def test_a_flood_of_creates_by_one_user_is_refused(
-    system: System, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_flood_of_creates_by_one_user_is_refused(system: System, capsys: pytest.CaptureFixture[str]) -> None:
     _, flooding = made(system, "flood", quotas={"creates_per_second": 2, "max_jobs": 100_000})
     _, calm = made(system, "calm")
     ahead = "2030-01-01T00:00:00Z"
@@ -152,7 +150,9 @@ def test_a_flood_of_creates_by_one_user_is_refused(
     seconds = time.monotonic() - began
     let_in, out = statuses.count(201), statuses.count(429)
     with capsys.disabled():
-        sys.stdout.write(f"\nquota: {let_in} let in, {out} refused; another's create p50 {alone:.1f} ms alone, {beside:.1f} beside it")
+        sys.stdout.write(
+            f"\nquota: {let_in} accepted, {out} refused; another user's create: p50 {alone:.1f} ms alone, {beside:.1f} ms beside it"
+        )
         sys.stdout.write(f" ({beside / alone:.2f} times)\n")
     assert set(statuses) == {201, 429} and let_in <= 20 + 2 * seconds + 10 and out > let_in
 
@@ -160,17 +160,17 @@ def test_a_flood_of_creates_by_one_user_is_refused(
 def test_failed_sign_ins_take_the_same_time_and_are_refused_after_ten(system: System, capsys: pytest.CaptureFixture[str]) -> None:
     user, _ = made(system, "lena")
     nobody = f"nobody-{secrets.token_hex(4)}"
-    told: dict[str, list[tuple[int, str, int]]] = {}
+    answers: dict[str, list[tuple[int, str, int]]] = {}
     for name in (user["username"], nobody):
         for _ in range(11):
             began = time.perf_counter()
             status, answer = Client(system.address).send("POST", "/auth/login", {"username": name, "password": "wrong"})
             took = round((time.perf_counter() - began) * 1000)
-            told.setdefault(name, []).append((status, answer["error"]["message"], took))
-    known, unknown = told[user["username"]], told[nobody]
+            answers.setdefault(name, []).append((status, answer["error"]["message"], took))
+    known, unknown = answers[user["username"]], answers[nobody]
     times = [statistics.median(took for _, _, took in each[:10]) for each in (known, unknown)]
     with capsys.disabled():
-        sys.stdout.write(f"\nfailed sign-ins: p50 {times[0]} ms of a known name, {times[1]} ms of an unknown one\n")
+        sys.stdout.write(f"\nfailed sign-ins: p50 {times[0]} ms with a known name, {times[1]} ms with an unknown one\n")
     assert [each[:2] for each in known] == [each[:2] for each in unknown]
     assert [each[0] for each in known] == [401] * 10 + [429]
     assert abs(times[0] - times[1]) < 100

@@ -1,4 +1,4 @@
-"""Jobs whose workers report by call-back: on the deployed stack, IAM enforced; the worker knows what came with the request, and no more."""
+"""Jobs whose workers report by call-back, on the deployed stack with IAM enforced. A worker knows only the data of its request."""
 
 import json
 import time
@@ -15,7 +15,7 @@ from tests.system.conftest import System, ended, until
 
 @dataclass
 class Worker:
-    """Whoever got the request of a job."""
+    """The worker that received the request of a job."""
 
     call: Call
 
@@ -38,7 +38,7 @@ def posted(system: System, client: Client, path: str, **policy: int) -> dict[str
 
 
 def worker(system: System, path: str, number: int = 1) -> Worker:
-    """The worker of the `number`-th attempt."""
+    """Wait for the worker of the `number`-th attempt."""
     return Worker(until(60, lambda: system.receiver.calls(path)[number - 1 : number] or None)[0])
 
 
@@ -52,7 +52,9 @@ def test_a_worker_sends_heartbeats_with_progress_and_completes(system: System, c
         found = client.job(job["id"])
         assert found["status"] == "running" and found["progress"] == {"fraction": fraction, "message": f"part {beat + 1} of 5"}
         assert found["lease_until"] == answered["data"]["lease_until"]
-        until(20, lambda: parse(client.job(job["id"])["lease_until"]) - time.time() * 1000 < 11_000)  # all in all longer than a lease
+        until(
+            20, lambda: parse(client.job(job["id"])["lease_until"]) - time.time() * 1000 < 11_000
+        )  # all heartbeats together take longer than a lease
     assert working.report("complete", {"output": {"rows": 42}})[0] == 200
     assert working.report("complete", {"output": {"rows": 42}})[0] == 200
     assert working.report("heartbeat", {})[0] == 409

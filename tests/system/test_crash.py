@@ -1,4 +1,4 @@
-"""The worker process that runs a job is killed: the job runs again elsewhere, and its history says so."""
+"""The executor process of a job is killed: another executor runs the job again, and the job's history shows both attempts."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A job posted over HTTPS starts on time, once, and tells how it went: on the deployed stack, driven only over HTTP."""
+"""A posted job starts on time, runs once, and reports its result: on the deployed stack over HTTP."""
 
 from collections import Counter
 
@@ -83,9 +83,11 @@ def test_a_job_cancelled_before_its_time_never_runs(system: System, client: Clie
 
 
 def test_a_claimed_job_can_be_cancelled_before_its_instant(system: System, client: Client) -> None:
-    """Its executor has claimed it and holds it: the answer waits until it has dropped it."""
+    """An executor has claimed the job and waits for its instant: the answer to the cancel waits until the executor has dropped it."""
     job = client.post_job("http", {"method": "GET", "url": system.receiver.url("/ok/in-hand")}, execute_at=soon(12))
-    send_early(system, client, job, seconds=7)  # four seconds ahead: its own comes so late that the cancel could miss the last look
+    send_early(
+        system, client, job, seconds=7
+    )  # about four seconds ahead: its own message comes so late that the cancel could miss the last read
     until(12, lambda: client.job(job["id"])["picked_at"])
     answer = client.cancel(job["id"])
     (final,) = ended(client, [job], 20)

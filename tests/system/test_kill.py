@@ -1,4 +1,4 @@
-"""Work is ended by force, executors are: the drills of `make drill` in short."""
+"""Killed work and killed executors: a short form of the drills of `make drill`."""
 
 from local import executors, process
 from local.client import Client

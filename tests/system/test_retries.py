@@ -1,4 +1,4 @@
-"""Jobs whose target fails or asks to be left alone: on the deployed stack, driven only over HTTP."""
+"""Jobs whose target fails or throttles: on the deployed stack over HTTP."""
 
 import itertools
 from typing import Any
@@ -13,7 +13,7 @@ def call(system: System, path: str) -> dict[str, Any]:
 
 
 def waits(job: dict[str, Any]) -> list[float]:
-    """Seconds from the end of each attempt to the start of the next one."""
+    """Return the seconds from the end of each attempt to the start of the next one."""
     return [(parse(b["started_at"]) - parse(a["ended_at"])) / 1000 for a, b in itertools.pairwise(job["attempts"])]
 
 

@@ -24,7 +24,7 @@ TRUST = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal"
 
 
 def finished(client: Client, job_id: str, within: float) -> Json:
-    """The job once it is final; fails after `within` seconds."""
+    """Return the job once it is final. Fails after `within` seconds."""
     deadline = time.monotonic() + within
     while (job := client.job(job_id))["status"] in ("scheduled", "queued", "running"):
         assert time.monotonic() < deadline, f"still {job['status']}: {job}"
@@ -41,7 +41,7 @@ def test_a_job_for_the_near_future_starts_at_its_time_and_never_before(client: C
     job = finished(client, job["id"], within=40)
     assert job["status"] == "succeeded"
     assert job["output"] == "hello"
-    assert 0 <= job["start_delay_ms"] <= 5_000  # the figure itself is the benchmark's business: this machine may be busy
+    assert 0 <= job["start_delay_ms"] <= 5_000  # the benchmark measures the exact delay: this machine may be busy
     assert [attempt["outcome"] for attempt in job["attempts"]] == ["succeeded"]
 
 

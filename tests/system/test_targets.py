@@ -1,4 +1,4 @@
-"""A job of each type does its work on the local AWS, IAM enforced; the receiving side sees payload, job id and idempotency key."""
+"""A job of each type runs on the local AWS with IAM enforced; its receiver gets payload, job id and idempotency key."""
 
 import json
 import urllib.request
@@ -15,7 +15,7 @@ ARN = {arn.split(":")[2]: arn for arn in LOCAL.allowed_targets}
 
 
 def arrived(system: System, queue: str, job_id: str) -> dict[str, Any]:
-    """The message about a job, taken from one of the sample queues."""
+    """Wait for the message of a job in one of the sample queues, and delete it there."""
     sqs = system.aws("sqs")
     url = sqs.get_queue_url(QueueName=f"{SAMPLE}-{queue}")["QueueUrl"]
 

@@ -1,4 +1,4 @@
-"""Tasks on the deployed stack, driven only over HTTP: the drills of `make drill`, in short."""
+"""Tasks on the deployed stack over HTTP: a short form of the drills of `make drill`."""
 
 from local import drills
 from local.client import Client

@@ -1,4 +1,4 @@
-"""The AWS that answers in process: a read by key returns the items of its own keys, in whatever order the services read."""
+"""AWS answered in process: a read by key returns the items of its keys, in any order of the reads."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""A figure knows its budget: the most it may be, or the least."""
+"""Figures and their budgets: an upper limit or a lower one."""
 
 import io
 

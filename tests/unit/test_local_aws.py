@@ -1,4 +1,4 @@
-"""The boto3 clients of the local AWS: one for all threads, and never two of a session made at once."""
+"""The boto3 clients of the local AWS: all threads share one client per service."""
 
 from concurrent.futures import ThreadPoolExecutor
 

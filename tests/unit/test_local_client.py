@@ -1,4 +1,4 @@
-"""The API client: wraps, pages, and says clearly what went wrong."""
+"""The API client: answers, pages, errors, and repeated calls."""
 
 import json
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ deleted: list[str] = []
 
 
 class Api(BaseHTTPRequestHandler):
-    """A stand-in for the API: answers what the test has laid out for a path."""
+    """A stand-in for the API: returns the answer that the test has set for a path."""
 
     answers: ClassVar[dict[str, tuple[int, bytes]]] = {}
     seen: ClassVar[list[tuple[str, str | None]]] = []
     headers_sent: ClassVar[dict[str, str]] = {}
-    hang_ups: ClassVar[int] = 0  # so many calls find their connection closed
+    hang_ups: ClassVar[int] = 0  # the number of next calls whose connection is closed without an answer
 
     def do_GET(self) -> None:
         self.seen.append((self.path, self.headers.get("Authorization")))

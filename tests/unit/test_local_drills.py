@@ -1,4 +1,4 @@
-"""What the drills count."""
+"""How the drills count jobs that run at once."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from local.drills import most_at_once
 
 
 def job(started: int | None, ended: int) -> dict[str, Any]:
-    """A job that worked from and to these milliseconds."""
+    """Return a job that ran between these milliseconds; without `started`, one that never started."""
     at, end = (None if ms is None else f"2026-11-20T10:00:00.{ms:03d}Z" for ms in (started, ended))
     return {"started_at": at, "completed_at": end, "failed_at": None, "killed_at": None, "cancelled_at": None}
 

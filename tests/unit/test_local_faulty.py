@@ -1,4 +1,4 @@
-"""The proxy that misbehaves, in front of a receiver; and what the table of faults says of the jobs."""
+"""The misbehaving proxy in front of a receiver, and the figures of the table of faults."""
 
 import threading
 from collections import Counter
@@ -30,10 +30,10 @@ def proxy(receiver: Receiver) -> Iterator[Faulty]:
 
 def call(proxy: Faulty, service: str = "sqs", operation: str = "SendMessage", pool: Any = None) -> int:
     headers = {"Authorization": SIGNED.format(service), "X-Amz-Target": f"Amazon.{operation}"}
-    asked = pool or urllib3.PoolManager(retries=False, timeout=5)
-    answer = asked.request("POST", f"{proxy.endpoint}/ok/{service}", body=b"{}", headers=headers)
+    connections = pool or urllib3.PoolManager(retries=False, timeout=5)
+    answer = connections.request("POST", f"{proxy.endpoint}/ok/{service}", body=b"{}", headers=headers)
     if pool is None:
-        asked.clear()
+        connections.clear()
     return int(answer.status)
 
 
@@ -68,7 +68,7 @@ def test_a_fault_affects_its_share_of_the_calls(proxy: Faulty) -> None:
 
 
 def test_a_closed_connection_behind_the_proxy_is_opened_again(proxy: Faulty) -> None:
-    """An idle one: the caller, whose own is open, does not notice."""
+    """The server closes the idle connection behind the proxy; the caller's own connection stays open."""
     closed = threading.Semaphore(0)
 
     class Once(StreamRequestHandler):

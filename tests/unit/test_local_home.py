@@ -1,4 +1,4 @@
-"""Where a local AWS keeps its things, what it repairs, and what it finds of an earlier run."""
+"""The files of a local AWS, the repair of its state, its port, and the clean-up after an earlier run."""
 
 import fcntl
 import json
@@ -23,7 +23,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def sleeper(home: Home) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that looks like a function's worker of this home."""
+    """Start a process that looks like a Lambda worker of this home."""
     script = home.scratch / "ministack-lambda-api-x" / "_worker.py"
     script.parent.mkdir()
     script.write_text("import time\nprint('up', flush=True)\ntime.sleep(60)")

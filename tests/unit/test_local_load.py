@@ -1,4 +1,4 @@
-"""What `make load` counts and draws."""
+"""The figures and the curves of `make load`."""
 
 from xml.etree import ElementTree
 
@@ -13,7 +13,7 @@ NOON = 1_763_640_000_000
 
 
 def started(number: int, due: int, delay: int | None) -> Job:
-    """A job that has succeeded, or, without a delay, waits."""
+    """Return a job that has succeeded or, without a delay, has not started."""
     job = make.job(at=due, id=f"j{number}", delay_ms=delay)
     return job if delay is None else replace(job, slot=None, completed_at=due + delay)
 
@@ -51,7 +51,7 @@ def test_the_memory_of_a_live_process_is_known() -> None:
 
 
 def drawn(*curves: plot.Curve) -> tuple[list[str | None], int]:
-    """The lines of a picture, and how many points stand alone."""
+    """Draw the curves; returns the lines of the picture and the number of single points."""
     tree = ElementTree.fromstring(plot.svg("a < b", [plot.Panel("delay & more", curves), plot.Panel("nothing", [])]))
     name = "{http://www.w3.org/2000/svg}"
     return [each.get("points") for each in tree.iter(f"{name}polyline")], len(list(tree.iter(f"{name}circle")))

@@ -1,4 +1,4 @@
-"""Which files of the console go where, and how long browsers may keep them."""
+"""The upload of the console: which files, in which order, with which caching."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from local.publish import publish
 
 
 class Bucket:
-    """An S3 of one bucket."""
+    """A fake S3 client with one bucket."""
 
     def __init__(self, *there: str) -> None:
         self.there = there

@@ -1,4 +1,4 @@
-"""The receiver that sample jobs call."""
+"""The HTTP receiver that sample jobs and drills call."""
 
 import socket
 import time
@@ -61,12 +61,12 @@ def test_the_receiver_releases_its_port_at_the_end() -> None:
 
 
 def test_the_receiver_reports_each_call_and_its_port_before_it_answers() -> None:
-    told = []
+    seen = []
     with Receiver() as receiver, socket.create_connection(("127.0.0.1", receiver.port)) as caller:
-        receiver.watch = lambda call: told.append((call.path, call.port, len(receiver.open_calls())))
+        receiver.watch = lambda call: seen.append((call.path, call.port, len(receiver.open_calls())))
         caller.sendall(b"GET /ok/a HTTP/1.1\r\nHost: h\r\n\r\n")
         assert caller.recv(100).startswith(b"HTTP/1.1 200")
-        assert told == [("/ok/a", caller.getsockname()[1], 1)]
+        assert seen == [("/ok/a", caller.getsockname()[1], 1)]
         assert process.connected([process.this()], caller.getsockname()[1], receiver.port) == process.this()
         assert process.connected([], caller.getsockname()[1], receiver.port) is None
 

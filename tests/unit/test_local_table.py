@@ -1,4 +1,4 @@
-"""The live table shows what a person looking on wants to see."""
+"""The live table: the choice of jobs, their rows, and the width."""
 
 from datetime import UTC
 from typing import Any

@@ -1,4 +1,4 @@
-"""The demo's verdict: every kind of broken promise is found, and a kept one is not."""
+"""The demo's verdict: it reports every kind of broken promise, and no kept one."""
 
 from typing import Any
 
