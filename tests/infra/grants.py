@@ -121,7 +121,7 @@ def main() -> None:
         f"- **in the template**, a test that says what the grant is for. Each grant was taken away in turn: {by_template} fail one.",
         f"- **on the running stack**, whose roles are enforced: {by_use} grants are used by the system tests. The table names the test at",
         "  work when a grant was first used. Without it a call is denied, and the tests end red: whatever else becomes of it, no denial",
-        "  may stand in the functions' logs (`test_a_grant_taken_from_each_function_is_a_denial_in_its_log` tries it). The local AWS",
+        "  may stand in the functions' logs (`test_a_grant_removed_from_each_function_is_a_denial_in_its_log` tries it). The local AWS",
         f"  asks no role for {', '.join(f'`{each}*`' for each in NOT_LOCAL)}, nor for what Lambda reads from queues and streams.",
         "",
         f"{neither} are noticed by neither.",
