@@ -107,7 +107,7 @@ def health() -> Response[str]:
     if token is None:
         return answer({"status": "ok"})
     world = _runtime.api()
-    world.accounts.user(token)
+    world.identity.user(token)
     behind = lag(world.ledger, world.clock.now())
     told = {"oldest_open_minute": behind.minute, "lag_seconds": behind.ms / 1000, "paused_lanes": behind.paused}
     return answer({"status": "ok"} | told)
@@ -122,7 +122,7 @@ def health() -> Response[str]:
 )
 def login(body: Annotated[Login, Body()]) -> Response[str]:
     world, address = _runtime.api(), app.current_event.raw_event["requestContext"]["http"].get("sourceIp", "")
-    session = sign_in(body.username, body.password, address, accounts=world.accounts, tallies=world.tallies, clock=world.clock)
+    session = sign_in(body.username, body.password, address, world)
     return answer(render.session(session))
 
 
@@ -138,7 +138,7 @@ def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
     token = body.refresh_token or _bearer()
     if token is None:
         raise Unauthorized("send the refresh token as the bearer token or as refresh_token in the body")
-    return answer(render.session(_runtime.api().accounts.refresh(token)))
+    return answer(render.session(_runtime.api().identity.refresh(token)))
 
 
 @app.post(
@@ -161,16 +161,7 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
 
 def _submit(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
     world = _runtime.api()
-    return submit_all(
-        asked,
-        receipts=world.receipts,
-        jobs=world.jobs,
-        orders=world.orders,
-        lanes=world.lanes,
-        clock=world.clock,
-        rules=world.rules,
-        direct=world.direct,
-    )
+    return submit_all(asked, world, direct=world.direct)
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:
@@ -228,7 +219,7 @@ def get_job(job_id: str) -> Response[str]:
     try:
         return answer(render.job(find(key, jobs=world.jobs), now))
     except NotFound:
-        if hint := archive.where(job_id, now, world.settings.retention_days, world.settings.archive_database):
+        if hint := archive.where(job_id, now, world.rules.retention.days, world.settings.archive_database):
             raise NotFound(hint) from None
         raise
 
@@ -244,7 +235,7 @@ def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
     world = _runtime.api()
     job = find(_key(job_id), jobs=world.jobs)
     wanted = body.wanted(job.type, world.clock.now(), job.target)
-    changed = reschedule(job.key, wanted, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    changed = reschedule(job.key, wanted, world)
     return answer(render.job(changed, world.clock.now()))
 
 
@@ -257,9 +248,7 @@ def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
 )
 def cancel_job(job_id: str) -> Response[str]:
     world = _runtime.api()
-    done = cancel(
-        _key(job_id), jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules
-    )
+    done = cancel(_key(job_id), world)
     return answer(render.job(done, world.clock.now()))
 
 
@@ -287,7 +276,7 @@ def get_log(job_id: str, number: Number) -> Response[str]:
 
 def _kept(job_id: str, number: int, read: Callable[[Job, int, Outputs], output_store.Text]) -> Response[str]:
     job = find(_key(job_id), jobs=_runtime.api().jobs)
-    return answer(render.kept_text(read(job, number, _runtime.outputs()), number))
+    return answer(render.kept_text(read(job, number, _runtime.api().outputs), number))
 
 
 @app.get("/api/v1/openapi.json", include_in_schema=False)

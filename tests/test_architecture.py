@@ -182,7 +182,7 @@ def test_a_handler_reads_no_environment(path: Path) -> None:
 @pytest.mark.parametrize("verb", ["tick", "dispatch", "execute"])
 def test_a_hot_function_loads_neither_pydantic_nor_the_http_resolver_nor_schedules(verb: str) -> None:
     """Their cold start is somebody's delay."""
-    code = f"import lambdas.{verb}, scheduler.storage.aws.holders, sys; print(*sys.modules)"  # what `_runtime` loads on first use
+    code = f"import lambdas.{verb}, scheduler.storage.aws.tasks, sys; print(*sys.modules)"  # what `_runtime` loads on first use
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     heavy = (
         "pydantic",

@@ -35,7 +35,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 )
 def retry(job_id: str) -> Response[str]:
     world, key = _runtime.api(), job_of(router.current_event.raw_event, job_id)
-    again = retry_job(key, jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    again = retry_job(key, world)
     return answer(render.job(again, world.clock.now()))
 
 
@@ -87,16 +87,7 @@ def list_letters(
 )
 def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
     world = _runtime.api()
-    made = requests.start(
-        _owner(),
-        body.filter,
-        rate=body.rate,
-        limit=body.limit,
-        redrives=world.redrives,
-        redrivers=world.redrivers,
-        clock=world.clock,
-        random=secrets.randbits(ids.RANDOM_BITS),
-    )
+    made = requests.start(_owner(), body.filter, world, rate=body.rate, limit=body.limit, random=secrets.randbits(ids.RANDOM_BITS))
     logger.info("redrive started", extra={"redrive_id": made.id, "rate": made.rate})
     return answer(render.redrive(made), 202, {"Location": f"/api/v1/dead-letters/redrives/{made.id}"})
 
@@ -120,7 +111,7 @@ def get_redrive(redrive_id: str) -> Response[str]:
 )
 def abort_redrive(redrive_id: str) -> Response[str]:
     world = _runtime.api()
-    return answer(render.redrive(requests.abort(_owner(), redrive_id, redrives=world.redrives, clock=world.clock)))
+    return answer(render.redrive(requests.abort(_owner(), redrive_id, world)))
 
 
 def _owner() -> str:

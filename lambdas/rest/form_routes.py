@@ -41,7 +41,7 @@ def list_task_types() -> Response[str]:
     types = [
         {"type": name, "target": None, "description": registry.description(name), "payload_schema": payload_of(name).json_schema()}
         for name in registry.names()
-        if name != "http" or _runtime.api().settings.raw_http
+        if name != "http" or _runtime.api().rules.raw_http
     ]
     named = [
         {"type": each.kind, "target": each.name, "description": each.description or each.name, "payload_schema": given_to(each)}

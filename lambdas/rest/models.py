@@ -405,7 +405,7 @@ def _check_payload(payload: dict[str, Any], job_type: str) -> None:
 
 
 def _check_raw(job_type: str | None) -> None:
-    if job_type == "http" and not _runtime.api().settings.raw_http:
+    if job_type == "http" and not _runtime.api().rules.raw_http:
         raise ValueError("raw http is switched off in this stage: name a target (GET /targets lists them)")
 
 

@@ -24,7 +24,7 @@ def _address(text: str) -> str:
 
 def _url(text: str) -> str:
     http.is_url(text)
-    if not _runtime.api().settings.raw_http:
+    if not _runtime.api().rules.raw_http:
         raise ValueError("raw http is switched off in this stage: give e-mail addresses")
     try:
         http.check({"url": text}, _runtime.api().reach)

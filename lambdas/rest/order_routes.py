@@ -24,7 +24,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 )
 def get_ordering_key(ordering_key: str) -> Response[str]:
     world, order = _runtime.api(), _order(ordering_key)
-    return answer(render.ordering_key(order.key, ordering_keys.look(order, jobs=world.jobs, orders=world.orders)))
+    return answer(render.ordering_key(order.key, ordering_keys.look(order, world)))
 
 
 @router.post(
@@ -36,7 +36,7 @@ def get_ordering_key(ordering_key: str) -> Response[str]:
 )
 def resume_ordering_key(ordering_key: str) -> Response[str]:
     world, order = _runtime.api(), _order(ordering_key)
-    view = ordering_keys.resume(order, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock)
+    view = ordering_keys.resume(order, world)
     return answer(render.ordering_key(order.key, view))
 
 

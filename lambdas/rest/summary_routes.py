@@ -34,7 +34,7 @@ Days = Annotated[int | None, Query(ge=1, le=90, description="of the last so many
 def scheduled_tasks_summary(scope: Scope = None) -> Response[str]:
     world, (told, owner) = _runtime.api(), _scope(scope)
     minutes = summary.ahead(owner, world.clock.now(), world.counters)
-    return answer({"scope": told, "available_instances": world.settings.executors, "minutes": list(map(render_summary.minute, minutes))})
+    return answer({"scope": told, "available_instances": world.rules.executors, "minutes": list(map(render_summary.minute, minutes))})
 
 
 @router.get(

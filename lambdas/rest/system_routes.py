@@ -41,7 +41,7 @@ def get_system() -> Response[str]:
 def pause_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("pause", extra={"lanes": body.lanes, "reason": body.reason})
-    return _lanes(pause(body.lanes, body.reason, ledger=world.ledger, clock=world.clock))
+    return _lanes(pause(body.lanes, body.reason, world))
 
 
 @router.post(
@@ -54,7 +54,7 @@ def pause_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
 def resume_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("resume", extra={"lanes": body.lanes, "reason": body.reason})
-    return _lanes(resume(body.lanes, body.reason, ledger=world.ledger, clock=world.clock))
+    return _lanes(resume(body.lanes, body.reason, world))
 
 
 def _lanes(shown: Sequence[LaneState]) -> Response[str]:

@@ -23,7 +23,7 @@ from scheduler.model.errors import NotFound
 from scheduler.model.job import Receipt, Status, TaskKey
 from scheduler.tasks import service
 from scheduler.tasks.preview import with_skipped
-from scheduler.tasks.service import Search, World
+from scheduler.tasks.service import Search
 from scheduler.tasks.task import Task, TaskStatus
 
 NEXT_RUNS = 10
@@ -40,7 +40,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     responses=answers(201, Answer[TaskShape], errors=(400, 401, 409, 413, 415, 503)),
 )
 def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
-    world, receipt = _world(), _receipt()
+    world, receipt = _runtime.api(), _receipt()
     task = service.create(body.asked(_owner()), world, random=_random(receipt), receipt=receipt)
     # As of its creation, so that a repeated request has the same answer.
     return _task(task, task.created_at, 201, _created("tasks", task.id, receipt))
@@ -61,7 +61,7 @@ def list_tasks(
     cursor: Cursor = None,
 ) -> Response[str]:
     parameters.known(router.current_event, "name", "tag", "type", "status", "limit", "cursor")
-    world = _world()
+    world = _runtime.api()
     page = service.search(Search(_owner(), name, tag, type, status, limit, cursor), world)
     now = world.clock.now()
     listed = [render.listed_task(task, service.next_runs(task, 1, now), now) for task in page.tasks]
@@ -72,7 +72,7 @@ def list_tasks(
     "/api/v1/tasks/<task_id>", summary="One task", tags=["tasks"], responses=answers(200, Answer[TaskShape], errors=(401, 404, 503))
 )
 def get_task(task_id: str) -> Response[str]:
-    world = _world()
+    world = _runtime.api()
     return _task(service.find(_key(task_id), world), world.clock.now())
 
 
@@ -84,7 +84,7 @@ def get_task(task_id: str) -> Response[str]:
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 409, 413, 415, 503)),
 )
 def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
-    world, key = _world(), _key(task_id)
+    world, key = _runtime.api(), _key(task_id)
     return _task(service.edit(key, body.asked(key.owner), world, generation=body.generation), world.clock.now())
 
 
@@ -96,7 +96,7 @@ def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAM
     responses=answers(200, Answer[DeletedShape], errors=(401, 404, 503)),
 )
 def delete_task(task_id: str) -> Response[str]:
-    return answer({"id": service.delete(_key(task_id), _world()).id})
+    return answer({"id": service.delete(_key(task_id), _runtime.api()).id})
 
 
 @router.put(
@@ -107,7 +107,7 @@ def delete_task(task_id: str) -> Response[str]:
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 413, 415, 503)),
 )
 def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[str]:
-    world = _world()
+    world = _runtime.api()
     return _task(service.deactivate(_key(task_id), body.reason, world), world.clock.now())
 
 
@@ -119,7 +119,7 @@ def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[
     responses=answers(200, Answer[TaskShape], errors=(401, 404, 503)),
 )
 def resume_task(task_id: str) -> Response[str]:
-    world = _world()
+    world = _runtime.api()
     return _task(service.activate(_key(task_id), world), world.clock.now())
 
 
@@ -132,7 +132,7 @@ def resume_task(task_id: str) -> Response[str]:
     responses=answers(201, Answer[JobShape], errors=(400, 401, 404, 409, 413, 415, 503)),
 )
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
-    world, receipt = _world(), _receipt()
+    world, receipt = _runtime.api(), _receipt()
     job = service.run_now(_key(task_id), world, random=_random(receipt), overlap=body.overlap, receipt=receipt)
     return answer(render.job(job, job.created_at), 201, _created("me/jobs", job.id, receipt))
 
@@ -146,7 +146,7 @@ def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]
 )
 def next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NEXT_RUNS) -> Response[str]:
     parameters.known(router.current_event, "count")
-    world = _world()
+    world = _runtime.api()
     task, now = service.find(_key(task_id), world), world.clock.now()
     runs = service.next_runs(task, count, now)
     if task.schedule is None or task.inactive_at is not None:
@@ -172,15 +172,10 @@ def list_runs(
     cursor: Cursor = None,
 ) -> Response[str]:
     parameters.known(router.current_event, "upcoming", "status", "from", "to", "limit", "cursor")
-    world = _world()
+    world = _runtime.api()
     task, now = service.find(_key(task_id), world), world.clock.now()
     query = HistoryQuery(task.owner, upcoming, task=task.id, status=status, since=since, until=until, limit=limit, cursor=cursor)
     return answer(render.page(history(query, jobs=world.jobs, now=now), now))
-
-
-def _world() -> World:
-    api = _runtime.api()
-    return World(api.tasks, api.jobs, api.orders, api.lanes, api.receipts, api.clock, api.rules)
 
 
 def _owner() -> str:

@@ -26,7 +26,7 @@ from lambdas.rest.user_models import (
 from scheduler.accounts import user_admin
 from scheduler.accounts.login import change_password
 from scheduler.accounts.model import Quotas
-from scheduler.accounts.user_admin import Known, World
+from scheduler.accounts.user_admin import Known
 from scheduler.model.errors import NotFound, Unauthorized
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
@@ -55,15 +55,7 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
     token = bearer_of(event)
     if token is None:
         raise Unauthorized()
-    change_password(
-        access.caller_of(event).id,
-        token,
-        body.current_password,
-        body.new_password,
-        accounts=world.accounts,
-        tallies=world.tallies,
-        clock=world.clock,
-    )
+    change_password(access.caller_of(event).id, token, body.current_password, body.new_password, world)
     return answer({"changed": True})
 
 
@@ -76,7 +68,7 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
 )
 def create_user(body: Annotated[UserRequest, Body()]) -> Response[str]:
     quotas = body.quotas.quotas if body.quotas else Quotas()
-    made = user_admin.create(body.username, body.password, body.role, body.job_weight, quotas, _world())
+    made = user_admin.create(body.username, body.password, body.role, body.job_weight, quotas, _runtime.api())
     return _user(made, 201, {"Location": f"/api/v1/users/{made.account.id}"})
 
 
@@ -92,9 +84,9 @@ def list_users(
     cursor: Annotated[str | None, Query(min_length=1, max_length=4_096, description="the cursor of the page before")] = None,
 ) -> Response[str]:
     parameters.known(router.current_event, "limit", "cursor")
-    world = _world()
+    world = _runtime.api()
     found, after = user_admin.page(cursor, limit, world)
-    clients = [user_admin.find(id, world) for id in world.clients] if cursor is None else []
+    clients = [user_admin.find(id, world) for id in world.identity.clients] if cursor is None else []
     return answer({"users": [_shown(each) for each in found], "clients": [_shown(each) for each in clients], "cursor": after})
 
 
@@ -106,7 +98,7 @@ def list_users(
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 503)),
 )
 def get_user(user_id: str) -> Response[str]:
-    return _user(user_admin.find(_id(user_id), _world()))
+    return _user(user_admin.find(_id(user_id), _runtime.api()))
 
 
 @router.patch(
@@ -117,7 +109,7 @@ def get_user(user_id: str) -> Response[str]:
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
 def change_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[str]:
-    return _user(user_admin.change(_id(user_id), body.wanted, _caller(), _world()))
+    return _user(user_admin.change(_id(user_id), body.wanted, _caller(), _runtime.api()))
 
 
 @router.put(
@@ -128,7 +120,7 @@ def change_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[s
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 503)),
 )
 def disable_user(user_id: str) -> Response[str]:
-    return _user(user_admin.disable(_id(user_id), _caller(), _world()))
+    return _user(user_admin.disable(_id(user_id), _caller(), _runtime.api()))
 
 
 @router.put(
@@ -139,7 +131,7 @@ def disable_user(user_id: str) -> Response[str]:
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 503)),
 )
 def enable_user(user_id: str) -> Response[str]:
-    return _user(user_admin.enable(_id(user_id), _world()))
+    return _user(user_admin.enable(_id(user_id), _runtime.api()))
 
 
 @router.put(
@@ -150,12 +142,7 @@ def enable_user(user_id: str) -> Response[str]:
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
 def set_password(user_id: str, body: Annotated[PasswordRequest, Body()]) -> Response[str]:
-    return _user(user_admin.set_password(_id(user_id), body.password, _world()))
-
-
-def _world() -> World:
-    api = _runtime.api()
-    return World(api.directory, api.profiles, api.users, api.clock, api.settings.clients)
+    return _user(user_admin.set_password(_id(user_id), body.password, _runtime.api()))
 
 
 def _id(text: str) -> str:
@@ -176,4 +163,4 @@ def _user(known: Known, status: int = 200, headers: Any = None) -> Response[str]
 
 def _shown(known: Known) -> dict[str, Any]:
     world = _runtime.api()
-    return render.account(known, world.quotas.allowed(known.profile), known.account.id in world.settings.clients)
+    return render.account(known, world.quotas.allowed(known.profile), known.account.id in world.identity.clients)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 KEPT_DAYS = 400
 HIDDEN = "(not kept)"  # in place of what may hold secrets
@@ -31,19 +31,6 @@ class Entry:
     def payload(self) -> Mapping[str, Any]:
         """What may be large of it."""
         return self.changes
-
-
-class Trail(Protocol):
-    """The entries, kept for `KEPT_DAYS`."""
-
-    def write(self, entry: Entry) -> None:
-        """Store it, or replace it by itself as it ended."""
-
-    def of_owner(self, owner: str, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
-        """Entries of one owner's objects with `since <= at < until`, newest first, beyond the id `after`; the next page's cursor."""
-
-    def of_all(self, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
-        """The same of everybody's. Eventually consistent."""
 
 
 def told(asked: Any) -> dict[str, Any]:

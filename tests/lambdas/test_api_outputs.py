@@ -2,7 +2,6 @@
 
 import pytest
 
-from lambdas import _runtime
 from scheduler.model import settlement
 from scheduler.model.job import Claim, Failure, Finished, Job, Result
 from scheduler.model.lifecycle import Event, Retention, apply
@@ -16,10 +15,9 @@ AGAIN = Failure("retryable", "once more")
 
 
 @pytest.fixture
-def outputs(monkeypatch: pytest.MonkeyPatch) -> MemoryOutputs:
-    made = MemoryOutputs()
-    monkeypatch.setattr(_runtime, "outputs", lambda: made)
-    return made
+def outputs(world: World) -> MemoryOutputs:
+    found: MemoryOutputs = world.outputs
+    return found
 
 
 def ran(world: World, outputs: MemoryOutputs, *results: Result, owner: str = "sub-ann") -> Job:

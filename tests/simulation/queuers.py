@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from scheduler.admission import ordering
 from scheduler.jobs import ordering_keys
@@ -14,6 +13,7 @@ from scheduler.model.job import Job, JobKey, OnFailure, Ordering, OrderKey
 from scheduler.model.lifecycle import is_open
 from scheduler.pipeline.submit import NewJob
 from scheduler.storage.memory.stores import MemoryJobs
+from scheduler.storage.ports import Ports
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
 
@@ -29,7 +29,7 @@ class Queuers:
     hub: Hub
     faults: Faults
     random: Random
-    ports: Callable[..., dict[str, Any]]
+    ports: Callable[[], Ports]
     jobs: MemoryJobs
     submit: Callable[[Sequence[NewJob], Sequence[int]], None]  # jobs, and what fills their ids
     violation: Callable[[str, str], None]
@@ -71,7 +71,7 @@ class Queuers:
             return
         self._resumed[order] = NEVER  # whatever fails while the call lasts may be resumed by it
         try:
-            ordering_keys.resume(order, **{name: port for name, port in self.ports("jobs", "orders", "lanes").items() if name != "rules"})
+            ordering_keys.resume(order, self.ports())
         except (Conflict, Unavailable):
             return
         finally:

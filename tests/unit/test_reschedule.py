@@ -17,7 +17,7 @@ MINUTE, DAY = 60_000, 86_400_000
 
 def change(stage: Stage, job: Job | JobKey, **wanted: Any) -> Job:
     key = job.key if isinstance(job, Job) else job
-    return reschedule(key, wanted, **stage.makers())
+    return reschedule(key, wanted, stage)
 
 
 def put(stage: Stage, **fields: Any) -> Job:
