@@ -30,7 +30,7 @@ from local.verdict import Promise, judge, percentile
 from scheduler.model import slots
 from scheduler.model.job import Job
 from scheduler.model.lifecycle import FINAL_TIMES
-from scheduler.pipeline.dispatch import FRESH_MS
+from scheduler.pipeline.publisher import FRESH_MS
 from scheduler.storage.aws.jobs import DynamoJobs
 
 HOME = Home(LOCAL / "bench")

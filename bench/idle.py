@@ -5,7 +5,7 @@ The fixed costs (alarms, metrics, polls) are taken from AWS's price list and lis
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,8 @@ from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.aws.orders import DynamoOrders
 from scheduler.storage.aws.tasks import DynamoTasks
-from scheduler.storage.memory.stores import MemoryLanes, MemoryUsers
+from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.storage.ports import Ports
 from scheduler.tasks.plan import plan
 from tests.contract import tables
 
@@ -100,7 +101,7 @@ def monthly(spent: Spent, settings: Settings, job: float) -> Iterator[tuple[str,
     yield "metrics", len(METRICS) * prices.METRIC_MONTH
     yield "logs and traces", started * (LOG_BYTES / 1e9 * prices.LOG_GB + prices.TRACE)
     yield "secrets", SECRETS * prices.SECRET_MONTH
-    if settings.lag_canary:
+    if settings.rules.lag_canary:
         yield "canary: its job", MONTH * job
         yield "canary: tick and dispatch at work", busy(settings, until_s=CANARY_OFFSET / 1000)
 
@@ -123,13 +124,13 @@ def count(rules: Rules, minutes: int) -> Spent:
 
 class _Idle:
     def __init__(self, client: Any, reader: Any, rules: Rules) -> None:
-        self.spent, self.rules, self.duty, self._now = Spent(), rules, "", 0
+        self.spent, self.duty, self._now = Spent(), "", 0
         self._recorder = Recorder(client, reader)
         client.meta.events.register("before-call.dynamodb", self._called)
         jobs, ledger = DynamoJobs(client, "jobs"), DynamoLedger(client, "ledger")
         tasks, orders = DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger"), DynamoOrders(client, "tasks")
-        self._ports: dict[str, Any] = {"jobs": jobs, "orders": orders, "lanes": MemoryLanes()}
-        self._ledger, self._tasks, self._counters = ledger, tasks, DynamoCounters(client, "counters")
+        counters = DynamoCounters(client, "counters")
+        self._ports = MemoryPorts(VirtualClock(0), rules, jobs, tasks, orders, ledger, functions=self, counters=counters)
 
     def run(self, minutes: int) -> Spent:
         now = slots.start_of(slots.minute_of(1_795_000_000_000))
@@ -143,23 +144,21 @@ class _Idle:
         self.spent.writes = self._recorder.total()
         return self.spent
 
-    def start(self, unit: UnitKey) -> None:
-        """Implement the port `Dispatchers`: the dispatcher runs while the tick continues."""
-        duty, lanes = self.duty, self._ports["lanes"]
-        ports = {"jobs": self._ports["jobs"], "lanes": lanes, "topic": lanes, "users": MemoryUsers(), "rules": self.rules}
-        self._do("dispatch", self._now, dispatch, unit, **ports, ledger=self._ledger)
+    def start_dispatch(self, unit: UnitKey) -> None:
+        """Implement the port `Functions`: the dispatcher runs while the tick continues."""
+        duty = self.duty
+        self._do("dispatch", self._now, lambda ports: dispatch(unit, ports))
         self.duty = duty
 
     def _minute(self, now: int) -> None:
-        self._now, shared = now, self._ports | {"rules": self.rules}
-        self._do("tick", now, tick, **shared, tasks=self._tasks, ledger=self._ledger, dispatchers=self)
-        self._do("plan", now, plan, **shared, tasks=self._tasks, ledger=self._ledger)
-        options = {"capacity": None, "executors": 100, "most_pollers": 0, "canary": False, "random": 0}
-        self._do("scale", now, scale, **shared, counters=self._counters, **options)
+        self._now = now
+        self._do("tick", now, tick)
+        self._do("plan", now, plan)
+        self._do("scale", now, lambda ports: scale(ports, random=0))
 
-    def _do(self, duty: str, now: int, service: Any, *arguments: Any, **options: Any) -> None:
+    def _do(self, duty: str, now: int, service: Callable[[Ports], object]) -> None:
         self.duty, clock = duty, VirtualClock(now)
-        service(*arguments, clock=clock, **options)
+        service(self._ports.but(clock=clock))
         self.spent.invocations[duty] += 1
         self.spent.waited_ms[duty] += clock.at - now
 

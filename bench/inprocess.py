@@ -17,10 +17,11 @@ from itertools import count
 from typing import Any
 
 from bench.answered import Answered
-from lambdas._settings import ApiSettings, DispatchSettings, ExecuteSettings, TickSettings
+from lambdas._settings import Settings
 from scheduler.model import ids, lifecycle, settlement, slots
 from scheduler.model.job import Claim, Finished, Job, Lane, Message, Misfire, Origin, Overlap, Result, TaskKey, UnitKey
 from scheduler.model.lifecycle import Retention
+from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.storage import messages
 from scheduler.storage.aws import clients, items, keys, task_items
@@ -47,9 +48,26 @@ TOPIC = "arn:aws:sns:us-east-1:000000000000:punctual-bench"
 QUEUE = "https://sqs.us-east-1.amazonaws.com/000000000000/punctual-bench-one-time"
 HELD_MS = 400  # how early a batch arrives: early enough for the executor to read its jobs again
 EVERY_MS = 600
-QUEUES = {"one_time_queue_url": QUEUE, "recurring_queue_url": QUEUE, "retry_queue_url": QUEUE}
-COMMON: Any = {"stage": "bench", "jobs_table": TABLE, "ledger_table": "punctual-bench-ledger", "shards": SHARDS, **QUEUES}
-FUNCTIONS: Any = {"redrive_function": "punctual-bench-redrive", "dispatch_function": "punctual-bench-dispatch"}
+SETTINGS = Settings(
+    stage="bench",
+    jobs_table=TABLE,
+    tasks_table=TASKS,
+    ledger_table="punctual-bench-ledger",
+    users_table="punctual-bench-users",
+    audit_table="punctual-bench-audit",
+    counters_table="punctual-bench-counters",
+    one_time_queue_url=QUEUE,
+    recurring_queue_url=QUEUE,
+    retry_queue_url=QUEUE,
+    topic_arn=TOPIC,
+    outputs_bucket="bench-outputs",
+    dispatch_function="punctual-bench-dispatch",
+    redrive_function="punctual-bench-redrive",
+    user_pool="us-east-1_bench",
+    user_pool_client_id="bench",
+    lane="one-time",
+    rules=Rules(windows={Lane.ONE_TIME: 500, Lane.RECURRING: 500}),
+)
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "bench",
     "AWS_SECRET_ACCESS_KEY": "bench",
@@ -57,21 +75,7 @@ ENVIRONMENT = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "POWERTOOLS_TRACE_DISABLED": "true",
     "POWERTOOLS_SERVICE_NAME": "bench",
-    **ApiSettings(
-        **COMMON,
-        tasks_table=TASKS,
-        outputs_bucket="bench-outputs",
-        user_pool_client_id="bench",
-        redrive_function="punctual-bench-redrive",
-        dispatch_function="punctual-bench-dispatch",
-        users_table="punctual-bench-users",
-        audit_table="punctual-bench-audit",
-        user_pool="us-east-1_bench",
-        counters_table="punctual-bench-counters",
-    ).render(),
-    **DispatchSettings(**COMMON, tasks_table=TASKS, topic_arn=TOPIC, users_table="punctual-bench-users").render(),
-    **ExecuteSettings(**COMMON, tasks_table=TASKS, outputs_bucket="bench-outputs", lane="one-time").render(),
-    **TickSettings(**COMMON, tasks_table=TASKS, dispatch_function="punctual-bench-dispatch").render(),
+    **SETTINGS.render(),
 }
 _numbers = count(1)
 
@@ -115,12 +119,12 @@ def dispatch(per_second: int) -> Prepare:
 
         aws.slots = _due_index([START + number * 1000 // per_second for number in range(jobs)])
         aws.items.append(b'{"Item":{"pk":{"S":"open"},"sk":{"S":"%s#00"},%s}}' % (MINUTE.encode(), _numbers_of(_UNIT)))
-        at = _runtime.dispatch()
+        ports = _runtime.AwsPorts(SETTINGS)
+        _ = ports.jobs, ports.ledger, ports.lanes, ports.users  # made before anything is measured
 
         def work() -> None:
-            clock = VirtualClock(START - 60_000)
-            ports: dict[str, Any] = {"jobs": at.jobs, "ledger": at.ledger, "topic": at.topic, "lanes": at.lanes, "users": at.users}
-            done = service(UnitKey(MINUTE, 0), **ports, clock=clock, rules=at.rules)
+            ports.clock = VirtualClock(START - 60_000)
+            done = service(UnitKey(MINUTE, 0), ports)
             _must((done.published, done.refused, done.handed_out) == (jobs, 0, True), done)
 
         return work
@@ -231,7 +235,7 @@ def plan(aws: Answered, jobs: int) -> Work:
     from lambdas import _runtime
     from scheduler.tasks.plan import plan as service
 
-    at = _runtime.plan()
+    ports = _runtime.AwsPorts(SETTINGS)
 
     def round_of(count: int) -> None:
         tasks = [_task(number) for number in range(count)]
@@ -244,8 +248,8 @@ def plan(aws: Answered, jobs: int) -> Work:
         aws.items.extend(stored[entry["sk"]["S"]] for page in pages.values() for entry in page)
 
     def work(runs: int = jobs) -> None:
-        clock = VirtualClock(START)
-        done = service(tasks=at.tasks, jobs=at.jobs, orders=at.orders, lanes=at.lanes, ledger=at.ledger, clock=clock, rules=at.rules)
+        ports.clock = VirtualClock(START)
+        done = service(ports)
         _must((done.runs, done.failed) == (runs, 0), done)
 
     round_of(BATCH)

@@ -21,8 +21,7 @@ from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Lan
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.dispatch import dispatch
-from scheduler.pipeline.execute import execute
-from scheduler.pipeline.latency import LatencyMeter
+from scheduler.pipeline.execute import Process, execute
 from scheduler.pipeline.submit import Asked, NewJob, submit_all
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.items import Item
@@ -31,13 +30,13 @@ from scheduler.storage.aws.keys import Term
 from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.aws.updates import Update, as_call
-from scheduler.storage.memory.orders import MemoryOrders
-from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
+from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Jobs, Orders, Receipts, Tasks
+from scheduler.storage.ports import Jobs, Receipts, Tasks
 from scheduler.tasks import planning, service
 from scheduler.tasks.plan import plan
-from scheduler.tasks.service import NewTask, World
+from scheduler.tasks.service import NewTask
 from scheduler.tasks.task import Task
 from tests.contract import tables
 
@@ -124,18 +123,13 @@ BATCH = 10  # jobs created in one call, and executed in one
 RUNS = 12  # two top-ups: for an hourly task a top-up stores six runs, the fewest possible
 
 
-@dataclass(slots=True)
-class Bench:
-    """The services over the given ports, with all others in memory, at a virtual time."""
+class Bench(MemoryPorts):
+    """The services over the ports it is given, everything else in memory. It is its own clock: time stands where it puts it."""
 
-    jobs: Jobs
-    tasks: Tasks = field(default_factory=lambda: MemoryTasks(MemoryJobs(), MemoryReceipts()))
-    receipts: Receipts = field(default_factory=MemoryReceipts)
-    orders: Orders = field(default_factory=MemoryOrders)
-    lanes: MemoryLanes = field(default_factory=MemoryLanes)
-    ledger: MemoryLedger = field(default_factory=MemoryLedger)
-    rules: Rules = field(default_factory=lambda: Rules(shards=2))  # fewer to read: moto takes its time
-    now_ms: int = 1_795_000_000_000
+    def __init__(self, jobs: Jobs, tasks: Tasks | None = None, receipts: Receipts | None = None) -> None:
+        tasks, receipts = tasks or MemoryTasks(MemoryJobs(), MemoryReceipts()), receipts or MemoryReceipts()
+        super().__init__(self, Rules(shards=2), jobs, tasks, receipts=receipts)  # two shards: moto takes its time to read more
+        self.now_ms = 1_795_000_000_000
 
     def now(self) -> int:
         return self.now_ms
@@ -161,12 +155,11 @@ class Bench:
         self._submit(Asked(REQUEST, receipt.random, receipt))
 
     def _submit(self, *asked: Asked) -> None:
-        submit_all(asked, receipts=self.receipts, jobs=self.jobs, orders=self.orders, lanes=self.lanes, clock=self, rules=self.rules)
+        submit_all(asked, self)
 
     def create(self, overlap: Overlap) -> None:
-        """Create a recurring task, the only one."""
-        world = World(self.tasks, self.jobs, self.orders, self.lanes, self.receipts, self, self.rules)
-        service.create(replace(TASK, overlap=overlap), world, random=self.now_ms)
+        """A recurring task: the only one there is."""
+        service.create(replace(TASK, overlap=overlap), self, random=self.now_ms)
 
     def run(self, count: int) -> None:
         """Run the next runs of the task, each through dispatch; plan adds runs when its minute has come."""
@@ -183,14 +176,14 @@ class Bench:
                 raise RuntimeError(f"the run did not complete: {done}")
 
     def _task(self) -> Task:
-        (task,) = self.tasks.page(TASK.owner, after=None, limit=2).tasks
-        return task
+        found: list[Task] = self.tasks.page(TASK.owner, after=None, limit=2).tasks
+        return found[0]
 
     def _plan(self) -> None:
         """Run plan as if it had run every minute until now."""
         ledger = MemoryLedger()
         ledger.set_plan_cursor(None, slots.minute_of(self.now_ms))
-        done = plan(tasks=self.tasks, jobs=self.jobs, orders=self.orders, lanes=self.lanes, ledger=ledger, clock=self, rules=self.rules)
+        done = plan(self.but(ledger=ledger))
         if done.tasks != 1 or done.failed:
             raise RuntimeError(f"plan did not top up the task: {done}")
 
@@ -199,27 +192,13 @@ class Bench:
         unit = UnitKey(minute, 0)
         self.ledger.open_unit(Unit(unit, 0, self.rules.shards - 1))
         self.sleep_until(slots.start_of(minute) - slots.MINUTE)
-        ports: dict[str, Any] = {"jobs": self.jobs, "ledger": self.ledger, "topic": self.lanes, "lanes": self.lanes, "users": MemoryUsers()}
-        dispatch(unit, **ports, clock=self, rules=self.rules)
+        dispatch(unit, self)
 
     def execute(self, lane: Lane, result: Result, batch: int = 1) -> None:
         """Execute one batch of the lane; every job ends with `result`."""
         deliveries = self.lanes.receive(lane, batch, self.now_ms)
-        meter = LatencyMeter(lane, "bench")
-        left = execute(
-            lane,
-            deliveries,
-            jobs=self.jobs,
-            tasks=self.tasks,
-            orders=self.orders,
-            lanes=self.lanes,
-            ledger=self.ledger,
-            pool=_Instant(self, result),
-            clock=self,
-            rules=self.rules,
-            meter=meter,
-            request_id="5f1d7e3c-6a90-4b7e-9d4e",
-        )
+        process = Process.of(lane, "bench", self)
+        left = execute(lane, deliveries, self, process, pool=_Instant(self, result), request_id="5f1d7e3c-6a90-4b7e-9d4e")
         if left or len(deliveries) != batch:
             raise RuntimeError(f"{len(deliveries)} of {batch} messages arrived, {len(left)} of them were not processed")
         for item in deliveries:

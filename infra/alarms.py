@@ -124,7 +124,7 @@ class Alarms(Construct):
             ("JobOverhead", metrics.OVERHEAD, "One job in a hundred or more ends 10 s later than its own run explains"),
         ):
             operators.alarm(self, id, own_metric(metric, "project", "p99"), description, above=late)
-        if settings.lag_canary:
+        if settings.rules.lag_canary:
             delay = own_metric(metrics.CANARY_DELAY, "project", "Maximum")
             operators.alarm(self, "CanaryLate", delay, "The scheduler's own job started 10 s late", above=late)
             seen = own_metric(metrics.CANARY_DELAY, "project", "SampleCount")

@@ -11,9 +11,8 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from infra.accounts import Accounts
-from infra.function import Foundation, Function, allow, change_jobs, read_callback_secret, step_in, step_out
+from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, read_callback_secret, step_in, step_out
 from infra.settings import Settings
-from lambdas._settings import ApiSettings
 
 BASE = "/api/v1"
 GET, POST, ANY = apigateway.HttpMethod.GET, apigateway.HttpMethod.POST, apigateway.HttpMethod.ANY
@@ -68,27 +67,21 @@ class Api(Construct):
             self,
             "api",
             foundation,
-            ApiSettings(
-                **foundation.hand_over,
-                **foundation.tasks,
-                **foundation.outputs,
-                **foundation.reach,
-                **foundation.callbacks,
-                user_pool_client_id=accounts.client.user_pool_client_id,
-                redrive_function=redrive.function_name,
-                raw_http=foundation.settings.raw_http,
-                dispatch_function=dispatch.function_name,
-                direct_burst=foundation.settings.direct_burst,
-                direct_rate=foundation.settings.direct_rate,
-                users_table=storage.users.table_name,
+            foundation.environment(
+                *JOB_RESOURCES,
+                "ledger_table",
+                "users_table",
+                "counters_table",
+                "outputs_bucket",
+                "callback_secret",
+                reach=foundation.settings.reach,
                 audit_table=storage.audit.table_name,
+                dispatch_function=dispatch.function_name,
+                redrive_function=redrive.function_name,
                 user_pool=accounts.pool.user_pool_id,
+                user_pool_client_id=accounts.client.user_pool_client_id,
                 machine_clients=" ".join(f"{name}={client.user_pool_client_id}" for name, client in accounts.machines.items()),
-                max_jobs=foundation.settings.max_jobs,
-                creates_per_second=foundation.settings.creates_per_second,
                 archive_database=foundation.settings.archive_database,
-                **foundation.counters,
-                executors=foundation.settings.executors,
             ),
             grants=[
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:PartiQLInsert", "dynamodb:GetItem"),

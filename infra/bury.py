@@ -3,9 +3,8 @@
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.function import Foundation, Function, allow, change_jobs, step_out
+from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, step_out
 from infra.lanes import BURY_TIMEOUT, camel
-from lambdas._settings import BurySettings
 
 
 class Bury(Construct):
@@ -18,7 +17,7 @@ class Bury(Construct):
             self,
             "bury",
             foundation,
-            BurySettings(**foundation.hand_over, **foundation.tasks),
+            foundation.environment(*JOB_RESOURCES),
             grants=[
                 allow(foundation.storage.jobs.table_arn, "dynamodb:BatchGetItem"),
                 change_jobs(foundation),

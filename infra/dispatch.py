@@ -3,11 +3,7 @@
 from aws_cdk import Duration
 from constructs import Construct
 
-from infra.execute import BATCH
-from infra.function import Foundation, Function, allow, change_jobs, step_out
-from infra.settings import Settings
-from lambdas._settings import DispatchSettings
-from scheduler.model.job import Lane
+from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, step_out
 
 
 class Dispatch(Construct):
@@ -20,15 +16,7 @@ class Dispatch(Construct):
             self,
             "dispatch",
             foundation,
-            DispatchSettings(
-                **foundation.hand_over,
-                **foundation.tasks,
-                topic_arn=lanes.topic.topic_arn,
-                users_table=storage.users.table_name,
-                lead_ms=foundation.settings.lead_ms,
-                one_time_window=_window(foundation.settings, Lane.ONE_TIME),
-                recurring_window=_window(foundation.settings, Lane.RECURRING),
-            ),
+            foundation.environment(*JOB_RESOURCES, "ledger_table", "users_table", topic_arn=lanes.topic.topic_arn),
             grants=[
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # its lease and progress
                 allow(storage.ledger.table_arn, "dynamodb:Query"),  # the latency and the backlogs of the lanes, and which are paused
@@ -43,8 +31,3 @@ class Dispatch(Construct):
             ],
             timeout=Duration.minutes(10),
         )
-
-
-def _window(settings: Settings, lane: Lane) -> int:
-    """How many jobs the lane holds when all its executors are busy."""
-    return settings.concurrency[lane] * BATCH[lane]

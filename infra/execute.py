@@ -4,14 +4,11 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra import targets
-from infra.function import Foundation, Function, allow, change_jobs, read_callback_secret, step_out
+from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, read_callback_secret, step_out
 from infra.lanes import EXECUTE_TIMEOUT
-from lambdas._settings import ExecuteSettings
+from infra.settings import BATCH
 from scheduler.insight import scaling
 from scheduler.model.job import Lane
-
-# A retry runs alone: a job that kills its executor takes nobody with it.
-BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}
 
 
 class Execute(Construct):
@@ -25,15 +22,14 @@ class Execute(Construct):
             self,
             "execute",
             foundation,
-            ExecuteSettings(
-                **foundation.hand_over,
-                **foundation.tasks,
-                **foundation.outputs,
-                **foundation.reach,
-                **foundation.callbacks,
+            foundation.environment(
+                *JOB_RESOURCES,
+                "ledger_table",
+                "outputs_bucket",
+                "callback_secret",
+                reach=settings.reach,
                 lane=str(lane),
                 api_url=api_url,
-                allow_private_http=settings.allow_private_http,
                 fetch_function=fetch.function_arn if settings.http_apart else "",
                 secret_prefix=settings.secret_prefix,
             ),
@@ -61,7 +57,7 @@ class Execute(Construct):
         )
         targets.acknowledge(self, settings)
         storage.acknowledge_outputs(self)
-        most = settings.most_pollers if lane is not Lane.RETRY else 0  # what is tried again comes spread out
+        most = settings.rules.most_pollers if lane is not Lane.RETRY else 0  # what is tried again comes spread out
         ready = lambda_.ProvisionedPollerConfig(minimum_pollers=scaling.LEAST, maximum_pollers=most) if most else None
         self.mapping = lambda_.EventSourceMapping(
             self,

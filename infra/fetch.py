@@ -1,11 +1,14 @@
 """fetch: calls the URLs of `http` jobs. Whoever takes it over finds a role that may write a log, and no address of anything else."""
 
+from dataclasses import replace
+
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.function import Foundation, Function
 from infra.lanes import EXECUTE_TIMEOUT
-from lambdas._settings import FetchSettings
+from lambdas._settings import Settings as Environment
+from scheduler.model.rules import Rules
 
 
 class Fetch(Construct):
@@ -18,11 +21,10 @@ class Fetch(Construct):
             self,
             "fetch",
             foundation,
-            FetchSettings(
+            Environment(
                 stage=settings.stage,
-                allow_private_http=settings.allow_private_http,
-                plain_http=settings.plain_http,
-                http_hosts=tuple(settings.http_hosts),
+                rules=Rules(allow_private_http=settings.rules.allow_private_http),
+                reach=replace(settings.reach, arns=(), sender=""),
             ),
             grants=[],
             timeout=EXECUTE_TIMEOUT,

@@ -32,62 +32,32 @@ class Foundation:
     operators: Operators
     encryption: Encryption
 
+    def environment(self, *names: str, **more: Any) -> Environment:
+        """What a function knows: the stage's rules, and the names of what it has grants for. `names`: of what is in `shared`."""
+        shared = self.shared
+        given: dict[str, Any] = {"stage": self.settings.stage} | {name: shared[name] for name in names} | more
+        return Environment(rules=self.settings.deployed, **given)
+
     @property
-    def tables(self) -> dict[str, Any]:
-        """The fields that every function's environment has."""
+    def shared(self) -> dict[str, str]:
+        """The names of what several functions use."""
+        storage, queues = self.storage, self.lanes.queues
         return {
-            "stage": self.settings.stage,
-            "jobs_table": self.storage.jobs.table_name,
-            "ledger_table": self.storage.ledger.table_name,
+            "jobs_table": storage.jobs.table_name,
+            "tasks_table": storage.tasks.table_name,
+            "ledger_table": storage.ledger.table_name,
+            "users_table": storage.users.table_name,
+            "counters_table": storage.counters.table_name,
+            "outputs_bucket": storage.outputs.bucket_name,
+            "callback_secret": storage.callback_secret_arn,
+            "one_time_queue_url": queues[Lane.ONE_TIME].main.queue_url,
+            "recurring_queue_url": queues[Lane.RECURRING].main.queue_url,
+            "retry_queue_url": queues[Lane.RETRY].main.queue_url,
         }
 
-    @property
-    def tasks(self) -> dict[str, Any]:
-        """The field of every environment that knows tasks."""
-        return {"tasks_table": self.storage.tasks.table_name}
 
-    @property
-    def counters(self) -> dict[str, Any]:
-        """The field of every environment that knows the counters."""
-        return {"counters_table": self.storage.counters.table_name}
-
-    @property
-    def outputs(self) -> dict[str, Any]:
-        """The field of the environments that know what attempts put out."""
-        return {"outputs_bucket": self.storage.outputs.bucket_name}
-
-    @property
-    def reach(self) -> dict[str, Any]:
-        """The fields of the environments that tell what of AWS, and of the web, jobs may use."""
-        return {
-            "allowed_targets": tuple(self.settings.allowed_targets),
-            "email_sender": self.settings.email_sender,
-            "plain_http": self.settings.plain_http,
-            "http_hosts": tuple(self.settings.http_hosts),
-        }
-
-    @property
-    def callbacks(self) -> dict[str, Any]:
-        """The field of the environments that know the tokens of call-backs."""
-        return {"callback_secret": self.storage.callback_secret_arn}
-
-    @property
-    def hand_over(self) -> dict[str, Any]:
-        """The fields of every environment that places jobs in slots and lanes."""
-        return {
-            **self.tables,
-            **self.retention,
-            "one_time_queue_url": self.lanes.queues[Lane.ONE_TIME].main.queue_url,
-            "recurring_queue_url": self.lanes.queues[Lane.RECURRING].main.queue_url,
-            "retry_queue_url": self.lanes.queues[Lane.RETRY].main.queue_url,
-            "shards": self.settings.shards,
-            "hold_ms": self.settings.hold_ms,
-        }
-
-    @property
-    def retention(self) -> dict[str, Any]:
-        """How long the functions that end jobs let them be kept."""
-        return {"retention_days": self.settings.retention_days, "failure_retention_days": self.settings.failure_retention_days}
+# What makes or ends jobs uses all of these.
+JOB_RESOURCES = ("jobs_table", "tasks_table", "one_time_queue_url", "recurring_queue_url", "retry_queue_url")
 
 
 def allow(resources: str | Sequence[str], *actions: str) -> iam.PolicyStatement:
@@ -101,7 +71,7 @@ def change_jobs(foundation: Foundation) -> iam.PolicyStatement:
 
 
 def read_callback_secret(foundation: Foundation) -> iam.PolicyStatement:
-    """The grant behind `SigningKeys`."""
+    """The grant behind `Secrets.keys`."""
     return allow(foundation.storage.callback_secret_arn, "secretsmanager:GetSecretValue")
 
 

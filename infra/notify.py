@@ -1,5 +1,7 @@
 """notify: tells the receivers of tasks what became of their runs, out of a queue of its own. Nothing that runs jobs waits for it."""
 
+from dataclasses import replace
+
 from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
@@ -8,7 +10,6 @@ from constructs import Construct
 from infra import targets
 from infra.function import Foundation, Function, allow
 from infra.queue import queue
-from lambdas._settings import NotifySettings
 
 TIMEOUT = Duration.minutes(1)  # a batch calls all its receivers at once, each of which has ten seconds
 AT_ONCE = 5  # batches of ten; what is beyond waits
@@ -31,17 +32,13 @@ class Notify(Construct):
             self,
             "notify",
             foundation,
-            NotifySettings(
-                stage=settings.stage,
-                tasks_table=storage.tasks.table_name,
+            foundation.environment(
+                "tasks_table",
+                reach=replace(settings.reach, arns=()),
                 notices_table=storage.notices.table_name,
                 notices_queue_url=self.queue.queue_url,
                 api_url=api_url,
                 console_url=console_url,
-                email_sender=settings.email_sender,
-                plain_http=settings.plain_http,
-                http_hosts=tuple(settings.http_hosts),
-                allow_private_http=settings.allow_private_http,
                 fetch_function=fetch.function_arn if settings.http_apart else "",
                 secret_prefix=settings.secret_prefix,
             ),

@@ -3,9 +3,8 @@
 from aws_cdk import Duration
 from constructs import Construct
 
-from infra.function import Foundation, Function, allow, step_in
+from infra.function import JOB_RESOURCES, Foundation, Function, allow, step_in
 from infra.schedule import every_minute
-from lambdas._settings import PlanSettings
 
 
 class Plan(Construct):
@@ -18,7 +17,7 @@ class Plan(Construct):
             self,
             "plan",
             foundation,
-            PlanSettings(**foundation.hand_over, **foundation.tasks),
+            foundation.environment(*JOB_RESOURCES, "ledger_table"),
             grants=[
                 allow(storage.replenish_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the scan finds what every query missed
                 allow(storage.tasks.table_arn, "dynamodb:GetItem", "dynamodb:UpdateItem"),  # how far a task is planned

@@ -8,7 +8,6 @@ from constructs import Construct
 
 from infra.archive import Archive
 from infra.function import Foundation, Function, allow
-from lambdas._settings import ProjectSettings
 
 WINDOW = Duration.minutes(15)  # AWS's longest
 
@@ -24,12 +23,8 @@ class Project(Construct):
             self,
             "project",
             foundation,
-            ProjectSettings(
-                stage=settings.stage,
-                **foundation.counters,
-                notices_queue_url=notices.queue_url,
-                archive_stream=archive.stream.ref if archive is not None else "",
-                one_shard=settings.one_shard,
+            foundation.environment(
+                "counters_table", notices_queue_url=notices.queue_url, archive_stream=archive.stream.ref if archive is not None else ""
             ),
             grants=[
                 allow(storage.counters.table_arn, "dynamodb:UpdateItem"),
@@ -52,7 +47,7 @@ class Project(Construct):
                 parallelization_factor=1,  # more would take the order of a shard apart, by which each change counts once
                 bisect_batch_on_error=True,
                 # Events name their shard only if there is a window; its state is not used.
-                tumbling_window=None if settings.one_shard else WINDOW,
+                tumbling_window=None if settings.rules.one_shard else WINDOW,
             )
 
 

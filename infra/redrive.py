@@ -3,9 +3,8 @@
 from aws_cdk import Duration
 from constructs import Construct
 
-from infra.function import Foundation, Function, allow, change_jobs, step_in
+from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, step_in
 from infra.schedule import every_minute
-from lambdas._settings import RedriveSettings
 
 
 class Redrive(Construct):
@@ -18,7 +17,7 @@ class Redrive(Construct):
             self,
             "redrive",
             foundation,
-            RedriveSettings(**foundation.hand_over, **foundation.tasks),
+            foundation.environment(*JOB_RESOURCES, "ledger_table"),
             grants=[
                 allow(storage.failures_index_arn, "dynamodb:Query"),
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),

@@ -7,9 +7,8 @@ from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.function import Foundation, Function, allow, change_jobs
+from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs
 from infra.schedule import every_minute
-from lambdas._settings import ScaleSettings
 from scheduler.model.job import Lane
 
 
@@ -19,22 +18,14 @@ class Scale(Construct):
     def __init__(self, scope: Construct, id: str, foundation: Foundation, mappings: Mapping[Lane, lambda_.EventSourceMapping]) -> None:
         super().__init__(scope, id)
         settings, storage = foundation.settings, foundation.storage
-        kept = [mappings[lane] for lane in (Lane.ONE_TIME, Lane.RECURRING)] if settings.most_pollers else []
+        kept = [mappings[lane] for lane in (Lane.ONE_TIME, Lane.RECURRING)] if settings.rules.most_pollers else []
         names = ("one_time_mapping", "recurring_mapping")
         named: dict[str, Any] = {name: mapping.event_source_mapping_id for name, mapping in zip(names, kept, strict=False)}
         self.function = Function(
             self,
             "scale",
             foundation,
-            ScaleSettings(
-                **foundation.hand_over,
-                **foundation.tasks,
-                **foundation.counters,
-                **named,
-                executors=settings.executors,
-                canary=settings.lag_canary,
-                most_pollers=settings.most_pollers,
-            ),
+            foundation.environment(*JOB_RESOURCES, "counters_table", **named),
             grants=[
                 allow(storage.counters.table_arn, "dynamodb:Query"),
                 allow(storage.jobs.table_arn, "dynamodb:PutItem"),  # the canary ...

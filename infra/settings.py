@@ -13,10 +13,15 @@ from lambdas._settings import HOST
 from scheduler.accounts.access import Scope
 from scheduler.insight.scaling import EXECUTORS_EACH
 from scheduler.model.job import Lane
+from scheduler.model.rules import Rules
 from scheduler.targets import arns, registry
+from scheduler.targets.base import Reach
 
 MOST_ALLOWED = 2_000  # characters of all allowed ARNs: an environment has 4 KB for everything
 SAMPLE = "punctual-sample"  # how what `infra/samples.py` makes is called
+
+
+BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}  # a retry runs alone: a job that kills its executor takes nobody with it
 
 
 class Renamed(NamedTuple):
@@ -33,19 +38,12 @@ class Settings:
     stage: str
     operator_email: str | None = None  # gets every alarm; from `-c operator_email=...`
 
-    shards: int = 16  # slots per minute; may grow from deploy to deploy, never shrink
-    units: int = 1  # dispatchers per minute
-    hold_ms: int = 5_000  # how long before its instant an executor may claim a job and wait with it
-    lead_ms: int = 500  # how far ahead of its instant a job leaves while nothing was measured yet
+    rules: Rules = field(default_factory=Rules)  # what the functions go by; what follows from other settings is in `deployed`
+    reach: Reach = field(default_factory=Reach)  # what of AWS and of the web jobs may use; from `-c allowed_targets=...` and others
     concurrency: Mapping[Lane, int] = field(  # executors of a lane at once (MaximumConcurrency)
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
-    direct_burst: int = 200  # jobs of a user that one api process hands over directly at once; what is beyond goes to the intake ...
-    direct_rate: int = 100  # ... and a second after that
-    most_pollers: int = 0  # of a lane, kept ready ahead of what is to come; 0: none, and AWS scales by itself. Replaces `concurrency`
-    lag_canary: bool = False  # a job of the scheduler's own every minute, whose delay is measured; it keeps tick and dispatch at work
     batching_s: int = 5  # how long changes wait to be counted together
-    one_shard: bool = False  # events of streams name no shard, and streams have one
     memory_mb: Mapping[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
         default_factory=lambda: {
             "api": 512,
@@ -61,23 +59,13 @@ class Settings:
             "scale": 512,
         }
     )
-    retention_days: int = 30  # of jobs that ended well
-    failure_retention_days: int = 90  # of failed and killed ones
     archive: bool = True  # what leaves the jobs table goes to S3, where Athena finds it
     archive_days: int = 400  # how long it stays there
-    allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
-    plain_http: bool = False  # ... and http:// URLs; from `-c plain_http=true`
-    http_hosts: Sequence[str] = ()  # the hosts that they may call, `*` for any text; empty: any; from `-c http_hosts=...`
     http_apart: bool = True  # URLs are called by `fetch`, whose role can do nothing, and not by executors
-    allowed_targets: Sequence[str] = ()  # ARNs, `*` within their parts, that jobs may reach; from `-c allowed_targets=...`
-    email_sender: str = ""  # whom `email` jobs come from, an address that SES knows; from `-c email_sender=...`
-    raw_http: bool = True  # jobs may call any URL; False: named targets only; from `-c raw_http=...`
     sample_targets: bool = False  # a second stack with something of each kind to reach
 
     self_sign_up: bool = False  # whoever asks Cognito becomes a user; from `-c self_sign_up=true`
     machine_clients: Mapping[str, Sequence[str]] = field(default_factory=dict)  # scopes by name; from `-c machine_clients=...`
-    max_jobs: int = 1_000_000  # of each user, that wait for their time, unless administrators say otherwise; 0: any number
-    creates_per_second: int = 1_000  # jobs of each user; 0: any number
 
     api_rate: int = 200  # requests per second, all routes together
     api_burst: int = 400
@@ -116,10 +104,21 @@ class Settings:
         return f"punctual_{self.stage}" if self.archive else ""
 
     @property
-    def executors(self) -> int:
-        """That there may be at once for first attempts."""
-        lanes = (Lane.ONE_TIME, Lane.RECURRING)
-        return sum(EXECUTORS_EACH * self.most_pollers if self.most_pollers else self.concurrency[lane] for lane in lanes)
+    def allowed_targets(self) -> Sequence[str]:
+        """ARNs, `*` within their parts, that jobs may reach."""
+        return self.reach.arns
+
+    @property
+    def email_sender(self) -> str:
+        """The address that `email` jobs come from; SES knows it. Empty: none can be sent."""
+        return self.reach.sender
+
+    @property
+    def deployed(self) -> Rules:
+        """The rules, with what follows from how many executors there may be."""
+        first, most = (Lane.ONE_TIME, Lane.RECURRING), EXECUTORS_EACH * self.rules.most_pollers
+        executors = sum(most or self.concurrency[lane] for lane in first)
+        return replace(self.rules, executors=executors, windows={lane: self.concurrency[lane] * BATCH[lane] for lane in first})
 
     @property
     def removal_policy(self) -> RemovalPolicy:
@@ -130,7 +129,7 @@ DEV = Settings(stage="dev")
 
 PROD = Settings(
     stage="prod",
-    lag_canary=True,
+    rules=Rules(lag_canary=True),
     concurrency={Lane.ONE_TIME: 1_000, Lane.RECURRING: 500, Lane.RETRY: 200},
     memory_mb={**DEV.memory_mb, "dispatch": 1_769, "execute": 1_024, "project": 1_024},
     api_rate=2_000,
@@ -149,31 +148,35 @@ PROD = Settings(
 LOCAL = replace(
     DEV,
     stage="local",
-    shards=2,  # one process answers every query: more shards are more calls and no more speed
+    rules=Rules(
+        shards=2,  # one process answers every query: more shards are more calls and no more speed
+        direct_burst=50,  # it does about 250 jobs a second: what one user may put before the others is a fraction of that
+        direct_rate=25,
+        allow_private_http=True,  # the sample receiver listens on loopback
+        one_shard=True,
+    ),
+    reach=Reach(
+        plain_http=True,  # the sample receiver has no certificate
+        sender="punctual@example.com",
+        arns=tuple(  # the samples, in the only region and account there are
+            f"arn:aws:{service}:us-east-1:000000000000:{name}"
+            for service, name in (
+                ("lambda", f"function:{SAMPLE}"),
+                ("sqs", f"{SAMPLE}-queue"),
+                ("sns", SAMPLE),
+                ("events", f"event-bus/{SAMPLE}"),
+                ("states", f"stateMachine:{SAMPLE}"),
+            )
+        ),
+    ),
     # Each executor is a process of about 50 MB; a thousand jobs of one instant come in up to 115 batches.
     concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
-    direct_burst=50,  # it does about 250 jobs a second: what one user may put before the others is a fraction of that
-    direct_rate=25,
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
-    one_shard=True,
     batching_s=1,  # who looks on wants to see what they did
     archive=False,  # it tells no stream of what TTL takes away, and refuses saved queries of Athena
     endpoint_port=4566,
-    allow_private_http=True,  # the sample receiver listens on loopback
-    plain_http=True,  # ... without a certificate
     # Each call under way would be a process of its own, and the drills that kill executors look for calls in those.
     http_apart=False,  # tests/system/test_secrets.py switches it on
-    allowed_targets=tuple(  # the samples, in the only region and account there are
-        f"arn:aws:{service}:us-east-1:000000000000:{name}"
-        for service, name in (
-            ("lambda", f"function:{SAMPLE}"),
-            ("sqs", f"{SAMPLE}-queue"),
-            ("sns", SAMPLE),
-            ("events", f"event-bus/{SAMPLE}"),
-            ("states", f"stateMachine:{SAMPLE}"),
-        )
-    ),
-    email_sender="punctual@example.com",
     machine_clients={"sample": ("jobs:read", "jobs:write"), "sample-admin": ("admin",)},  # `make run` has some to try
     sample_targets=True,  # `make run` has something of each kind to try
     log_retention=RetentionDays.ONE_DAY,
@@ -221,25 +224,27 @@ def settings_for(
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; choose one of {', '.join(STAGES)}, as in `cdk synth -c stage=dev`")
     chosen = STAGES[stage]
+    reach = chosen.reach
     services = [resource.service for resource in registry.resources()]
     allowed = (
-        chosen.allowed_targets
+        reach.arns
         if allowed_targets is None
         else [arns.check_pattern(arn, services) for arn in re.split(r"[\s,]+", allowed_targets) if arn]
     )
     if len(" ".join(allowed)) > MOST_ALLOWED:
         raise ValueError(f"allowed_targets are longer than {MOST_ALLOWED} characters: name several at once with `*`")
-    sender = chosen.email_sender if email_sender is None else email_sender
     return replace(
         chosen,
         operator_email=operator_email,
-        allowed_targets=tuple(allowed),
-        email_sender=sender,
+        rules=replace(chosen.rules, raw_http=_flag("raw_http", raw_http, chosen.rules.raw_http)),
+        reach=Reach(
+            tuple(allowed),
+            reach.sender if email_sender is None else email_sender,
+            _flag("plain_http", plain_http, reach.plain_http),
+            reach.hosts if http_hosts is None else _hosts(http_hosts),
+        ),
         machine_clients=chosen.machine_clients if machine_clients is None else _machine_clients(machine_clients),
         self_sign_up=_flag("self_sign_up", self_sign_up, chosen.self_sign_up),
-        raw_http=_flag("raw_http", raw_http, chosen.raw_http),
-        http_hosts=chosen.http_hosts if http_hosts is None else _hosts(http_hosts),
-        plain_http=_flag("plain_http", plain_http, chosen.plain_http),
         customer_key=_flag("customer_key", customer_key, chosen.customer_key),
         waf=_flag("waf", waf, chosen.waf),
         endpoint_port=chosen.endpoint_port if endpoint_port is None else int(endpoint_port),

@@ -112,7 +112,7 @@ class Storage(Construct):
 
     def _outputs(self, settings: Settings) -> s3.Bucket:
         """What attempts put out and logged beyond what their items hold. Goes when the last of those items does."""
-        days = max(settings.retention_days, settings.failure_retention_days)
+        days = max(settings.rules.retention.days, settings.rules.retention.failure_days)
         bucket = s3.Bucket(
             self,
             "Outputs",

@@ -4,9 +4,8 @@ from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.function import Foundation, Function, allow, change_jobs, step_out
+from infra.function import JOB_RESOURCES, Foundation, Function, allow, change_jobs, step_out
 from infra.schedule import every_minute
-from lambdas._settings import TickSettings
 
 
 class Tick(Construct):
@@ -14,12 +13,12 @@ class Tick(Construct):
 
     def __init__(self, scope: Construct, id: str, foundation: Foundation, dispatch: lambda_.Function) -> None:
         super().__init__(scope, id)
-        settings, storage, lanes = foundation.settings, foundation.storage, foundation.lanes
+        storage, lanes = foundation.storage, foundation.lanes
         self.function = Function(
             self,
             "tick",
             foundation,
-            TickSettings(**foundation.hand_over, **foundation.tasks, dispatch_function=dispatch.function_name, units=settings.units),
+            foundation.environment(*JOB_RESOURCES, "ledger_table", dispatch_function=dispatch.function_name),
             grants=[
                 allow(  # cursor, units, looks, paused lanes; a minute closes in a transaction, which needs the grants of its parts
                     storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"

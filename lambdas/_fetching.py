@@ -8,7 +8,7 @@ from functools import cache
 from aws_lambda_powertools import Logger
 
 from lambdas._clock import SystemClock
-from lambdas._settings import FetchSettings
+from lambdas._settings import Settings
 from scheduler.storage.ports import Clock
 from scheduler.targets.base import Reach
 from scheduler.targets.types import http
@@ -26,6 +26,6 @@ class Fetch:
 
 @cache
 def fetch() -> Fetch:
-    settings = FetchSettings.parse(os.environ)
+    settings = Settings.parse(os.environ)
     http.ready()
-    return Fetch(SystemClock(), Reach(plain_http=settings.plain_http, hosts=settings.http_hosts), settings.allow_private_http)
+    return Fetch(SystemClock(), settings.reach, settings.rules.allow_private_http)

@@ -10,12 +10,12 @@ from dataclasses import replace
 from functools import partial
 
 from lambdas._children import Children
-from lambdas._clock import SystemClock, seconds_until
+from lambdas._clock import seconds_until
 from scheduler.admission.target_cache import Known
 from scheduler.model.errors import SchedulerError
 from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result
 from scheduler.pipeline.output_store import keep
-from scheduler.storage.ports import Outputs
+from scheduler.storage.ports import Clock, Outputs
 from scheduler.targets import named_target, registry
 from scheduler.targets.base import CallBackAddress, Context, Reach, no_calls, no_secrets
 from scheduler.targets.calls import Calls
@@ -34,7 +34,7 @@ class ThreadPool:
     def __init__(
         self,
         threads: ThreadPoolExecutor,
-        clock: SystemClock,
+        clock: Clock,
         children: Children,
         outputs: Callable[[], Outputs],
         *,

@@ -29,17 +29,7 @@ from lambdas.rest import (
 from lambdas.rest.access import RULES, Rule, needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.job_answers import JobShape, PageShape, TextShape
-from lambdas.rest.models import (
-    BatchRequest,
-    BatchShape,
-    HealthShape,
-    JobChange,
-    JobRequest,
-    Login,
-    Refresh,
-    RefreshedShape,
-    SessionShape,
-)
+from lambdas.rest.models import BatchRequest, BatchShape, HealthShape, JobChange, JobRequest, Login, Refresh, RefreshedShape, SessionShape
 from lambdas.rest.parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
 from lambdas.rest.resolver import KEYED, Resolver, answers, bearer_of, job_of, stage
 from lambdas.rest.shapes import Answer
@@ -106,7 +96,7 @@ def health() -> Response[str]:
     if token is None:
         return answer(HealthShape.of(None))
     world = _runtime.api()
-    world.accounts.user(token)
+    world.identity.user(token)
     return answer(HealthShape.of(lag(world.ledger, world.clock.now())))
 
 
@@ -119,7 +109,7 @@ def health() -> Response[str]:
 @needs(Need.OPEN)
 def login(body: Annotated[Login, Body()]) -> Response[str]:
     world, address = _runtime.api(), app.current_event.raw_event["requestContext"]["http"].get("sourceIp", "")
-    session = sign_in(body.username, body.password, address, accounts=world.accounts, tallies=world.tallies, clock=world.clock)
+    session = sign_in(body.username, body.password, address, world)
     return answer(SessionShape.of(session))
 
 
@@ -135,7 +125,7 @@ def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
     token = body.refresh_token or _bearer()
     if token is None:
         raise Unauthorized("send the refresh token as the bearer token or as refresh_token in the body")
-    return answer(RefreshedShape.of(_runtime.api().accounts.refresh(token)))
+    return answer(RefreshedShape.of(_runtime.api().identity.refresh(token)))
 
 
 @app.post(
@@ -159,16 +149,7 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
 
 def _submit(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
     world = _runtime.api()
-    return submit_all(
-        asked,
-        receipts=world.receipts,
-        jobs=world.jobs,
-        orders=world.orders,
-        lanes=world.lanes,
-        clock=world.clock,
-        rules=world.rules,
-        direct=world.direct,
-    )
+    return submit_all(asked, world, direct=world.direct)
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:
@@ -229,7 +210,7 @@ def get_job(job_id: str) -> Response[str]:
     try:
         return answer(JobShape.of(find(key, jobs=world.jobs), now))
     except NotFound:
-        if hint := archive.where(job_id, now, world.settings.retention_days, world.settings.archive_database):
+        if hint := archive.where(job_id, now, world.rules.retention.days, world.settings.archive_database):
             raise NotFound(hint) from None
         raise
 
@@ -246,7 +227,7 @@ def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
     world = _runtime.api()
     job = find(_key(job_id), jobs=world.jobs)
     wanted = body.wanted(job.spec.type, world.clock.now(), job.spec.target, stage())
-    changed = reschedule(job.key, wanted, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    changed = reschedule(job.key, wanted, world)
     return answer(JobShape.of(changed, world.clock.now()))
 
 
@@ -260,9 +241,7 @@ def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
 @needs(Need.WRITE, foreign=True, action="job.cancel")
 def cancel_job(job_id: str) -> Response[str]:
     world = _runtime.api()
-    done = cancel(
-        _key(job_id), jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules
-    )
+    done = cancel(_key(job_id), world)
     return answer(JobShape.of(done, world.clock.now()))
 
 
@@ -292,7 +271,7 @@ def get_log(job_id: str, number: Number) -> Response[str]:
 
 def _kept(job_id: str, number: int, read: Callable[[Job, int, Outputs], output_store.Text]) -> Response[str]:
     job = find(_key(job_id), jobs=_runtime.api().jobs)
-    return answer(TextShape.of(read(job, number, _runtime.outputs()), number))
+    return answer(TextShape.of(read(job, number, _runtime.api().outputs), number))
 
 
 @app.get("/api/v1/openapi.json", include_in_schema=False)

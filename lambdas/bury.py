@@ -11,9 +11,8 @@ from scheduler.storage.aws.deliveries import deliveries
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Settle a batch. A record that is no message of ours has nothing to settle: it is logged and dropped."""
-    at = _runtime.bury()
     received, poison = deliveries(event)
-    done = bury(received, jobs=at.jobs, tasks=at.tasks, orders=at.orders, lanes=at.lanes, clock=at.clock, rules=at.rules)
+    done = bury(received, _runtime.ports())
     counts = {"failed": done.failed, "kept": done.kept, "dropped": done.dropped}
     _runtime.logger.info("bury", extra=counts | {"poison": [str(record)[:500] for record in poison]})
     emit("bury", {metrics.BURIED: done.failed})

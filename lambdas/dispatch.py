@@ -8,18 +8,13 @@ from lambdas._metrics import emit
 from scheduler.insight import metrics
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.overflow import INTAKE, intake
-from scheduler.storage.aws.dispatchers import unit
+from scheduler.storage.aws.functions import unit
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Hand out one unit: `{"minute": "2026-11-20T10:01", "part": 0}`, or `{"minute": "intake", "part": 0}`."""
-    at = _runtime.dispatch()
     key = unit(event)
-    ports: dict[str, Any] = {"jobs": at.jobs, "ledger": at.ledger, "topic": at.topic, "lanes": at.lanes, "users": at.users}
-    if key == INTAKE:
-        result = intake(**ports, tasks=at.tasks, orders=at.orders, clock=at.clock, rules=at.rules)
-    else:
-        result = dispatch(key, **ports, clock=at.clock, rules=at.rules)
+    result = intake(_runtime.ports()) if key == INTAKE else dispatch(key, _runtime.ports())
     _runtime.logger.info("dispatch", extra={"minute": key.minute, "part": key.part} | asdict(result))
     if result.published:
         emit("dispatch", {metrics.PULLED: result.published})

@@ -11,23 +11,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Run a batch. A record that is no message of ours is reported back, until its queue gives it to bury."""
     at = _runtime.execute()
     received, poison = deliveries(event)
-    left = execute(
-        at.lane,
-        received,
-        jobs=at.jobs,
-        tasks=at.tasks,
-        orders=at.orders,
-        lanes=at.lanes,
-        ledger=at.ledger,
-        pool=_runtime.pool(),
-        clock=at.clock,
-        rules=at.rules,
-        meter=at.meter,
-        pauses=at.pauses,
-        named=at.named,
-        circuits=at.circuits,
-        ahead=_runtime.ahead,
-        request_id=context.aws_request_id,
-    )
+    left = execute(at.lane, received, at, at.process, pool=_runtime.pool(), request_id=context.aws_request_id)
     _runtime.logger.info("execute", extra={"jobs": len(received), "left": len(left), "poison": ids(poison)})
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in [*left, *ids(poison)]]}

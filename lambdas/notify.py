@@ -14,10 +14,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     at = _notifying.notify()
     messages, poison = received(event)
     batch = [Incoming(each.message_id, each.message) for each in messages]
-    told = notify(batch, notices=at.notices, queue=at.queue, tasks=at.tasks, post=at.post, clock=at.clock, threads=at.threads)
+    told = notify(batch, at, post=at.post, threads=at.threads)
     for each in messages:
         if each.message_id in told.again:
-            at.queue.put_back(each.receipt, told.again[each.message_id])
+            at.notice_queue.put_back(each.receipt, told.again[each.message_id])
     counts = {"decided": told.decided, "sent": told.sent, "failed": told.failed, "given_up": told.given_up}
     _notifying.logger.info("notify", extra=counts | {"again": len(told.again), "poison": poison})
     emit("notify", {name: count for name, count in ((metrics.SENT, told.sent), (metrics.GIVEN_UP, told.given_up)) if count})

@@ -11,8 +11,7 @@ from scheduler.tasks.plan import plan
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     """One round of planning. The event says nothing that matters: `now` decides."""
-    at = _runtime.plan()
-    result = plan(tasks=at.tasks, jobs=at.jobs, orders=at.orders, lanes=at.lanes, ledger=at.ledger, clock=at.clock, rules=at.rules)
+    result = plan(_runtime.ports())
     _runtime.logger.info("plan", extra=asdict(result))
     emit("plan", {metrics.PLAN_LAG: result.lag_ms / 1000})
     return asdict(result)

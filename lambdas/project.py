@@ -12,9 +12,9 @@ from scheduler.storage.aws.stream import batch
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Fold a batch; if it fails it comes again. The end of a tumbling window, which only names our shard, comes without records."""
-    at = _runtime.project()
-    read = batch(event, one_shard=at.settings.one_shard)
-    done = project(read.shard, read.changes, counters=at.counters, queue=at.queue, archive=at.archive, details=_details)
+    ports = _runtime.ports()
+    read = batch(event, one_shard=ports.rules.one_shard)
+    done = project(read.shard, read.changes, ports, details=_details)
     _runtime.logger.debug(
         "project",
         extra={"changes": done.changes, "created": done.created, "ended": done.ended, "news": done.news, "archived": done.archived},

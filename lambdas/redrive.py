@@ -9,7 +9,6 @@ from scheduler.dead_letters.redrive import redrive
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     """Work off running redrives. The event says nothing that matters."""
-    at = _runtime.redrive()
-    result = redrive(redrives=at.redrives, jobs=at.jobs, tasks=at.tasks, orders=at.orders, lanes=at.lanes, clock=at.clock, rules=at.rules)
+    result = redrive(_runtime.ports())
     _runtime.logger.info("redrive", extra=asdict(result))
     return asdict(result)

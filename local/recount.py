@@ -29,7 +29,7 @@ def main() -> int:
             everything.jobs(client, outputs["JobsTable"]),
             everything.tasks(client, outputs["TasksTable"]),
             round(time.time() * 1_000),
-            min(settings.retention_days, settings.failure_retention_days),
+            min(settings.rules.retention.days, settings.rules.retention.failure_days),
             counters=DynamoCounters(client, outputs["CountersTable"]),
         )
     except ValueError as error:

@@ -1,5 +1,6 @@
 """A whole local stack: starts AWS, deploys Punctual, creates the first user; always stops everything in order."""
 
+import json
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from local.deploy import deploy
 from local.home import Home
 from local.publish import publish
 from local.steps import console, step
+from scheduler.model.job import Lane
 
 USERNAME = "admin"
 
@@ -73,7 +75,9 @@ class Stack:
         functions, mapping = self.aws.client("lambda"), self._one_time()
         functions.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": executors})
         known = functions.get_function_configuration(FunctionName=self.outputs["DispatchFunction"])["Environment"]["Variables"]
-        variables = known | {"PUNCTUAL_ONE_TIME_WINDOW": str(executors * mapping["BatchSize"])}
+        rules = json.loads(known["PUNCTUAL_RULES"])
+        rules["windows"] |= {Lane.ONE_TIME: executors * mapping["BatchSize"]}
+        variables = known | {"PUNCTUAL_RULES": json.dumps(rules)}
         functions.update_function_configuration(FunctionName=self.outputs["DispatchFunction"], Environment={"Variables": variables})
 
     def set_tick(self, state: str) -> None:

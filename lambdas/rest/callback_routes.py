@@ -35,7 +35,7 @@ ERRORS = (400, 401, 404, 409, 413, 415, 503)
 @needs(Need.OPEN)
 def heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Response[str]:
     world, which = _runtime.api(), _attempt(job_id)
-    return answer(BeatShape.from_record(reports.heartbeat(which, body.told, jobs=world.jobs, clock=world.clock)))
+    return answer(BeatShape.from_record(reports.heartbeat(which, body.told, world)))
 
 
 @router.post(
@@ -66,9 +66,7 @@ def fail(job_id: str, body: Annotated[FailRequest, Body()]) -> Response[str]:
 
 def _report(job_id: str, result: Result) -> Response[str]:
     world, which = _runtime.api(), _attempt(job_id)
-    job = reports.report(
-        which, result, jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules
-    )
+    job = reports.report(which, result, world)
     logger.info("reported", extra=job.log_context())
     return answer(ReportedShape.of(job, world.clock.now()))
 
@@ -78,4 +76,4 @@ def _attempt(job_id: str) -> AttemptKey:
     world, token = _runtime.api(), bearer_of(router.current_event.raw_event)
     if token is None:
         raise Unauthorized("send the token that came with the job as the bearer token")
-    return reports.admit(token, job_id, world.signing, world.clock.now())
+    return reports.admit(token, job_id, world.secrets, world.clock.now())

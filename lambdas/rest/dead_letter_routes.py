@@ -39,7 +39,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 @needs(Need.WRITE, foreign=True, action="job.retry", creates=1)
 def retry(job_id: str) -> Response[str]:
     world, key = _runtime.api(), job_of(router.current_event.raw_event, job_id)
-    again = retry_job(key, jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
+    again = retry_job(key, world)
     return answer(JobShape.of(again, world.clock.now()))
 
 
@@ -94,16 +94,7 @@ def list_letters(
 @needs(Need.WRITE, foreign=True, action="redrive.start")
 def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
     world = _runtime.api()
-    made = requests.start(
-        _owner(),
-        body.filter,
-        rate=body.rate,
-        limit=body.limit,
-        redrives=world.redrives,
-        redrivers=world.redrivers,
-        clock=world.clock,
-        random=secrets.randbits(ids.RANDOM_BITS),
-    )
+    made = requests.start(_owner(), body.filter, world, rate=body.rate, limit=body.limit, random=secrets.randbits(ids.RANDOM_BITS))
     logger.info("redrive started", extra={"redrive_id": made.id, "rate": made.rate})
     return answer(RedriveShape.of(made), 202, {"Location": f"/api/v1/dead-letters/redrives/{made.id}"})
 
@@ -129,7 +120,7 @@ def get_redrive(redrive_id: str) -> Response[str]:
 @needs(Need.WRITE, foreign=True, action="redrive.abort")
 def abort_redrive(redrive_id: str) -> Response[str]:
     world = _runtime.api()
-    return answer(RedriveShape.of(requests.abort(_owner(), redrive_id, redrives=world.redrives, clock=world.clock)))
+    return answer(RedriveShape.of(requests.abort(_owner(), redrive_id, world)))
 
 
 def _owner() -> str:

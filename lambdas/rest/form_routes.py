@@ -41,5 +41,5 @@ def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMP
 @needs(Need.SIGNED_IN)
 def list_task_types() -> Response[str]:
     world = _runtime.api()
-    types = [name for name in registry.names() if name != "http" or world.settings.raw_http]
+    types = [name for name in registry.names() if name != "http" or world.rules.raw_http]
     return answer(TaskTypesShape.of(types, [target for target in world.targets.all() if target.enabled]))

@@ -27,7 +27,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 @needs(Need.READ, foreign=True)
 def get_ordering_key(ordering_key: str) -> Response[str]:
     world, order = _runtime.api(), _order(ordering_key)
-    return answer(OrderingKeyShape.of(order.key, ordering_keys.look(order, jobs=world.jobs, orders=world.orders)))
+    return answer(OrderingKeyShape.of(order.key, ordering_keys.look(order, world)))
 
 
 @router.post(
@@ -40,7 +40,7 @@ def get_ordering_key(ordering_key: str) -> Response[str]:
 @needs(Need.WRITE, foreign=True, action="ordering-key.resume")
 def resume_ordering_key(ordering_key: str) -> Response[str]:
     world, order = _runtime.api(), _order(ordering_key)
-    view = ordering_keys.resume(order, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock)
+    view = ordering_keys.resume(order, world)
     return answer(OrderingKeyShape.of(order.key, view))
 
 

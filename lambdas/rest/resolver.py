@@ -75,7 +75,7 @@ class _Reading(OpenAPIRequestValidationMiddleware):
 def stage() -> Stage:
     """What requests may name in the stage that this function serves."""
     world = _runtime.api()
-    return Stage(world.named.find, world.reach, world.settings.raw_http)
+    return Stage(world.named.find, world.reach, world.rules.raw_http)
 
 
 def _resolve(arguments: Iterable[Any]) -> None:

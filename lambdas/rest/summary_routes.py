@@ -35,7 +35,7 @@ Days = Annotated[int | None, Query(ge=1, le=90, description="of the last so many
 def scheduled_tasks_summary(scope: Scope = None) -> Response[str]:
     world, (told, owner) = _runtime.api(), _scope(scope)
     minutes = summary.ahead(owner, world.clock.now(), world.counters)
-    return answer(ScheduledSummaryShape.of(told, world.settings.executors, minutes))
+    return answer(ScheduledSummaryShape.of(told, world.rules.executors, minutes))
 
 
 @router.get(

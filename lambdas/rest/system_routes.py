@@ -42,7 +42,7 @@ def get_system() -> Response[str]:
 def pause_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("pause", extra={"lanes": body.lanes, "reason": body.reason})
-    return answer(SystemShape.of(pause(body.lanes, body.reason, ledger=world.ledger, clock=world.clock)))
+    return answer(SystemShape.of(pause(body.lanes, body.reason, world)))
 
 
 @router.post(
@@ -56,4 +56,4 @@ def pause_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
 def resume_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("resume", extra={"lanes": body.lanes, "reason": body.reason})
-    return answer(SystemShape.of(resume(body.lanes, body.reason, ledger=world.ledger, clock=world.clock)))
+    return answer(SystemShape.of(resume(body.lanes, body.reason, world)))

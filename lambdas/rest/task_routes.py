@@ -26,7 +26,7 @@ from scheduler.model.errors import NotFound
 from scheduler.model.job import Receipt, Status, TaskKey
 from scheduler.tasks import service
 from scheduler.tasks.preview import with_skipped
-from scheduler.tasks.service import Search, World
+from scheduler.tasks.service import Search
 from scheduler.tasks.task import Task, TaskStatus
 
 NEXT_RUNS = 10
@@ -45,7 +45,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 )
 @needs(Need.WRITE, action="task.create", creates=RUNS_OF_TASK)
 def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
-    world, receipt = _world(), _receipt()
+    world, receipt = _runtime.api(), _receipt()
     task = service.create(body.asked(_owner()), world, random=_random(receipt), receipt=receipt)
     # As of its creation, so that a repeated request has the same answer.
     return _task(task, task.created_at, 201, _created("tasks", task.id, receipt))
@@ -67,7 +67,7 @@ def list_tasks(
     cursor: Cursor = None,
 ) -> Response[str]:
     parameters.known(router.current_event, "name", "tag", "type", "status", "limit", "cursor")
-    world = _world()
+    world = _runtime.api()
     page = service.search(Search(_owner(), name, tag, type, status, limit, cursor), world)
     now = world.clock.now()
     return answer(TaskPageShape.of(page, lambda task: service.next_runs(task, 1, now), now))
@@ -78,7 +78,7 @@ def list_tasks(
 )
 @needs(Need.READ, foreign=True)
 def get_task(task_id: str) -> Response[str]:
-    world = _world()
+    world = _runtime.api()
     return _task(service.find(_key(task_id), world), world.clock.now())
 
 
@@ -91,7 +91,7 @@ def get_task(task_id: str) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK)
 def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
-    world, key = _world(), _key(task_id)
+    world, key = _runtime.api(), _key(task_id)
     return _task(service.edit(key, body.asked(key.owner), world, generation=body.generation), world.clock.now())
 
 
@@ -104,7 +104,7 @@ def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAM
 )
 @needs(Need.WRITE, foreign=True, action="task.delete")
 def delete_task(task_id: str) -> Response[str]:
-    return answer(DeletedShape.from_record(service.delete(_key(task_id), _world())))
+    return answer(DeletedShape.from_record(service.delete(_key(task_id), _runtime.api())))
 
 
 @router.put(
@@ -116,7 +116,7 @@ def delete_task(task_id: str) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="task.pause")
 def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[str]:
-    world = _world()
+    world = _runtime.api()
     return _task(service.deactivate(_key(task_id), body.reason, world), world.clock.now())
 
 
@@ -129,7 +129,7 @@ def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[
 )
 @needs(Need.WRITE, foreign=True, action="task.resume", creates=RUNS_OF_TASK)
 def resume_task(task_id: str) -> Response[str]:
-    world = _world()
+    world = _runtime.api()
     return _task(service.activate(_key(task_id), world), world.clock.now())
 
 
@@ -143,7 +143,7 @@ def resume_task(task_id: str) -> Response[str]:
 )
 @needs(Need.WRITE, foreign=True, action="task.run", creates=1)
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
-    world, receipt = _world(), _receipt()
+    world, receipt = _runtime.api(), _receipt()
     job = service.run_now(_key(task_id), world, random=_random(receipt), overlap=body.overlap, receipt=receipt)
     return answer(JobShape.of(job, job.created_at), 201, _created("me/jobs", job.id, receipt))
 
@@ -158,7 +158,7 @@ def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]
 @needs(Need.READ, foreign=True)
 def next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NEXT_RUNS) -> Response[str]:
     parameters.known(router.current_event, "count")
-    world = _world()
+    world = _runtime.api()
     task, now = service.find(_key(task_id), world), world.clock.now()
     runs = service.next_runs(task, count, now)
     if task.schedule is None or task.inactive_at is not None:
@@ -185,15 +185,10 @@ def list_runs(
     cursor: Cursor = None,
 ) -> Response[str]:
     parameters.known(router.current_event, "upcoming", "status", "from", "to", "limit", "cursor")
-    world = _world()
+    world = _runtime.api()
     task, now = service.find(_key(task_id), world), world.clock.now()
     query = HistoryQuery(task.owner, upcoming, task=task.id, status=status, since=since, until=until, limit=limit, cursor=cursor)
     return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now))
-
-
-def _world() -> World:
-    api = _runtime.api()
-    return World(api.tasks, api.jobs, api.orders, api.lanes, api.receipts, api.clock, api.rules)
 
 
 def _owner() -> str:

@@ -27,7 +27,7 @@ from scheduler.accounts import user_admin
 from scheduler.accounts.access import Need
 from scheduler.accounts.login import change_password
 from scheduler.accounts.model import Quotas
-from scheduler.accounts.user_admin import Known, World
+from scheduler.accounts.user_admin import Known
 from scheduler.model.errors import NotFound, Unauthorized
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
@@ -58,15 +58,7 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
     token = bearer_of(event)
     if token is None:
         raise Unauthorized()
-    change_password(
-        access.caller_of(event).id,
-        token,
-        body.current_password,
-        body.new_password,
-        accounts=world.accounts,
-        tallies=world.tallies,
-        clock=world.clock,
-    )
+    change_password(access.caller_of(event).id, token, body.current_password, body.new_password, world)
     return answer(ChangedShape.of())
 
 
@@ -80,7 +72,7 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
 @needs(Need.ADMINISTER, action="user.create")
 def create_user(body: Annotated[UserRequest, Body()]) -> Response[str]:
     quotas = body.quotas.quotas if body.quotas else Quotas()
-    made = user_admin.create(body.username, body.password, body.role, body.job_weight, quotas, _world())
+    made = user_admin.create(body.username, body.password, body.role, body.job_weight, quotas, _runtime.api())
     return _user(made, 201, {"Location": f"/api/v1/users/{made.account.id}"})
 
 
@@ -97,9 +89,9 @@ def list_users(
     cursor: Annotated[str | None, Query(min_length=1, max_length=4_096, description="the cursor of the page before")] = None,
 ) -> Response[str]:
     parameters.known(router.current_event, "limit", "cursor")
-    world = _world()
+    world = _runtime.api()
     found, after = user_admin.page(cursor, limit, world)
-    clients = [user_admin.find(id, world) for id in world.clients] if cursor is None else []
+    clients = [user_admin.find(id, world) for id in world.identity.clients] if cursor is None else []
     return answer(AccountPageShape.of(map(_shown, found), map(_shown, clients), after))
 
 
@@ -112,7 +104,7 @@ def list_users(
 )
 @needs(Need.OVERSEE)
 def get_user(user_id: str) -> Response[str]:
-    return _user(user_admin.find(_id(user_id), _world()))
+    return _user(user_admin.find(_id(user_id), _runtime.api()))
 
 
 @router.patch(
@@ -124,7 +116,7 @@ def get_user(user_id: str) -> Response[str]:
 )
 @needs(Need.ADMINISTER, action="user.change")
 def change_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[str]:
-    return _user(user_admin.change(_id(user_id), body.wanted, _caller(), _world()))
+    return _user(user_admin.change(_id(user_id), body.wanted, _caller(), _runtime.api()))
 
 
 @router.put(
@@ -136,7 +128,7 @@ def change_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[s
 )
 @needs(Need.ADMINISTER, action="user.disable")
 def disable_user(user_id: str) -> Response[str]:
-    return _user(user_admin.disable(_id(user_id), _caller(), _world()))
+    return _user(user_admin.disable(_id(user_id), _caller(), _runtime.api()))
 
 
 @router.put(
@@ -148,7 +140,7 @@ def disable_user(user_id: str) -> Response[str]:
 )
 @needs(Need.ADMINISTER, action="user.enable")
 def enable_user(user_id: str) -> Response[str]:
-    return _user(user_admin.enable(_id(user_id), _world()))
+    return _user(user_admin.enable(_id(user_id), _runtime.api()))
 
 
 @router.put(
@@ -160,12 +152,7 @@ def enable_user(user_id: str) -> Response[str]:
 )
 @needs(Need.ADMINISTER, action="user.password")
 def set_password(user_id: str, body: Annotated[PasswordRequest, Body()]) -> Response[str]:
-    return _user(user_admin.set_password(_id(user_id), body.password, _world()))
-
-
-def _world() -> World:
-    api = _runtime.api()
-    return World(api.directory, api.profiles, api.users, api.clock, api.settings.clients)
+    return _user(user_admin.set_password(_id(user_id), body.password, _runtime.api()))
 
 
 def _id(text: str) -> str:
@@ -186,4 +173,4 @@ def _user(known: Known, status: int = 200, headers: Any = None) -> Response[str]
 
 def _shown(known: Known) -> Json:
     world = _runtime.api()
-    return AccountShape.of(known, world.quotas.allowed(known.profile), machine=known.account.id in world.settings.clients)
+    return AccountShape.of(known, world.quotas.allowed(known.profile), machine=known.account.id in world.identity.clients)

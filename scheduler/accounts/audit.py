@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 KEPT_DAYS = 400
 HIDDEN = "(not kept)"  # in place of what may hold secrets
@@ -26,19 +26,6 @@ class Entry:
     changes: Mapping[str, Any] = field(default_factory=dict)  # what was asked for, by field, without what may be secret
     status: int | None = None  # of the answer; None: there was none yet, or none at all
     ended_at: int | None = None
-
-
-class Trail(Protocol):
-    """The entries, kept for `KEPT_DAYS`."""
-
-    def write(self, entry: Entry) -> None:
-        """Store it, or replace it by itself as it ended."""
-
-    def of_owner(self, owner: str, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
-        """Entries of one owner's objects with `since <= at < until`, newest first, beyond the id `after`; the next page's cursor."""
-
-    def of_all(self, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
-        """The same of everybody's. Eventually consistent."""
 
 
 def told(asked: Any) -> dict[str, Any]:

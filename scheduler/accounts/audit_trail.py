@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from scheduler.accounts.audit import Entry, Trail
+from scheduler.accounts.audit import Entry
 from scheduler.model.errors import Invalid
 from scheduler.model.paging import read_on, read_position
+from scheduler.storage.ports import Trail
 
 BACK_MS = 30 * 86_400_000
 
@@ -31,9 +32,7 @@ def search(query: Search, *, trail: Trail, now: int) -> tuple[list[Entry], str |
         raise Invalid.field("to", "must be later than from")
 
     def read(after: str | None, limit: int) -> tuple[list[Entry], str | None]:
-        if query.owner is None:
-            return trail.of_all(since=since, until=until, after=after, limit=limit)
-        return trail.of_owner(query.owner, since=since, until=until, after=after, limit=limit)
+        return trail.entries(query.owner, since=since, until=until, after=after, limit=limit)
 
     filtered = any(wanted is not None for wanted in (query.action, query.object, query.actor))
     return read_on(

@@ -1,8 +1,6 @@
 """Users: who they are, what they may use, and the ports through which the services see both."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from scheduler.accounts.access import Role
 
@@ -57,50 +55,3 @@ class Tally:
     def level(self, now: int, per_second: float) -> float:
         """How full a bucket is into which this was poured, and which leaks so much a second."""
         return self.count - per_second * max(now - self.since, 0) / 1000
-
-
-class Directory(Protocol):
-    """The people who may sign in: Cognito's business."""
-
-    def create(self, username: str, password: str, role: Role, weight: float) -> Account:
-        """Raises Conflict for a name that is taken, Invalid for a password that the policy refuses."""
-
-    def get(self, id: str) -> Account | None: ...
-
-    def page(self, cursor: str | None, limit: int) -> tuple[list[Account], str | None]:
-        """Some of all, in no order, and the next page's cursor. Raises Invalid for a cursor that is none."""
-
-    def set_role(self, id: str, role: Role) -> None:
-        """Counts from the next sign-in or refresh on."""
-
-    def set_weight(self, id: str, weight: float) -> None:
-        """What sign-in tells of it; what counts is `Users.set_weight`."""
-
-    def set_enabled(self, id: str, enabled: bool) -> None:
-        """A disabled account neither signs in nor refreshes."""
-
-    def set_password(self, id: str, password: str) -> None:
-        """For good, and signs out everywhere. Raises Invalid for one that the policy refuses."""
-
-
-class Profiles(Protocol):
-    """What the users table holds beside the weights."""
-
-    def get_many(self, ids: Sequence[str]) -> dict[str, Profile]:
-        """Of all that are asked for; who has nothing of his own has the defaults."""
-
-    def set_quotas(self, id: str, quotas: Quotas) -> None: ...
-
-    def set_disabled(self, id: str, at: int | None) -> None: ...
-
-    def set_stock(self, id: str, stock: Stock) -> None: ...
-
-
-class Tallies(Protocol):
-    """Counts that many processes share, by name."""
-
-    def add(self, name: str, number: int, now: int) -> Tally:
-        """Add it; the tally as it is after that. One that nobody has added to for a month begins anew."""
-
-    def restart(self, name: str, seen: Tally, number: int, now: int) -> bool:
-        """Count from `number` since `now` on, if it still counts since `seen.since`; `total` stays."""

@@ -8,9 +8,9 @@ back before anything else is. Waiting jobs are counted by a query, and only when
 import logging
 from dataclasses import dataclass, field
 
-from scheduler.accounts.model import Profile, Profiles, Quotas, Stock, Tallies, Tally
+from scheduler.accounts.model import Profile, Quotas, Stock, Tally
 from scheduler.model.errors import TooMany, Unavailable
-from scheduler.storage.ports import Clock, Jobs
+from scheduler.storage.ports import Ports
 
 FRESH_MS = 30_000  # how long what is known of a user is taken for true
 BURST_S = 10  # so many seconds' worth may come at once
@@ -34,17 +34,13 @@ class _Known:
 class QuotaGate:
     """One process's view of its users' quotas. While the table refuses, everybody is let in: quotas guard the rest, not secrets."""
 
-    profiles: Profiles
-    tallies: Tallies
-    jobs: Jobs
-    clock: Clock
-    usual: Quotas
+    ports: Ports
     _users: dict[str, _Known] = field(default_factory=dict)
 
     def profile(self, id: str) -> Profile:
         """What is kept of a user, as read half a minute ago at most."""
         try:
-            return self._known(id, self.clock.now()).profile
+            return self._known(id, self.ports.clock.now()).profile
         except Unavailable as error:
             log.warning("a user cannot be looked up", extra={"user_id": id, "error": str(error)})
             return Profile(id)
@@ -55,17 +51,17 @@ class QuotaGate:
 
     def allowed(self, profile: Profile) -> Quotas:
         """Those that hold for a user."""
-        own = profile.quotas
+        own, rules = profile.quotas, self.ports.rules
         return Quotas(
-            self.usual.max_jobs if own.max_jobs is None else own.max_jobs,
-            self.usual.creates_per_second if own.creates_per_second is None else own.creates_per_second,
+            rules.max_jobs or None if own.max_jobs is None else own.max_jobs,
+            rules.creates_per_second or None if own.creates_per_second is None else own.creates_per_second,
         )
 
     def admit(self, id: str, jobs: int) -> None:
         """Raises TooMany if the user may not create so many now. What is let in counts, whatever becomes of it."""
         if not jobs:
             return
-        now = self.clock.now()
+        now = self.ports.clock.now()
         try:
             self._admit(self._known(id, now), jobs, now)
         except Unavailable as error:
@@ -91,9 +87,9 @@ class QuotaGate:
     def _count(self, known: _Known, now: int, rate: float | None) -> Tally:
         """Tell the shared tally. A bucket that has run dry starts anew: nobody saves up for more than a burst."""
         name, number = known.profile.id, known.uncounted
-        tally = self.tallies.add(name, number, now)
+        tally = self.ports.users.add_to_tally(name, number, now)
         known.uncounted = 0
-        if rate is not None and tally.level(now, rate) < number and self.tallies.restart(name, tally, number, now):
+        if rate is not None and tally.level(now, rate) < number and self.ports.users.restart_tally(name, tally, number, now):
             return Tally(number, now, tally.total)
         return tally
 
@@ -101,12 +97,12 @@ class QuotaGate:
         if _bound(known.profile.stock, tally, jobs) <= most:
             return
         id = known.profile.id
-        known.profile = self.profiles.get_many([id])[id]  # another process may have counted meanwhile
+        known.profile = self.ports.users.profiles([id])[id]  # another process may have counted meanwhile
         stock = known.profile.stock
         pause = max(RECOUNT_MS, stock.count)
         if _bound(stock, tally, jobs) > most and now - stock.at >= pause:
-            stock = Stock(self.jobs.count_ahead(id, now), tally.total - jobs, now)
-            self.profiles.set_stock(id, stock)
+            stock = Stock(self.ports.jobs.count_ahead(id, now), tally.total - jobs, now)
+            self.ports.users.set_stock(id, stock)
             known.profile = Profile(id, known.profile.quotas, known.profile.disabled_at, stock)
         if _bound(stock, tally, jobs) > most:
             _refuse(known, jobs, f"max_jobs: at most {most:,} jobs may wait for their time", now, stock.at + pause - now)
@@ -114,7 +110,7 @@ class QuotaGate:
     def _known(self, id: str, now: int) -> _Known:
         known = self._users.get(id)
         if known is None or now - known.read_at >= FRESH_MS:
-            profile = self.profiles.get_many([id])[id]
+            profile = self.ports.users.profiles([id])[id]
             if known is None:
                 if len(self._users) >= MANY:
                     self._users.pop(next(iter(self._users)))

@@ -5,20 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.accounts.access import Role
-from scheduler.accounts.model import Account, Directory, Profile, Profiles, Quotas
+from scheduler.accounts.model import Account, Profile, Quotas
 from scheduler.model.errors import Conflict, NotFound
-from scheduler.storage.ports import Clock, Users
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """The ports that the verbs of this module need. `clients`: the machine clients of the deployment, by id."""
-
-    directory: Directory
-    profiles: Profiles
-    users: Users
-    clock: Clock
-    clients: Mapping[str, str]
+from scheduler.storage.ports import Ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,88 +18,88 @@ class Known:
     profile: Profile
 
 
-def create(username: str, password: str, role: Role, weight: float, quotas: Quotas, world: World) -> Known:
+def create(username: str, password: str, role: Role, weight: float, quotas: Quotas, ports: Ports) -> Known:
     """Raises Conflict for a name that is taken, Invalid for a password that the policy refuses."""
-    account = world.directory.create(username, password, role, weight)
-    world.users.set_weight(account.id, weight)
+    account = ports.identity.create(username, password, role, weight)
+    ports.users.set_weight(account.id, weight)
     if quotas != Quotas():
-        world.profiles.set_quotas(account.id, quotas)
+        ports.users.set_quotas(account.id, quotas)
     return Known(account, Profile(account.id, quotas))
 
 
-def find(id: str, world: World) -> Known:
+def find(id: str, ports: Ports) -> Known:
     """A person, or a machine client as one. Raises NotFound."""
-    account = _client(id, world) or world.directory.get(id)
+    account = _client(id, ports) or ports.identity.get(id)
     if account is None:
         raise NotFound("there is no such user")
-    return _known([account], world)[0]
+    return _known([account], ports)[0]
 
 
-def page(cursor: str | None, limit: int, world: World) -> tuple[list[Known], str | None]:
+def page(cursor: str | None, limit: int, ports: Ports) -> tuple[list[Known], str | None]:
     """Some of all, and the next page's cursor."""
-    accounts, after = world.directory.page(cursor, limit)
-    return _known(accounts, world), after
+    accounts, after = ports.identity.page(cursor, limit)
+    return _known(accounts, ports), after
 
 
-def change(id: str, wanted: Mapping[str, Any], by: str, world: World) -> Known:
+def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> Known:
     """Change `role`, `job_weight`, `quotas`: those that are given. Raises NotFound, and Conflict for what would lock oneself out."""
-    known = find(id, world)
+    known = find(id, ports)
     if "role" in wanted:
-        _check_person(known, world)
+        _check_person(known, ports)
         if id == by and wanted["role"] is not known.account.role:
             raise Conflict("nobody changes their own role")
-        world.directory.set_role(id, wanted["role"])
+        ports.identity.set_role(id, wanted["role"])
     if "job_weight" in wanted:
-        world.users.set_weight(id, wanted["job_weight"])
-        if id not in world.clients:
-            world.directory.set_weight(id, wanted["job_weight"])
+        ports.users.set_weight(id, wanted["job_weight"])
+        if id not in ports.identity.clients:
+            ports.identity.set_weight(id, wanted["job_weight"])
     if "quotas" in wanted:
-        world.profiles.set_quotas(id, wanted["quotas"])
+        ports.users.set_quotas(id, wanted["quotas"])
     account = replace(known.account, **{name: wanted[name] for name in ("role", "job_weight") if name in wanted})
     return Known(account, replace(known.profile, quotas=wanted.get("quotas", known.profile.quotas)))
 
 
-def disable(id: str, by: str, world: World) -> Known:
+def disable(id: str, by: str, ports: Ports) -> Known:
     """No token of the user's counts any more, within half a minute; nor does it sign in. Idempotent. Raises NotFound, Conflict."""
-    known = find(id, world)
+    known = find(id, ports)
     if id == by:
         raise Conflict("nobody disables themselves")
-    at = known.profile.disabled_at or world.clock.now()
-    world.profiles.set_disabled(id, at)  # first: it also holds back the tokens that are out
-    if id not in world.clients:
-        world.directory.set_enabled(id, False)
+    at = known.profile.disabled_at or ports.clock.now()
+    ports.users.set_disabled(id, at)  # first: it also holds back the tokens that are out
+    if id not in ports.identity.clients:
+        ports.identity.set_enabled(id, False)
     return Known(replace(known.account, enabled=False), replace(known.profile, disabled_at=at))
 
 
-def enable(id: str, world: World) -> Known:
+def enable(id: str, ports: Ports) -> Known:
     """Idempotent. Raises NotFound."""
-    known = find(id, world)
-    if id not in world.clients:
-        world.directory.set_enabled(id, True)
-    world.profiles.set_disabled(id, None)
+    known = find(id, ports)
+    if id not in ports.identity.clients:
+        ports.identity.set_enabled(id, True)
+    ports.users.set_disabled(id, None)
     return Known(replace(known.account, enabled=True), replace(known.profile, disabled_at=None))
 
 
-def set_password(id: str, password: str, world: World) -> Known:
+def set_password(id: str, password: str, ports: Ports) -> Known:
     """For who has forgotten it; signs out everywhere. Raises NotFound, Invalid, and Conflict for a machine client."""
-    known = find(id, world)
-    _check_person(known, world)
-    world.directory.set_password(id, password)
+    known = find(id, ports)
+    _check_person(known, ports)
+    ports.identity.set_password(id, password)
     return known
 
 
-def _check_person(known: Known, world: World) -> None:
-    if known.account.id in world.clients:
+def _check_person(known: Known, ports: Ports) -> None:
+    if known.account.id in ports.identity.clients:
         raise Conflict("a machine client has neither a role nor a password: its scopes and its secret come with the deployment")
 
 
-def _client(id: str, world: World) -> Account | None:
-    return Account(id, world.clients[id]) if id in world.clients else None
+def _client(id: str, ports: Ports) -> Account | None:
+    return Account(id, ports.identity.clients[id]) if id in ports.identity.clients else None
 
 
-def _known(accounts: list[Account], world: World) -> list[Known]:
+def _known(accounts: list[Account], ports: Ports) -> list[Known]:
     ids = [account.id for account in accounts]
-    profiles, weights = world.profiles.get_many(ids), world.users.weights(ids)
+    profiles, weights = ports.users.profiles(ids), ports.users.weights(ids)
     found = []
     for account in accounts:
         profile, weight = profiles[account.id], weights.get(account.id, account.job_weight)

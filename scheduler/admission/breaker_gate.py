@@ -16,7 +16,7 @@ from scheduler.admission.lane_state import Watch
 from scheduler.model import instants
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
-from scheduler.storage.ports import Clock, Ledger
+from scheduler.storage.ports import Clock, Ports
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +25,7 @@ log = logging.getLogger(__name__)
 class Circuits:
     """What one process knows: failures in a row by circuit, and who of its jobs probes. Lives as long as the process."""
 
-    ledger: Ledger
-    clock: Clock
+    ports: Ports
     watch: Watch
     _failures: dict[str, tuple[int, int]] = field(default_factory=dict)  # how many in a row, and since when
     _probes: dict[str, JobKey] = field(default_factory=dict)
@@ -47,7 +46,7 @@ class Circuits:
         circuit = rule.circuit(done.job)
         if circuit is None:
             return
-        known, now = self._known(circuit), self.clock.now()
+        known, now = self._known(circuit), self.ports.clock.now()
         if self._probes.get(circuit) == done.job.key:
             del self._probes[circuit]
             self._failures.pop(circuit, None)
@@ -63,7 +62,7 @@ class Circuits:
 
     def probe(self, breaker: Breaker, job: Job) -> bool:
         """Whether this job is the one that tries."""
-        if not self._write(breaker.circuit, breaker, rule.probed(breaker, job, self.clock.now())):
+        if not self._write(breaker.circuit, breaker, rule.probed(breaker, job, self.ports.clock.now())):
             return False
         self._probes[breaker.circuit] = job.key
         return True
@@ -79,11 +78,11 @@ class Circuits:
         if before is None and after is None:
             return True
         try:
-            done = self.ledger.set_breaker(before, after)
+            done = self.ports.ledger.set_breaker(before, after)
         except Unavailable:
             done = False
         if done:
-            self._own[circuit] = (after, self.clock.now())
+            self._own[circuit] = (after, self.ports.clock.now())
             log.warning("breaker", extra={"circuit": circuit, "until": after and after.until, "probe_until": after and after.probe_until})
         return done
 

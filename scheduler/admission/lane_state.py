@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from scheduler.admission.breaker import Breaker
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Lane, LaneState
-from scheduler.storage.ports import Clock, Ledger
+from scheduler.storage.ports import Ledger, Ports
 
 LOOK_MS = 1_000  # who works for longer reads the states so often
 SEEN_MS = 2_500  # an executor starts nothing by an older look; just before an instant a hundred of them have better things to do
@@ -20,31 +20,31 @@ TRUSTED_MS = 5_000  # while the ledger refuses, a batch is begun by what was rea
 log = logging.getLogger(__name__)
 
 
-def pause(lanes: Collection[Lane], reason: str | None, *, ledger: Ledger, clock: Clock) -> list[LaneState]:
+def pause(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[LaneState]:
     """Pause these lanes; the states of all. One that is paused stays so from when it was; a new reason replaces the old one."""
-    stored = ledger.lane_states()
+    stored = ports.ledger.watched().lanes
     for lane in lanes:
         before = stored.get(lane, LaneState(lane))
         if before.paused_at is None or reason not in (None, before.reason):
-            since = clock.now() if before.paused_at is None else before.paused_at
+            since = ports.clock.now() if before.paused_at is None else before.paused_at
             stored[lane] = LaneState(lane, paused_at=since, reason=reason)
-            ledger.set_lane_state(stored[lane])
+            ports.ledger.set_lane_state(stored[lane])
     return _all(stored)
 
 
-def resume(lanes: Collection[Lane], reason: str | None, *, ledger: Ledger, clock: Clock) -> list[LaneState]:
+def resume(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[LaneState]:
     """Resume these lanes; the states of all. One that is not paused stays as it is."""
-    stored = ledger.lane_states()
+    stored = ports.ledger.watched().lanes
     for lane in lanes:
         if lane in stored and stored[lane].paused_at is not None:
-            stored[lane] = LaneState(lane, resumed_at=clock.now(), reason=reason)
-            ledger.set_lane_state(stored[lane])
+            stored[lane] = LaneState(lane, resumed_at=ports.clock.now(), reason=reason)
+            ports.ledger.set_lane_state(stored[lane])
     return _all(stored)
 
 
 def states(ledger: Ledger) -> list[LaneState]:
     """The states of all lanes."""
-    return _all(ledger.lane_states())
+    return _all(ledger.watched().lanes)
 
 
 def _all(stored: Mapping[Lane, LaneState]) -> list[LaneState]:
@@ -55,8 +55,7 @@ def _all(stored: Mapping[Lane, LaneState]) -> list[LaneState]:
 class Watch:
     """What one who works for a while knows of lanes and breakers: read at most every `LOOK_MS`, and kept while the ledger refuses."""
 
-    ledger: Ledger
-    clock: Clock
+    ports: Ports
     known: Mapping[Lane, LaneState] | None = None  # None: never read
     paused: frozenset[Lane] = field(default_factory=frozenset)
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # those that are not closed
@@ -64,7 +63,7 @@ class Watch:
     tried_at: int = 0
 
     def is_due(self, age_ms: int = LOOK_MS) -> bool:
-        return self.clock.now() - self.tried_at >= age_ms
+        return self.ports.clock.now() - self.tried_at >= age_ms
 
     def is_paused(self, lane: Lane, age_ms: int = LOOK_MS, *, trust_ms: int | None = None) -> bool:
         """By the last look, or a new one if that is older.
@@ -81,15 +80,15 @@ class Watch:
         return lane in self.paused
 
     def _is_believed(self, trust_ms: int | None) -> bool:
-        return self.known is not None and (trust_ms is None or self.clock.now() - self.read_at <= trust_ms)
+        return self.known is not None and (trust_ms is None or self.ports.clock.now() - self.read_at <= trust_ms)
 
     def look(self) -> bool:
         """Read the states if it is time. Whether other lanes are paused now than before."""
         if not self.is_due():
             return False
-        now = self.tried_at = self.clock.now()
+        now = self.tried_at = self.ports.clock.now()
         try:
-            watched = self.ledger.watched()
+            watched = self.ports.ledger.watched()
         except Unavailable as error:
             log.warning("the states of the lanes cannot be read for now", extra={"known": self.known is not None, "error": str(error)})
             return False

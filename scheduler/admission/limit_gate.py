@@ -14,7 +14,7 @@ from scheduler.admission.target_cache import Known
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
 from scheduler.model.lifecycle import is_open
-from scheduler.storage.ports import Clock, Jobs, TargetGate
+from scheduler.storage.ports import Ports
 from scheduler.targets.named_target import NamedTarget
 
 ROUNDS = 5  # tries at a usage of which others take what we were to have
@@ -31,8 +31,7 @@ class LimitGate:
     """See `admission.Gate`. Of one batch: it remembers what its jobs were given."""
 
     known: Known
-    jobs: Jobs
-    clock: Clock
+    ports: Ports
     _starts: dict[JobKey, int] = field(default_factory=dict)
     _tickets: dict[JobKey, int] = field(default_factory=dict)
     _waiting: dict[JobKey, int] = field(default_factory=dict)  # since when for a place
@@ -40,10 +39,6 @@ class LimitGate:
     _looked_at: dict[str, int] = field(default_factory=dict)
     _lost: dict[str, set[Place]] = field(default_factory=dict)  # found at the last look
     _took: dict[str, int] = field(default_factory=dict)  # how long jobs hold their places, as seen last
-
-    @property
-    def gate(self) -> TargetGate:
-        return self.known.gate
 
     def concerns(self, job: Job) -> bool:
         return job.spec.target is not None
@@ -84,10 +79,10 @@ class LimitGate:
 
     def _release(self, ended: Mapping[str, list[Place]]) -> dict[str, list[Place]]:
         """One round; those that are left. A place that is not there any more was taken for lost by somebody, or its lease is over."""
-        now = self.clock.now()
+        now = self.ports.clock.now()
         uses = [limits.freed(name, places, self._took.get(name, limits.USUAL_MS), now) for name, places in ended.items()]
         left: dict[str, list[Place]] = {}
-        for use, (done, usage) in zip(uses, self.gate.use(uses), strict=True):
+        for use, (done, usage) in zip(uses, self.ports.targets.use(uses), strict=True):
             stands = use.drops if usage is None else usage.places
             if not done and (there := [place for place in use.drops if place in stands]):
                 left[use.target] = there
@@ -96,7 +91,7 @@ class LimitGate:
     def _judged(self, jobs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
         verdicts: dict[JobKey, Verdict] = {}
         try:
-            asked_at = self.clock.now()
+            asked_at = self.ports.clock.now()
             found = self.known.look(job.spec.target for job in jobs if job.spec.target is not None)
             limited: dict[str, list[Job]] = {}
             for job in jobs:
@@ -124,8 +119,8 @@ class LimitGate:
     ) -> dict[str, list[Job]]:
         """Decide by the usages, of which those not known yet are read, and change them. The jobs of those whose change does not hold."""
         if unknown := sorted(asked.keys() - usages.keys()):
-            usages |= {name: Usage(name) for name in unknown} | self.gate.usages(unknown)
-        now = self.clock.now()
+            usages |= {name: Usage(name) for name in unknown} | self.ports.targets.usages(unknown)
+        now = self.ports.clock.now()
         uses: list[tuple[Use, dict[JobKey, Answer]]] = []
         left: dict[str, list[Job]] = {}
         for name, jobs in asked.items():
@@ -135,7 +130,7 @@ class LimitGate:
                 self._note(jobs, targets[name], answers, verdicts, asked_at, now)
             else:
                 uses.append((use, answers))
-        for (use, answers), (done, usage) in zip(uses, self.gate.use([use for use, _ in uses]) if uses else [], strict=True):
+        for (use, answers), (done, usage) in zip(uses, self.ports.targets.use([use for use, _ in uses]) if uses else [], strict=True):
             name = use.target
             if usage is not None:
                 usages[name], self._took[name] = usage, usage.took_ms
@@ -162,7 +157,7 @@ class LimitGate:
         full = target.concurrency is not None and len(usage.places) >= target.concurrency
         if full and now - self._looked_at.get(target.name, -LOOK_MS) >= LOOK_MS:
             self._looked_at[target.name] = now
-            found = self.jobs.get_many([place.job for place in usage.places])
+            found = self.ports.jobs.get_many([place.job for place in usage.places])
             self._lost[target.name] = {place for place in usage.places if not _runs(found.get(place.job), place.fence)}
         return self._lost.get(target.name, ())
 

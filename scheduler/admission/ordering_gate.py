@@ -14,7 +14,7 @@ from scheduler.admission.ordering import Decision, LookAgain, LookLater, Start, 
 from scheduler.admission.ordering_queue import HEAD, named
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, Line, Marker, OrderKey, RequeueCause, Turn
-from scheduler.storage.ports import Clock, Jobs, Orders
+from scheduler.storage.ports import Ports
 
 ROUNDS = 5  # looks at lines that others change at the same time, or that have to be tidied first
 
@@ -25,9 +25,7 @@ log = logging.getLogger(__name__)
 class OrderGate:
     """See `admission.Gate`. Of several jobs of one line in one call the first is decided; the others are behind it."""
 
-    jobs: Jobs
-    orders: Orders
-    clock: Clock
+    ports: Ports
 
     def concerns(self, job: Job) -> bool:
         return job.spec.ordering is not None
@@ -54,8 +52,8 @@ class OrderGate:
 
     def _round(self, left: dict[OrderKey, list[Job]]) -> dict[JobKey, Verdict]:
         """One read of everything, one write of each kind. Takes those lines out of `left` that need no other look now."""
-        asked_at = self.clock.now()
-        lines = self.orders.lines(sorted(left), limit=HEAD)
+        asked_at = self.ports.clock.now()
+        lines = self.ports.orders.lines(sorted(left), limit=HEAD)
         known = self._known(lines, left)
         decisions = {order: _decide(jobs, lines[order], known, asked_at) for order, jobs in left.items()}
         self._tidy([decision for _, decision in decisions.values()])
@@ -77,16 +75,16 @@ class OrderGate:
         ours = {job.key: job for jobs in asking.values() for job in jobs}
         turns = {line.turn.key for line in lines.values() if line.turn is not None}
         read = sorted({key for line in lines.values() for key in named(line)} - (ours.keys() - turns))
-        return ours | (self.jobs.get_many(read) if read else {})
+        return ours | (self.ports.jobs.get_many(read) if read else {})
 
     def _tidy(self, decisions: Sequence[Decision]) -> None:
         missing = [decision.missing for decision in decisions if isinstance(decision, LookAgain) and decision.missing is not None]
         stale: list[Marker] = [marker for decision in decisions if isinstance(decision, Start | LookAgain) for marker in decision.stale]
         if missing:
             log.info("markers were missing", extra={"jobs": [marker.job for marker in missing]})
-            self.orders.enqueue(missing)
+            self.ports.orders.enqueue(missing)
         if stale:
-            self.orders.leave(stale)
+            self.ports.orders.leave(stale)
 
     def _take_turns(self, decisions: Mapping[OrderKey, Decision], lines: Mapping[OrderKey, Line]) -> dict[OrderKey, bool | None]:
         """Whether each turn that had to be written is; None: refused for now."""
@@ -95,7 +93,7 @@ class OrderGate:
             for order, decision in decisions.items()
             if isinstance(decision, Start) and decision.turn is not None
         ]
-        held = self.orders.take_turns(changes) if changes else []
+        held = self.ports.orders.take_turns(changes) if changes else []
         return {after.order: done for (_, after), done in zip(changes, held, strict=True)}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from scheduler.admission import ordering
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Line
-from scheduler.storage.ports import Jobs, Orders
+from scheduler.storage.ports import Orders, Ports
 
 HEAD = 10  # markers read of a line: usually the first one decides
 
@@ -37,14 +37,14 @@ def step_out(left: Sequence[Job], *, orders: Orders) -> None:
         log.info("markers stay for now; who comes to them takes them away", extra={"markers": len(markers)})
 
 
-def next_in_line(of: Sequence[Job], *, jobs: Jobs, orders: Orders) -> list[Job]:
+def next_in_line(of: Sequence[Job], ports: Ports) -> list[Job]:
     """Whose turn it is in the lines that these jobs stand or stood in; nobody while a table refuses."""
     lines_of = sorted({ordering.order_of(job) for job in of if job.spec.ordering is not None})
     if not lines_of:
         return []
     try:
-        lines = orders.lines(lines_of, limit=HEAD)
-        found = jobs.get_many(sorted({key for line in lines.values() for key in named(line)}))
+        lines = ports.orders.lines(lines_of, limit=HEAD)
+        found = ports.jobs.get_many(sorted({key for line in lines.values() for key in named(line)}))
     except Unavailable:
         log.warning("not looked whose turn it is; the slots are the net", extra={"keys": len(lines_of)})
         return []

@@ -14,8 +14,7 @@ from scheduler.model import ids, lifecycle, settlement
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Holder, Job, JobKey, Origin, Overlap, RequeueCause, TaskHead, TaskKey
 from scheduler.model.lifecycle import is_open
-from scheduler.model.rules import Rules
-from scheduler.storage.ports import Change, Clock, Jobs, TaskGate
+from scheduler.storage.ports import Change, Ports
 
 ROUNDS = 5  # tries at holder items that others change at the same time; each decides at least one run of the task
 
@@ -46,10 +45,7 @@ _Write = overlap.Start | overlap.Wait | _PassOn
 class RunGate:
     """See `admission.Gate`. Of several runs of one task in one call, one is decided by what was read; the others look again."""
 
-    jobs: Jobs
-    tasks: TaskGate
-    clock: Clock
-    rules: Rules
+    ports: Ports
 
     def concerns(self, job: Job) -> bool:
         return job.origin is not None
@@ -81,11 +77,11 @@ class RunGate:
 
     def _round(self, runs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
         """One read of everything, one write of the holder items, the earlier run of a task first. Who has to look again is left out."""
-        asked_at = self.clock.now()
+        asked_at = self.ports.clock.now()
         # The holder items first: a delete takes the task before its item, so one that is gone with its task is no free place.
         exclusive = sorted({task_of(run) for run in runs if _origin(run).overlap is not Overlap.ALLOW})
-        holders = self.tasks.holders(exclusive) if exclusive else {}
-        heads = self.tasks.heads(sorted({task_of(run) for run in runs}))
+        holders = self.ports.tasks.holders(exclusive) if exclusive else {}
+        heads = self.ports.tasks.heads(sorted({task_of(run) for run in runs}))
         verdicts: dict[JobKey, Verdict] = {run.key: Cancel(why) for run in runs if (why := unwanted(run, heads.get(task_of(run))))}
         first = _one_of_each([run for run in runs if run.key not in verdicts])
         known = self._known(asked_at, first, holders)
@@ -103,7 +99,7 @@ class RunGate:
         names = {JobKey(key.owner, name) for key, holder in holders.items() for name in (holder.job, holder.waiting) if name}
         names |= {before for run in runs if (before := self._before(run)) is not None}
         keys = sorted(names - {run.key for run in runs})
-        read = self.jobs.get_many(keys) if keys else {}
+        read = self.ports.jobs.get_many(keys) if keys else {}
         return _Known(asked_at, holders, {run.key: run for run in runs} | read)
 
     def _before(self, run: Job) -> JobKey | None:
@@ -114,7 +110,7 @@ class RunGate:
         origin = _origin(run)
         if origin.late_from is None or origin.previous_at is None or run.delay_ms is not None:
             return None
-        if max(self.clock.now() + READ_WINDOW_MS, run.due_at) < origin.late_from:
+        if max(self.ports.clock.now() + READ_WINDOW_MS, run.due_at) < origin.late_from:
             return None
         return JobKey(run.owner, ids.run(origin.previous_at, origin.task, origin.generation))
 
@@ -133,7 +129,7 @@ class RunGate:
 
     def _carry_out(self, decisions: Sequence[tuple[Job, _Write]], known: _Known) -> dict[JobKey, Verdict]:
         writes = [(known.holders.get(task_of(run)), decision.hold) for run, decision in decisions if decision.hold is not None]
-        held = iter(self.tasks.hold([(before, after) for before, after in writes if after is not None]) if writes else [])
+        held = iter(self.ports.tasks.hold([(before, after) for before, after in writes if after is not None]) if writes else [])
         verdicts: dict[JobKey, Verdict] = {}
         for run, decision in decisions:
             if decision.hold is not None and not next(held):
@@ -151,13 +147,13 @@ class RunGate:
 
     def _end(self, replaced: Sequence[Job]) -> bool:
         """Cancel them, or ask it of those that run. True if one is not what it was: look again."""
-        now, changes = self.clock.now(), []
+        now, changes = self.ports.clock.now(), []
         for job in replaced:
             if job.claim is None:
-                changes.append(Change(job, lifecycle.cancel(job, now, reason=overlap.REPLACED, retention=self.rules.retention)))
+                changes.append(Change(job, lifecycle.cancel(job, now, reason=overlap.REPLACED, retention=self.ports.rules.retention)))
             elif job.cancel_requested_at is None:
-                changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, shards=self.rules.shards)))
-        held = self.jobs.change(changes) if changes else []
+                changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, shards=self.ports.rules.shards)))
+        held = self.ports.jobs.change(changes) if changes else []
         return any(not ok or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from scheduler.model.errors import Unavailable
-from scheduler.storage.ports import Clock, TargetGate
+from scheduler.storage.ports import Ports
 from scheduler.targets.named_target import NamedTarget
 
 KNOWN_MS = 1_000  # what was read longer ago is read again: a change takes hold that soon
@@ -14,18 +14,17 @@ KNOWN_MS = 1_000  # what was read longer ago is read again: a change takes hold 
 class Known:
     """Lives as long as its process."""
 
-    gate: TargetGate
-    clock: Clock
+    ports: Ports
     _found: dict[str, NamedTarget | None] = field(default_factory=dict)
     _read_at: dict[str, int] = field(default_factory=dict)
 
     def look(self, names: Iterable[str]) -> dict[str, NamedTarget | None]:
         """What stands under each of the names; None: nothing. Raises Unavailable if of one nothing is known at all."""
-        now, wanted = self.clock.now(), sorted(set(names))
+        now, wanted = self.ports.clock.now(), sorted(set(names))
         stale = [name for name in wanted if not 0 <= now - self._read_at.get(name, -KNOWN_MS) < KNOWN_MS]
         if stale:
             try:
-                read = self.gate.targets(stale)
+                read = self.ports.targets.targets(stale)
             except Unavailable:
                 if not all(name in self._found for name in stale):
                     raise

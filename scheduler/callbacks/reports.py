@@ -9,9 +9,8 @@ from scheduler.callbacks.tokens import AttemptKey, NotSigned
 from scheduler.model import callback_lease, lifecycle, settlement
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Attempt, Finished, Job, Outcome, Progress, Result
-from scheduler.model.rules import Rules
 from scheduler.pipeline.follow_up import send_on
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, SigningKeys, TaskGate
+from scheduler.storage.ports import Change, Ports, Secrets
 from scheduler.targets.base import CallBackAddress
 
 TRIES = 5
@@ -30,27 +29,27 @@ class Addresses:
     """Where workers report to."""
 
     base: str  # of the API
-    keys: SigningKeys
+    secrets: Secrets
 
     def of(self, job: Job, now: int) -> CallBackAddress:
         """That of the attempt at the claimed job which starts now. Raises Unavailable if the keys cannot be read."""
         most = 0 if job.spec.callback is None else job.spec.callback.max_ms
-        token = tokens.sign(AttemptKey(job.key, job.fence), now + job.spec.timeout_ms + most + SLACK_MS, self.keys.keys(now)[0])
+        token = tokens.sign(AttemptKey(job.key, job.fence), now + job.spec.timeout_ms + most + SLACK_MS, self.secrets.keys(now)[0])
         return CallBackAddress(f"{self.base}/api/v1/jobs/{job.id}", token, job.fence)
 
 
-def admit(token: str, job_id: str, keys: SigningKeys, now: int) -> AttemptKey:
+def admit(token: str, job_id: str, secrets: Secrets, now: int) -> AttemptKey:
     """Whose token it is. Raises Unauthorized if it was not signed for this job, or has expired; Unavailable."""
     try:
-        which = tokens.read(token, keys.keys(now), now)
+        which = tokens.read(token, secrets.keys(now), now)
     except NotSigned:  # perhaps by a key that is younger than what we know
-        which = tokens.read(token, keys.keys(now, newest=True), now)
+        which = tokens.read(token, secrets.keys(now, newest=True), now)
     if which.key.id != job_id:
         raise NotSigned
     return which
 
 
-def heartbeat(which: AttemptKey, progress: Progress | None, *, jobs: Jobs, clock: Clock) -> Beat:
+def heartbeat(which: AttemptKey, progress: Progress | None, ports: Ports) -> Beat:
     """The worker lives: its lease is extended. One write, which the due index does not see.
 
     Raises NotFound, Conflict if the attempt is over, Unavailable.
@@ -61,14 +60,12 @@ def heartbeat(which: AttemptKey, progress: Progress | None, *, jobs: Jobs, clock
             raise Conflict(callback_lease.silence(job, now).message)
         return lifecycle.heartbeat(job, now, lease_until=callback_lease.lease(job, now), progress=progress)
 
-    job = _changed(which, beaten, lambda job: None, jobs, clock)
-    until = callback_lease.ends_at(job) if lifecycle.waits(job) else callback_lease.lease(job, job.heartbeat_at or clock.now())
+    job = _changed(which, beaten, lambda job: None, ports)
+    until = callback_lease.ends_at(job) if lifecycle.waits(job) else callback_lease.lease(job, job.heartbeat_at or ports.clock.now())
     return Beat(until, job.cancel_requested_at is not None)
 
 
-def report(
-    which: AttemptKey, result: Result, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules
-) -> Job:
+def report(which: AttemptKey, result: Result, ports: Ports) -> Job:
     """The attempt has ended so: the job as it stands then, settled as an executor settles it. Idempotent.
 
     Raises NotFound, Conflict if the attempt was over otherwise, Unavailable.
@@ -77,13 +74,13 @@ def report(
     def settled(job: Job, now: int) -> Job:
         started_at = min(lifecycle.started_at(job), now)
         told = replace(result, output=result.output or job.output, response=result.response or job.response)
-        return settlement.settle(Finished(job, started_at, now, told), now, shards=rules.shards, retention=rules.retention)
+        return settlement.settle(Finished(job, started_at, now, told), now, shards=ports.rules.shards, retention=ports.rules.retention)
 
     def again(job: Job) -> Job | None:
         return job if any(_is_told(attempt, which, result) for attempt in job.attempts) else None
 
-    job = _changed(which, settled, again, jobs, clock)
-    send_on(job, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=clock.now(), rules=rules)
+    job = _changed(which, settled, again, ports)
+    send_on(job, ports, now=ports.clock.now())
     return job
 
 
@@ -94,17 +91,17 @@ def _is_told(attempt: Attempt, which: AttemptKey, result: Result) -> bool:
     return attempt.fence == which.fence and attempt.failure == result.failure
 
 
-def _changed(which: AttemptKey, change: Callable[[Job, int], Job], again: Callable[[Job], Job | None], jobs: Jobs, clock: Clock) -> Job:
+def _changed(which: AttemptKey, change: Callable[[Job, int], Job], again: Callable[[Job], Job | None], ports: Ports) -> Job:
     """The job after the change of its attempt, or as it stands if that was made before."""
     for _ in range(TRIES):
-        job = jobs.get(which.key)
+        job = ports.jobs.get(which.key)
         if job is None:
             raise NotFound("there is no such job")
         if made := again(job):
             return made
         _check(job, which)
-        after = change(job, clock.now())
-        (held,) = jobs.change([Change(job, after)])
+        after = change(job, ports.clock.now())
+        (held,) = ports.jobs.change([Change(job, after)])
         if held is None:
             raise Unavailable
         if held:

@@ -14,9 +14,8 @@ from scheduler.dead_letters import model
 from scheduler.dead_letters.model import Redrive, State
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Letter
-from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import on_their_way
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, Redrives, TaskGate
+from scheduler.storage.ports import Change, Ports
 
 WORK_MS = 75_000  # longer than the minute after which the next one comes and waits
 LOOK_MS = 1_000  # how often it looks for redrives that nobody holds
@@ -51,40 +50,34 @@ class _Held:
 class Work:
     """One invocation. `run` is its only entry."""
 
-    redrives: Redrives
-    jobs: Jobs
-    tasks: TaskGate
-    orders: Orders
-    lanes: Lanes
-    clock: Clock
-    rules: Rules
+    ports: Ports
     result: RedriveResult = field(default_factory=RedriveResult)
     _held: dict[tuple[str, str], _Held] = field(default_factory=dict)
 
     def run(self) -> RedriveResult:
-        until, look_at = self.clock.now() + WORK_MS, self.clock.now()
-        while (now := self.clock.now()) < until:
+        until, look_at = self.ports.clock.now() + WORK_MS, self.ports.clock.now()
+        while (now := self.ports.clock.now()) < until:
             if now >= look_at:
                 look_at = now + LOOK_MS
                 if not self._look(now):
                     return self.result
             held = min(self._held.values(), key=lambda each: each.next_at, default=None)
             if held is None or held.next_at > now:
-                self.clock.sleep_until(look_at if held is None else min(held.next_at, look_at))
+                self.ports.clock.sleep_until(look_at if held is None else min(held.next_at, look_at))
             else:
                 self._step(held)
         for held in self._held.values():
-            self.redrives.change(held.record, replace(held.record, lease_until=0, version=held.record.version + 1))
+            self.ports.redrives.change(held.record, replace(held.record, lease_until=0, version=held.record.version + 1))
         return self.result
 
     def _look(self, now: int) -> bool:
         """Lease what nobody holds. Whether there is anything to do, now or if somebody dies."""
-        running = self.redrives.running()
+        running = self.ports.redrives.running()
         for record in running:
             key = (record.owner, record.id)
             if key not in self._held and record.lease_until <= now:
                 mine = replace(record, lease_until=now + model.LEASE_MS, version=record.version + 1)
-                if self.redrives.change(record, mine):
+                if self.ports.redrives.change(record, mine):
                     self._held[key] = _Held(mine, now, cursor=mine.after)
                     self.result.redrives += 1
         return bool(running)
@@ -99,7 +92,7 @@ class Work:
             del self._held[(held.record.owner, held.record.id)]
 
     def _chunk(self, held: _Held) -> None:
-        now, record = self.clock.now(), held.record
+        now, record = self.ports.clock.now(), held.record
         chosen, after, through = self._choose(held)
         redriven = self._redrive(record, chosen)
         skipped = len(chosen) - redriven
@@ -107,10 +100,10 @@ class Work:
         self.result.skipped += skipped
         counted = _counted(record, redriven, skipped)
         done = through or (record.limit is not None and counted.redriven >= record.limit)
-        changed = replace(counted, after=after, lease_until=self.clock.now() + model.LEASE_MS)
+        changed = replace(counted, after=after, lease_until=self.ports.clock.now() + model.LEASE_MS)
         if done:
-            changed = replace(changed, state=State.DONE, ended_at=self.clock.now())
-        if not self.redrives.change(record, changed):
+            changed = replace(changed, state=State.DONE, ended_at=self.ports.clock.now())
+        if not self.ports.redrives.change(record, changed):
             del self._held[(record.owner, record.id)]
             self._add(record, redriven, skipped)
         elif done:
@@ -124,7 +117,9 @@ class Work:
         record, chosen = held.record, list[Letter]()
         if not held.letters and (held.cursor is not None or not held.begun):
             times = record.filter
-            held.letters, held.cursor = self.jobs.letters(record.owner, since=times.since, until=times.until, after=held.cursor, limit=READ)
+            held.letters, held.cursor = self.ports.jobs.letters(
+                record.owner, since=times.since, until=times.until, after=held.cursor, limit=READ
+            )
             held.begun = True
         looked, after = 0, record.after
         for letter in held.letters:
@@ -138,41 +133,41 @@ class Work:
 
     def _redrive(self, record: Redrive, letters: list[Letter]) -> int:
         """How many of the jobs have another life now."""
-        stored = self.jobs.get_many([letter.key for letter in letters]) if letters else {}
+        stored = self.ports.jobs.get_many([letter.key for letter in letters]) if letters else {}
         done = sum(1 for job in stored.values() if _was_redriven(job, record))  # by one who died before noting it, or by hand
         dead = [job for job in stored.values() if model.is_dead(job) and _ended_at(job) <= record.started_at]
         runs = [job for job in dead if job.origin is not None]
-        heads = self.tasks.heads(sorted({task_of(run) for run in runs})) if runs else {}
-        now = self.clock.now()
+        heads = self.ports.tasks.heads(sorted({task_of(run) for run in runs})) if runs else {}
+        now = self.ports.clock.now()
         wanted = [job for job in dead if job.origin is None or unwanted(job, heads.get(task_of(job))) is None]
-        changes = [Change(job, model.again(job, now, self.rules.shards)) for job in wanted]
-        if not all(line_up([change.after for change in changes], orders=self.orders, now=now)):
+        changes = [Change(job, model.again(job, now, self.ports.rules.shards)) for job in wanted]
+        if not all(line_up([change.after for change in changes], orders=self.ports.orders, now=now)):
             raise Unavailable("their markers were refused")
         again = self._change(changes)
-        on_their_way(again, now, jobs=self.jobs, lanes=self.lanes, clock=self.clock, rules=self.rules)
+        on_their_way(again, now, self.ports)
         return done + len(again)
 
     def _change(self, changes: list[Change]) -> list[Job]:
         """The jobs whose change held. Raises Unavailable if the table keeps refusing one."""
         done: list[Job] = []
         for attempt in range(TRIES):
-            held = self.jobs.change(changes) if changes else []
+            held = self.ports.jobs.change(changes) if changes else []
             done += [change.after for change, ok in zip(changes, held, strict=True) if ok]
             changes = [change for change, ok in zip(changes, held, strict=True) if ok is None]
             if not changes:
                 break
-            self.clock.sleep_until(self.clock.now() + (200 << attempt))
+            self.ports.clock.sleep_until(self.ports.clock.now() + (200 << attempt))
         if changes:
             log.warning("jobs could not be redriven: the table refuses", extra={"refused": len(changes)})
-            on_their_way(done, self.clock.now(), jobs=self.jobs, lanes=self.lanes, clock=self.clock, rules=self.rules)
+            on_their_way(done, self.ports.clock.now(), self.ports)
             raise Unavailable
         return done
 
     def _add(self, record: Redrive, redriven: int, skipped: int) -> None:
         """Count a chunk that was in work when somebody aborted the redrive. Another one who holds it counts for itself."""
-        stands = self.redrives.get(record.owner, record.id)
+        stands = self.ports.redrives.get(record.owner, record.id)
         if stands is not None and stands.state is State.ABORTED:
-            self.redrives.change(stands, _counted(stands, redriven, skipped))
+            self.ports.redrives.change(stands, _counted(stands, redriven, skipped))
 
 
 def _counted(record: Redrive, redriven: int, skipped: int) -> Redrive:
@@ -197,6 +192,6 @@ def _context(record: Redrive) -> dict[str, object]:
     return {"redrive_id": record.id, "user_id": record.owner, "redriven": record.redriven}
 
 
-def redrive(*, redrives: Redrives, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> RedriveResult:
+def redrive(ports: Ports) -> RedriveResult:
     """Work for a while, or until no redrive runs. Raises Unavailable if the ledger refuses: once the leases are over, others go on."""
-    return Work(redrives, jobs, tasks, orders, lanes, clock, rules).run()
+    return Work(ports).run()

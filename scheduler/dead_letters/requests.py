@@ -7,25 +7,23 @@ from scheduler.dead_letters import model
 from scheduler.dead_letters.groups import check
 from scheduler.dead_letters.model import Filter, Redrive, State
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.storage.ports import Clock, Redrivers, Redrives
+from scheduler.storage.ports import Ports, Redrives
 
 TRIES = 10  # whoever works it off changes the record several times a second
 
 log = logging.getLogger(__name__)
 
 
-def start(
-    owner: str, filter: Filter, *, rate: int, limit: int | None, redrives: Redrives, redrivers: Redrivers, clock: Clock, random: int
-) -> Redrive:
+def start(owner: str, filter: Filter, ports: Ports, *, rate: int, limit: int | None, random: int) -> Redrive:
     """A new redrive of what has failed up to now, already at work. Raises Invalid; Conflict if too many run; Unavailable."""
     check(filter)
-    running = [each for each in redrives.running() if each.owner == owner]
+    running = [each for each in ports.redrives.running() if each.owner == owner]
     if len(running) >= model.MAX_RUNNING:
         raise Conflict(f"{model.MAX_RUNNING} redrives are running already: abort one, or wait")
-    made = model.new(owner, clock.now(), random, filter, rate=rate, limit=limit)
-    redrives.add(made)
+    made = model.new(owner, ports.clock.now(), random, filter, rate=rate, limit=limit)
+    ports.redrives.add(made)
     try:
-        redrivers.start()
+        ports.functions.start_redrive()
     except Unavailable as error:
         log.warning("a redrive waits for the next minute", extra={"redrive_id": made.id, "user_id": owner, "error": str(error)})
     return made
@@ -39,15 +37,15 @@ def find(owner: str, id: str, *, redrives: Redrives) -> Redrive:
     return found
 
 
-def abort(owner: str, id: str, *, redrives: Redrives, clock: Clock) -> Redrive:
+def abort(owner: str, id: str, ports: Ports) -> Redrive:
     """The redrive, aborted: no further chunk of it begins. Idempotent. Raises NotFound; Conflict if it is done; Unavailable."""
     for _ in range(TRIES):
-        before = find(owner, id, redrives=redrives)
+        before = find(owner, id, redrives=ports.redrives)
         if before.state is State.DONE:
             raise Conflict("it is done")
         if before.state is State.ABORTED:
             return before
-        after = replace(before, state=State.ABORTED, ended_at=clock.now(), version=before.version + 1)
-        if redrives.change(before, after):
+        after = replace(before, state=State.ABORTED, ended_at=ports.clock.now(), version=before.version + 1)
+        if ports.redrives.change(before, after):
             return after
     raise Unavailable("the redrive keeps changing; try again")

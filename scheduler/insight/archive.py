@@ -5,7 +5,7 @@
 
 import json
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from scheduler.insight.counting import day_of, ended_at
 from scheduler.model import ids, lifecycle
@@ -35,13 +35,6 @@ COLUMNS = {
     "tags": "array<string>",
     "details": "string",
 }
-
-
-class Archive(Protocol):
-    """Where jobs go that have left their table."""
-
-    def put(self, records: list[dict[str, Any]]) -> None:
-        """Keep each of these records; one that comes again is kept twice. Raises Unavailable: some may be kept, all have to come again."""
 
 
 def record(job: Job, details: Details | None) -> dict[str, Any]:

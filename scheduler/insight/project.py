@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from scheduler.insight.archive import Archive, Details, record
+from scheduler.insight.archive import Details, record
 from scheduler.insight.counting import CANARY_OWNER, DEAD_NAMES, Entry, ended_at, of_job, of_task, run_ms
 from scheduler.model import lifecycle
 from scheduler.model.job import Job
 from scheduler.notify.policy import News, of_change
-from scheduler.storage.ports import Counters, NoticeQueue
+from scheduler.storage.ports import Ports
 from scheduler.tasks.task import Task
 
 
@@ -47,27 +47,19 @@ class ProjectResult:
         return sum(self.ended.get(name, 0) for name in DEAD_NAMES)
 
 
-def project(
-    shard: str,
-    changes: Sequence[Change],
-    *,
-    counters: Counters,
-    queue: NoticeQueue | None = None,
-    archive: Archive | None = None,
-    details: Details | None = None,
-) -> ProjectResult:
+def project(shard: str, changes: Sequence[Change], ports: Ports, *, details: Details | None = None) -> ProjectResult:
     """Add the changes of one batch of one shard. Raises Unavailable: then the whole batch has to come again, and nothing counts twice.
 
-    News go to the queue, again with every time that the batch comes; notify knows them by their ids. Without a queue nobody is told.
+    News go to the queue, again with every time that the batch comes; notify knows them by their ids.
     Jobs that DynamoDB has taken away go to the archive, where one that is sent again stands twice.
     """
-    counters.add(shard, [entry for change in changes for entry in _entries(change)])
+    ports.counters.add(shard, [entry for change in changes for entry in _entries(change)])
     news = [each for change in changes for each in _news(change)]
-    if news and queue is not None:
-        queue.send(news, news[-1].at)
+    if news:
+        ports.notices.send(news, news[-1].at)
     archived = [record(job, details) for change in changes if (job := _expired(change)) is not None]
-    if archived and archive is not None:
-        archive.put(archived)
+    if archived:
+        ports.outputs.archive(archived)
     result = ProjectResult(changes=len(changes), news=len(news), archived=len(archived))
     for change in changes:
         if not isinstance(change.before, Task) and not isinstance(change.after, Task):

@@ -8,11 +8,10 @@ from scheduler.insight import forecast, scaling, summary
 from scheduler.insight.counting import CANARY_OWNER, EVERYBODY
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Lane
-from scheduler.model.rules import Rules
 from scheduler.model.slots import HORIZON, MINUTE
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import NewJob, submit
-from scheduler.storage.ports import Capacity, Clock, Counters, Jobs, Lanes, Orders
+from scheduler.storage.ports import Functions, Ports
 
 CANARY_AHEAD = HORIZON + 2 * MINUTE  # far enough to take the whole way: slot, minute, dispatch, topic, lane
 CANARY_OFFSET = 20_000  # within its minute, apart from what people ask for
@@ -34,51 +33,38 @@ class ScaleResult:
         return 100 * self.required / self.available if self.available else 0.0
 
 
-def scale(
-    *,
-    counters: Counters,
-    capacity: Capacity,
-    executors: int,
-    most_pollers: int,
-    canary: bool,
-    random: int,
-    jobs: Jobs,
-    orders: Orders,
-    lanes: Lanes,
-    clock: Clock,
-    rules: Rules,
-) -> ScaleResult:
-    """One round. `executors` there may be at once; `random` fills the canary's id. Raises Unavailable if the counters cannot be read."""
-    result = ScaleResult(available=executors)
-    if canary:
-        result.canary = _send_canary(random, jobs, orders, lanes, clock, rules)
-    by_lane = summary.by_lane(EVERYBODY, clock.now(), counters, span=forecast.SCALED_AHEAD)
+def scale(ports: Ports, *, random: int) -> ScaleResult:
+    """One round. `random` fills the canary's id. Raises Unavailable if the counters cannot be read."""
+    result = ScaleResult(available=ports.rules.executors)
+    if ports.rules.lag_canary:
+        result.canary = _send_canary(random, ports)
+    by_lane = summary.by_lane(EVERYBODY, ports.clock.now(), ports.counters, span=forecast.SCALED_AHEAD)
     result.required = forecast.most(forecast.together(by_lane.values()))
-    if most_pollers:
-        result.pollers = _keep_ready({lane: forecast.most(minutes) for lane, minutes in by_lane.items()}, capacity, most_pollers)
+    if most := ports.rules.most_pollers:
+        result.pollers = _keep_ready({lane: forecast.most(minutes) for lane, minutes in by_lane.items()}, ports.functions, most)
     return result
 
 
-def _send_canary(random: int, jobs: Jobs, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> bool:
+def _send_canary(random: int, ports: Ports) -> bool:
     """A job like any other, once a minute: its delay is measured where all others' are. That it cannot be stored is told by its absence."""
-    at = (clock.now() + CANARY_AHEAD) // MINUTE * MINUTE + CANARY_OFFSET
+    at = (ports.clock.now() + CANARY_AHEAD) // MINUTE * MINUTE + CANARY_OFFSET
     request = NewJob(CANARY_OWNER, JobSpec("log", {"message": "canary"}, max_attempts=1), at)
     try:
-        submit(request, jobs=jobs, orders=orders, lanes=lanes, clock=clock, rules=rules, random=random)
+        submit(request, ports, random=random)
     except Unavailable:
         log.warning("the canary was refused for now")
         return False
     return True
 
 
-def _keep_ready(required: Mapping[Lane, int], capacity: Capacity, most: int) -> dict[str, int]:
+def _keep_ready(required: Mapping[Lane, int], functions: Functions, most: int) -> dict[str, int]:
     kept = {}
     for lane, executors in required.items():
         try:
-            current = capacity.pollers(lane)
+            current = functions.pollers(lane)
             wanted = scaling.pollers(current, executors, most)
             if wanted != current:
-                capacity.keep_pollers(lane, wanted)
+                functions.keep_pollers(lane, wanted)
         except Unavailable as error:  # the next minute tries again, and the lane scales by itself meanwhile
             log.warning("pollers could not be set for now", extra={"lane": str(lane), "error": str(error)})
         else:

@@ -3,15 +3,14 @@
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Status
-from scheduler.model.rules import Rules
 from scheduler.pipeline.follow_up import send_on
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
+from scheduler.storage.ports import Change, Ports
 
 TRIES = 5
 POLL_MS = 100
 
 
-def cancel(key: JobKey, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
+def cancel(key: JobKey, ports: Ports) -> Job:
     """The job after the request: cancelled, or running with `cancel_requested_at` set. Idempotent.
 
     A job that is claimed but held to its instant is flagged; the answer waits, no longer than to just after the
@@ -20,24 +19,24 @@ def cancel(key: JobKey, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: L
     Raises NotFound, and Conflict if the job is finished otherwise.
     """
     for _ in range(TRIES):
-        job = _require(jobs.get(key))
+        job = _require(ports.jobs.get(key))
         if not lifecycle.is_open(job):
             return _finished(job)
         if job.cancel_requested_at is not None and job.claim is not None:
-            return _settled(job, jobs, clock, rules)
+            return _settled(job, ports)
         if job.claim is None:
-            changed = lifecycle.cancel(job, clock.now(), reason=settlement.CANCELLED, retention=rules.retention)
+            changed = lifecycle.cancel(job, ports.clock.now(), reason=settlement.CANCELLED, retention=ports.rules.retention)
             change = Change(job, changed)
         else:
-            changed = settlement.flag(job, settlement.CANCELLED, clock.now(), shards=rules.shards)
+            changed = settlement.flag(job, settlement.CANCELLED, ports.clock.now(), shards=ports.rules.shards)
             change = Change.of_slot(job, changed)
-        (held,) = jobs.change([change])
+        (held,) = ports.jobs.change([change])
         if held is None:
             raise Unavailable
         if held and job.claim is not None and not lifecycle.waits(job):
-            return _settled(changed, jobs, clock, rules)
+            return _settled(changed, ports)
         if held:
-            send_on(changed, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=clock.now(), rules=rules)
+            send_on(changed, ports, now=ports.clock.now())
             return changed
     raise Unavailable("the job keeps changing; try again")
 
@@ -55,14 +54,14 @@ def _finished(job: Job) -> Job:
     return job
 
 
-def _settled(job: Job, jobs: Jobs, clock: Clock, rules: Rules) -> Job:
+def _settled(job: Job, ports: Ports) -> Job:
     """The flagged job once its executor has dropped it or its instant has passed, whichever comes first."""
     if lifecycle.waits(job):
         return job
-    give_up = min(job.due_at, clock.now() + rules.hold_ms) + POLL_MS
-    while clock.now() < give_up:
-        clock.sleep_until(clock.now() + POLL_MS)
-        current = jobs.get(job.key)
+    give_up = min(job.due_at, ports.clock.now() + ports.rules.hold_ms) + POLL_MS
+    while ports.clock.now() < give_up:
+        ports.clock.sleep_until(ports.clock.now() + POLL_MS)
+        current = ports.jobs.get(job.key)
         if current is None or not lifecycle.is_open(current):
             return _finished(_require(current))
         job = current

@@ -16,37 +16,37 @@ from scheduler.model.records import replace
 from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import on_their_way
 from scheduler.pipeline.follow_up import wake_line
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders
+from scheduler.storage.ports import Change, Ports
 
 TRIES = 5
 TIMES = ("scheduled_at", "start_by")  # of a run of a schedule, these are its task's business
 
 
-def reschedule(key: JobKey, wanted: Mapping[str, Any], *, jobs: Jobs, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
-    """The job with the fields in `wanted` (by their names in the record, `spec` with those of it that change; each checked already),
-    handed over if it is due soon.
+def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports) -> Job:
+    """The job with the fields in `wanted` (by their names in the record,
+    `spec` with those of it that change; each checked already), handed over if it is due soon.
 
     Raises NotFound; Conflict if it has started, is about to, is finished or being cancelled, or if its time is its
     task's; Invalid if it would end before it starts; Unavailable.
     """
     for _ in range(TRIES):
-        now = clock.now()
-        before = jobs.get(key)
+        now = ports.clock.now()
+        before = ports.jobs.get(key)
         if before is None:
             raise NotFound("there is no such job")
         _check(before, wanted, now)
-        after = _changed(before, wanted, now, rules)
+        after = _changed(before, wanted, now, ports.rules)
         moved = before.spec.ordering is not None and ordering.marker(before) != ordering.marker(after)
-        if moved and not all(line_up([after], orders=orders, now=now)):
+        if moved and not all(line_up([after], orders=ports.orders, now=now)):
             raise Unavailable
-        (held,) = jobs.change([Change(before, after)])
+        (held,) = ports.jobs.change([Change(before, after)])
         if held is None:
             raise Unavailable
-        if held and _is_ours(jobs.get(key), wanted):
-            (job,) = on_their_way([after], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+        if held and _is_ours(ports.jobs.get(key), wanted):
+            (job,) = on_their_way([after], now, ports)
             if moved:
-                step_out([before], orders=orders)
-                wake_line(before, jobs=jobs, orders=orders, lanes=lanes, now=clock.now())
+                step_out([before], orders=ports.orders)
+                wake_line(before, ports, now=ports.clock.now())
             return job
     raise Unavailable("the job keeps changing; try again")
 

@@ -10,7 +10,7 @@ from scheduler.model.job import Job, JobKey, Line, OrderKey
 from scheduler.model.lifecycle import is_open
 from scheduler.pipeline.follow_up import waits
 from scheduler.pipeline.send import hand_over
-from scheduler.storage.ports import Clock, Jobs, Lanes, Orders
+from scheduler.storage.ports import Ports
 
 COUNTED = 100  # jobs of a line that are read to tell of it
 
@@ -25,9 +25,9 @@ class LineView:
     more: bool  # more are waiting than were counted
 
 
-def look(order: OrderKey, *, jobs: Jobs, orders: Orders) -> LineView:
+def look(order: OrderKey, ports: Ports) -> LineView:
     """How the line of the key stands. A key that was never used has an empty one."""
-    line, found = _read(order, jobs, orders)
+    line, found = _read(order, ports)
     standing = [job for marker in line.markers if (job := found.get(marker.key)) is not None and ordering.marker(job) == marker]
     turn = ordering.holding(line, found)
     parked = next((job for job in standing if ordering.parks(job)), None)
@@ -35,26 +35,26 @@ def look(order: OrderKey, *, jobs: Jobs, orders: Orders) -> LineView:
     return LineView(turn, parked, len(waiting), line.more)
 
 
-def resume(order: OrderKey, *, jobs: Jobs, orders: Orders, lanes: Lanes, clock: Clock) -> LineView:
+def resume(order: OrderKey, ports: Ports) -> LineView:
     """Let those go on that wait behind failed jobs; these stay failed, and lose their places. Raises Conflict if none parks the key.
 
     Who waited may be looked at an hour later only, so its message has to go: raises Unavailable if it was refused, and asked again
     sends it again.
     """
-    line, found = _read(order, jobs, orders)
+    line, found = _read(order, ports)
     parked = ordering.parked_by(line, found)
     if parked:
-        orders.leave(parked)
-        line, found = _read(order, jobs, orders)
-    now, first = clock.now(), ordering.next_up(line, found)
+        ports.orders.leave(parked)
+        line, found = _read(order, ports)
+    now, first = ports.clock.now(), ordering.next_up(line, found)
     sleeping = [first] if first is not None and waits(first, now) else []
     if not parked and not sleeping:
         raise Conflict("the key is not parked")
-    if hand_over(sleeping, lanes=lanes, now=now):
+    if hand_over(sleeping, lanes=ports.lanes, now=now):
         raise Unavailable("the key goes on, but its next job could not be handed over; resume it again")
-    return look(order, jobs=jobs, orders=orders)
+    return look(order, ports)
 
 
-def _read(order: OrderKey, jobs: Jobs, orders: Orders) -> tuple[Line, Mapping[JobKey, Job]]:
-    line = orders.lines([order], limit=COUNTED)[order]
-    return line, jobs.get_many(sorted(named(line)))
+def _read(order: OrderKey, ports: Ports) -> tuple[Line, Mapping[JobKey, Job]]:
+    line = ports.orders.lines([order], limit=COUNTED)[order]
+    return line, ports.jobs.get_many(sorted(named(line)))

@@ -6,34 +6,33 @@ from scheduler.dead_letters import model
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey
-from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import on_their_way
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
+from scheduler.storage.ports import Change, Ports, Tasks
 
 
-def retry_job(key: JobKey, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
+def retry_job(key: JobKey, ports: Ports) -> Job:
     """The job, scheduled again and handed over.
 
     Raises NotFound; Conflict if it has not ended, ended otherwise or is wanted no more by its task; Unavailable.
     """
-    now = clock.now()
-    job = jobs.get(key)
+    now = ports.clock.now()
+    job = ports.jobs.get(key)
     if job is None:
         raise NotFound("there is no such job")
-    _check(job, tasks, now)
-    after = model.again(job, now, rules.shards)
-    if not all(line_up([after], orders=orders, now=now)):
+    _check(job, ports.tasks, now)
+    after = model.again(job, now, ports.rules.shards)
+    if not all(line_up([after], orders=ports.orders, now=now)):
         raise Unavailable
-    (held,) = jobs.change([Change(job, after)])
+    (held,) = ports.jobs.change([Change(job, after)])
     if held is None:
         raise Unavailable
     if not held:
         raise Conflict("somebody has retried it already")
-    (placed,) = on_their_way([after], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+    (placed,) = on_their_way([after], now, ports)
     return placed
 
 
-def _check(job: Job, tasks: TaskGate, now: int) -> None:
+def _check(job: Job, tasks: Tasks, now: int) -> None:
     """Raises Conflict if the job may not be retried, or would be cancelled at its start."""
     if lifecycle.is_open(job):
         raise Conflict(f"it has not ended: {lifecycle.status(job, now)}")

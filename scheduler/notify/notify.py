@@ -18,7 +18,7 @@ from scheduler.notify import text
 from scheduler.notify.messages import Message
 from scheduler.notify.policy import Decision, Mark, News, Outbox, Sending, Standing, WindowEnd, decide, digest
 from scheduler.notify.text import Links
-from scheduler.storage.ports import Clock, NoticeQueue, Notices, Tasks
+from scheduler.storage.ports import Notices, Ports
 from scheduler.tasks import planning
 from scheduler.tasks.task import Task
 
@@ -60,16 +60,14 @@ class Told:
     again: dict[str, int] = field(default_factory=dict)
 
 
-def notify(
-    batch: Sequence[Incoming], *, notices: Notices, queue: NoticeQueue, tasks: Tasks, post: Post, clock: Clock, threads: Executor
-) -> Told:
+def notify(batch: Sequence[Incoming], ports: Ports, *, post: Post, threads: Executor) -> Told:
     """Work a batch off. Receivers are called side by side; a slow one delays those of its batch by `CALL_S` at most."""
     told = Told()
     sendings = [(item, item.message) for item in batch if isinstance(item.message, Sending)]
-    answers = [(item, threads.submit(_send, message, notices, post, clock)) for item, message in sendings]
+    answers = [(item, threads.submit(_send, message, post, ports)) for item, message in sendings]
     for item in batch:
         if isinstance(item.message, News | WindowEnd):
-            _count(item, _decide(item.message, notices, queue, tasks, clock), told)
+            _count(item, _decide(item.message, ports), told)
     for item, answer in answers:
         _count(item, answer.result(), told)
     return told
@@ -89,27 +87,27 @@ def _count(item: Incoming, answer: _Answer, told: Told) -> None:
         setattr(told, answer.what, getattr(told, answer.what) + 1)
 
 
-def _decide(message: News | WindowEnd, notices: Notices, queue: NoticeQueue, tasks: Tasks, clock: Clock) -> _Answer:
+def _decide(message: News | WindowEnd, ports: Ports) -> _Answer:
     """Decide, unless that was done, and send on what follows from it. Both again if either was refused: neither doubles anything."""
     try:
         for _ in range(TRIES):
-            standing, outbox = notices.read(message.task, message.id)
+            standing, outbox = ports.notices.read(message.task, message.id)
             if outbox is None:
-                now = clock.now()
+                now = ports.clock.now()
                 if isinstance(message, WindowEnd) and now < message.at:
                     return _Answer("", -(-(message.at - now) // 1_000))
-                task = tasks.get(message.task)
+                task = ports.tasks.get(message.task)
                 if task is None or task.notifications is None:
                     return _Answer("")
                 decision = _decision(standing, message, task.notifications, now)
                 if decision is None or decision == Decision(standing or Standing(message.task), None):
                     return _Answer("")
                 outbox = decision.outbox and _completed(decision.outbox, task, now)
-                if not notices.decide(standing, decision.standing, message.id, outbox, now):
+                if not ports.notices.decide(standing, decision.standing, message.id, outbox, now):
                     continue
             following: list[Message] = [] if outbox is None else [*outbox.sendings(), *outbox.ends]
             if following:
-                queue.send(following, clock.now())
+                ports.notices.send(following, ports.clock.now())
             return _Answer("decided")
     except Unavailable:
         pass
@@ -129,22 +127,22 @@ def _completed(outbox: Outbox, task: Task, now: int) -> Outbox:
     return replace(outbox, notices=tuple(replace(notice, name=task.name, next_run=next_run) for notice in outbox.notices))
 
 
-def _send(sending: Sending, notices: Notices, post: Post, clock: Clock) -> _Answer:
+def _send(sending: Sending, post: Post, ports: Ports) -> _Answer:
     """One try at one sending, by whoever has its lease."""
     task = sending.notice.task
     try:
-        known, now = notices.mark(task, sending.id), clock.now()
+        known, now = ports.notices.mark(task, sending.id), ports.clock.now()
         if known is not None and known.done_at is not None:
             return _Answer("")
         if known is not None and known.lease_until > now:
             return _Answer("", -(-(known.lease_until - now) // 1_000))
         tries = 1 if known is None else known.tries + 1
-        if not notices.set_mark(known, Mark(task, sending.id, now + LEASE_MS, tries), now):
+        if not ports.notices.set_mark(known, Mark(task, sending.id, now + LEASE_MS, tries), now):
             return _Answer("", AGAIN_S)
     except Unavailable:
         return _Answer("", AGAIN_S)
     taken = Mark(task, sending.id, now + LEASE_MS, tries, version=1 if known is None else known.version + 1)
-    return _settled(taken, _posted(sending, post), notices, clock.now())
+    return _settled(taken, _posted(sending, post), ports.notices, ports.clock.now())
 
 
 def _posted(sending: Sending, post: Post) -> Result:

@@ -8,9 +8,8 @@ from scheduler.model import settlement
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Job
 from scheduler.model.lifecycle import is_open
-from scheduler.model.rules import Rules
 from scheduler.pipeline.follow_up import wake
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
+from scheduler.storage.ports import Change, Jobs, Ports
 
 log = logging.getLogger(__name__)
 
@@ -25,22 +24,20 @@ class Burial:
     returned: list[str] = field(default_factory=list)  # message ids to leave in the queue: the table refused
 
 
-def bury(
-    deliveries: Sequence[Delivery], *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules
-) -> Burial:
+def bury(deliveries: Sequence[Delivery], ports: Ports) -> Burial:
     """Fail a job only if it is running under this very message; a scheduled one keeps its slot, up to three burials.
 
     Who waited for one that failed is handed over.
     """
-    done, now, failed = Burial(), clock.now(), list[Job]()
-    stored = jobs.get_many([item.message.key for item in deliveries])
+    done, now, failed = Burial(), ports.clock.now(), list[Job]()
+    stored = ports.jobs.get_many([item.message.key for item in deliveries])
     for item in deliveries:
         job = stored.get(item.message.key)
-        after = job and settlement.bury(job, item.message_id, item.message.fence, now, retention=rules.retention)
+        after = job and settlement.bury(job, item.message_id, item.message.fence, now, retention=ports.rules.retention)
         if job is None or after is None:
             done.dropped += 1
             continue
-        held = _change(job, after, jobs)
+        held = _change(job, after, ports.jobs)
         if held is None:
             done.returned.append(item.message_id)
         elif not held:
@@ -51,7 +48,7 @@ def bury(
             done.failed += 1
             failed.append(after)
             log.error("buried", extra=after.log_context() | {"reason": after.reason})
-    wake(failed, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=clock.now())
+    wake(failed, ports, now=ports.clock.now())
     return done
 
 

@@ -12,11 +12,10 @@ from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane
 from scheduler.model.records import replace
-from scheduler.model.rules import Rules
 from scheduler.pipeline.overflow import INTAKE, open_intake
 from scheduler.sharing.fair_queue import Backlog
 from scheduler.sharing.window import PUBLISHED_MS
-from scheduler.storage.ports import Clock, Dispatchers, Ledger
+from scheduler.storage.ports import Ports
 
 START_MS = 1_000  # a process starts the intake no more often
 LOOK_MS = 1_000  # how long published backlogs are taken for the present ones
@@ -36,10 +35,7 @@ class _Bucket:
 class DirectPath:
     """One process's view of its users' direct hand-overs."""
 
-    ledger: Ledger
-    dispatchers: Dispatchers
-    clock: Clock
-    rules: Rules
+    ports: Ports
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
     _backlogs: dict[Lane, tuple[int, list[Backlog]]] = field(default_factory=dict)
     _started_at: int | None = None
@@ -54,16 +50,16 @@ class DirectPath:
         over = {job.key for (owner, lane), jobs in groups.items() for job in jobs[self._allowed(owner, lane, len(jobs), now) :]}
         if not over or not self._open(now):
             return list(drafts)
-        return [replace(job, slot=slots.intake(job.shard_key, self.rules.shards)) if job.key in over else job for job in drafts]
+        return [replace(job, slot=slots.intake(job.shard_key, self.ports.rules.shards)) if job.key in over else job for job in drafts]
 
     def start(self) -> None:
         """Jobs were put into the intake: start its dispatcher. Never raises: the tick does so, too."""
-        now = self.clock.now()
+        now = self.ports.clock.now()
         if self._started_at is not None and 0 <= now - self._started_at < START_MS:
             return
         self._started_at = now
         try:
-            self.dispatchers.start(INTAKE)
+            self.ports.functions.start_dispatch(INTAKE)
         except Unavailable as error:
             log.warning("the intake is not started; the next tick does", extra={"error": str(error)})
 
@@ -71,7 +67,7 @@ class DirectPath:
         """Whether the intake is there. Without it, everyone has the direct path."""
         if not self._opened:
             try:
-                open_intake(self.ledger, now, self.rules)
+                open_intake(self.ports, now)
                 self._opened = True
             except Unavailable as error:
                 log.warning("the intake cannot be opened for now", extra={"error": str(error)})
@@ -88,7 +84,7 @@ class DirectPath:
         return allowed
 
     def _bucket(self, owner: str, now: int) -> _Bucket:
-        burst, rate = self.rules.direct_burst, self.rules.direct_rate
+        burst, rate = self.ports.rules.direct_burst, self.ports.rules.direct_rate
         if len(self._buckets) > 1_000:  # full ones say nothing
             full = [name for name, each in self._buckets.items() if each.tokens + (now - each.filled_at) * rate / 1000 >= burst]
             for name in full:
@@ -105,7 +101,7 @@ class DirectPath:
         asked_at, found = self._backlogs.get(lane, (None, []))
         if asked_at is None or not 0 <= now - asked_at < LOOK_MS:
             try:
-                found = self.ledger.backlogs(lane, now - PUBLISHED_MS)
+                found = self.ports.ledger.backlogs(lane, now - PUBLISHED_MS)
             except Unavailable:
                 found = []
             self._backlogs[lane] = (now, found)

@@ -8,32 +8,32 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey
 from scheduler.model.rules import Rules
 from scheduler.pipeline.send import hand_over
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes
+from scheduler.storage.ports import Change, Ports
 
 HANDED_AT_ONCE = 160  # messages sent by one reading of the clock: as many as the lanes send side by side
 
 log = logging.getLogger(__name__)
 
 
-def on_their_way(stored: Sequence[Job], began: int, *, jobs: Jobs, lanes: Lanes, clock: Clock, rules: Rules) -> list[Job]:
+def on_their_way(stored: Sequence[Job], began: int, ports: Ports) -> list[Job]:
     """The stored jobs as they stand once those that need it are moved and handed over; their puts began at `began`.
 
     They were placed by `slots.place` when their puts began. Never raises: each has its slot as its net.
     """
-    now = clock.now()
+    now = ports.clock.now()
     unsafe: set[JobKey] = set()
     if now - began > slots.SLOW_PUT:
         unsafe = {job.key for job in stored if not slots.is_safe(job.slot or "", now)}
-        stored = _moved(stored, unsafe, now, jobs, rules)
-    _hand_over([job for job in stored if job.key in unsafe or slots.is_net(job.slot, job.due_at)], lanes, clock)
+        stored = _moved(stored, unsafe, now, ports)
+    _hand_over([job for job in stored if job.key in unsafe or slots.is_net(job.slot, job.due_at)], ports)
     return list(stored)
 
 
-def _moved(stored: Sequence[Job], unsafe: set[JobKey], now: int, jobs: Jobs, rules: Rules) -> list[Job]:
+def _moved(stored: Sequence[Job], unsafe: set[JobKey], now: int, ports: Ports) -> list[Job]:
     """Jobs whose slots are not safe any more in slots that are: their puts took so long that dispatch of the old ones may have begun."""
-    changes = {job.key: _move(job, now, rules) for job in stored if job.key in unsafe}
+    changes = {job.key: _move(job, now, ports.rules) for job in stored if job.key in unsafe}
     try:
-        held = dict(zip(changes, jobs.change(list(changes.values())), strict=True))
+        held = dict(zip(changes, ports.jobs.change(list(changes.values())), strict=True))
     except Unavailable:
         held = {}
     return [changes[job.key].after if held.get(job.key) else job for job in stored]
@@ -43,7 +43,7 @@ def _move(job: Job, now: int, rules: Rules) -> Change:
     return Change.of_slot(job, lifecycle.move(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot))
 
 
-def _hand_over(jobs: Sequence[Job], lanes: Lanes, clock: Clock) -> None:
+def _hand_over(jobs: Sequence[Job], ports: Ports) -> None:
     """The soonest first. Delays count from the moment of sending, and a thousand messages take a while: hence the clock in between.
 
     Where nothing gets through at all, the rest is left to its slots: the caller waits for its answer.
@@ -52,7 +52,7 @@ def _hand_over(jobs: Sequence[Job], lanes: Lanes, clock: Clock) -> None:
     while left:
         part = left[:HANDED_AT_ONCE]
         try:
-            refused = hand_over(part, lanes=lanes, now=clock.now())
+            refused = hand_over(part, lanes=ports.lanes, now=ports.clock.now())
         except Unavailable:
             refused = len(part)
         if refused:

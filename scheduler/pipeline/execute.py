@@ -36,13 +36,12 @@ from scheduler.model import lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Finished, Job, JobKey, Lane
 from scheduler.model.lifecycle import is_open, waits
-from scheduler.model.rules import Rules
 from scheduler.pipeline import delivery
 from scheduler.pipeline.follow_up import Onward
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.running_jobs import Work
-from scheduler.storage.ports import Change, ClaimRequest, Clock, Guard, Jobs, Lanes, Ledger, Orders, Pool, TaskGate
+from scheduler.storage.ports import Change, ClaimRequest, Guard, Pool, Ports
 
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
 CROWD = 3  # so many held jobs started at once say that other executors start theirs at this instant too ...
@@ -78,23 +77,35 @@ class _Held:
 
 
 @dataclass(slots=True)
+class Process:
+    """What an executor's process keeps from one batch to the next."""
+
+    meter: LatencyMeter
+    pauses: Watch
+    named: Known
+    circuits: Circuits
+    ahead: Callable[[Job], int] = lambda job: 0  # how long before its instant a job's work is sent on its way, which then keeps to it
+
+    @classmethod
+    def of(cls, lane: Lane, reporter: str, ports: Ports, ahead: Callable[[Job], int] = lambda job: 0) -> "Process":
+        """A new one of the lane, which reports its latencies as `reporter`."""
+        pauses = Watch(ports)
+        return cls(LatencyMeter(lane, reporter), pauses, Known(ports), Circuits(ports, pauses), ahead)
+
+
+@dataclass(slots=True)
 class Execution:
     """One batch at work. `run` is its only entry."""
 
     lane: Lane
     deliveries: Sequence[Delivery]
     request_id: str
-    jobs: Jobs
-    lanes: Lanes
-    clock: Clock
-    rules: Rules
-    meter: LatencyMeter
+    ports: Ports
+    process: Process
     lease: Lease
     admission: Admission
     work: Work
     onward: Onward
-    is_paused: Callable[..., bool]  # `Watch.is_paused`
-    ahead: Callable[[Job], int]  # how long before its instant a job's work is sent on its way, which then keeps to it
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
@@ -104,7 +115,7 @@ class Execution:
     def run(self) -> list[str]:
         """Work until nothing is left in hand. Returns the ids of the messages to leave in the queue."""
         try:
-            if self.is_paused(self.lane, trust_ms=TRUSTED_MS):
+            if self.process.pauses.is_paused(self.lane, trust_ms=TRUSTED_MS):
                 log.info("lane is paused: messages dropped, the slots are the net", extra={"messages": len(self.deliveries)})
                 return []
         except Unavailable:  # of one that is new or was idle: later, what was known last counts
@@ -152,21 +163,21 @@ class Execution:
     # claim
 
     def _claim(self, deliveries: Sequence[Delivery]) -> None:
-        now, alone = self.clock.now(), len(self.deliveries) == 1
-        due_by = now + self.rules.hold_ms
+        now, alone = self.ports.clock.now(), len(self.deliveries) == 1
+        due_by = now + self.ports.rules.hold_ms
         requests = [
             ClaimRequest(item.message.key, item.message.fence, item.message_id, self._nonce(item), now, alone, due_by)
             for item in deliveries
         ]
         try:
-            answers = self.jobs.claim(requests)
+            answers = self.ports.jobs.claim(requests)
         except Unavailable:
             answers = [None] * len(requests)
-        now = self.clock.now()
+        now = self.ports.clock.now()
         lost: list[Job] = []
         later: list[Change] = []
         for item, request, answer in zip(deliveries, requests, answers, strict=True):
-            decision = delivery.decide(item, answer, request.nonce, now, hold_ms=self.rules.hold_ms)
+            decision = delivery.decide(item, answer, request.nonce, now, hold_ms=self.ports.rules.hold_ms)
             if isinstance(decision, delivery.Run):
                 self._take(item, decision.job, now)
             elif isinstance(decision, delivery.PutBack):
@@ -176,7 +187,7 @@ class Execution:
                 lost.append(decision.job)
             elif isinstance(decision, delivery.Later):
                 self._in_hand[item.message.key] = item
-                slot = slots.place(decision.at, now, decision.job.shard_key, self.rules.shards).slot
+                slot = slots.place(decision.at, now, decision.job.shard_key, self.ports.rules.shards).slot
                 later.append(Change.of_slot(decision.job, lifecycle.move(decision.job, slot=slot, due_at=decision.at)))
         self._write(later)
         self._take_back(lost, now)
@@ -187,7 +198,7 @@ class Execution:
     def _take(self, item: Delivery, job: Job, now: int) -> None:
         self._in_hand[job.key] = item
         if item.message.sent_at and not item.message.not_before and item.receive_count == 1:
-            self.meter.add(now - item.message.sent_at)
+            self.process.meter.add(now - item.message.sent_at)
         wait = job.due_at - now
         gated = self.admission.concerns(job)
         is_asked = gated and wait > 0  # however short the time: at the instant it would be late
@@ -201,14 +212,14 @@ class Execution:
     def _put_back(self, item: Delivery, seconds: int) -> None:
         self.returned.add(item.message_id)
         try:
-            self.lanes.extend(self.lane, [item.receipt], seconds)
+            self.ports.lanes.extend(self.lane, [item.receipt], seconds)
         except Unavailable:
             log.info("not put back sooner; its lease will end", extra={"message_id": item.message_id})
 
     def _take_back(self, lost: Sequence[Job], now: int) -> None:
         for job in lost:
             log.warning("silent for its lease" if waits(job) else "executor died", extra=job.log_context())
-        rules = self.rules
+        rules = self.ports.rules
         after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
         self._write([Change(job, back, Guard.LEASE) for job, back in zip(lost, after, strict=True)])
 
@@ -216,12 +227,12 @@ class Execution:
 
     def _read_again(self) -> None:
         """Look once more at held jobs just before their instant; drop those that are not ours to start any more."""
-        now = self.clock.now()
+        now = self.ports.clock.now()
         if not [held for held in self._held if held.read_at is not None and held.read_at <= now]:
             return
         near = [held for held in self._held if held.read_at is not None and (held.read_at <= now or held.next_at <= now + READ_WINDOW_MS)]
         try:
-            stored = self.jobs.get_many([held.job.key for held in near])
+            stored = self.ports.jobs.get_many([held.job.key for held in near])
         except Unavailable:
             stored = {held.job.key: held.job for held in near}  # start them: a cancel not seen is a cancel too late
         ours = [held for held in near if self._still_ours(held.job, stored.get(held.job.key))]
@@ -229,12 +240,12 @@ class Execution:
             held.read_at = None
         flagged = [job for held in ours if (job := stored[held.job.key]).cancel_requested_at is not None]
         self._drop([held.job.key for held in near if held not in ours] + [job.key for job in flagged])
-        self._write([Change(job, settlement.cancel(job, self.clock.now(), retention=self.rules.retention)) for job in flagged])
+        self._write([Change(job, settlement.cancel(job, self.ports.clock.now(), retention=self.ports.rules.retention)) for job in flagged])
         self._look_ahead([held for held in ours if held in self._held], now)
 
     def _look_ahead(self, near: Sequence[_Held], now: int) -> None:
         """What is decided before the instant: a paused lane's jobs go back to their slots, and gates are asked."""
-        if near and self.is_paused(self.lane, SEEN_MS):
+        if near and self.process.pauses.is_paused(self.lane, SEEN_MS):
             self._give_back(near, now)
         elif gated := [held.job for held in near if held.gated]:
             self._act(self.admission.ahead(gated), now)
@@ -257,12 +268,12 @@ class Execution:
         return dropped
 
     def _start_due(self) -> None:
-        now = self.clock.now()
+        now = self.ports.clock.now()
         due = [held for held in self._held if self._leaves_at(held) <= now]
         if not due:
             return
         try:  # whoever stood still since the last read may have missed a pause
-            paused = self.is_paused(self.lane, SEEN_MS, trust_ms=TRUSTED_MS)
+            paused = self.process.pauses.is_paused(self.lane, SEEN_MS, trust_ms=TRUSTED_MS)
         except Unavailable:
             self._act(dict.fromkeys((held.job.key for held in due), UNDECIDED), now)
             return
@@ -271,7 +282,7 @@ class Execution:
             return
         if self.lease.is_lost():
             return  # the look took that long
-        now = self.clock.now()
+        now = self.ports.clock.now()
         late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, max(now, held.next_at)))}
         ready = [held for held in due if held.is_ready(now) and held.job.key not in late]
         for held in ready:
@@ -285,16 +296,16 @@ class Execution:
 
     def _leaves_at(self, held: _Held) -> int:
         """When its work leaves us: at its instant, or ahead of that, if nothing is left to look at or to ask."""
-        settled = held.read_at is None and held.next_at == held.job.due_at and held.is_ready(self.clock.now())
-        return held.next_at - (self.ahead(held.job) if settled else 0)
+        settled = held.read_at is None and held.next_at == held.job.due_at and held.is_ready(self.ports.clock.now())
+        return held.next_at - (self.process.ahead(held.job) if settled else 0)
 
     def _admit(self) -> bool:
         """Ask about the jobs that are due and not cleared yet. False if there are none."""
-        now = self.clock.now()
+        now = self.ports.clock.now()
         asking = [held for held in self._held if held.next_at <= now and not held.is_ready(now)]
         if not asking:
             return False
-        if self.is_paused(self.lane):  # whoever has to ask this late has looked at its lane a while ago
+        if self.process.pauses.is_paused(self.lane):  # whoever has to ask this late has looked at its lane a while ago
             self._give_back(asking, now)
             return False
         self._act(self.admission.decide([held.job for held in asking]), now)
@@ -324,18 +335,18 @@ class Execution:
             self._write([Change(job, self._dropped(job, dropped[job.key])) for job in self._drop(dropped)], requeues)
 
     def _dropped(self, job: Job, verdict: Cancel | Skip | Requeue) -> Job:
-        now = self.clock.now()
+        now = self.ports.clock.now()
         if isinstance(verdict, Requeue):
             at, reserved = verdict.at, verdict.reserved
             return settlement.requeue(
-                job, verdict.cause, verdict.reason, now, shards=self.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
+                job, verdict.cause, verdict.reason, now, shards=self.ports.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
             )
         end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
-        return end(job, now, reason=verdict.reason, retention=self.rules.retention)
+        return end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)
 
     def _wake(self) -> int:
         """When there is something to do next, unless work comes back before."""
-        wake, look = self.clock.now() + self.lease.next_beat(), self.work.next_look()
+        wake, look = self.ports.clock.now() + self.lease.next_beat(), self.work.next_look()
         if look is not None and look < wake:
             wake = look
         for held in self._held:
@@ -350,11 +361,11 @@ class Execution:
 
     def _settle(self) -> None:
         """Settle what came back, in one write, once its instant's crowd has started."""
-        if not self._done or (now := self.clock.now()) < self._settle_at:
+        if not self._done or (now := self.ports.clock.now()) < self._settle_at:
             return
         done, self._done = self._done, []
         self.admission.ended(done)
-        rules = self.rules
+        rules = self.ports.rules
         after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
         # What accepts a job, written again after a lost answer, must not take back the lease that a heartbeat has got meanwhile.
         guards = [Guard.LEASE if waits(job) else Guard.FENCE for job in after]
@@ -367,7 +378,7 @@ class Execution:
             if not pending:
                 return
             if number:
-                self.clock.sleep_until(self.clock.now() + SETTLE_PAUSE_MS * number)
+                self.ports.clock.sleep_until(self.ports.clock.now() + SETTLE_PAUSE_MS * number)
             if not self._beat():
                 break
             pending = self._try(pending, requeues)
@@ -379,7 +390,7 @@ class Execution:
     def _try(self, changes: Sequence[Change], requeues: Mapping[JobKey, Requeue]) -> list[Change]:
         """One try; what was refused for now comes back."""
         try:
-            held = self.jobs.change(changes)
+            held = self.ports.jobs.change(changes)
         except Unavailable:
             return list(changes)
         applied, refused = list[Change](), list[Change]()
@@ -399,50 +410,21 @@ class Execution:
         return refused
 
 
-def execute(
-    lane: Lane,
-    deliveries: Sequence[Delivery],
-    *,
-    jobs: Jobs,
-    tasks: TaskGate,
-    orders: Orders,
-    lanes: Lanes,
-    ledger: Ledger,
-    pool: Pool,
-    clock: Clock,
-    rules: Rules,
-    meter: LatencyMeter,
-    request_id: str,
-    pauses: Watch | None = None,
-    named: Known | None = None,
-    circuits: Circuits | None = None,
-    ahead: Callable[[Job], int] = lambda job: 0,
-) -> list[str]:
-    """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted.
-
-    `meter`, `pauses`, `named` (None: no job has a named target) and `circuits` live as long as the executor's process.
-    """
-    watch = pauses or Watch(ledger, clock)
-    is_paused, circuits = watch.is_paused, circuits or Circuits(ledger, clock, watch)
-    gates: list[Gate] = [OrderGate(jobs, orders, clock), RunGate(jobs, tasks, clock, rules), BreakerGate(circuits, clock)]
-    if named is not None:
-        gates.append(LimitGate(named, jobs, clock))
+def execute(lane: Lane, deliveries: Sequence[Delivery], ports: Ports, process: Process, *, pool: Pool, request_id: str) -> list[str]:
+    """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted."""
+    limits = LimitGate(process.named, ports)
+    gates: list[Gate] = [OrderGate(ports), RunGate(ports), BreakerGate(process.circuits, ports.clock), limits]
     batch = Execution(
         lane,
         deliveries,
         request_id,
-        jobs=jobs,
-        lanes=lanes,
-        clock=clock,
-        rules=rules,
-        meter=meter,
-        lease=Lease(lane, lanes, clock),
+        ports,
+        process,
+        lease=Lease(lane, ports),
         admission=Admission(gates),
-        work=Work(pool, jobs, clock),
-        onward=Onward(jobs, tasks, orders, lanes, clock, rules, is_paused),
-        is_paused=is_paused,
-        ahead=ahead,
+        work=Work(pool, ports),
+        onward=Onward(ports, process.pauses.is_paused),
     )
     left = batch.run()
-    meter.report(ledger, clock.now())
+    process.meter.report(ports.ledger, ports.clock.now())
     return left

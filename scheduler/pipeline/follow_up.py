@@ -15,9 +15,8 @@ from scheduler.model import ids, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane, RequeueCause, TaskKey
 from scheduler.model.lifecycle import is_open
-from scheduler.model.rules import Rules
 from scheduler.pipeline.send import hand_over
-from scheduler.storage.ports import Clock, Jobs, Lanes, Orders, TaskGate
+from scheduler.storage.ports import Jobs, Lanes, Ports, Tasks
 
 ASK_LATER_MS = 10_000  # when a run comes again whose task could not be asked
 
@@ -28,12 +27,7 @@ log = logging.getLogger(__name__)
 class Onward:
     """Sends on their way those jobs of a batch that go on at once. Whatever is refused has its slot."""
 
-    jobs: Jobs
-    tasks: TaskGate
-    orders: Orders
-    lanes: Lanes
-    clock: Clock
-    rules: Rules
+    ports: Ports
     is_paused: Callable[[Lane], bool]
 
     def send(self, written: Sequence[Job], requeues: Mapping[JobKey, Requeue]) -> None:
@@ -41,7 +35,7 @@ class Onward:
 
         `requeues`: why those of them that went back to their queues did.
         """
-        now = self.clock.now()
+        now = self.ports.clock.now()
         go, ended, backs = list[Job](), list[Job](), list[tuple[Job, Requeue]]()
         for job in written:
             back = requeues.get(job.key)
@@ -49,12 +43,12 @@ class Onward:
                 backs.append((job, back))
             if not is_open(job):
                 ended.append(job)
-            elif (back is None or back.at is not None) and slots.place(job.due_at, now, job.shard_key, self.rules.shards).direct:
+            elif (back is None or back.at is not None) and slots.place(job.due_at, now, job.shard_key, self.ports.rules.shards).direct:
                 go.append(job)
-        free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.jobs)
+        free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.ports.jobs)
         go += [job for job in free if job.spec.ordering is None]
-        go += successors(ended, jobs=self.jobs, tasks=self.tasks, now=now)
-        go += in_line(ended, free, jobs=self.jobs, orders=self.orders, now=now)
+        go += successors(ended, self.ports, now=now)
+        go += in_line(ended, free, self.ports, now=now)
         self._hand_over(go)
         self._hand_over([job for job, back in backs if back.cause is RequeueCause.REFUSED], after=now + ASK_LATER_MS)
 
@@ -62,27 +56,27 @@ class Onward:
         if not jobs:
             return
         sent = list({job.key: job for job in jobs if not self.is_paused(job.lane)}.values())
-        _hand_over(sent, self.lanes, self.clock.now(), after)
+        _hand_over(sent, self.ports.lanes, self.ports.clock.now(), after)
 
 
-def wake(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, now: int) -> None:
+def wake(ended: Sequence[Job], ports: Ports, *, now: int) -> None:
     """Hand over whoever waited for one of the ended jobs. Never raises: nothing depends on it but time."""
-    go = successors(ended, jobs=jobs, tasks=tasks, now=now) + in_line(ended, (), jobs=jobs, orders=orders, now=now)
-    _hand_over(list({job.key: job for job in go}.values()), lanes, now)
+    go = successors(ended, ports, now=now) + in_line(ended, (), ports, now=now)
+    _hand_over(list({job.key: job for job in go}.values()), ports.lanes, now)
 
 
-def wake_line(of: Job, *, jobs: Jobs, orders: Orders, lanes: Lanes, now: int) -> None:
+def wake_line(of: Job, ports: Ports, *, now: int) -> None:
     """Hand over whose turn it is in the line that this job stands or stood in. Never raises."""
-    _hand_over(in_line((), [of], jobs=jobs, orders=orders, now=now), lanes, now)
+    _hand_over(in_line((), [of], ports, now=now), ports.lanes, now)
 
 
-def send_on(written: Job, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, now: int, rules: Rules) -> None:
+def send_on(written: Job, ports: Ports, *, now: int) -> None:
     """What follows from a job just written: it goes itself if it is due soon, and if it has ended, who waited for it. Never raises."""
     if is_open(written):
-        direct = slots.place(written.due_at, now, written.shard_key, rules.shards).direct
-        _hand_over([written] if direct else [], lanes, now)
+        direct = slots.place(written.due_at, now, written.shard_key, ports.rules.shards).direct
+        _hand_over([written] if direct else [], ports.lanes, now)
     else:
-        wake([written], jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=now)
+        wake([written], ports, now=now)
 
 
 def _hand_over(jobs: Sequence[Job], lanes: Lanes, now: int, after: int = 0) -> None:
@@ -94,21 +88,21 @@ def _hand_over(jobs: Sequence[Job], lanes: Lanes, now: int, after: int = 0) -> N
         log.warning("hand-over refused; the slots are the net", extra={"jobs": refused})
 
 
-def successors(ended: Sequence[Job], *, jobs: Jobs, tasks: TaskGate, now: int) -> list[Job]:
+def successors(ended: Sequence[Job], ports: Ports, *, now: int) -> list[Job]:
     """The jobs that waited for one of the ended ones, and whose message has to be sent. None of them while a table refuses."""
     runs = [job for job in ended if job.origin is not None]
     if not runs:
         return []
     try:
-        keys = {*_queued(runs, tasks), *_next_in_row(runs, now)}
-        found = jobs.get_many(sorted(keys)) if keys else {}
+        keys = {*_queued(runs, ports.tasks), *_next_in_row(runs, now)}
+        found = ports.jobs.get_many(sorted(keys)) if keys else {}
     except Unavailable:
         log.warning("not looked who waits; the slots are the net", extra={"jobs": len(runs)})
         return []
     return [job for job in found.values() if waits(job, now)]
 
 
-def in_line(ended: Sequence[Job], free: Sequence[Job], *, jobs: Jobs, orders: Orders, now: int) -> list[Job]:
+def in_line(ended: Sequence[Job], free: Sequence[Job], ports: Ports, *, now: int) -> list[Job]:
     """Whose turn it is, now that some jobs have ended, and others (`free`) were given back though nobody is before them any more.
 
     Of a line it is one that goes on, however many were given back: the others would only come to wait again.
@@ -116,8 +110,8 @@ def in_line(ended: Sequence[Job], free: Sequence[Job], *, jobs: Jobs, orders: Or
     of = [job for job in (*ended, *free) if job.spec.ordering is not None]
     if not of:
         return []
-    step_out(ended, orders=orders)
-    return [job for job in next_in_line(of, jobs=jobs, orders=orders) if waits(job, now)]
+    step_out(ended, orders=ports.orders)
+    return [job for job in next_in_line(of, ports) if waits(job, now)]
 
 
 def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
@@ -139,7 +133,7 @@ def _sleeps(first: Job, behind: Job) -> bool:
     return behind.spec.ordering is not None and first.claim is None and slots.minute(first.slot or "") > slots.minute(behind.slot or "")
 
 
-def _queued(runs: Sequence[Job], tasks: TaskGate) -> list[JobKey]:
+def _queued(runs: Sequence[Job], tasks: Tasks) -> list[JobKey]:
     """Whoever waits for the runs that hold for their task. Another holder wakes its own."""
     held = {TaskKey(run.owner, run.origin.task): run.id for run in runs if run.origin is not None and run.origin.overlap in overlap.WAKES}
     holders = tasks.holders(sorted(held)) if held else {}

@@ -27,7 +27,7 @@ class Lag:
 
 def lag(ledger: Ledger, now: int) -> Lag:
     """The scheduler's lag. Without a tick the ledger's cursor stands still, so its age counts as well."""
-    cursor, units, states = ledger.cursor(), ledger.open_units(), ledger.lane_states()
+    cursor, units, states = ledger.cursor(), ledger.open_units(), ledger.watched().lanes
     awake = [unit.key.minute for unit in units if not leftover.rests(unit, states, now)]
     intake = ledger.unit(INTAKE)
     minutes = awake[:1] + ([cursor.minute] if cursor else []) + ([slots.minute_of(intake.progress)] if intake and intake.progress else [])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Lane
 from scheduler.pipeline import delivery
-from scheduler.storage.ports import Clock, Lanes
+from scheduler.storage.ports import Ports
 
 
 @dataclass(slots=True)
@@ -14,20 +14,19 @@ class Lease:
     """Counted by the monotonic clock from just before the call that set it, so never longer than the queue's own count."""
 
     lane: Lane
-    lanes: Lanes
-    clock: Clock
+    ports: Ports
     _held_at: int = 0
     _beat_at: int = 0
 
     def take(self, receipts: Sequence[str]) -> set[str]:
         """Set the lease of each message; the receipts for which it held. The others must not be claimed."""
-        self._held_at = self.clock.monotonic()
+        self._held_at = self.ports.clock.monotonic()
         self._beat_at = self._held_at + delivery.BEAT_MS
         return self._extend(receipts)
 
     def beat(self, receipts: Callable[[], Iterable[str]]) -> bool:
         """Renew it for these messages, when it is time. False once it could not be renewed for `LOST_MS`: others may have them by then."""
-        now = self.clock.monotonic()
+        now = self.ports.clock.monotonic()
         if now < self._beat_at:
             return now - self._held_at < delivery.LOST_MS
         wanted = sorted(receipts())
@@ -37,14 +36,14 @@ class Lease:
         return now - self._held_at < delivery.LOST_MS
 
     def is_lost(self) -> bool:
-        return self.clock.monotonic() - self._held_at >= delivery.LOST_MS
+        return self.ports.clock.monotonic() - self._held_at >= delivery.LOST_MS
 
     def next_beat(self) -> int:
         """Milliseconds until the next renewal is due."""
-        return max(0, self._beat_at - self.clock.monotonic())
+        return max(0, self._beat_at - self.ports.clock.monotonic())
 
     def _extend(self, receipts: Sequence[str]) -> set[str]:
         try:
-            return self.lanes.extend(self.lane, receipts, delivery.LEASE_MS // 1000)
+            return self.ports.lanes.extend(self.lane, receipts, delivery.LEASE_MS // 1000)
         except Unavailable:
             return set()

@@ -9,11 +9,10 @@ from operator import attrgetter
 from scheduler.model import lifecycle, settlement, slots
 from scheduler.model.job import DueEntry, Job, Lane, Unit
 from scheduler.model.lifecycle import is_open
-from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
 from scheduler.pipeline.follow_up import wake
 from scheduler.pipeline.send import hand_over
-from scheduler.storage.ports import Change, Guard, Jobs, Lanes, Orders, TaskGate
+from scheduler.storage.ports import Change, Guard, Jobs, Ports
 
 log = logging.getLogger(__name__)
 
@@ -55,47 +54,38 @@ def remaining(entries: Sequence[DueEntry], jobs: Jobs) -> list[tuple[str, Job]]:
 
 
 def recheck(
-    left: Sequence[tuple[str, Job]],
-    *,
-    jobs: Jobs,
-    tasks: TaskGate,
-    orders: Orders,
-    lanes: Lanes,
-    now: int,
-    rules: Rules,
-    paused: Collection[Lane] = (),
-    behind: Mapping[Lane, bool] | None = None,
+    left: Sequence[tuple[str, Job]], ports: Ports, *, now: int, paused: Collection[Lane] = (), behind: Mapping[Lane, bool] | None = None
 ) -> Recheck:
     """Decide on every job left in its slot, apply the decisions that still hold, then hand over, also who waited for what ended.
 
     What has not started of a `paused` lane stays. `behind`: of these lanes it is known already whether they are.
     """
     done = Recheck(lanes=dict(behind or {}))
-    planned = [_plan(slot, job, done, lanes, now, rules, paused) for slot, job in left]
+    planned = [_plan(slot, job, done, now, paused, ports) for slot, job in left]
     changes = [(change, send) for change, send in planned if change is not None]
-    held = jobs.change([change for change, _ in changes])
+    held = ports.jobs.change([change for change, _ in changes])
     sends = [change.after for (change, send), ok in zip(changes, held, strict=True) if ok and send and change.after.lane not in paused]
     done.left = len([ok for ok in held if ok is None])
-    done.handed_over = len(sends) - hand_over(sends, lanes=lanes, now=now)
+    done.handed_over = len(sends) - hand_over(sends, lanes=ports.lanes, now=now)
     ended = [change.after for (change, _), ok in zip(changes, held, strict=True) if ok and not is_open(change.after)]
-    wake(ended, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=now)
+    wake(ended, ports, now=now)
     _report(changes, held)
     return done
 
 
-def _plan(slot: str, job: Job, done: Recheck, lanes: Lanes, now: int, rules: Rules, paused: Collection[Lane]) -> tuple[Change | None, bool]:
+def _plan(slot: str, job: Job, done: Recheck, now: int, paused: Collection[Lane], ports: Ports) -> tuple[Change | None, bool]:
     if job.lane not in done.lanes and job.lane not in paused:
-        done.lanes[job.lane] = leftover.lane_is_behind(lanes.backlog(job.lane), rules.max_backlog)
+        done.lanes[job.lane] = leftover.lane_is_behind(ports.lanes.backlog(job.lane), ports.rules.max_backlog)
     behind = done.lanes.get(job.lane, True)
-    decision = leftover.decide(job, slot, now, shards=rules.shards, behind=behind, paused=job.lane in paused)
+    decision = leftover.decide(job, slot, now, shards=ports.rules.shards, behind=behind, paused=job.lane in paused)
     if isinstance(decision, leftover.Move):
         done.moved += 1
         moved = lifecycle.move(job, slot=decision.slot, looked=decision.hand_over, due_at=decision.due_at)
         return Change.of_slot(job, moved), decision.hand_over
     if isinstance(decision, leftover.TakeBack):
         done.taken_back += 1
-        after = settlement.take_back(job, now, shards=rules.shards, retention=rules.retention)
-        send = is_open(after) and slots.place(after.due_at, now, job.shard_key, rules.shards).direct
+        after = settlement.take_back(job, now, shards=ports.rules.shards, retention=ports.rules.retention)
+        send = is_open(after) and slots.place(after.due_at, now, job.shard_key, ports.rules.shards).direct
         return Change(job, after, Guard.LEASE), send
     return None, False
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result
-from scheduler.storage.ports import Clock, Jobs, Pool
+from scheduler.storage.ports import Pool, Ports
 
 LOOK_MS = 2_000  # how often a batch that works so long looks whether a cancel was asked of its jobs
 GRACE_MS = 30_000  # how long work that was asked to stop may take to
@@ -22,8 +22,7 @@ class Work:
     """What runs in the pool. Most batches are done before the first look, and read nothing."""
 
     pool: Pool
-    jobs: Jobs
-    clock: Clock
+    ports: Ports
     _started: dict[JobKey, _Started] = field(default_factory=dict)
     _look_at: int = 0
 
@@ -31,7 +30,7 @@ class Work:
         return bool(self._started)
 
     def start(self, job: Job) -> None:
-        now = self.clock.now()
+        now = self.ports.clock.now()
         if not self._started:
             self._look_at = now + LOOK_MS
         self._started[job.key] = _Started(job, max(now, job.due_at))  # it may be sent ahead
@@ -51,7 +50,7 @@ class Work:
 
     def look(self) -> list[Finished]:
         """When it is time, ask what was flagged to stop. Returns what did not within its grace: over, whatever it still does."""
-        now, at = self.clock.now(), self.next_look()
+        now, at = self.ports.clock.now(), self.next_look()
         if at is None or now < at:
             return []
         if now >= self._look_at:
@@ -73,7 +72,7 @@ class Work:
     def _ask(self, now: int) -> None:
         working = {key: each for key, each in self._started.items() if each.stop_by is None}
         try:
-            stored = self.jobs.get_many(list(working)) if working else {}
+            stored = self.ports.jobs.get_many(list(working)) if working else {}
         except Unavailable:
             return  # the next look is soon
         for key, job in stored.items():

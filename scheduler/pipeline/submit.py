@@ -16,7 +16,7 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.enqueue import on_their_way
-from scheduler.storage.ports import Clock, Jobs, Lanes, Orders, Receipts
+from scheduler.storage.ports import Jobs, Ports, Receipts
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,62 +46,42 @@ class Accepted:
     replayed: bool = False
 
 
-def submit(
-    request: NewJob,
-    *,
-    jobs: Jobs,
-    orders: Orders,
-    lanes: Lanes,
-    clock: Clock,
-    rules: Rules,
-    random: int,
-    direct: DirectPath | None = None,
-) -> Job:
+def submit(request: NewJob, ports: Ports, *, random: int, direct: DirectPath | None = None) -> Job:
     """`submit_all` of one job without a key. Raises Unavailable if the table refuses: then nothing was accepted."""
     asked = [Asked(request, random)]
-    (done,) = submit_all(asked, receipts=None, jobs=jobs, orders=orders, lanes=lanes, clock=clock, rules=rules, direct=direct)
+    (done,) = submit_all(asked, ports, direct=direct)
     if not isinstance(done, Accepted):
         raise Unavailable
     return done.job
 
 
-def submit_all(
-    asked: Sequence[Asked],
-    *,
-    receipts: Receipts | None,
-    jobs: Jobs,
-    orders: Orders,
-    lanes: Lanes,
-    clock: Clock,
-    rules: Rules,
-    direct: DirectPath | None = None,
-) -> list[Accepted | Conflict | None]:
+def submit_all(asked: Sequence[Asked], ports: Ports, *, direct: DirectPath | None = None) -> list[Accepted | Conflict | None]:
     """Store jobs of one owner, each accepted or not on its own: in order, None where a table refused.
 
     A job is accepted once its put holds, even if the hand-over then fails. `direct` says who may be handed over (None: everyone).
     One whose idempotency key was used before for the same request is answered as it was then, and stored only if it is not;
     Conflict stands where it was another request. Receipts are kept first: a job refused after that is made good by asking again.
-    Without keys `receipts` is not used. Raises Unavailable if a table refuses them all at once.
+    Raises Unavailable if a table refuses them all at once.
     """
-    standing = _keep(asked, receipts, clock.now())
-    now = clock.now()
-    answers = [_answer(each, standing, now, rules) for each in asked]
+    standing = _keep(asked, ports.receipts, ports.clock.now())
+    now = ports.clock.now()
+    answers = [_answer(each, standing, now, ports.rules) for each in asked]
     wanted = {answer.job.key: answer for answer in answers if isinstance(answer, Accepted)}
-    found = jobs.get_many(replays) if (replays := [key for key, answer in wanted.items() if answer.replayed]) else {}
-    drafts = _shared([_placed(answer, now, rules) for key, answer in wanted.items() if key not in found], now, direct)
-    held = _put(drafts, jobs, orders, now) if drafts else []
+    found = ports.jobs.get_many(replays) if (replays := [key for key, answer in wanted.items() if answer.replayed]) else {}
+    drafts = _shared([_placed(answer, now, ports.rules) for key, answer in wanted.items() if key not in found], now, direct)
+    held = _put(drafts, now, ports) if drafts else []
     stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
     waiting = [job for job in found.values() if _never_started(job)]  # the try that stored it may have died before its hand-over
-    handed = on_their_way([*stored, *waiting], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
+    handed = on_their_way([*stored, *waiting], now, ports)
     _start_intake([*stored, *waiting], direct)
     new = {job.key: job for job in handed[: len(stored)]}
     return [_settled(answer, new) if isinstance(answer, Accepted) and answer.job.key not in found else answer for answer in answers]
 
 
-def _put(drafts: Sequence[Job], jobs: Jobs, orders: Orders, now: int) -> list[bool]:
+def _put(drafts: Sequence[Job], now: int, ports: Ports) -> list[bool]:
     """Whether each is stored; one that is already, is by an earlier, unanswered try. Raises Unavailable if all are refused at once."""
-    may = line_up(drafts, orders=orders, now=now)
-    put = iter(_insert([draft for draft, ready in zip(drafts, may, strict=True) if ready], jobs) if any(may) else [])
+    may = line_up(drafts, orders=ports.orders, now=now)
+    put = iter(_insert([draft for draft, ready in zip(drafts, may, strict=True) if ready], ports.jobs) if any(may) else [])
     return [ready and next(put) is not None for ready in may]
 
 
@@ -130,14 +110,14 @@ def _start_intake(stored: Sequence[Job], direct: DirectPath | None) -> None:
         direct.start()
 
 
-def _keep(asked: Sequence[Asked], receipts: Receipts | None, now: int) -> dict[str, Receipt | None]:
+def _keep(asked: Sequence[Asked], receipts: Receipts, now: int) -> dict[str, Receipt | None]:
     """The receipt that stands for each key; of a key that comes twice in this call, the first is the one to keep."""
     first: dict[str, Receipt] = {}
     for each in asked:
         if each.receipt is not None:
             first.setdefault(each.receipt.key, each.receipt)
-    if not first or receipts is None:
-        return dict.fromkeys(first)
+    if not first:
+        return {}
     try:
         return dict(zip(first, receipts.keep(list(first.values()), now), strict=True))
     except Unavailable:

@@ -13,12 +13,11 @@ from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, DueEntry, Job, Lane, Look, Unit, UnitKey
 from scheduler.model.records import replace
-from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import lag
 from scheduler.pipeline.overflow import start_if_waiting
 from scheduler.pipeline.reconcile import is_due, over_at, read, recheck, remaining
-from scheduler.storage.ports import Clock, Dispatchers, Jobs, Lanes, Ledger, Orders, TaskGate
+from scheduler.storage.ports import Ports
 
 WATCH_MS = 55_000  # a tick stays this long at most: the next one takes over
 PASS_MS = 2_000  # pause between two looks at the open units
@@ -46,14 +45,7 @@ class TickResult:
 class Tick:
     """One tick at work. `run` is its only entry."""
 
-    jobs: Jobs
-    tasks: TaskGate
-    orders: Orders
-    ledger: Ledger
-    lanes: Lanes
-    dispatchers: Dispatchers
-    clock: Clock
-    rules: Rules
+    ports: Ports
     result: TickResult = field(default_factory=TickResult)
     _started: dict[UnitKey, int] = field(default_factory=dict)
     _sung: set[UnitKey] = field(default_factory=set)  # units whose canary this tick put again
@@ -63,66 +55,64 @@ class Tick:
     _unreleased: bool = False  # this pass left some of them for the next one
 
     def __post_init__(self) -> None:
-        self._watch = Watch(self.ledger, self.clock)
+        self._watch = Watch(self.ports)
 
     def run(self) -> TickResult:
         """Do everything that is due, then watch the units that still have work, until the next tick is due."""
-        until = self.clock.now() + WATCH_MS
+        until = self.ports.clock.now() + WATCH_MS
         self._open()
         self._start_intake()
         while True:
             waiting = self._pass()
-            if not waiting or self.clock.now() + PASS_MS > until:
+            if not waiting or self.ports.clock.now() + PASS_MS > until:
                 break
-            self.clock.sleep_until(self.clock.now() + PASS_MS)
+            self.ports.clock.sleep_until(self.ports.clock.now() + PASS_MS)
         self._look_again()
-        last = lag(self.ledger, self.clock.now())
+        last = lag(self.ports.ledger, self.ports.clock.now())
         self.result.lag_ms, self.result.paused, self.result.resting = last.ms, last.paused, last.resting
         return self.result
 
     def _open(self) -> None:
-        cursor = self.ledger.cursor() or self._seed()
-        last = slots.minute_of(self.clock.now() + slots.OPEN_AHEAD)
-        shards = max(cursor.shards, self.rules.shards)
+        cursor = self.ports.ledger.cursor() or self._seed()
+        last = slots.minute_of(self.ports.clock.now() + slots.OPEN_AHEAD)
+        shards = max(cursor.shards, self.ports.rules.shards)
         while cursor.minute <= last:
-            for unit in units(cursor.minute, shards, self.rules.units, self.clock.now()):
-                self.jobs.put_canary(unit.key, unit.slots[0], slots.start_of(cursor.minute))
-                self.result.opened += self.ledger.open_unit(unit)
+            for unit in units(cursor.minute, shards, self.ports.rules.units, self.ports.clock.now()):
+                self.ports.jobs.put_canary(unit.key, unit.slots[0], slots.start_of(cursor.minute))
+                self.result.opened += self.ports.ledger.open_unit(unit)
             after = Cursor(slots.following(cursor.minute), shards, cursor.epoch + 1)
-            if not self.ledger.advance(cursor, after):
+            if not self.ports.ledger.advance(cursor, after):
                 return  # another tick is opening the same minutes
             cursor = after
 
     def _start_intake(self) -> None:
         try:
-            now = self.clock.now()
-            self.result.started += start_if_waiting(
-                jobs=self.jobs, ledger=self.ledger, dispatchers=self.dispatchers, now=now, rules=self.rules
-            )
+            now = self.ports.clock.now()
+            self.result.started += start_if_waiting(self.ports, now=now)
         except Unavailable as error:
             log.warning("the intake cannot be looked at for now", extra={"error": str(error)})
 
     def _seed(self) -> Cursor:
         """The first cursor, of an empty ledger: before anything the index holds, and before what it may not show yet."""
-        oldest = self.jobs.oldest_slot()
-        start = slots.minute_of(self.clock.now() - FIRST_MINUTES * slots.MINUTE)
-        cursor = Cursor(min(start, slots.minute(oldest)) if oldest else start, self.rules.shards)
-        self.ledger.advance(None, cursor)
-        return self.ledger.cursor() or cursor
+        oldest = self.ports.jobs.oldest_slot()
+        start = slots.minute_of(self.ports.clock.now() - FIRST_MINUTES * slots.MINUTE)
+        cursor = Cursor(min(start, slots.minute(oldest)) if oldest else start, self.ports.rules.shards)
+        self.ports.ledger.advance(None, cursor)
+        return self.ports.ledger.cursor() or cursor
 
     def _pass(self) -> bool:
         """One look at every open unit. Whether any still has something to hand out, or something of a resumed lane."""
         waiting, overdue = False, 0
         self._watch.look()
-        self._room, self._behind, self._unreleased = self.rules.max_backlog, {}, False
-        for unit in self.ledger.open_units():
+        self._room, self._behind, self._unreleased = self.ports.rules.max_backlog, {}, False
+        for unit in self.ports.ledger.open_units():
             if unit.handed_out_at is not None:
                 self._tolerate(self._close, unit)
                 continue
             waiting = True
-            past = slots.start_of(unit.key.minute) + slots.MINUTE < self.clock.now()
+            past = slots.start_of(unit.key.minute) + slots.MINUTE < self.ports.clock.now()
             overdue += past
-            if not past or overdue <= self.rules.overdue_units:
+            if not past or overdue <= self.ports.rules.overdue_units:
                 self._tolerate(self._start, unit)
         return waiting or self._unreleased
 
@@ -134,11 +124,11 @@ class Tick:
             log.warning("a service refuses for now", extra={"unit": unit.key, "step": step.__name__, "error": str(error)})
 
     def _start(self, unit: Unit) -> None:
-        now = self.clock.now()
+        now = self.ports.clock.now()
         if unit.lease_until > now or now - self._started.get(unit.key, 0) < RESTART_MS:
             return
         self._started[unit.key] = now
-        self.dispatchers.start(unit.key)
+        self.ports.functions.start_dispatch(unit.key)
         self.result.started += 1
 
     def _close(self, unit: Unit) -> None:
@@ -146,16 +136,16 @@ class Tick:
 
         While it is not known which lanes are paused this can wait: what is in a slot is nobody's hurry.
         """
-        now, states = self.clock.now(), self._watch.known
+        now, states = self.ports.clock.now(), self._watch.known
         if states is None or now < over_at(unit) or leftover.rests(unit, states, now + leftover.REST_AGAIN_MS):
             return
-        proved = self.jobs.canary_visible(unit.key, unit.slots[0])  # before the slots are read: it says nothing of an earlier look
+        proved = self.ports.jobs.canary_visible(unit.key, unit.slots[0])  # before the slots are read: it says nothing of an earlier look
         if not proved and is_due(unit, now) and unit.key not in self._sung:
             # A tick that stood still may have opened the unit anew after it was closed, and its canary was dropped since.
             self._sung.add(unit.key)
-            self.jobs.put_canary(unit.key, unit.slots[0], slots.start_of(unit.key.minute))
+            self.ports.jobs.put_canary(unit.key, unit.slots[0], slots.start_of(unit.key.minute))
         resumed = resumed_lanes(states, over_at(unit) - leftover.RESUME_SLACK)
-        entries = self._release(unit, resumed) if resumed else read(unit, self.jobs)
+        entries = self._release(unit, resumed) if resumed else read(unit, self.ports.jobs)
         unreleased = [entry for entry in entries if entry.lane in resumed]
         self._unreleased |= bool(unreleased)
         others = [entry for entry in entries if entry.lane not in resumed]
@@ -164,17 +154,17 @@ class Tick:
 
     def _recheck(self, unit: Unit, entries: Sequence[DueEntry]) -> bool:
         """Look at what is left, if it is time. Whether nothing is."""
-        now, paused, due = self.clock.now(), self._watch.paused, is_due(unit, self.clock.now())
+        now, paused, due = self.ports.clock.now(), self._watch.paused, is_due(unit, self.ports.clock.now())
         if not due and any(entry.lane in paused for entry in entries):
             return False  # they will not start meanwhile: no need to read them again and again
-        left = remaining(entries, self.jobs)
+        left = remaining(entries, self.ports.jobs)
         if not left or not due:
             return not left
         self.result.rechecked += len(left)
         self._act(left, now, paused=paused)
-        left = remaining(read(unit, self.jobs), self.jobs)
+        left = remaining(read(unit, self.ports.jobs), self.ports.jobs)
         if left and all(job.lane in paused and job.claim is None for _, job in left):
-            self.ledger.change_unit(unit, replace(unit, lease_until=self._watch.read_at + leftover.REST_MS))
+            self.ports.ledger.change_unit(unit, replace(unit, lease_until=self._watch.read_at + leftover.REST_MS))
         return not left
 
     def _release(self, unit: Unit, resumed: frozenset[Lane]) -> Sequence[DueEntry]:
@@ -182,57 +172,47 @@ class Tick:
 
         No more of all units in one pass than a lane may have waiting.
         """
-        entries = read(unit, self.jobs)
+        entries = read(unit, self.ports.jobs)
         first = [entry for entry in entries if entry.lane in resumed and not self._is_behind(entry.lane)][: self._room]
         if not first:
             return entries
         self._room -= len(first)
-        left = remaining(first, self.jobs)
+        left = remaining(first, self.ports.jobs)
         self.result.rechecked += len(left)
-        now, paused = self.clock.now(), self._watch.paused
+        now, paused = self.ports.clock.now(), self._watch.paused
         self._act(left, now, paused=paused, behind=self._behind)
-        return read(unit, self.jobs)
+        return read(unit, self.ports.jobs)
 
     def _act(
         self, left: Sequence[tuple[str, Job]], now: int, *, paused: Collection[Lane] = (), behind: Mapping[Lane, bool] | None = None
     ) -> None:
         """See `recheck`."""
-        recheck(
-            left,
-            jobs=self.jobs,
-            tasks=self.tasks,
-            orders=self.orders,
-            lanes=self.lanes,
-            now=now,
-            rules=self.rules,
-            paused=paused,
-            behind=behind,
-        )
+        recheck(left, self.ports, now=now, paused=paused, behind=behind)
 
     def _is_behind(self, lane: Lane) -> bool:
         if lane not in self._behind:
-            self._behind[lane] = leftover.lane_is_behind(self.lanes.backlog(lane), self.rules.max_backlog)
+            self._behind[lane] = leftover.lane_is_behind(self.ports.lanes.backlog(lane), self.ports.rules.max_backlog)
         return self._behind[lane]
 
     def _closed(self, unit: Unit) -> None:
-        now = self.clock.now()
-        if self.ledger.close_unit(unit, now, Look(unit, 0, now + leftover.LOOKS[0])):
-            self.jobs.drop_canary(unit.key)
+        now = self.ports.clock.now()
+        if self.ports.ledger.close_unit(unit, now, Look(unit, 0, now + leftover.LOOKS[0])):
+            self.ports.jobs.drop_canary(unit.key)
             self.result.closed += 1
 
     def _look_again(self) -> None:
         """Later looks: what an index hid for longer than the canary could prove is found here."""
-        for look in self.ledger.looks(self.clock.now()):
-            now = self.clock.now()
-            left = remaining(read(look.unit, self.jobs), self.jobs)
+        for look in self.ports.ledger.looks(self.ports.clock.now()):
+            now = self.ports.clock.now()
+            left = remaining(read(look.unit, self.ports.jobs), self.ports.jobs)
             if left:
                 log.warning("found in a closed minute", extra={"minute": look.unit.key.minute, "jobs": len(left)})
                 # None stays, though its lane be paused: a closed minute is not looked at for ever.
                 behind = dict.fromkeys(self._watch.paused, True)
                 self._act(left, now, behind=behind)
             if look.number == 0:
-                self.jobs.drop_canary(look.unit.key)  # should the tick that closed the unit have died in between
-            self.ledger.replace_look(look, following(look))
+                self.ports.jobs.drop_canary(look.unit.key)  # should the tick that closed the unit have died in between
+            self.ports.ledger.replace_look(look, following(look))
             self.result.looks += 1
 
 
@@ -251,16 +231,6 @@ def units(minute: str, shards: int, count: int, now: int) -> list[Unit]:
     return [Unit(UnitKey(minute, part), bounds[part], bounds[part + 1] - 1, opened_at=now) for part in range(count)]
 
 
-def tick(
-    *,
-    jobs: Jobs,
-    tasks: TaskGate,
-    orders: Orders,
-    ledger: Ledger,
-    lanes: Lanes,
-    dispatchers: Dispatchers,
-    clock: Clock,
-    rules: Rules,
-) -> TickResult:
+def tick(ports: Ports) -> TickResult:
     """Run one tick to its end. Raises Unavailable if the ledger refuses: the next tick starts where this one stopped."""
-    return Tick(jobs, tasks, orders, ledger, lanes, dispatchers, clock, rules).run()
+    return Tick(ports).run()

@@ -13,10 +13,9 @@ from operator import attrgetter
 
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import DueEntry, Lane, UnitKey
-from scheduler.model.rules import Rules
 from scheduler.sharing import fair_queue
 from scheduler.sharing.fair_queue import Backlog, Demand, FairQueue
-from scheduler.storage.ports import Clock, Ledger, Users
+from scheduler.storage.ports import Ports
 
 STEP_MS = 500  # between two looks at a lane
 NARROWEST = 40  # a lane is taken to hold at least this part of what it could: of short jobs few executors do all there is ...
@@ -126,10 +125,7 @@ class Flow:
     unit: UnitKey
     outstanding: Callable[[Lane, int], int]
     backlog: Callable[[Lane], int]
-    ledger: Ledger
-    users: Users
-    clock: Clock
-    rules: Rules
+    ports: Ports
     _gates: dict[Lane, _Gate] = field(default_factory=dict)
     _weights: dict[str, float] = field(default_factory=dict)
     _weighed_at: int | None = None
@@ -151,7 +147,7 @@ class Flow:
 
     def order(self, entries: Sequence[DueEntry]) -> list[DueEntry]:
         """The same, which come by due time; more of one instant than a lane can take in fair order, since the first will fill it."""
-        least = min(self.rules.windows.values(), default=len(entries))
+        least = min(self.ports.rules.windows.values(), default=len(entries))
         ordered: list[DueEntry] = []
         for _, group in groupby(entries, key=attrgetter("due_at")):
             together = list(group)
@@ -184,11 +180,11 @@ class Flow:
 
     def _pass(self, lane: Lane, entries: Sequence[DueEntry]) -> Sequence[DueEntry]:
         """All of it if it fits; else none, and it waits for its turn."""
-        if lane not in self.rules.windows:
+        if lane not in self.ports.rules.windows:
             return entries
-        now = self.clock.now()
+        now = self.ports.clock.now()
         if lane not in self._gates:
-            most = self.rules.windows[lane]
+            most = self.ports.rules.windows[lane]
             self._gates[lane] = _Gate(lane, most, narrowest(most), now, now)
         gate = self._gates[lane]
         if not gate.queue and now - max(gate.moved_at, gate.until) >= RESTED_MS:
@@ -200,7 +196,7 @@ class Flow:
         return ()
 
     def _drain(self, gate: _Gate) -> Sequence[DueEntry]:
-        now = self.clock.now()
+        now = self.ports.clock.now()
         if now - gate.tried_at >= STEP_MS:
             self._look(gate, now)
         elif not gate.told:
@@ -242,9 +238,9 @@ class Flow:
     def _tell(self, gate: _Gate, mine: Backlog) -> list[Backlog]:
         """Report what waits here; what waits elsewhere. While the ledger refuses, everyone counts for themselves."""
         try:
-            self.ledger.report_backlog(mine)
+            self.ports.ledger.report_backlog(mine)
             gate.told = True
-            return [each for each in self.ledger.backlogs(gate.lane, mine.at - PUBLISHED_MS) if each.unit != self.unit]
+            return [each for each in self.ports.ledger.backlogs(gate.lane, mine.at - PUBLISHED_MS) if each.unit != self.unit]
         except Unavailable as error:
             log.info("backlogs are not shared for now", extra={"lane": gate.lane, "error": str(error)})
             return []
@@ -254,16 +250,16 @@ class Flow:
             return
         gate.told = False
         try:
-            self.ledger.drop_backlog(self.unit, gate.lane)
+            self.ports.ledger.drop_backlog(self.unit, gate.lane)
         except Unavailable:
             log.info("a backlog is not taken back; it is out of date in seconds", extra={"lane": gate.lane})
 
     def _weights_of(self, users: Collection[str]) -> Mapping[str, float]:
         """The weights of those who wait, and more; read again after a while, or when somebody is new."""
-        now, names = self.clock.now(), set(users)
+        now, names = self.ports.clock.now(), set(users)
         if self._weighed_at is None or now - self._weighed_at >= WEIGHTS_MS or not names <= self._weights.keys():
             try:
-                self._weights |= dict.fromkeys(names, fair_queue.USUAL_WEIGHT) | self.users.weights(sorted(names))
+                self._weights |= dict.fromkeys(names, fair_queue.USUAL_WEIGHT) | self.ports.users.weights(sorted(names))
                 self._weighed_at = now
             except Unavailable as error:
                 log.info("weights are not read for now", extra={"users": len(names), "error": str(error)})

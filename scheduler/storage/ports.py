@@ -8,10 +8,10 @@ not have happened. Nothing here reads the clock: instants are arguments, UTC mil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from scheduler.model.job import (
     Cursor,
@@ -38,11 +38,15 @@ from scheduler.model.job import (
 )
 
 if TYPE_CHECKING:  # hot functions never load schedules
+    from scheduler.accounts.access import Role
+    from scheduler.accounts.audit import Entry as AuditEntry
+    from scheduler.accounts.model import Account, Profile, Quotas, Stock, Tally
     from scheduler.admission.breaker import Breaker
     from scheduler.admission.limits import Usage, Use
     from scheduler.dead_letters.model import Redrive
     from scheduler.insight.counting import Counted, Entry
     from scheduler.model.attempt_output import Whole
+    from scheduler.model.rules import Rules
     from scheduler.notify.messages import Message as NoticeMessage
     from scheduler.notify.policy import Mark, Outbox, Standing
     from scheduler.sharing.fair_queue import Backlog
@@ -188,14 +192,11 @@ class Ledger(Protocol):
     def replace_look(self, look: Look, following: Look | None) -> None:
         """A look is done: take it away and store the following one, if any. Does nothing if the look is gone."""
 
-    def lane_states(self) -> dict[Lane, LaneState]:
-        """The lanes that are paused or have ever been (strongly consistent); a lane that is not named is open."""
-
     def set_lane_state(self, state: LaneState) -> None:
         """Pause or resume a lane: the last writer wins."""
 
     def watched(self) -> Watched:
-        """The states of the lanes and the breakers that are not closed, in one read (strongly consistent)."""
+        """The states of the lanes that are or were paused, and the breakers that are not closed, in one read (strongly consistent)."""
 
     def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
         """Open a breaker (`before` None: there must be none), change it or close it (`after` None), if it has the version of `before`."""
@@ -222,16 +223,6 @@ class Ledger(Protocol):
         """What was reported of the lane since the instant (strongly consistent)."""
 
 
-class Users(Protocol):
-    """What the scheduler itself keeps of users."""
-
-    def weights(self, ids: Sequence[str]) -> dict[str, float]:
-        """The fair-share weights of these users; without those who have none and weigh `fairness.USUAL_WEIGHT`."""
-
-    def set_weight(self, id: str, weight: float) -> None:
-        """Counts for the jobs stored already as well, within a minute."""
-
-
 @dataclass(frozen=True, slots=True)
 class Watched:
     """What whoever works for a while looks at every second. Closed breakers and lanes never paused are not named."""
@@ -240,8 +231,8 @@ class Watched:
     breakers: dict[str, Breaker]
 
 
-class TaskGate(Protocol):
-    """What executors ask of the tasks table: the heads of tasks, and the holder item of each whose runs must not overlap."""
+class Tasks(Protocol):
+    """The tasks table: tasks, their replenish index, and the holder item of each whose runs must not overlap."""
 
     def heads(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskHead]:
         """What runs must know of those tasks that exist (strongly consistent)."""
@@ -254,10 +245,6 @@ class TaskGate(Protocol):
 
         True also if an earlier, lost answer had applied it. None: refused for now.
         """
-
-
-class Tasks(TaskGate, Protocol):
-    """The tasks table: tasks and their replenish index."""
 
     def store(self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
         """In one transaction: replace the task `before` (None: there must be none) by `after`, insert the runs, keep the receipt.
@@ -314,8 +301,8 @@ class Used(NamedTuple):
     usage: Usage | None
 
 
-class TargetGate(Protocol):
-    """What executors ask of named targets: what stands under a name, and what of its limits is in use."""
+class Targets(Protocol):
+    """The registry of named targets, and what of their limits is in use."""
 
     def targets(self, names: Sequence[str]) -> dict[str, NamedTarget]:
         """Those of the targets that exist (strongly consistent)."""
@@ -328,10 +315,6 @@ class TargetGate(Protocol):
 
         After a refusal it may have been made: who takes a place finds it then, who moved an end has moved it for nobody.
         """
-
-
-class Targets(TargetGate, Protocol):
-    """The registry of named targets."""
 
     def all(self) -> list[NamedTarget]:
         """All of them, by name (strongly consistent)."""
@@ -375,13 +358,6 @@ class Redrives(Protocol):
         """Replace it if it still has the version of `before`. False also if an earlier, lost answer had applied it."""
 
 
-class Redrivers(Protocol):
-    """Starts those who work redrives off."""
-
-    def start(self) -> None:
-        """Start one, without waiting for it."""
-
-
 class Counters(Protocol):
     """Sums that are written from streams, each change counted once. What a row stands for: `scheduler.insight.counting`."""
 
@@ -396,16 +372,6 @@ class Counters(Protocol):
 
     def forget(self, partition: str, rows: Sequence[Counted]) -> None:
         """Take rows away whose time is over: nothing adds to them any more."""
-
-
-class Capacity(Protocol):
-    """Executors that are kept ready, by the pollers that call them."""
-
-    def pollers(self, lane: Lane) -> int:
-        """How many the lane keeps."""
-
-    def keep_pollers(self, lane: Lane, count: int) -> None:
-        """Keep so many from now on. Raises Unavailable."""
 
 
 class Notices(Protocol):
@@ -427,16 +393,12 @@ class Notices(Protocol):
     def set_mark(self, before: Mark | None, after: Mark, now: int) -> bool:
         """Replace it if it still has the version of `before` (None: there is none); its version is one more."""
 
-
-class NoticeQueue(Protocol):
-    """The queue of what is to be decided and sent."""
-
     def send(self, messages: Sequence[NoticeMessage], now: int) -> None:
-        """Send all of them, the ends of windows delayed to their instants (at most 900 s). Raises Unavailable if any was refused."""
+        """Queue all of these, the ends of windows delayed to their instants (at most 900 s). Raises Unavailable if any was refused."""
 
 
 class Lanes(Protocol):
-    """The queues, addressed directly."""
+    """The queues, addressed directly or through the topic in front of them."""
 
     def send(self, messages: Sequence[Message], now: int) -> list[Message]:
         """Send each to its lane, delayed to its `not_before` (at most 900 s). Returns those that were refused."""
@@ -447,19 +409,24 @@ class Lanes(Protocol):
     def backlog(self, lane: Lane) -> int:
         """About how many messages wait in the lane (not counting those in flight or delayed)."""
 
-
-class Topic(Protocol):
-    """The fan-out: one publish, the lane's filter picks the queue."""
-
     def publish(self, messages: Sequence[Message]) -> list[Message]:
-        """Publish all, on parallel connections. Returns those that were refused."""
+        """Publish all to the topic, whose filter picks the queue, on parallel connections. Returns those that were refused."""
 
 
-class Dispatchers(Protocol):
-    """Starts dispatchers."""
+class Functions(Protocol):
+    """The scheduler's own functions: started without waiting for them, and kept ready by the pollers that call them."""
 
-    def start(self, unit: UnitKey) -> None:
-        """Start a dispatcher for the unit, without waiting for it."""
+    def start_dispatch(self, unit: UnitKey) -> None:
+        """Start a dispatcher for the unit."""
+
+    def start_redrive(self) -> None:
+        """Start a worker for the running redrives."""
+
+    def pollers(self, lane: Lane) -> int:
+        """How many pollers the lane keeps."""
+
+    def keep_pollers(self, lane: Lane, count: int) -> None:
+        """Keep `count` pollers of the lane from now on. Raises Unavailable."""
 
 
 class Clock(Protocol):
@@ -495,7 +462,7 @@ class Pool(Protocol):
 
 
 class Outputs(Protocol):
-    """What attempts put out and logged, where that is more than their job's item holds."""
+    """What attempts put out and logged beyond what their jobs' items hold; and the archive of jobs that have left their table."""
 
     def put(self, key: JobKey, fence: int, whole: Whole) -> None:
         """Store everything of one attempt, told by the fence it ran under. Twice is as good as once."""
@@ -503,19 +470,21 @@ class Outputs(Protocol):
     def get(self, key: JobKey, fence: int) -> Whole | None:
         """What was stored of that attempt; None if nothing was, or it has gone."""
 
+    def archive(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Keep these records of jobs that have left their table; one that comes again is kept twice.
 
-class SigningKeys(Protocol):
-    """The keys that sign the tokens of call-backs."""
+        Raises Unavailable: some of them may be kept, and all have to come again.
+        """
+
+
+class Secrets(Protocol):
+    """The keys that sign the tokens of call-backs, and the secrets that jobs may use, each one's of its owner alone."""
 
     def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
         """Those that count, the one to sign with first; as read some minutes ago at most. Raises Unavailable.
 
         `newest`: read again, unless that was done just now.
         """
-
-
-class SecretValues(Protocol):
-    """The secrets that jobs may use, each one's of its owner alone."""
 
     def values(self, owner: str, name: str, now: int) -> Sequence[str]:
         """What the owner's secret of that name holds, and behind it what it held before it was last changed; as read a minute ago at most.
@@ -524,8 +493,37 @@ class SecretValues(Protocol):
         """
 
 
-class Accounts(Protocol):
-    """Who is who. Cognito's business, seen through five verbs at most."""
+class Users(Protocol):
+    """What the scheduler itself keeps of users: weights, quotas and the like; and counts that many processes share, by name."""
+
+    def weights(self, ids: Sequence[str]) -> dict[str, float]:
+        """The fair-share weights of these users; without those who have none and weigh `fairness.USUAL_WEIGHT`."""
+
+    def set_weight(self, id: str, weight: float) -> None:
+        """Counts for the jobs stored already as well, within a minute."""
+
+    def profiles(self, ids: Sequence[str]) -> dict[str, Profile]:
+        """Of all that are asked for; who has nothing of his own has the defaults."""
+
+    def set_quotas(self, id: str, quotas: Quotas) -> None: ...
+
+    def set_disabled(self, id: str, at: int | None) -> None: ...
+
+    def set_stock(self, id: str, stock: Stock) -> None: ...
+
+    def add_to_tally(self, name: str, number: int, now: int) -> Tally:
+        """Add it; the tally as it is after that. One that nobody has added to for a month begins anew."""
+
+    def restart_tally(self, name: str, seen: Tally, number: int, now: int) -> bool:
+        """Count from `number` since `now` on, if it still counts since `seen.since`; `total` stays."""
+
+
+class Identity(Protocol):
+    """The people who may sign in, and the machine clients of the deployment: Cognito's business."""
+
+    @property
+    def clients(self) -> Mapping[str, str]:
+        """The names of the machine clients by their ids."""
 
     def login(self, username: str, password: str) -> Session:
         """Raises Unauthorized for a wrong name or password, without telling which."""
@@ -538,6 +536,39 @@ class Accounts(Protocol):
 
     def user(self, token: str) -> User:
         """Whose token it is. Raises Unauthorized for one that is not valid (any more)."""
+
+    def create(self, username: str, password: str, role: Role, weight: float) -> Account:
+        """Raises Conflict for a name that is taken, Invalid for a password that the policy refuses."""
+
+    def get(self, id: str) -> Account | None: ...
+
+    def page(self, cursor: str | None, limit: int) -> tuple[list[Account], str | None]:
+        """Some of all, in no order, and the next page's cursor. Raises Invalid for a cursor that is none."""
+
+    def set_role(self, id: str, role: Role) -> None:
+        """Counts from the next sign-in or refresh on."""
+
+    def set_weight(self, id: str, weight: float) -> None:
+        """What sign-in tells of it; what counts is `Users.set_weight`."""
+
+    def set_enabled(self, id: str, enabled: bool) -> None:
+        """A disabled account neither signs in nor refreshes."""
+
+    def set_password(self, id: str, password: str) -> None:
+        """For good, and signs out everywhere. Raises Invalid for one that the policy refuses."""
+
+
+class Trail(Protocol):
+    """The audit trail: entries kept for `audit.KEPT_DAYS`."""
+
+    def write(self, entry: AuditEntry) -> None:
+        """Store it, or replace it by itself as it ended."""
+
+    def entries(self, owner: str | None, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[AuditEntry], str | None]:
+        """Entries with `since <= at < until`, newest first, beyond the id `after`; the next page's cursor.
+
+        Those of one owner's objects, or (`owner` None) everybody's, eventually consistent.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -555,3 +586,44 @@ class Session:
     expire: int
     refresh_token: str | None = None
     user: User | None = None
+
+
+class Ports(Protocol):
+    """All that the services need from the world, in one record. An adapter is made when its port is first used."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def rules(self) -> Rules: ...
+    @property
+    def jobs(self) -> Jobs: ...
+    @property
+    def tasks(self) -> Tasks: ...
+    @property
+    def orders(self) -> Orders: ...
+    @property
+    def ledger(self) -> Ledger: ...
+    @property
+    def lanes(self) -> Lanes: ...
+    @property
+    def functions(self) -> Functions: ...
+    @property
+    def receipts(self) -> Receipts: ...
+    @property
+    def redrives(self) -> Redrives: ...
+    @property
+    def targets(self) -> Targets: ...
+    @property
+    def users(self) -> Users: ...
+    @property
+    def identity(self) -> Identity: ...
+    @property
+    def trail(self) -> Trail: ...
+    @property
+    def counters(self) -> Counters: ...
+    @property
+    def notices(self) -> Notices: ...
+    @property
+    def outputs(self) -> Outputs: ...
+    @property
+    def secrets(self) -> Secrets: ...

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import TaskKey
-from scheduler.model.rules import Rules
 from scheduler.model.slots import MINUTE
-from scheduler.storage.ports import Clock, Jobs, Lanes, Ledger, Orders, Tasks
+from scheduler.storage.ports import Ports
 from scheduler.tasks.planning import PLAN_SHARDS
 from scheduler.tasks.task import Task
 from scheduler.tasks.top_up import TopUp
@@ -45,39 +44,33 @@ class PlanResult:
 class Plan:
     """One plan at work. `run` is its only entry."""
 
-    tasks: Tasks
-    jobs: Jobs
-    orders: Orders
-    lanes: Lanes
-    ledger: Ledger
-    clock: Clock
-    rules: Rules
+    ports: Ports
     result: PlanResult = field(default_factory=PlanResult)
     _until: int = 0
 
     def run(self) -> PlanResult:
-        now = self.clock.now()
+        now = self.ports.clock.now()
         self._until = now + WORK_MS
-        known = self.ledger.plan_cursor()
+        known = self.ports.ledger.plan_cursor()
         cursor = self._minutes(known or self._seed(), now)
         if known is None or now // MINUTE % REPAIR_EVERY == 0:
             before = self.result.tasks
-            self._found(lambda after: self.tasks.overdue(cursor, after=after), now)
+            self._found(lambda after: self.ports.tasks.overdue(cursor, after=after), now)
             self.result.repaired = self.result.tasks - before
-        self.result.lag_ms = max(0, self.clock.now() - slots.start_of(cursor) - MINUTE - SETTLED_MS)
+        self.result.lag_ms = max(0, self.ports.clock.now() - slots.start_of(cursor) - MINUTE - SETTLED_MS)
         return self.result
 
     def _seed(self) -> str:
-        start = slots.minute_of(self.clock.now() - FIRST_MINUTES * MINUTE)
-        self.ledger.set_plan_cursor(None, start)
-        return self.ledger.plan_cursor() or start
+        start = slots.minute_of(self.ports.clock.now() - FIRST_MINUTES * MINUTE)
+        self.ports.ledger.set_plan_cursor(None, start)
+        return self.ports.ledger.plan_cursor() or start
 
     def _minutes(self, cursor: str, now: int) -> str:
         """Look at every minute from the cursor to this one; where the cursor stands then."""
         minute, follows = cursor, True
         while minute <= slots.minute_of(now) and self._has_time():
             done = self._minute(minute, now)
-            follows = follows and done and self.ledger.set_plan_cursor(cursor, slots.following(minute))
+            follows = follows and done and self.ports.ledger.set_plan_cursor(cursor, slots.following(minute))
             minute = slots.following(minute)
             cursor = minute if follows else cursor
         return cursor
@@ -88,7 +81,7 @@ class Plan:
         failed, seen = self.result.failed, 0
         for shard in range(PLAN_SHARDS):
             slot = f"{minute}#{shard:02d}"
-            seen += self._found(lambda after, slot=slot: self.tasks.to_replenish(slot, after=after), now)  # type: ignore[misc]
+            seen += self._found(lambda after, slot=slot: self.ports.tasks.to_replenish(slot, after=after), now)  # type: ignore[misc]
         age = now - slots.start_of(minute) - MINUTE
         settled = seen == 0 and self.result.failed == failed and age >= SETTLED_MS
         return self._has_time() and (settled or age >= GIVEN_UP_MS)
@@ -99,7 +92,7 @@ class Plan:
         for group in self._groups(read):
             seen += len(group)
             due = [task for key in group if (task := self._due(key, now))]
-            work = TopUp(self.tasks, self.jobs, self.orders, self.lanes, self.clock, self.rules)
+            work = TopUp(self.ports)
             self.result.tasks += len(work.top_up(due, self._until))
             self.result.runs += work.runs
             self.result.failed += len(work.failed)
@@ -118,7 +111,7 @@ class Plan:
     def _due(self, key: TaskKey, now: int) -> Task | None:
         """The task as it stands, if it waits for its top-up: the index may show what is done already."""
         try:
-            task = self.tasks.get(key)
+            task = self.ports.tasks.get(key)
         except Unavailable as error:
             log.warning("a task could not be read for now", extra={"task_id": key.id, "user_id": key.owner, "error": str(error)})
         except Exception:  # a broken item must not stop the planning of all other tasks
@@ -131,9 +124,9 @@ class Plan:
         return None
 
     def _has_time(self) -> bool:
-        return self.clock.now() < self._until
+        return self.ports.clock.now() < self._until
 
 
-def plan(*, tasks: Tasks, jobs: Jobs, orders: Orders, lanes: Lanes, ledger: Ledger, clock: Clock, rules: Rules) -> PlanResult:
+def plan(ports: Ports) -> PlanResult:
     """Run one plan to its end. Raises Unavailable if the ledger or the index refuses: the next one starts where this one stopped."""
-    return Plan(tasks, jobs, orders, lanes, ledger, clock, rules).run()
+    return Plan(ports).run()

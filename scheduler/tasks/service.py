@@ -13,7 +13,7 @@ from scheduler.model.paging import read_on, read_position
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.enqueue import on_their_way
-from scheduler.storage.ports import Clock, Jobs, Lanes, Orders, Receipts, Tasks
+from scheduler.storage.ports import Ports
 from scheduler.tasks import planning, schedule_form
 from scheduler.tasks.schedule import Once, Run, Schedule
 from scheduler.tasks.task import STORED_WITH_IT, Task, TaskPage, TaskStatus, status
@@ -40,19 +40,6 @@ class NewTask:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """The ports that the verbs of this module need."""
-
-    tasks: Tasks
-    jobs: Jobs
-    orders: Orders
-    lanes: Lanes
-    receipts: Receipts
-    clock: Clock
-    rules: Rules
-
-
-@dataclass(frozen=True, slots=True)
 class Search:
     """Which tasks of an owner. `name`: part of the name, in any case."""
 
@@ -65,26 +52,26 @@ class Search:
     cursor: str | None = None
 
 
-def create(new: NewTask, world: World, *, random: int, receipt: Receipt | None = None) -> Task:
+def create(new: NewTask, ports: Ports, *, random: int, receipt: Receipt | None = None) -> Task:
     """Store the task with its next runs, and hand over those that are due soon.
 
     With a `receipt` whose key was used before for the same request, the task as it was made then, and nothing is stored.
     Raises Invalid (fields of the schedule are led by `schedule.`), Conflict for a key used for another request, Unavailable.
     """
-    now = world.clock.now() if receipt is None else receipt.at
-    if receipt is not None and (earlier := world.receipts.find(receipt.owner, receipt.key, now)):
-        return _made_before(new, receipt, earlier, world.rules)
+    now = ports.clock.now() if receipt is None else receipt.at
+    if receipt is not None and (earlier := ports.receipts.find(receipt.owner, receipt.key, now)):
+        return _made_before(new, receipt, earlier, ports.rules)
     task = _first(new, now, random if receipt is None else receipt.random)
-    plan = _store(None, task, world, now, receipt)
+    plan = _store(None, task, ports, now, receipt)
     if plan is None:
-        earlier = world.receipts.find(receipt.owner, receipt.key, now) if receipt else None
+        earlier = ports.receipts.find(receipt.owner, receipt.key, now) if receipt else None
         if receipt is None or earlier is None:
             raise Unavailable
-        return _made_before(new, receipt, earlier, world.rules)
-    return _filled(plan, world)
+        return _made_before(new, receipt, earlier, ports.rules)
+    return _filled(plan, ports)
 
 
-def edit(key: TaskKey, new: NewTask, world: World, *, generation: int | None = None) -> Task:
+def edit(key: TaskKey, new: NewTask, ports: Ports, *, generation: int | None = None) -> Task:
     """Replace the task; its runs that have not started are replaced by those of the new schedule when this returns.
 
     A schedule that is sent back as it was read is the same schedule: a rate keeps its beat, and an instant already past does not
@@ -98,10 +85,10 @@ def edit(key: TaskKey, new: NewTask, world: World, *, generation: int | None = N
         kept = replace(made, created_at=task.created_at, inactive_at=task.inactive_at, inactive_reason=task.inactive_reason)
         return replace(kept, planned_until=planning.since(task, kept.schedule, now))
 
-    return _changed(key, edited, world)
+    return _changed(key, edited, ports)
 
 
-def deactivate(key: TaskKey, reason: str | None, world: World) -> Task:
+def deactivate(key: TaskKey, reason: str | None, ports: Ports) -> Task:
     """Pause: its future runs are taken away, and none starts any more when this returns. Idempotent. Raises NotFound, Unavailable."""
 
     def paused(task: Task, now: int) -> Task | None:
@@ -109,10 +96,10 @@ def deactivate(key: TaskKey, reason: str | None, world: World) -> Task:
             return None
         return replace(task, inactive_at=now, inactive_reason=reason, planned_until=now)
 
-    return _changed(key, paused, world)
+    return _changed(key, paused, ports)
 
 
-def activate(key: TaskKey, world: World) -> Task:
+def activate(key: TaskKey, ports: Ports) -> Task:
     """Resume: plan from now on. What would have run meanwhile does not. Idempotent. Raises NotFound, Unavailable."""
 
     def resumed(task: Task, now: int) -> Task | None:
@@ -121,58 +108,58 @@ def activate(key: TaskKey, world: World) -> Task:
         active = replace(task, inactive_at=None, inactive_reason=None, planned_until=now)
         return replace(active, planned_until=planning.since(active, active.schedule, now))
 
-    return _changed(key, resumed, world)
+    return _changed(key, resumed, ports)
 
 
-def delete(key: TaskKey, world: World) -> Task:
+def delete(key: TaskKey, ports: Ports) -> Task:
     """Delete the task and its future runs; what has run stays in the history. Raises NotFound, Unavailable."""
     for _ in range(TRIES):
-        task = find(key, world)
-        if world.tasks.delete(task):
-            withdraw_runs(task, jobs=world.jobs, orders=world.orders, clock=world.clock)
+        task = find(key, ports)
+        if ports.tasks.delete(task):
+            withdraw_runs(task, ports)
             return task
     raise Unavailable("the task keeps changing; try again")
 
 
-def run_now(key: TaskKey, world: World, *, random: int, overlap: Overlap | None = None, receipt: Receipt | None = None) -> Job:
+def run_now(key: TaskKey, ports: Ports, *, random: int, overlap: Overlap | None = None, receipt: Receipt | None = None) -> Job:
     """A run outside the schedule, now; `overlap` None: as the task says.
 
     With a `receipt` whose key was used before for the same request, the run as it was made then. Raises NotFound, Unavailable,
     Conflict if the task is inactive or the key was used for another request.
     """
-    now = at = world.clock.now()
+    now = at = ports.clock.now()
     if receipt is not None:
-        (standing,) = world.receipts.keep([receipt], now)
+        (standing,) = ports.receipts.keep([receipt], now)
         if standing is None:
             raise Unavailable
         _compare(receipt, standing)
         at, random = standing.at, standing.random
-        if standing != receipt and (made := world.jobs.get(JobKey(key.owner, ids.new(at, random)))):
-            return planning.as_asked(made, world.rules)
-    task = find(key, world)
+        if standing != receipt and (made := ports.jobs.get(JobKey(key.owner, ids.new(at, random)))):
+            return planning.as_asked(made, ports.rules)
+    task = find(key, ports)
     if task.inactive_at is not None:
         raise Conflict("the task is inactive")
-    run = planning.by_hand(task, at, random, overlap, now, world.rules)
-    _line_up([run], now, world)
-    world.jobs.put(run)  # False can only be an earlier, unanswered try
-    return _handed_over([run], now, world)[0]
+    run = planning.by_hand(task, at, random, overlap, now, ports.rules)
+    _line_up([run], now, ports)
+    ports.jobs.put(run)  # False can only be an earlier, unanswered try
+    return _handed_over([run], now, ports)[0]
 
 
-def find(key: TaskKey, world: World) -> Task:
+def find(key: TaskKey, ports: Ports) -> Task:
     """One task. Raises NotFound."""
-    task = world.tasks.get(key)
+    task = ports.tasks.get(key)
     if task is None:
         raise NotFound("there is no such task")
     return task
 
 
-def search(query: Search, world: World) -> TaskPage:
+def search(query: Search, ports: Ports) -> TaskPage:
     """A page of tasks, the newest first. Its cursor is None only if nothing more can match. Raises Invalid for a bad cursor."""
-    now = world.clock.now()
+    now = ports.clock.now()
     filtered = any(wanted is not None for wanted in (query.name, query.tag, query.type, query.status))
 
     def read(after: str | None, limit: int) -> tuple[list[Task], str | None]:
-        page = world.tasks.page(query.owner, after=after, limit=limit)
+        page = ports.tasks.page(query.owner, after=after, limit=limit)
         return page.tasks, page.cursor
 
     found, cursor = read_on(
@@ -191,46 +178,46 @@ def next_runs(task: Task, count: int, now: int) -> list[Run]:
     return planning.next_runs(task, now, count)
 
 
-def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], world: World) -> Task:
+def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], ports: Ports) -> Task:
     """The task after `change` (None: it is so already) in a new generation, its old runs withdrawn, its new ones stored."""
     for _ in range(TRIES):
-        task, now = find(key, world), world.clock.now()
+        task, now = find(key, ports), ports.clock.now()
         changed = change(task, now)
         if changed is None:
             return task
         left = task.planned - len(planning.to_come(task, now))
         changed = replace(changed, generation=task.generation + 1, updated_at=now, planned=left, replenish=None)
-        if plan := _store(task, changed, world, now):
-            withdraw_runs(task, jobs=world.jobs, orders=world.orders, clock=world.clock)
-            return _filled(plan, world)
+        if plan := _store(task, changed, ports, now):
+            withdraw_runs(task, ports)
+            return _filled(plan, ports)
     raise Unavailable("the task keeps changing; try again")
 
 
-def _store(before: Task | None, task: Task, world: World, now: int, receipt: Receipt | None = None) -> planning.Planned | None:
+def _store(before: Task | None, task: Task, ports: Ports, now: int, receipt: Receipt | None = None) -> planning.Planned | None:
     """Store the task with its first runs and hand those over that are due soon. None if it was changed, or made, meanwhile."""
-    plan = planning.further(task, now, world.rules, most=STORED_WITH_IT)
-    _line_up(plan.runs, now, world)
-    if not world.tasks.store(before, plan.task, plan.runs, receipt):
+    plan = planning.further(task, now, ports.rules, most=STORED_WITH_IT)
+    _line_up(plan.runs, now, ports)
+    if not ports.tasks.store(before, plan.task, plan.runs, receipt):
         return None
-    _handed_over(plan.runs, now, world)
+    _handed_over(plan.runs, now, ports)
     return plan
 
 
-def _filled(plan: planning.Planned, world: World) -> Task:
+def _filled(plan: planning.Planned, ports: Ports) -> Task:
     """The task with all runs that are wanted now; what is refused here is made good by plan."""
     if plan.complete:
         return plan.task
-    return next(iter(TopUp(world.tasks, world.jobs, world.orders, world.lanes, world.clock, world.rules).top_up([plan.task])), plan.task)
+    return next(iter(TopUp(ports).top_up([plan.task])), plan.task)
 
 
-def _line_up(runs: list[Job], now: int, world: World) -> None:
+def _line_up(runs: list[Job], now: int, ports: Ports) -> None:
     """Put their markers before they are stored, if they have an ordering key. Raises Unavailable."""
-    if not all(line_up(runs, orders=world.orders, now=now)):
+    if not all(line_up(runs, orders=ports.orders, now=now)):
         raise Unavailable
 
 
-def _handed_over(runs: list[Job], began: int, world: World) -> list[Job]:
-    return on_their_way(runs, began, jobs=world.jobs, lanes=world.lanes, clock=world.clock, rules=world.rules)
+def _handed_over(runs: list[Job], began: int, ports: Ports) -> list[Job]:
+    return on_their_way(runs, began, ports)
 
 
 def _made_before(new: NewTask, receipt: Receipt, earlier: Receipt, rules: Rules) -> Task:

@@ -14,9 +14,8 @@ from typing import TypeVar
 from scheduler.admission.ordering_queue import line_up, step_out
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import TaskKey
-from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import on_their_way
-from scheduler.storage.ports import Clock, Jobs, Lanes, Orders, Tasks
+from scheduler.storage.ports import Ports
 from scheduler.tasks.planning import Planned, further
 from scheduler.tasks.task import Task
 from scheduler.tasks.withdraw import withdraw
@@ -30,12 +29,7 @@ log = logging.getLogger(__name__)
 class TopUp:
     """One top-up of some tasks. `runs` counts what was stored, `failed` the tasks whose turn must come again."""
 
-    tasks: Tasks
-    jobs: Jobs
-    orders: Orders
-    lanes: Lanes
-    clock: Clock
-    rules: Rules
+    ports: Ports
     runs: int = 0
     failed: list[TaskKey] = field(default_factory=list)
 
@@ -49,31 +43,24 @@ class TopUp:
             stepped = self._step(left)
             done += [plan.task for plan in stepped if plan.complete]
             left = [plan.task for plan in stepped if not plan.complete]
-            if until is not None and self.clock.now() >= until:
+            if until is not None and self.ports.clock.now() >= until:
                 return done + left
         return done
 
     def _step(self, tasks: Sequence[Task]) -> list[Planned]:
         """One step for each task: those whose step holds, as it is after it."""
-        now = self.clock.now()
-        planned = [(task, plan) for task in tasks if (plan := self._tolerate(task, partial(further, task, now, self.rules)))]
+        now = self.ports.clock.now()
+        planned = [(task, plan) for task in tasks if (plan := self._tolerate(task, partial(further, task, now, self.ports.rules)))]
         runs = [run for _, plan in planned for run in plan.runs]
         try:
-            if not all(line_up(runs, orders=self.orders, now=now)):
+            if not all(line_up(runs, orders=self.ports.orders, now=now)):
                 raise Unavailable("their markers were refused")
-            stored = self.jobs.put_many(runs) if runs else []
+            stored = self.ports.jobs.put_many(runs) if runs else []
         except Unavailable as error:
             log.warning("the runs were refused for now", extra={"tasks": len(planned), "error": str(error)})
             self.failed += [task.key for task, _ in planned]
             return []
-        on_their_way(
-            [run for run, holds in zip(runs, stored, strict=True) if holds is not None],
-            now,
-            jobs=self.jobs,
-            lanes=self.lanes,
-            clock=self.clock,
-            rules=self.rules,
-        )
+        on_their_way([run for run, holds in zip(runs, stored, strict=True) if holds is not None], now, self.ports)
         ends = list(accumulate(len(plan.runs) for _, plan in planned))
         moved = list[Planned]()
         for (task, plan), end in zip(planned, ends, strict=True):
@@ -87,12 +74,12 @@ class TopUp:
 
     def _move_on(self, task: Task, plan: Planned) -> bool:
         """Note that the runs are stored. If the task is another by now they are taken away: their generation is over."""
-        if self.tasks.move_on(task, plan.task):
+        if self.ports.tasks.move_on(task, plan.task):
             return True
-        current = self.tasks.get(task.key)
+        current = self.ports.tasks.get(task.key)
         if current is None or current.generation != task.generation:
-            stay = set(withdraw([run.key for run in plan.runs], self.jobs))
-            step_out([run for run in plan.runs if run.key not in stay], orders=self.orders)
+            stay = set(withdraw([run.key for run in plan.runs], self.ports.jobs))
+            step_out([run for run in plan.runs if run.key not in stay], orders=self.ports.orders)
         return False
 
     def _tolerate(self, task: Task, step: Callable[[], T]) -> T | None:

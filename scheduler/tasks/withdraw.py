@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from scheduler.admission.gate import READ_WINDOW_MS
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import JobKey, OrderKey
-from scheduler.storage.ports import Clock, Jobs, Orders
+from scheduler.storage.ports import Jobs, Orders, Ports
 from scheduler.tasks.planning import to_withdraw
 from scheduler.tasks.task import Task
 
@@ -17,7 +17,7 @@ STARTED_MS = 100  # from the decision to start a run to its first effect
 log = logging.getLogger(__name__)
 
 
-def withdraw_runs(old: Task, *, jobs: Jobs, orders: Orders, clock: Clock) -> None:
+def withdraw_runs(old: Task, ports: Ports) -> None:
     """Take away the future runs of the generation of `old`; the task has a newer one already, or is gone.
 
     Their ids are derived, so no lagging index can hide one. What an executor has claimed cannot be taken away: it reads the
@@ -26,12 +26,12 @@ def withdraw_runs(old: Task, *, jobs: Jobs, orders: Orders, clock: Clock) -> Non
     """
     if old.inactive_at is not None:
         return
-    now = clock.now()
+    now = ports.clock.now()
     runs = to_withdraw(old, now)
-    stay = withdraw(runs, jobs)
+    stay = withdraw(runs, ports.jobs)
     if old.spec.ordering is not None:
-        _step_out(OrderKey(old.owner, old.spec.ordering.key), set(runs) - set(stay), orders)
-    clock.sleep_until(now + READ_WINDOW_MS + STARTED_MS)
+        _step_out(OrderKey(old.owner, old.spec.ordering.key), set(runs) - set(stay), ports.orders)
+    ports.clock.sleep_until(now + READ_WINDOW_MS + STARTED_MS)
 
 
 def withdraw(keys: Sequence[JobKey], jobs: Jobs) -> list[JobKey]:

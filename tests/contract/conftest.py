@@ -29,10 +29,11 @@ from scheduler.storage.aws.redrives import DynamoRedrives
 from scheduler.storage.aws.targets import DynamoTargets
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.aws.users import DynamoUsers
+from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.orders import MemoryOrders
-from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Counters, Jobs, Lanes, Ledger, Notices, Orders, Receipts, Redrives, Targets, Tasks, Users

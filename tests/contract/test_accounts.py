@@ -8,7 +8,8 @@ from scheduler.accounts.access import Role
 from scheduler.model.errors import Conflict, Invalid, Unauthorized, Unavailable
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.accounts import CognitoAccounts
-from scheduler.storage.aws.directory import GROUPS, CognitoDirectory
+from scheduler.storage.aws.directory import GROUPS
+from scheduler.storage.aws.identity import CognitoIdentity
 from tests.contract.wire import Wire
 
 PASSWORD = "Correct-horse-1"
@@ -101,13 +102,13 @@ def test_a_password_is_changed_by_who_knows_the_old_one(pool: tuple[Any, str, st
 
 
 @pytest.fixture
-def directory(pool: tuple[Any, str, str]) -> CognitoDirectory:
-    return CognitoDirectory(pool[0], pool[1])
+def directory(pool: tuple[Any, str, str]) -> CognitoIdentity:
+    return CognitoIdentity(*pool, {})
 
 
 @pytest.mark.parametrize("role", list(Role))
 def test_a_created_user_signs_in_with_the_given_password_role_and_weight(
-    pool: tuple[Any, str, str], directory: CognitoDirectory, role: Role
+    pool: tuple[Any, str, str], directory: CognitoIdentity, role: Role
 ) -> None:
     made = directory.create("ada", PASSWORD, role, 2.5)
     assert directory.get(made.id) == made and (made.username, made.role, made.job_weight, made.enabled) == ("ada", role, 2.5, True)
@@ -115,7 +116,7 @@ def test_a_created_user_signs_in_with_the_given_password_role_and_weight(
     assert user is not None and (user.id, user.job_weight) == (made.id, 2.5)
 
 
-def test_a_name_is_taken_once_and_not_by_a_bad_password(directory: CognitoDirectory) -> None:
+def test_a_name_is_taken_once_and_not_by_a_bad_password(directory: CognitoIdentity) -> None:
     with pytest.raises(Invalid, match="password"):
         directory.create("ada", "short", Role.USER, 1.0)
     directory.create("ada", PASSWORD, Role.USER, 1.0)
@@ -123,12 +124,12 @@ def test_a_name_is_taken_once_and_not_by_a_bad_password(directory: CognitoDirect
         directory.create("ada", PASSWORD, Role.USER, 1.0)
 
 
-def test_a_user_is_found_by_id_and_by_nothing_else(directory: CognitoDirectory) -> None:
+def test_a_user_is_found_by_id_and_by_nothing_else(directory: CognitoIdentity) -> None:
     directory.create("ada", PASSWORD, Role.USER, 1.0)
     assert directory.get("ada") is None and directory.get("00000000-0000-4000-8000-000000000000") is None
 
 
-def test_a_role_is_one_of_three_whatever_it_was_before(directory: CognitoDirectory) -> None:
+def test_a_role_is_one_of_three_whatever_it_was_before(directory: CognitoIdentity) -> None:
     made = directory.create("ada", PASSWORD, Role.ADMINISTRATOR, 1.0)
     for role in (Role.OPERATOR, Role.USER, Role.ADMINISTRATOR):
         directory.set_role(made.id, role)
@@ -147,7 +148,7 @@ def signed_out(pool: tuple[Any, str, str]) -> list[str]:
 
 
 def test_a_disabled_user_does_not_sign_in_until_enabled_and_is_signed_out(
-    pool: tuple[Any, str, str], directory: CognitoDirectory, signed_out: list[str]
+    pool: tuple[Any, str, str], directory: CognitoIdentity, signed_out: list[str]
 ) -> None:
     made, accounts = directory.create("ada", PASSWORD, Role.USER, 1.0), CognitoAccounts(pool[0], pool[2])
     directory.set_enabled(made.id, False)
@@ -161,7 +162,7 @@ def test_a_disabled_user_does_not_sign_in_until_enabled_and_is_signed_out(
 
 
 def test_a_password_set_by_an_administrator_counts_and_the_old_sessions_end(
-    pool: tuple[Any, str, str], directory: CognitoDirectory, signed_out: list[str]
+    pool: tuple[Any, str, str], directory: CognitoIdentity, signed_out: list[str]
 ) -> None:
     made, accounts = directory.create("ada", PASSWORD, Role.USER, 1.0), CognitoAccounts(pool[0], pool[2])
     with pytest.raises(Invalid, match="password"):
@@ -171,7 +172,7 @@ def test_a_password_set_by_an_administrator_counts_and_the_old_sessions_end(
     assert signed_out == [made.id]
 
 
-def test_all_users_are_listed_once_page_by_page_with_their_roles(directory: CognitoDirectory) -> None:
+def test_all_users_are_listed_once_page_by_page_with_their_roles(directory: CognitoIdentity) -> None:
     made = {
         directory.create(f"user{number}", PASSWORD, role, 1.0)
         for number, role in enumerate((Role.USER, Role.OPERATOR, Role.ADMINISTRATOR, Role.USER, Role.USER))
@@ -183,7 +184,7 @@ def test_all_users_are_listed_once_page_by_page_with_their_roles(directory: Cogn
     assert len(listed) == 5 and set(listed) == made
 
 
-def test_a_weight_is_told_at_the_next_sign_in(pool: tuple[Any, str, str], directory: CognitoDirectory) -> None:
+def test_a_weight_is_told_at_the_next_sign_in(pool: tuple[Any, str, str], directory: CognitoIdentity) -> None:
     made = directory.create("ada", PASSWORD, Role.USER, 1.0)
     directory.set_weight(made.id, 0.25)
     user = CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD).user

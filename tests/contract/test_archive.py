@@ -16,6 +16,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Origin
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.archive import FirehoseArchive
+from scheduler.storage.aws.outputs import S3Outputs
 from tests.contract import make
 from tests.contract.make import NOW
 
@@ -50,12 +51,12 @@ def test_where_to_look_is_told_of_ids_that_are_old_enough_alone() -> None:
 
 
 @pytest.fixture
-def stream(moto: None) -> Iterator[tuple[FirehoseArchive, Any]]:
+def stream(moto: None) -> Iterator[tuple[S3Outputs, Any]]:
     s3, client = clients.s3(), boto3.client("firehose")
     s3.create_bucket(Bucket="archive")
     destination = {"BucketARN": "arn:aws:s3:::archive", "RoleARN": "arn:aws:iam::123456789012:role/r", "CompressionFormat": "GZIP"}
     client.create_delivery_stream(DeliveryStreamName="s", ExtendedS3DestinationConfiguration=destination)
-    yield FirehoseArchive(clients.firehose(), "s"), s3
+    yield S3Outputs(None, "", FirehoseArchive(clients.firehose(), "s")), s3
 
 
 def lines(s3: Any) -> list[Any]:
@@ -67,15 +68,15 @@ def lines(s3: Any) -> list[Any]:
     return found
 
 
-def test_records_arrive_as_lines_of_json_however_many_they_are(stream: tuple[FirehoseArchive, Any]) -> None:
+def test_records_arrive_as_lines_of_json_however_many_they_are(stream: tuple[S3Outputs, Any]) -> None:
     records = [ended() for _ in range(1_100)]
-    stream[0].put(records)
+    stream[0].archive(records)
     assert sorted(each["id"] for each in lines(stream[1])) == sorted(each["id"] for each in records)
     assert lines(stream[1])[0].keys() == records[0].keys()
 
 
-def test_a_record_that_no_call_could_hold_goes_without_its_details(stream: tuple[FirehoseArchive, Any]) -> None:
-    stream[0].put([ended() | {"details": "x" * 1_100_000}])
+def test_a_record_that_no_call_could_hold_goes_without_its_details(stream: tuple[S3Outputs, Any]) -> None:
+    stream[0].archive([ended() | {"details": "x" * 1_100_000}])
     (line,) = lines(stream[1])
     assert line["details"] is None and line["status"] == "failed"
 

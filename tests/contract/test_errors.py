@@ -8,10 +8,11 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, ReadTimeoutError
 from botocore.parsers import ResponseParserError
 
+from scheduler.insight import scaling
 from scheduler.model.errors import Invalid, SchedulerError, TooLarge, Unavailable
-from scheduler.model.job import Unit, UnitKey
+from scheduler.model.job import Lane, Unit, UnitKey
 from scheduler.storage.aws import clients, errors
-from scheduler.storage.aws.dispatchers import LambdaDispatchers, unit
+from scheduler.storage.aws.functions import LambdaFunctions, unit
 from scheduler.storage.aws.items import encode
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.ledger import DynamoLedger
@@ -287,16 +288,29 @@ def test_a_dispatcher_is_started_without_waiting_and_reads_its_unit_back() -> No
     client = clients.functions()
     wire = Wire(client)
     wire.answer("Invoke", {"StatusCode": 202})
-    LambdaDispatchers(client, "dispatch").start(UnitKey("2026-11-20T10:01", 3))
+    LambdaFunctions(client, dispatch="dispatch").start_dispatch(UnitKey("2026-11-20T10:01", 3))
     (call,) = wire.sent("Invoke")
     assert (call["FunctionName"], call["InvocationType"]) == ("dispatch", "Event")
     assert unit(json.loads(call["Payload"])) == UnitKey("2026-11-20T10:01", 3)
     wire.refuse("Invoke", "TooManyRequestsException", 429)
     with pytest.raises(Unavailable):
-        LambdaDispatchers(client, "dispatch").start(UnitKey("2026-11-20T10:01", 3))
+        LambdaFunctions(client, dispatch="dispatch").start_dispatch(UnitKey("2026-11-20T10:01", 3))
 
 
 @pytest.mark.parametrize("event", [{}, {"minute": "2026-11-20T10:01"}, {"minute": "2026-11-20T10:01", "part": "x"}])
 def test_another_event_names_no_unit(event: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         unit(event)
+
+
+def test_pollers_are_kept_for_a_lane_that_has_a_mapping_and_no_other() -> None:
+    client = clients.functions()
+    wire = Wire(client)
+    wire.answer("GetEventSourceMapping", {"UUID": "m1", "ProvisionedPollerConfig": {"MinimumPollers": 7}})
+    wire.answer("UpdateEventSourceMapping", {"UUID": "m1"})
+    functions = LambdaFunctions(client, mappings={Lane.ONE_TIME: "m1"}, most_pollers=50)
+    assert (functions.pollers(Lane.ONE_TIME), functions.pollers(Lane.RETRY)) == (7, scaling.LEAST)
+    functions.keep_pollers(Lane.ONE_TIME, 9)
+    functions.keep_pollers(Lane.RETRY, 9)
+    (call,) = wire.sent("UpdateEventSourceMapping")
+    assert (call["UUID"], call["ProvisionedPollerConfig"]) == ("m1", {"MinimumPollers": 9, "MaximumPollers": 50})

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from scheduler.model.job import Holder, TaskKey
-from scheduler.storage.ports import TaskGate, Tasks
+from scheduler.storage.ports import Tasks
 from tests.contract import make
 
 
@@ -70,7 +70,7 @@ def test_of_executors_that_race_for_a_holder_one_wins(tasks: Tasks) -> None:
     racers = 4
     ready = threading.Barrier(racers)
 
-    def race(gate: TaskGate, before: Holder | None, wanted: Holder) -> bool | None:
+    def race(gate: Tasks, before: Holder | None, wanted: Holder) -> bool | None:
         ready.wait(10)
         (held,) = gate.hold([(before, wanted)])
         return held

@@ -143,7 +143,7 @@ def test_what_is_published_arrives_as_sent_in_the_lane_of_its_filter(moto: None)
         filters = {"RawMessageDelivery": "true", "FilterPolicy": json.dumps({"lane": [lane]})}
         sns.subscribe(TopicArn=arn, Protocol="sqs", Endpoint=queue, Attributes=filters)
     sent = [make.message(lane=lane, sent_at=NOW) for lane in Lane for _ in range(11)]
-    assert SnsTopic(sns, arn).publish(sent) == []
+    assert SqsLanes(sqs, urls, SnsTopic(sns, arn)).publish(sent) == []
     for lane, url in urls.items():
         arrived = [item.message for item in map(delivery, records(sqs, url)) if item]
         assert sorted(arrived, key=str) == sorted((message for message in sent if message.lane is lane), key=str)

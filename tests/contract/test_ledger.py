@@ -130,10 +130,10 @@ def test_a_look_gives_way_to_the_following_one_and_at_last_to_none(ledger: Ledge
 def test_a_lane_s_state_is_what_was_set_last(ledger: Ledger) -> None:
     paused = LaneState(Lane.RETRY, paused_at=AT, reason="too loud")
     resumed = LaneState(Lane.RECURRING, resumed_at=AT + 5)
-    assert ledger.lane_states() == {}
+    assert ledger.watched().lanes == {}
     for state in (replace(paused, paused_at=1, resumed_at=2, reason="an old one"), paused, resumed):
         ledger.set_lane_state(state)
-    assert ledger.lane_states() == {Lane.RETRY: paused, Lane.RECURRING: resumed}
+    assert ledger.watched().lanes == {Lane.RETRY: paused, Lane.RECURRING: resumed}
     assert ledger.latency(Lane.RETRY, 0) is None, "beside the latencies"
 
 

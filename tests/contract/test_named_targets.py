@@ -136,7 +136,7 @@ def test_breakers_are_read_beside_the_lanes_and_only_while_they_are_not_closed(l
     assert ledger.watched() == Watched({Lane.RETRY: LaneState(Lane.RETRY, paused_at=NOW)}, {})
     assert ledger.set_breaker(None, opened) and not ledger.set_breaker(None, opened), "one of them opens it"
     assert ledger.watched().breakers == {circuit: opened}
-    assert ledger.lane_states() == {Lane.RETRY: LaneState(Lane.RETRY, paused_at=NOW)}
+    assert ledger.watched().lanes == {Lane.RETRY: LaneState(Lane.RETRY, paused_at=NOW)}
     assert ledger.set_breaker(opened, half) and not ledger.set_breaker(opened, half), "one of them probes"
     assert ledger.watched().breakers == {circuit: half}
     assert not ledger.set_breaker(opened, None)

@@ -10,6 +10,7 @@ from scheduler.notify.messages import encode
 from scheduler.notify.policy import Mark, News, Notice, Outbox, Standing, Window, WindowEnd
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.notice_queue import SqsNoticeQueue, received
+from scheduler.storage.aws.notices import DynamoNotices
 from scheduler.storage.ports import Notices
 from tests.contract.make import NOW
 
@@ -67,8 +68,9 @@ def test_what_is_sent_is_received_and_the_end_of_a_window_comes_when_it_is_time(
     url = client.create_queue(QueueName="notices")["QueueUrl"]
     queue = SqsNoticeQueue(client, url)
     many = [replace(NEWS, id=f"j{number}.0") for number in range(23)]
-    queue.send([*many, *OUTBOX.sendings()], NOW)
-    queue.send([END], NOW)
+    port = DynamoNotices(clients.dynamodb(), "notices", queue)
+    port.send([*many, *OUTBOX.sendings()], NOW)
+    port.send([END], NOW)
     taken = []
     while batch := client.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
         records = [{"messageId": each["MessageId"], "receiptHandle": each["ReceiptHandle"], "body": each["Body"]} for each in batch]

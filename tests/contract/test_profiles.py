@@ -1,37 +1,23 @@
-"""The ports Profiles, Tallies and Trail."""
+"""The port Users beside weights: profiles and tallies; and the port Trail."""
 
 import itertools
 from dataclasses import replace
 
 import pytest
 
-from scheduler.accounts.audit import Entry, Trail
-from scheduler.accounts.model import Profile, Profiles, Quotas, Stock, Tallies, Tally
+from scheduler.accounts.audit import Entry
+from scheduler.accounts.model import Profile, Quotas, Stock, Tally
 from scheduler.model import ids
 from scheduler.model.instants import parse
 from scheduler.storage.aws import clients
-from scheduler.storage.aws.profiles import DynamoProfiles, DynamoTallies
 from scheduler.storage.aws.trail import DynamoTrail
-from scheduler.storage.memory.accounts import MemoryProfiles, MemoryTallies, MemoryTrail
+from scheduler.storage.memory.accounts import MemoryTrail
+from scheduler.storage.ports import Trail, Users
 from tests.contract import tables
 from tests.contract.make import NOW
 
 DAY = 86_400_000
 _numbers = itertools.count()
-
-
-@pytest.fixture(params=["memory", "dynamodb"])
-def profiles(request: pytest.FixtureRequest) -> Profiles:
-    if request.param == "memory":
-        return MemoryProfiles()
-    return DynamoProfiles(tables.on_moto(request, "users", tables.USERS), "users")
-
-
-@pytest.fixture(params=["memory", "dynamodb"])
-def tallies(request: pytest.FixtureRequest) -> Tallies:
-    if request.param == "memory":
-        return MemoryTallies()
-    return DynamoTallies(tables.on_moto(request, "users", tables.USERS), "users")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
@@ -41,37 +27,37 @@ def trail(request: pytest.FixtureRequest) -> Trail:
     return DynamoTrail(tables.on_moto(request, "audit", tables.AUDIT), "audit")
 
 
-def test_who_has_nothing_of_his_own_has_the_defaults(profiles: Profiles) -> None:
-    assert profiles.get_many(["ann"]) == {"ann": Profile("ann")}
+def test_who_has_nothing_of_his_own_has_the_defaults(users: Users) -> None:
+    assert users.profiles(["ann"]) == {"ann": Profile("ann")}
 
 
-def test_each_part_of_a_profile_is_set_by_itself(profiles: Profiles) -> None:
-    profiles.set_quotas("ann", Quotas(100, 2.5))
-    profiles.set_disabled("ann", NOW)
-    profiles.set_stock("ann", Stock(7, 20, NOW))
-    assert profiles.get_many(["ann", "ben"]) == {"ann": Profile("ann", Quotas(100, 2.5), NOW, Stock(7, 20, NOW)), "ben": Profile("ben")}
+def test_each_part_of_a_profile_is_set_by_itself(users: Users) -> None:
+    users.set_quotas("ann", Quotas(100, 2.5))
+    users.set_disabled("ann", NOW)
+    users.set_stock("ann", Stock(7, 20, NOW))
+    assert users.profiles(["ann", "ben"]) == {"ann": Profile("ann", Quotas(100, 2.5), NOW, Stock(7, 20, NOW)), "ben": Profile("ben")}
 
 
-def test_what_is_taken_away_is_gone(profiles: Profiles) -> None:
-    profiles.set_quotas("ann", Quotas(0, 2.5))
-    profiles.set_disabled("ann", NOW)
-    profiles.set_quotas("ann", Quotas(creates_per_second=1.0))
-    profiles.set_disabled("ann", None)
-    assert profiles.get_many(["ann"]) == {"ann": Profile("ann", Quotas(None, 1.0))}
+def test_what_is_taken_away_is_gone(users: Users) -> None:
+    users.set_quotas("ann", Quotas(0, 2.5))
+    users.set_disabled("ann", NOW)
+    users.set_quotas("ann", Quotas(creates_per_second=1.0))
+    users.set_disabled("ann", None)
+    assert users.profiles(["ann"]) == {"ann": Profile("ann", Quotas(None, 1.0))}
 
 
-def test_a_tally_adds_up_whoever_adds(tallies: Tallies) -> None:
-    assert tallies.add("ann", 3, NOW) == Tally(3, NOW, 3)
-    assert tallies.add("ann", 4, NOW + 5) == Tally(7, NOW, 7)
-    assert tallies.add("ann", -1, NOW + 6) == Tally(6, NOW, 6)
-    assert tallies.add("ben", 1, NOW + 7) == Tally(1, NOW + 7, 1)
+def test_a_tally_adds_up_whoever_adds(users: Users) -> None:
+    assert users.add_to_tally("ann", 3, NOW) == Tally(3, NOW, 3)
+    assert users.add_to_tally("ann", 4, NOW + 5) == Tally(7, NOW, 7)
+    assert users.add_to_tally("ann", -1, NOW + 6) == Tally(6, NOW, 6)
+    assert users.add_to_tally("ben", 1, NOW + 7) == Tally(1, NOW + 7, 1)
 
 
-def test_a_tally_is_restarted_by_one_of_those_who_saw_it_and_keeps_its_total(tallies: Tallies) -> None:
-    seen = tallies.add("ann", 3, NOW)
-    assert tallies.restart("ann", seen, 1, NOW + 9)
-    assert not tallies.restart("ann", seen, 1, NOW + 10)
-    assert tallies.add("ann", 1, NOW + 11) == Tally(2, NOW + 9, 4)
+def test_a_tally_is_restarted_by_one_of_those_who_saw_it_and_keeps_its_total(users: Users) -> None:
+    seen = users.add_to_tally("ann", 3, NOW)
+    assert users.restart_tally("ann", seen, 1, NOW + 9)
+    assert not users.restart_tally("ann", seen, 1, NOW + 10)
+    assert users.add_to_tally("ann", 1, NOW + 11) == Tally(2, NOW + 9, 4)
 
 
 def entry(at: int, owner: str = "ann", **fields: object) -> Entry:
@@ -83,19 +69,19 @@ def entry(at: int, owner: str = "ann", **fields: object) -> Entry:
 def test_an_entry_is_read_back_whole_and_again_with_its_end(trail: Trail) -> None:
     one = entry(NOW, object=None)
     trail.write(one)
-    assert trail.of_owner("ann", since=NOW, until=NOW + 1, after=None, limit=5) == ([one], None)
+    assert trail.entries("ann", since=NOW, until=NOW + 1, after=None, limit=5) == ([one], None)
     ended = replace(one, status=201, ended_at=NOW + 5, object="t2")
     trail.write(ended)
-    assert trail.of_owner("ann", since=NOW, until=NOW + 1, after=None, limit=5) == ([ended], None)
+    assert trail.entries("ann", since=NOW, until=NOW + 1, after=None, limit=5) == ([ended], None)
 
 
 def test_entries_are_listed_newest_first_within_their_times_and_page_by_page(trail: Trail) -> None:
     made = [entry(NOW + number) for number in range(5)]
     for one in (*made, entry(NOW + 2, owner="ben")):
         trail.write(one)
-    page, cursor = trail.of_owner("ann", since=NOW, until=NOW + 4, after=None, limit=3)
+    page, cursor = trail.entries("ann", since=NOW, until=NOW + 4, after=None, limit=3)
     assert page == [made[3], made[2], made[1]] and cursor == made[1].id
-    assert trail.of_owner("ann", since=NOW, until=NOW + 4, after=cursor, limit=3) == ([made[0]], None)
+    assert trail.entries("ann", since=NOW, until=NOW + 4, after=cursor, limit=3) == ([made[0]], None)
 
 
 def test_everybodys_entries_are_listed_across_months(trail: Trail) -> None:
@@ -106,12 +92,12 @@ def test_everybodys_entries_are_listed_across_months(trail: Trail) -> None:
     found: list[Entry] = []
     after = None
     for _ in range(len(made) + 2):
-        page, after = trail.of_all(since=times[-1], until=NOW + 1, after=after, limit=1)
+        page, after = trail.entries(None, since=times[-1], until=NOW + 1, after=after, limit=1)
         found += page
         if after is None:
             break
     assert found == made and after is None
-    assert trail.of_all(since=times[2], until=times[0], after=None, limit=9) == (made[1:3], None)
+    assert trail.entries(None, since=times[2], until=times[0], after=None, limit=9) == (made[1:3], None)
 
 
 def test_an_entry_expires_after_four_hundred_days(moto: None) -> None:

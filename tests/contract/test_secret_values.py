@@ -8,8 +8,9 @@ import pytest
 from scheduler.model.errors import NotFound, Unavailable
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.secret_values import KEPT_MS, StoredSecrets
+from scheduler.storage.aws.secrets import AwsSecrets
 from scheduler.storage.memory.stores import MemorySecrets
-from scheduler.storage.ports import SecretValues
+from scheduler.storage.ports import Secrets
 from tests.contract.make import NOW
 from tests.unit.stage import Wrapped, refuse
 
@@ -23,22 +24,23 @@ def manager(moto: None) -> Any:
 
 
 @pytest.fixture(params=["memory", "secrets manager"])
-def held(request: pytest.FixtureRequest) -> SecretValues:
+def held(request: pytest.FixtureRequest) -> Secrets:
     if request.param == "memory":
         return MemorySecrets({("ann", "token"): ["value of stage/ann/token"], ("bob", "other"): ["value of stage/bob/other"]})
-    return StoredSecrets(request.getfixturevalue("manager"), "stage/")
+    request.getfixturevalue("manager")
+    return AwsSecrets("", "stage/")
 
 
 def change(manager: Any, value: str) -> None:
     manager.put_secret_value(SecretId="stage/ann/token", SecretString=value, ClientRequestToken=random.token_hex(16))
 
 
-def test_an_owner_s_secret_is_read_by_its_name(held: SecretValues) -> None:
+def test_an_owner_s_secret_is_read_by_its_name(held: Secrets) -> None:
     assert list(held.values("ann", "token", NOW)) == ["value of stage/ann/token"]
 
 
 @pytest.mark.parametrize("name", ["other", "secret", "none"])
-def test_somebody_else_s_is_not_there(held: SecretValues, name: str) -> None:
+def test_somebody_else_s_is_not_there(held: Secrets, name: str) -> None:
     with pytest.raises(NotFound, match=f"there is no secret '{name}'"):
         held.values("ann", name, NOW)
 

@@ -11,14 +11,12 @@ from bench.operations import AGAIN, BUDGET, GOOD, REQUEST, RUN_BUDGET, Bench, Re
 from local import drills
 from scheduler.model import ids
 from scheduler.model.job import Job, Lane, Misfire, Origin, Overlap, Receipt
-from scheduler.model.rules import Rules
 from scheduler.pipeline.submit import Accepted, Asked, submit_all
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
-from scheduler.storage.memory.orders import MemoryOrders
-from scheduler.storage.memory.stores import MemoryLanes
+from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Change, Guard
 from scheduler.tasks.task import Task
 from tests.conftest import FixedClock
@@ -74,18 +72,11 @@ def test_a_job_of_a_batch_costs_what_a_single_one_does(counted: tuple[DynamoJobs
 def test_a_key_costs_one_unit_more_and_the_same_call_again_makes_nothing(jobs: DynamoJobs, recorder: Recorder) -> None:
     receipts, clock = DynamoReceipts(recorder.client, made(recorder, "ledger")), FixedClock(NOW)
     asked = [Asked(REQUEST, number, Receipt(REQUEST.owner, f"key-{number}", "a" * 64, NOW, number)) for number in range(25)]
-    ports: dict[str, Any] = {
-        "receipts": receipts,
-        "jobs": jobs,
-        "orders": MemoryOrders(),
-        "lanes": MemoryLanes(),
-        "clock": clock,
-        "rules": Rules(),
-    }
-    first = submit_all(asked, **ports)
+    ports = MemoryPorts(clock, jobs=jobs, receipts=receipts)
+    first = submit_all(asked, ports)
     assert recorder.by_operation() == {"BatchExecuteStatement": drills.KEYED_UNITS * 25}
     recorder.writes.clear()
-    again = submit_all(asked, **ports)
+    again = submit_all(asked, ports)
     assert [each.job for each in again if isinstance(each, Accepted)] == [each.job for each in first if isinstance(each, Accepted)]
     assert "PutItem" not in recorder.by_operation() and len(jobs.history(REQUEST.owner, **ALL).jobs) == 25
 

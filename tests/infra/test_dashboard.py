@@ -109,8 +109,8 @@ def test_what_is_promised_is_watched(any_stage: Synthesized, id: str, metric: st
 
 def test_a_canary_that_does_not_come_through_is_an_alarm_where_there_is_one(any_stage: Synthesized) -> None:
     alarms = {id[:-8]: alarm for id, alarm in any_stage.all("CloudWatch::Alarm").items()}
-    assert ("AlarmsNoCanary" in alarms) == any_stage.settings.lag_canary
-    if any_stage.settings.lag_canary:
+    assert ("AlarmsNoCanary" in alarms) == any_stage.settings.rules.lag_canary
+    if any_stage.settings.rules.lag_canary:
         gone = alarms["AlarmsNoCanary"]
         assert (gone["MetricName"], gone["Statistic"], gone["TreatMissingData"]) == (metrics.CANARY_DELAY, "SampleCount", "breaching")
 

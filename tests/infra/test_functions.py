@@ -4,7 +4,11 @@ from typing import Any
 import pytest
 
 from lambdas import _settings
+from lambdas._runtime import AwsPorts
+from lambdas._settings import NAMES as ALL_NAMES
+from lambdas._settings import Settings
 from scheduler.model.job import Lane
+from scheduler.model.rules import Rules
 from tests.infra.conftest import ROOT, Synthesized
 
 NAMES = [
@@ -22,21 +26,56 @@ NAMES = [
     "Notify",
     "Scale",
 ]
-ENVIRONMENTS: dict[str, type[_settings.Settings]] = {
-    "api": _settings.ApiSettings,
-    "tick": _settings.TickSettings,
-    "plan": _settings.PlanSettings,
-    "dispatch": _settings.DispatchSettings,
-    "execute": _settings.ExecuteSettings,
-    "bury": _settings.BurySettings,
-    "redrive": _settings.RedriveSettings,
-    "fetch": _settings.FetchSettings,
-    "project": _settings.ProjectSettings,
-    "notify": _settings.NotifySettings,
-    "scale": _settings.ScaleSettings,
+EVERY = ("jobs", "tasks", "orders", "lanes")  # whatever makes or ends jobs
+# What each function uses: its ports, and what its handler or its composition reads of the settings besides.
+USES: dict[str, tuple[str, ...]] = {
+    "api": (
+        *EVERY,
+        "ledger",
+        "functions",
+        "receipts",
+        "redrives",
+        "targets",
+        "users",
+        "identity",
+        "trail",
+        "counters",
+        "outputs",
+        "secrets",
+    ),
+    "tick": (*EVERY, "ledger", "functions"),
+    "plan": (*EVERY, "ledger"),
+    "dispatch": (*EVERY, "ledger", "users"),
+    "execute": (*EVERY, "ledger", "targets", "outputs", "secrets"),
+    "bury": EVERY,
+    "redrive": (*EVERY, "redrives"),
+    "fetch": (),
+    "project": ("counters", "notices", "outputs"),
+    "notify": ("tasks", "notices", "secrets"),
+    "scale": (*EVERY, "counters", "functions"),
 }
-SHARED = ("shards", "hold_ms", "lead_ms", "units", "retention_days", "failure_retention_days", "allow_private_http")
-SHARED += ("one_shard", "most_pollers", "executors")
+READS = {
+    "api": ("archive_database",),
+    "execute": ("lane", "api_url", "fetch_function"),
+    "notify": ("api_url", "console_url", "fetch_function"),
+}
+
+
+class Noted(Settings):
+    """Settings that note which names are read."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        vars(self)["noted"] = set()
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ALL_NAMES:
+            object.__getattribute__(self, "__dict__")["noted"].add(name)
+        return super().__getattribute__(name)
+
+    def given(self, name: str) -> str:
+        vars(self)["noted"].add(name)
+        return super().given(name)
 
 
 def verb(function: dict[str, Any]) -> str:
@@ -61,28 +100,30 @@ def test_every_handler_is_a_function_of_a_file_under_lambdas(any_stage: Synthesi
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_function_s_environment_is_what_its_handler_parses(any_stage: Synthesized, name: str) -> None:
+def test_a_function_s_environment_makes_every_port_it_uses_and_names_nothing_else(any_stage: Synthesized, name: str) -> None:
+    """An absent name raises SettingsError here, and not with the first job."""
     function = any_stage.functions()[name]
-    parsed = ENVIRONMENTS[verb(function)].parse(environ(function))
-    settings = any_stage.settings
-    assert parsed.stage == settings.stage
-    ours = {name for name in environ(function) if name.startswith(_settings.PREFIX)}
-    assert ours == set(parsed.render()), "a variable that no handler reads, or one left to its default"
-    for shared in (
-        "one_shard",
-        "most_pollers",
-        "executors",
-        "shards",
-        "hold_ms",
-        "lead_ms",
-        "units",
-        "retention_days",
-        "failure_retention_days",
-        "allow_private_http",
-        "plain_http",
-    ):
-        if hasattr(parsed, shared):
-            assert getattr(parsed, shared) == getattr(settings, shared)
+    settings = Noted.parse(environ(function))
+    assert settings.stage == any_stage.settings.stage
+    ports = AwsPorts(settings)
+    for port in USES[verb(function)]:
+        assert getattr(ports, port)
+    for each in READS.get(verb(function), ()):
+        assert getattr(settings, each) is not None
+    ours = {variable for variable in environ(function) if variable.startswith(_settings.PREFIX)} - {"PUNCTUAL_RULES", "PUNCTUAL_REACH"}
+    read = {_settings.PREFIX + each.upper() for each in vars(settings)["noted"]}
+    assert ours - read == set(), "a variable that nothing reads"
+
+
+def test_every_function_goes_by_the_rules_of_its_stage(any_stage: Synthesized) -> None:
+    for function in any_stage.functions().values():
+        rules, deployed = Settings.parse(environ(function)).rules, any_stage.settings.deployed
+        assert rules == (Rules(allow_private_http=deployed.allow_private_http) if verb(function) == "fetch" else deployed)
+
+
+def test_an_environment_is_well_below_what_lambda_takes(any_stage: Synthesized) -> None:
+    for function in any_stage.functions().values():
+        assert sum(len(name) + len(value) for name, value in environ(function).items()) < 3_000, "of 4,096, names are longer once deployed"
 
 
 def test_each_executor_knows_its_lane(any_stage: Synthesized) -> None:

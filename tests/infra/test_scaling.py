@@ -7,7 +7,9 @@ import pytest
 
 from infra import settings
 from infra.stack import PunctualStack
+from lambdas._settings import Settings
 from scheduler.insight import scaling
+from scheduler.model.rules import Rules
 from tests.infra.conftest import Resource, Synthesized, app
 from tests.infra.test_functions import environ
 
@@ -15,7 +17,7 @@ from tests.infra.test_functions import environ
 @cache
 def keeping_ready() -> Synthesized:
     """A stage whose pollers are kept ready."""
-    chosen = replace(settings.DEV, most_pollers=100)
+    chosen = replace(settings.DEV, rules=Rules(most_pollers=100))
     stack = PunctualStack(made := app(), chosen)
     return Synthesized(chosen, stack, made.synth().get_stack_by_name(stack.stack_name).template)
 
@@ -34,7 +36,7 @@ def test_both_streams_are_counted_in_the_order_of_their_shards(any_stage: Synthe
 def test_events_name_their_shard_where_streams_have_several(any_stage: Synthesized) -> None:
     for table in ("Jobs", "Tasks"):
         window = any_stage.one("Lambda::EventSourceMapping", f"Project{table}").get("TumblingWindowInSeconds")
-        assert (window is None) == any_stage.settings.one_shard == (any_stage.settings.stage == "local")
+        assert (window is None) == any_stage.settings.rules.one_shard == (any_stage.settings.stage == "local")
 
 
 def test_project_reads_streams_and_writes_counters_and_nothing_else(any_stage: Synthesized) -> None:
@@ -72,6 +74,6 @@ def test_retries_keep_none_ready() -> None:
 
 
 def test_what_there_may_be_at_once_is_what_the_lanes_allow(any_stage: Synthesized) -> None:
-    told = [environ(any_stage.functions()[name])["PUNCTUAL_EXECUTORS"] for name in ("Api", "Scale")]
-    assert told == [str({"local": 150, "dev": 100, "prod": 1_500}[any_stage.settings.stage])] * 2
-    assert keeping_ready().settings.executors == 2 * 100 * scaling.EXECUTORS_EACH
+    told = [Settings.parse(environ(any_stage.functions()[name])).rules.executors for name in ("Api", "Scale")]
+    assert told == [{"local": 150, "dev": 100, "prod": 1_500}[any_stage.settings.stage]] * 2
+    assert keeping_ready().settings.deployed.executors == 2 * 100 * scaling.EXECUTORS_EACH

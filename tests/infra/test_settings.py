@@ -6,6 +6,7 @@ import pytest
 
 from infra.settings import DEV, LOCAL, PROD, STAGES, settings_for
 from scheduler.model.job import Lane
+from scheduler.model.rules import Rules
 from tests.infra.conftest import ROOT
 
 
@@ -20,7 +21,7 @@ def test_an_unknown_stage_is_refused_with_the_list_of_stages() -> None:
 
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
-        DEV.shards = 3  # type: ignore[misc]
+        DEV.batching_s = 3  # type: ignore[misc]
 
 
 def test_every_stage_gives_each_lane_the_concurrency_that_aws_accepts() -> None:
@@ -35,19 +36,13 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
         "stage",
         "api_at_endpoint",
         "endpoint_port",
-        "shards",
+        "rules",
+        "reach",
         "concurrency",
-        "direct_burst",
-        "direct_rate",
-        "one_shard",
         "batching_s",
         "archive",
         "saved_queries",
-        "allow_private_http",
-        "plain_http",
         "http_apart",
-        "allowed_targets",
-        "email_sender",
         "sample_targets",
         "machine_clients",
         "log_retention",
@@ -58,10 +53,13 @@ def test_what_differs_locally_is_this_list_and_no_more() -> None:
         "nag",
         "renamed_actions",
     }
+    rules = {item.name for item in fields(Rules) if getattr(LOCAL.rules, item.name) != getattr(DEV.rules, item.name)}
+    assert rules == {"shards", "direct_burst", "direct_rate", "one_shard", "allow_private_http"}
+    assert (LOCAL.reach.plain_http, LOCAL.reach.hosts) == (True, ())
 
 
 def test_only_the_local_stage_lets_jobs_call_private_addresses() -> None:
-    assert [settings.stage for settings in STAGES.values() if settings.allow_private_http] == ["local"]
+    assert [settings.stage for settings in STAGES.values() if settings.rules.allow_private_http] == ["local"]
 
 
 def test_jobs_reach_nothing_on_aws_unless_the_deployment_says_so() -> None:
@@ -88,8 +86,8 @@ def test_an_allowed_target_that_is_none_is_refused_by_name(bad: str) -> None:
 
 
 def test_hosts_that_jobs_may_call_are_written_one_after_the_other_and_must_be_some() -> None:
-    assert settings_for("dev").http_hosts == ()
-    assert settings_for("dev", http_hosts="*.example.com, hooks.example.org").http_hosts == ("*.example.com", "hooks.example.org")
+    assert settings_for("dev").reach.hosts == ()
+    assert settings_for("dev", http_hosts="*.example.com, hooks.example.org").reach.hosts == ("*.example.com", "hooks.example.org")
     for bad in ("*", "https://example.com", "example.com/path", "example.com:80"):
         with pytest.raises(ValueError, match="is no host name"):
             settings_for("dev", http_hosts=bad)
@@ -98,9 +96,9 @@ def test_hosts_that_jobs_may_call_are_written_one_after_the_other_and_must_be_so
 
 
 def test_plain_http_and_a_key_are_switched_on_by_a_word() -> None:
-    assert (settings_for("prod").plain_http, settings_for("prod").customer_key) == (False, False)
+    assert (settings_for("prod").reach.plain_http, settings_for("prod").customer_key) == (False, False)
     chosen = settings_for("prod", plain_http="true", customer_key="true")
-    assert (chosen.plain_http, chosen.customer_key) == (True, True)
+    assert (chosen.reach.plain_http, chosen.customer_key) == (True, True)
     with pytest.raises(ValueError, match="plain_http must be true or false, not 'yes'"):
         settings_for("prod", plain_http="yes")
 

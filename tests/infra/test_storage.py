@@ -66,7 +66,7 @@ def test_outputs_are_private_encrypted_and_kept_as_long_as_the_last_of_their_ite
     assert encryption["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
     assert bucket["OwnershipControls"] == {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
     (rule,) = bucket["LifecycleConfiguration"]["Rules"]
-    assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", any_stage.settings.failure_retention_days)
+    assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", any_stage.settings.rules.retention.failure_days)
 
 
 def test_outputs_travel_by_tls_alone(on_aws: Synthesized) -> None:

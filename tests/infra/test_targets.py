@@ -6,7 +6,9 @@ from cdk_nag import AwsSolutionsChecks
 
 from infra.samples import SamplesStack
 from infra.settings import LOCAL, SAMPLE, settings_for
+from lambdas._settings import Settings
 from tests.infra.conftest import Synthesized, app, synthesized
+from tests.infra.test_functions import environ
 
 PLACE = "eu-west-1:123456789012"
 FUNCTION = f"arn:aws:lambda:{PLACE}:function:orders-*"
@@ -51,10 +53,9 @@ def test_mail_leaves_under_the_sender_s_name_alone(allowing: Synthesized) -> Non
 
 def test_the_api_and_the_executors_know_what_is_allowed_and_nobody_else(allowing: Synthesized) -> None:
     for name, function in allowing.functions().items():
-        variables = function["Environment"]["Variables"]
-        knows = name in EXECUTORS | {"Api"}
-        assert variables.get("PUNCTUAL_ALLOWED_TARGETS") == (" ".join(ALL) if knows else None)
-        assert variables.get("PUNCTUAL_EMAIL_SENDER") == ("ops@example.com" if knows or name == "Notify" else None)
+        reach, knows = Settings.parse(environ(function)).reach, name in EXECUTORS | {"Api"}
+        assert tuple(reach.arns) == (ALL if knows else ())
+        assert reach.sender == ("ops@example.com" if knows or name == "Notify" else "")
 
 
 def test_every_star_of_an_allowed_target_is_acknowledged(allowing: Synthesized) -> None:

@@ -2,52 +2,27 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from lambdas import api
-from lambdas._settings import ApiSettings
-from scheduler.accounts.model import Quotas
+from lambdas._settings import Settings
 from scheduler.accounts.quota import QuotaGate
 from scheduler.admission.target_cache import Known
 from scheduler.model.errors import Invalid, Unauthorized
 from scheduler.model.instants import parse
-from scheduler.model.rules import Rules
 from scheduler.pipeline.direct_path import DirectPath
-from scheduler.storage.memory.accounts import MemoryDirectory, MemoryProfiles, MemoryTallies, MemoryTrail
-from scheduler.storage.memory.counters import MemoryCounters
-from scheduler.storage.memory.orders import MemoryOrders
-from scheduler.storage.memory.stores import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
-from scheduler.storage.memory.targets import MemoryTargets
-from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.storage.memory.accounts import MemoryIdentity
+from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Session, User
 from scheduler.targets.base import Reach
 from tests.conftest import FixedClock
 
 NOW = parse("2026-11-20T10:00:00.500Z")
-SETTINGS = ApiSettings(
-    stage="test",
-    jobs_table="jobs",
-    ledger_table="ledger",
-    one_time_queue_url="q1",
-    recurring_queue_url="q2",
-    retry_queue_url="q3",
-    tasks_table="tasks",
-    outputs_bucket="outputs",
-    user_pool_client_id="client",
-    redrive_function="redrive",
-    dispatch_function="dispatch",
-    users_table="users",
-    audit_table="audit",
-    user_pool="pool",
-    machine_clients="robot=3h5robot",
-    counters_table="counters",
-)
 
 
-class OneAccount:
+class OneAccount(MemoryIdentity):
     """ann, whose password is `right` and whose refresh token is `fresh`."""
 
     def login(self, username: str, password: str) -> Session:
@@ -70,41 +45,14 @@ class OneAccount:
         return User("sub-ann", "ann", 2.0)
 
 
-@dataclass
-class World:
+class World(MemoryPorts):
     """What the composition root gives the api, in memory."""
 
-    jobs: Any = field(default_factory=MemoryJobs)
-    lanes: Any = field(default_factory=MemoryLanes)
-    ledger: Any = field(default_factory=MemoryLedger)
-    receipts: Any = field(default_factory=MemoryReceipts)
-    clock: Any = field(default_factory=lambda: FixedClock(NOW))
-    accounts: Any = field(default_factory=OneAccount)
-    rules: Rules = field(default_factory=Rules)
-    settings: ApiSettings = SETTINGS
-    tasks: Any = None
-    orders: Any = field(default_factory=MemoryOrders)
-    reach: Reach = field(default_factory=Reach)
-    targets: Any = field(default_factory=MemoryTargets)
-    named: Any = None
-    redrives: Any = field(default_factory=MemoryRedrives)
-    redrivers: Any = field(default_factory=lambda: SimpleNamespace(start=lambda: None))
-    started: list[Any] = field(default_factory=list)  # units whose dispatcher was asked for
-    direct: Any = None
-    counters: Any = field(default_factory=MemoryCounters)
-    signing: Any = field(default_factory=lambda: MemoryKeys(b"key"))
-    users: Any = field(default_factory=MemoryUsers)
-    directory: Any = field(default_factory=MemoryDirectory)
-    profiles: Any = field(default_factory=MemoryProfiles)
-    tallies: Any = field(default_factory=MemoryTallies)
-    trail: Any = field(default_factory=MemoryTrail)
-    quotas: Any = None
-
-    def __post_init__(self) -> None:
-        self.tasks = self.tasks or MemoryTasks(self.jobs, self.receipts)
-        self.named = Known(self.targets, self.clock)
-        self.direct = DirectPath(self.ledger, SimpleNamespace(start=self.started.append), self.clock, self.rules)
-        self.quotas = QuotaGate(self.profiles, self.tallies, self.jobs, self.clock, Quotas(1_000_000, 1_000.0))
+    def __init__(self, reach: Reach | None = None) -> None:
+        super().__init__(FixedClock(NOW), identity=OneAccount({"3h5robot": "robot"}))
+        self.settings = Settings(stage="test")
+        self.reach = reach or Reach()
+        self.named, self.direct, self.quotas = Known(self), DirectPath(self), QuotaGate(self)
 
 
 @dataclass(frozen=True)

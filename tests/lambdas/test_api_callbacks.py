@@ -12,7 +12,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.instants import render
 from scheduler.model.job import Claim, Job, JobKey, Result, Status
 from scheduler.model.spec import CallBack
-from scheduler.storage.memory.stores import MemoryKeys
+from scheduler.storage.memory.stores import MemorySecrets
 from scheduler.targets.base import Reach
 from tests.conftest import a_job
 from tests.lambdas.gateway import NOW, Answered, World, send
@@ -34,7 +34,7 @@ def accepted(world: World, **fields: Any) -> Job:
 
 
 def token(job: Job, *, key: bytes = b"key", at: int = NOW) -> str:
-    return Addresses("", MemoryKeys(key)).of(job, at).token
+    return Addresses("", MemorySecrets(signing=[key])).of(job, at).token
 
 
 def report(job: Job, verb: str, body: Any = None, *, bearer: str | None = None, job_id: str | None = None) -> Answered:
@@ -168,7 +168,7 @@ def test_while_the_keys_cannot_be_read_workers_are_asked_to_come_again(world: Wo
         def keys(self, now: int, *, newest: bool = False) -> list[bytes]:
             raise Unavailable
 
-    world.signing = Refusing()
+    world.secrets = Refusing()
     assert report(job, "complete").status == 503
 
 

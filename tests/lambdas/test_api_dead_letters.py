@@ -1,7 +1,6 @@
 """Dead letters over HTTP: one again, by error, many at a rate."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,15 +37,7 @@ def dead(world: World, number: int = 0, message: str = "HTTP 404", owner: str = 
 
 
 def work(world: World) -> None:
-    redrive(
-        redrives=world.redrives,
-        jobs=world.jobs,
-        tasks=world.tasks,
-        orders=world.orders,
-        lanes=world.lanes,
-        clock=world.clock,
-        rules=world.rules,
-    )
+    redrive(world)
 
 
 def shown(answered: Answered) -> Any:
@@ -128,14 +119,12 @@ def test_what_is_no_fingerprint_is_not_found(world: World) -> None:
 
 
 def test_a_redrive_is_started_watched_and_done(world: World) -> None:
-    started: list[int] = []
-    world.redrivers = SimpleNamespace(start=lambda: started.append(1))
     for number in range(5):
         dead(world, number)
     answered = send("POST", "/dead-letters/redrive", json_body={"type": "http", "to": render(NOW - 56_000), "rate": 1_000})
     made = shown(answered)
     assert (answered.status, answered.headers["Location"]) == (202, f"/api/v1/dead-letters/redrives/{made['id']}")
-    assert (made["state"], made["found"], made["rate"], made["limit"], started) == ("running", 0, 1_000, None, [1])
+    assert (made["state"], made["found"], made["rate"], made["limit"], world.functions.redrives) == ("running", 0, 1_000, None, 1)
     assert made["filter"] == {"task": None, "type": "http", "fingerprint": None, "from": None, "to": render(NOW - 56_000)}
     work(world)
     done = shown(send("GET", f"/dead-letters/redrives/{made['id']}"))

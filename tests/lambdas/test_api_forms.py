@@ -139,7 +139,7 @@ def test_absent_and_null_are_the_same() -> None:
 
 
 def test_a_preview_touches_nothing_but_the_clock(world: World) -> None:
-    world.jobs = world.lanes = world.ledger = world.accounts = None
+    world.jobs = world.lanes = world.ledger = world.identity = None
     assert preview(**DAILY).status == 200
 
 

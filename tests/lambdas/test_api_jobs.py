@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lambdas._settings import Settings
 from lambdas.rest import job_answers, models, shapes
 from scheduler.model import ids, lifecycle, paging
 from scheduler.model.instants import DAY, render
@@ -492,7 +493,7 @@ def test_every_answer_has_the_shape_that_the_document_gives(world: World) -> Non
 def test_of_an_id_older_than_jobs_are_kept_it_is_told_where_to_look(world: World) -> None:
     old, young = ids.new(NOW - 31 * 86_400_000, 1), ids.new(NOW - 86_400_000, 1)
     assert "archive" not in send("GET", f"/me/jobs/{old}").error["message"], "this stage has none"
-    world.settings = replace(world.settings, archive_database="punctual_test")
+    world.settings = Settings(stage="test", archive_database="punctual_test")
     assert send("GET", f"/me/jobs/{young}").error["message"] == "there is no such job"
     answered = send("GET", f"/me/jobs/{old}")
     assert answered.status == 404 and "punctual_test.jobs, day = '2026-10-20'" in answered.error["message"]

@@ -103,7 +103,7 @@ def test_receivers_are_bound_to_what_the_stage_allows(world: World) -> None:
     assert "no sender" in post(MAIL).fields["notifications.emails.0"]
     assert "not on a host" in post({"webhooks": [HOOK]}).fields["notifications.webhooks.0.url"]
     assert post({"webhooks": [HOOK | {"url": "https://a.example.org/x"}]}).status == 201
-    world.settings = replace(world.settings, raw_http=False)
+    world.rules = replace(world.rules, raw_http=False)
     assert "switched off" in post({"webhooks": [HOOK | {"url": "https://a.example.org/x"}]}).fields["notifications.webhooks.0.url"]
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from lambdas import _runtime
 from scheduler.model import lifecycle, settlement
 from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Result
 from scheduler.model.lifecycle import Retention
@@ -16,10 +15,9 @@ AGAIN = Failure(FailureKind.RETRYABLE, "once more")
 
 
 @pytest.fixture
-def outputs(monkeypatch: pytest.MonkeyPatch) -> MemoryOutputs:
-    made = MemoryOutputs()
-    monkeypatch.setattr(_runtime, "outputs", lambda: made)
-    return made
+def outputs(world: World) -> MemoryOutputs:
+    found: MemoryOutputs = world.outputs
+    return found
 
 
 def ran(world: World, outputs: MemoryOutputs, *results: Result, owner: str = "sub-ann") -> Job:

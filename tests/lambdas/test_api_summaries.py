@@ -40,7 +40,7 @@ def counted(world: World) -> None:
         for _ in range(count):
             claimed = make.claimed(make.job(at=make.NOW, owner=owner))
             told(JobChange, claimed, make.succeeded(claimed, make.NOW + took))
-    project("s", changes, counters=world.counters)
+    project("s", changes, world)
 
 
 def minutes(**more: Any) -> dict[str, dict[str, Any]]:
@@ -102,7 +102,7 @@ def test_types_are_told_day_by_day_of_as_many_days_as_asked(world: World) -> Non
     earlier = make.NOW - 86_400_000
     claimed = make.claimed(make.job(at=earlier, owner=ANN))
     ended = lifecycle.succeed(claimed, earlier + 4_000, started_at=earlier, result=Result("hello"))
-    project("s", [JobChange(f"{99:040d}", claimed, ended)], counters=world.counters)
+    project("s", [JobChange(f"{99:040d}", claimed, ended)], world)
 
     def told(days: int) -> dict[str, Any]:
         answered = send("GET", "/task-summary", user=ANN, query={"days": str(days)})

@@ -33,7 +33,7 @@ OPEN = {"paused": False, "paused_at": None, "resumed_at": None, "reason": None}
 def test_who_is_no_administrator_is_refused_and_changes_nothing(world: World, method: str, path: str, groups: str | None) -> None:
     answered = send(method, path, groups=groups, **({"json_body": {}} if method == "POST" else {}))
     assert (answered.status, answered.error["code"]) == (403, "forbidden")
-    assert world.ledger.lane_states() == {}
+    assert world.ledger.watched().lanes == {}
 
 
 @pytest.mark.parametrize("groups", ["[administrators]", "[users administrators]", "[administrators users]", "administrators"])
@@ -88,7 +88,7 @@ def test_an_empty_body_means_everything() -> None:
 def test_a_broken_rule_is_named_and_nothing_changes(world: World, verb: str, body: Any, field: str) -> None:
     answered = asked(verb, body)
     assert answered.status == 400 and list(answered.fields) == [field]
-    assert world.ledger.lane_states() == {}
+    assert world.ledger.watched().lanes == {}
 
 
 def test_the_lanes_there_are_are_named_to_who_misspells_one() -> None:

@@ -207,7 +207,7 @@ def test_task_types_list_what_may_be_named() -> None:
 
 def test_raw_http_may_be_switched_off(world: World) -> None:
     register(payload_schema=None)
-    world.settings = dataclasses.replace(world.settings, raw_http=False)
+    world.rules = dataclasses.replace(world.rules, raw_http=False)
     refused = post(type="http", payload={"url": "https://example.com"})
     assert refused.fields == {"type": "raw http is switched off in this stage: name a target (GET /targets lists them)"}
     assert post(target="invoices").status == 201

@@ -54,13 +54,13 @@ def test_a_created_user_is_told_with_what_holds_for_them(world: World) -> None:
 def test_a_bad_user_is_refused_by_field_and_not_made(world: World, wrong: dict[str, Any], field: str) -> None:
     refused = create(**wrong)
     assert refused.status == 400 and list(refused.fields) == [field]
-    assert not world.directory.rows
+    assert not world.identity.rows
 
 
 def test_a_name_is_given_once(world: World) -> None:
     create()
     assert create(username="EVE").status == 409
-    assert len(world.directory.rows) == 1
+    assert len(world.identity.rows) == 1
 
 
 def test_a_user_is_changed_in_what_is_given_alone(world: World) -> None:
@@ -70,7 +70,7 @@ def test_a_user_is_changed_in_what_is_given_alone(world: World) -> None:
     changed = send("PATCH", f"/users/{id}", json_body={"job_weight": 0.5, "quotas": {}}, **ADMIN).data
     assert (changed["role"], changed["job_weight"], changed["quotas"]["creates_per_second"]) == ("administrator", 0.5, None)
     assert send("GET", f"/users/{id}", **ADMIN).data == changed
-    assert world.users.weights([id]) == {id: 0.5} and world.directory.rows[id].job_weight == 0.5
+    assert world.users.weights([id]) == {id: 0.5} and world.identity.rows[id].job_weight == 0.5
 
 
 @pytest.mark.parametrize("body", [{}, {"role": None}, {"job_weight": "2"}, {"username": "x"}])
@@ -84,7 +84,7 @@ def test_an_unknown_user_is_not_found(world: World, id: str) -> None:
     assert send("GET", f"/users/{id}", **ADMIN).status == 404
     assert send("PATCH", f"/users/{id}", json_body={"job_weight": 1.0}, **ADMIN).status == 404
     assert send("PUT", f"/users/{id}/disabled", **ADMIN).status == 404
-    assert not world.profiles.rows
+    assert not world.users.rows
 
 
 def test_nobody_locks_themselves_out(world: World) -> None:
@@ -97,7 +97,7 @@ def test_nobody_locks_themselves_out(world: World) -> None:
 def test_a_disabled_users_tokens_count_no_more_within_half_a_minute(world: World) -> None:
     id = create().data["id"]
     assert send("GET", "/me/jobs", user=id).status == 200
-    world.profiles.set_disabled(id, world.clock.at)  # by another process
+    world.users.set_disabled(id, world.clock.at)  # by another process
     world.clock.advance(30_000)
     refused = send("GET", "/me/jobs", user=id)
     assert (refused.status, refused.error["message"]) == (403, "This account is disabled.")
@@ -108,10 +108,10 @@ def test_a_disabled_users_tokens_count_no_more_within_half_a_minute(world: World
 def test_disabling_twice_is_as_good_as_once(world: World) -> None:
     id = create().data["id"]
     first = send("PUT", f"/users/{id}/disabled", **ADMIN)
-    at = world.profiles.rows[id].disabled_at
+    at = world.users.rows[id].disabled_at
     world.clock.advance(5)
     assert send("PUT", f"/users/{id}/disabled", **ADMIN).data == first.data and first.data["enabled"] is False
-    assert world.profiles.rows[id].disabled_at == at and not world.directory.rows[id].enabled
+    assert world.users.rows[id].disabled_at == at and not world.identity.rows[id].enabled
 
 
 def test_a_machine_client_has_weight_and_quotas_and_can_be_disabled_but_has_no_role(world: World) -> None:
@@ -149,7 +149,7 @@ def test_whom_a_request_names_must_be_an_id(world: World, named: str) -> None:
 
 
 def test_beyond_the_quota_is_a_429_with_retry_after_and_nothing_is_made(world: World) -> None:
-    world.profiles.set_quotas("sub-ann", Quotas(creates_per_second=0.5))
+    world.users.set_quotas("sub-ann", Quotas(creates_per_second=0.5))
     statuses = [send("POST", "/me/jobs", json_body={"message": "m"}) for _ in range(8)]
     assert [each.status for each in statuses[:5]] == [201] * 5 and statuses[-1].status == 429
     assert statuses[-1].error["code"] == "too_many_requests" and "at most 0.5 jobs a second" in statuses[-1].error["message"]

@@ -89,7 +89,7 @@ class Belongings:
     def into(self, world: World) -> None:
         for job in self.jobs:
             world.jobs.put(job)
-        world.directory.rows[self.owner] = Account(self.owner, self.owner)
+        world.identity.rows[self.owner] = Account(self.owner, self.owner)
         world.orders.enqueue([ordering.marker(job) for job in self.jobs if job.spec.ordering is not None])
         for task in self.tasks:
             world.tasks.store(None, task, [])

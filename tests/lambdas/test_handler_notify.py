@@ -3,64 +3,70 @@
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from lambdas import _notifying, notify
-from lambdas._settings import NotifySettings
+from lambdas import _notifying, _runtime, notify
+from lambdas._settings import Settings
 from local.receiver import Receiver
 from scheduler.insight import metrics
 from scheduler.model.job import Failure, FailureKind, Result, Status
 from scheduler.model.notifications import Notifications
+from scheduler.model.rules import Rules
 from scheduler.notify.messages import Message, encode
 from scheduler.notify.notify import Post
 from scheduler.notify.policy import News, WindowEnd
 from scheduler.notify.text import Links
-from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
-from scheduler.storage.memory.stores import MemoryJobs
-from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.storage.memory.stores import MemorySecrets
+from scheduler.targets.base import Reach
 from tests import webhook_receiver
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
 from tests.lambdas.test_handlers_counting import emitted
 
 SECRET = "whsec_" + "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
-SETTINGS = NotifySettings(
+RULES = Rules(allow_private_http=True)
+SETTINGS = Settings(
     stage="test",
-    tasks_table="t",
-    notices_table="n",
-    notices_queue_url="q",
     api_url="{endpoint}/api",
     console_url="https://console.example.com",
-    plain_http=True,
-    allow_private_http=True,
+    rules=RULES,
+    reach=Reach(plain_http=True),
 )
 
 
-class Queue(MemoryNoticeQueue):
+class World(MemoryPorts):
+    """What notify's process keeps, in memory. It is its own queue of notices."""
+
     def __init__(self) -> None:
-        super().__init__()
-        self.back: list[tuple[str, int]] = []
+        super().__init__(FixedClock())
+        self.task = make.task(name="Nightly", notifications=Notifications(("ann@example.com",)))
+        self.tasks.store(None, self.task, [])
+        self.answer, self.back, self.notice_queue = Result(), list[tuple[str, int]](), self
+        self.threads = ThreadPoolExecutor(2)
+        self.post = Post(lambda payload, id: self.answer, lambda owner, payload, id: self.answer)
 
     def put_back(self, receipt: str, seconds: int) -> None:
         self.back.append((receipt, seconds))
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    tasks = MemoryTasks(MemoryJobs(), MemoryReceipts())
-    made = SimpleNamespace(notices=MemoryNotices(), queue=Queue(), tasks=tasks, clock=FixedClock(), threads=ThreadPoolExecutor(2))
-    made.task = make.task(name="Nightly", notifications=Notifications(("ann@example.com",)))
-    tasks.store(None, made.task, [])
-    made.answer = Result()
-    made.post = Post(lambda payload, id: made.answer, lambda owner, payload, id: made.answer)
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World()
     monkeypatch.setattr(_notifying, "notify", lambda: made)
     return made
 
 
-def news(world: SimpleNamespace) -> News:
+def a_sender(rules: Rules = RULES, **secrets: str) -> _notifying.Sender:
+    """One of a stage in which ada has these secrets."""
+    ports = _runtime.AwsPorts(Settings(stage="test", rules=rules, reach=SETTINGS.reach))
+    vars(ports)["secrets"] = MemorySecrets({("ada", name): [value] for name, value in secrets.items()})
+    return _notifying.Sender(ports)
+
+
+def news(world: World) -> News:
     return News(world.task.key, "j1.0", "j1", "http", Status.FAILED, NOW, NOW)
 
 
@@ -73,39 +79,38 @@ def failures(answer: dict[str, Any]) -> list[str]:
     return [each["itemIdentifier"] for each in answer["batchItemFailures"]]
 
 
-def test_news_become_sendings_and_sendings_are_done_and_told(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_news_become_sendings_and_sendings_are_done_and_told(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert failures(notify.handler(event(news(world)), None)) == []
-    assert failures(notify.handler(event(*world.queue.sent), None)) == []
+    assert failures(notify.handler(event(*world.notices.sent), None)) == []
     assert emitted(capsys)[metrics.SENT] == [1.0]
 
 
-def test_what_has_to_come_again_is_put_back_for_as_long_as_it_takes(world: SimpleNamespace) -> None:
+def test_what_has_to_come_again_is_put_back_for_as_long_as_it_takes(world: World) -> None:
     end = WindowEnd(world.task.key, "failure", NOW, NOW + 5_000)  # type: ignore[arg-type]
     assert failures(notify.handler(event(news(world), end), None)) == ["m1"]
-    assert world.queue.back == [("r1", 5)]
+    assert world.back == [("r1", 5)]
     world.answer = Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
-    assert failures(notify.handler(event(*world.queue.sent), None)) == ["m0"]
-    assert world.queue.back[1:] == [("r0", 10)]
+    assert failures(notify.handler(event(*world.notices.sent), None)) == ["m0"]
+    assert world.back[1:] == [("r0", 10)]
 
 
-def test_a_notice_that_is_given_up_goes_and_is_told(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_notice_that_is_given_up_goes_and_is_told(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     notify.handler(event(news(world)), None)
     world.answer = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
-    assert failures(notify.handler(event(*world.queue.sent), None)) == []
+    assert failures(notify.handler(event(*world.notices.sent), None)) == []
     assert emitted(capsys)[metrics.GIVEN_UP] == [1.0]
 
 
-def test_a_record_that_is_none_of_ours_is_left_to_the_dead_letter_queue(world: SimpleNamespace) -> None:
+def test_a_record_that_is_none_of_ours_is_left_to_the_dead_letter_queue(world: World) -> None:
     assert failures(notify.handler(event("what is this", news(world)), None)) == ["m0"]
-    assert len(world.queue.sent) == 1
+    assert len(world.notices.sent) == 1
 
 
 # What it is made of.
 
 
-def test_a_webhook_is_called_by_the_code_of_http_jobs_signed_under_the_notice_s_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    sender = _notifying.Sender(SETTINGS, _notifying.SystemClock())
-    monkeypatch.setattr(sender, "_secrets", SimpleNamespace(values=lambda owner, name, now: [{"ada": {"hook": SECRET}}[owner][name]]))
+def test_a_webhook_is_called_by_the_code_of_http_jobs_signed_under_the_notice_s_id() -> None:
+    sender = a_sender(hook=SECRET)
     with Receiver() as receiver:
         payload = {"method": "POST", "url": receiver.url("/ok/hook"), "body": {"type": "task.failure"}, "signing_secret": "hook"}
         assert sender.call("ada", payload, "notice_t1.n1.0").failure is None
@@ -116,9 +121,8 @@ def test_a_webhook_is_called_by_the_code_of_http_jobs_signed_under_the_notice_s_
     assert json.loads(call.body) == {"type": "task.failure"}
 
 
-def test_a_private_address_is_refused_where_the_stage_refuses_it_to_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    sender = _notifying.Sender(NotifySettings(**{**SETTINGS.__dict__, "allow_private_http": False}), _notifying.SystemClock())
-    monkeypatch.setattr(sender, "_secrets", SimpleNamespace(values=lambda owner, name, now: [SECRET]))
+def test_a_private_address_is_refused_where_the_stage_refuses_it_to_jobs() -> None:
+    sender = a_sender(Rules(), hook=SECRET)
     with Receiver() as receiver:
         payload = {"method": "POST", "url": receiver.url("/ok/hook"), "body": {}, "signing_secret": "hook"}
         result = sender.call("ada", payload, "notice_x")
@@ -126,7 +130,7 @@ def test_a_private_address_is_refused_where_the_stage_refuses_it_to_jobs(monkeyp
 
 
 def test_without_a_sender_no_mail_is_tried() -> None:
-    sender = _notifying.Sender(SETTINGS, _notifying.SystemClock())
+    sender = a_sender()
     failure = sender.mail({"to": ["ann@example.com"], "subject": "s", "text": "t"}, "notice_x").failure
     assert failure is not None and failure.kind is FailureKind.PERMANENT
 

@@ -13,10 +13,7 @@ import pytest
 from lambdas import _runtime, bury, dispatch, execute, plan, redrive, tick
 from lambdas._children import Children
 from lambdas._clock import SystemClock
-from lambdas._settings import ExecuteSettings
-from scheduler.admission.breaker_gate import Circuits
-from scheduler.admission.lane_state import Watch
-from scheduler.admission.target_cache import Known
+from lambdas._settings import Settings
 from scheduler.callbacks.reports import Addresses
 from scheduler.dead_letters import model
 from scheduler.insight import metrics
@@ -24,12 +21,9 @@ from scheduler.model import slots
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Failure, FailureKind, Job, Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
-from scheduler.pipeline.latency import LatencyMeter
+from scheduler.pipeline.execute import Process
 from scheduler.storage import messages
-from scheduler.storage.memory.orders import MemoryOrders
-from scheduler.storage.memory.stores import MemoryJobs, MemoryKeys, MemoryLanes, MemoryLedger, MemoryRedrives, MemoryUsers
-from scheduler.storage.memory.targets import MemoryTargets
-from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.targets import registry
 from scheduler.targets.base import Reach
 from scheduler.targets.fetch_call import AHEAD_MS
@@ -40,55 +34,24 @@ from tests.conftest import FixedClock, a_job, a_message
 from tests.contract import make
 from tests.unit.fake_calls import FUNCTION, QUEUE, FakeCalls
 
-EXECUTE = ExecuteSettings(
-    stage="test",
-    jobs_table="j",
-    ledger_table="l",
-    tasks_table="t",
-    outputs_bucket="b",
-    one_time_queue_url="1",
-    recurring_queue_url="2",
-    retry_queue_url="3",
-    lane="one-time",
-)
 
-
-class World(SimpleNamespace):
+class World(MemoryPorts):
     """What the composition root gives any verb, in memory."""
 
     def __init__(self, clock: Any) -> None:
-        lanes, jobs, ledger = MemoryLanes(), MemoryJobs(), MemoryLedger()
-        super().__init__(
-            clock=clock,
-            rules=Rules(shards=2),
-            jobs=jobs,
-            tasks=MemoryTasks(jobs, MemoryReceipts()),
-            orders=MemoryOrders(),
-            lanes=lanes,
-            topic=lanes,
-            ledger=ledger,
-            users=MemoryUsers(),
-            redrives=MemoryRedrives(),
-            dispatchers=SimpleNamespace(start=lambda unit: None),
-            settings=EXECUTE,
-            lane=Lane.ONE_TIME,
-            meter=LatencyMeter(Lane.ONE_TIME, "me"),
-            pauses=Watch(ledger, clock),
-            threads=ThreadPoolExecutor(4),
-            children=Children(),
-            reach=Reach((QUEUE,)),
-            callbacks=Addresses("https://api.example.com", MemoryKeys(b"key")),
-            targets=MemoryTargets(),
-        )
-        self.named, self.circuits = Known(self.targets, clock), Circuits(ledger, clock, self.pauses)
+        super().__init__(clock, Rules(shards=2))
+        self.settings, self.reach, self.lane = Settings(stage="test", lane="one-time"), Reach((QUEUE,)), Lane.ONE_TIME
+        self.process = Process.of(self.lane, "me", self)
+        self.threads, self.children = ThreadPoolExecutor(4), Children()
+        self.callbacks = Addresses("https://api.example.com", self.secrets)
 
 
 @pytest.fixture
 def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
     real = request.node.get_closest_marker("real_clock")
     made = World(SystemClock() if real else FixedClock())
-    for verb in ("tick", "plan", "dispatch", "execute", "bury", "redrive"):
-        monkeypatch.setattr(_runtime, verb, lambda: made)
+    for name in ("ports", "execute"):
+        monkeypatch.setattr(_runtime, name, lambda: made)
     return made
 
 
@@ -174,10 +137,10 @@ def test_a_job_of_a_named_target_runs_with_what_stands_under_the_name_when_it_st
     world.targets.put(None, first)
     execute.handler({"Records": received(world, jobs[0])}, CONTEXT)
     world.targets.put(first, second)
-    world.named.forget("notes")
+    world.process.named.forget("notes")
     execute.handler({"Records": received(world, jobs[1])}, CONTEXT)
     world.targets.put(second, replace(second, version=3, enabled=False))
-    world.named.forget("notes")
+    world.process.named.forget("notes")
     execute.handler({"Records": received(world, jobs[2])}, CONTEXT)
     done = [world.jobs.get(job.key) for job in jobs]
     assert [job.output for job in done] == ["first", "mine", None]
@@ -278,7 +241,7 @@ class Executing(SimpleNamespace):
     """What `_runtime.ahead` asks of the executor."""
 
     def __init__(self, function: str) -> None:
-        super().__init__(settings=replace(EXECUTE, fetch_function=function))
+        super().__init__(settings=Settings(stage="test", fetch_function=function))
 
 
 WAYS = (("http", 1_000), ("http", 2_000), ("log", 3_000), ("http", 1_000))

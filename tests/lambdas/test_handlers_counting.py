@@ -2,54 +2,30 @@
 
 import json
 from collections.abc import Iterator
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from lambdas import _runtime, project, scale
 from lambdas._metrics import emit
-from lambdas._settings import ProjectSettings, ScaleSettings
 from scheduler.insight import counting, metrics
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Job, Origin, Status, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.storage.aws import items, keys, task_items
-from scheduler.storage.memory.counters import MemoryCounters
-from scheduler.storage.memory.notices import MemoryNoticeQueue
-from scheduler.storage.memory.orders import MemoryOrders
-from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes
+from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.tasks.task import Task
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
 
 SHARD = "shardId-00000001795168800000-0badf00d"
-QUEUES = {"one_time_queue_url": "1", "recurring_queue_url": "2", "retry_queue_url": "3"}
-
-
-class Archived(list[dict[str, Any]]):
-    """The port `Archive`."""
-
-    def put(self, records: list[dict[str, Any]]) -> None:
-        self += records
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
-    made = SimpleNamespace(
-        settings=ProjectSettings(stage="test", counters_table="c", notices_queue_url="q"),
-        rules=Rules(shards=2),
-        clock=FixedClock(),
-        jobs=MemoryJobs(),
-        lanes=MemoryLanes(),
-        orders=MemoryOrders(),
-        counters=MemoryCounters(),
-        capacity=None,
-        queue=MemoryNoticeQueue(),
-        archive=Archived(),
-    )
-    monkeypatch.setattr(_runtime, "project", lambda: made)
-    monkeypatch.setattr(_runtime, "scale", lambda: made)
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryPorts]:
+    made = MemoryPorts(FixedClock(), Rules(shards=2))
+    monkeypatch.setattr(_runtime, "ports", lambda: made)
     yield made
 
 
@@ -93,12 +69,12 @@ def test_of_more_values_than_a_line_holds_none_is_lost(capsys: pytest.CaptureFix
     assert all(line[metrics.SERVICE] == "project" and metrics.CANARY_DELAY not in line for line in lines)
 
 
-def stats(world: SimpleNamespace) -> dict[str, int]:
+def stats(world: MemoryPorts) -> dict[str, int]:
     rows = world.counters.read(counting.stats_partition("ada"), "0", "~")
     return dict(rows[0].amounts) if rows else {}
 
 
-def test_a_batch_is_counted_and_told(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_batch_is_counted_and_told(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
     assert project.handler(event(*ended()), None) == {"state": {}}
     assert stats(world)["succeeded"] == 1
     told = emitted(capsys)
@@ -107,14 +83,14 @@ def test_a_batch_is_counted_and_told(world: SimpleNamespace, capsys: pytest.Capt
     assert metrics.DEAD not in told and metrics.CANARY_DELAY not in told
 
 
-def test_a_batch_that_comes_again_counts_for_nothing(world: SimpleNamespace) -> None:
+def test_a_batch_that_comes_again_counts_for_nothing(world: MemoryPorts) -> None:
     batch = event(*ended())
     for _ in range(3):
         project.handler(batch, None)
     assert stats(world)["succeeded"] == 1
 
 
-def test_shards_and_tables_do_not_hide_one_another_s_records(world: SimpleNamespace) -> None:
+def test_shards_and_tables_do_not_hide_one_another_s_records(world: MemoryPorts) -> None:
     project.handler(event(*ended()), None)
     project.handler(event(*ended(), shard="shardId-2"), None)
     project.handler(event(record(1, None, make.task())), None)
@@ -122,23 +98,23 @@ def test_shards_and_tables_do_not_hide_one_another_s_records(world: SimpleNamesp
     assert len(world.counters.read(counting.recurring_partition("ada"), "0", "~")) == 1
 
 
-def test_sequence_numbers_sort_by_their_value_not_as_text(world: SimpleNamespace) -> None:
+def test_sequence_numbers_sort_by_their_value_not_as_text(world: MemoryPorts) -> None:
     first, last = ended(1), ended(900)  # 101..103, 1000..1002: a digit longer
     project.handler(event(*first), None)
     project.handler(event(*last), None)
     assert stats(world)["succeeded"] == 2
 
 
-def test_an_event_that_names_no_shard_is_refused_unless_there_is_one_alone(world: SimpleNamespace) -> None:
+def test_an_event_that_names_no_shard_is_refused_unless_there_is_one_alone(world: MemoryPorts) -> None:
     with pytest.raises(Invalid, match="tumbling window"):
         project.handler(event(*ended(), shard=None), None)
     assert stats(world) == {}
-    world.settings = ProjectSettings(stage="local", counters_table="c", notices_queue_url="q", one_shard=True)
+    world.rules = replace(world.rules, one_shard=True)
     project.handler(event(*ended(), shard=None), None)
     assert stats(world)["succeeded"] == 1
 
 
-def test_the_end_of_a_window_comes_without_records(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_end_of_a_window_comes_without_records(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
     assert project.handler(event(), None) == {"state": {}}
     assert emitted(capsys) == {}
 
@@ -147,14 +123,14 @@ def test_the_end_of_a_window_comes_without_records(world: SimpleNamespace, capsy
     "broken", [{}, {"Keys": {"pk": {"S": "a#00"}, "sk": {"S": "b"}}, "SequenceNumber": "7", "NewImage": {"x": {"S": ""}}}]
 )
 def test_a_record_that_cannot_be_read_is_left_out_and_told(
-    world: SimpleNamespace, broken: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    world: MemoryPorts, broken: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.handler(event(record(1, None, make.job()) | {"dynamodb": broken}, *ended(2)), None)
     assert stats(world)["succeeded"] == 1
     assert emitted(capsys)[metrics.POISON] == [1.0]
 
 
-def test_what_is_beside_jobs_and_tasks_is_passed_over(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_beside_jobs_and_tasks_is_passed_over(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
     canary = keys.canary(UnitKey("2026-11-20T10:00", 0)) | {"slot": {"S": "s"}, "due_at": {"N": "0"}}
     others = [canary, keys.holder(make.task().key) | {"job": {"S": "j"}}, {"pk": {"S": "order#ada#0"}, "sk": {"S": "m#1"}}]
     template = record(1, None, make.job())
@@ -164,30 +140,29 @@ def test_what_is_beside_jobs_and_tasks_is_passed_over(world: SimpleNamespace, ca
     assert world.counters.rows == {} and emitted(capsys) == {}
 
 
-def test_the_end_of_a_run_whose_task_has_receivers_is_sent_on_as_often_as_the_batch_comes(world: SimpleNamespace) -> None:
+def test_the_end_of_a_run_whose_task_has_receivers_is_sent_on_as_often_as_the_batch_comes(world: MemoryPorts) -> None:
     claimed = make.claimed(make.job(at=make.NOW, origin=Origin("t1", 1, make.NOW, notify=True)))
     batch = event(record(1, claimed, make.failed(claimed)), *ended(2))
     for _ in range(2):
         project.handler(batch, None)
-    assert [(each.job, each.ended) for each in world.queue.sent] == [(claimed.id, Status.FAILED)] * 2
+    assert [(each.job, each.ended) for each in world.notices.sent] == [(claimed.id, Status.FAILED)] * 2
 
 
-def test_a_job_that_dynamodb_has_taken_away_goes_to_the_archive_and_one_that_somebody_deleted_does_not(world: SimpleNamespace) -> None:
+def test_a_job_that_dynamodb_has_taken_away_goes_to_the_archive_and_one_that_somebody_deleted_does_not(world: MemoryPorts) -> None:
     claimed = make.claimed(make.job(at=make.NOW, tags=("a",)))
     done = make.succeeded(claimed, make.NOW + 250)
     by_ttl = {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}}
     project.handler(event(record(1, done, None) | by_ttl, record(2, make.job(), None), record(3, make.task(), None) | by_ttl), None)
-    (kept,) = world.archive
+    (kept,) = world.outputs.archived
     assert (kept["id"], kept["status"], kept["ended_at"], kept["tags"]) == (done.id, "succeeded", make.NOW + 250, ["a"])
     assert kept["day"] == counting.day_of(make.NOW) and json.loads(kept["details"])["output"] == "hello"
     assert stats(world) == {}, "that it left the table counts for nothing"
 
 
-def test_scale_emits_what_is_required_and_sends_a_canary(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scale_emits_what_is_required_and_sends_a_canary(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
     project.handler(event(*[record(number, None, make.job(at=NOW + 60_000)) for number in range(27)]), None)
     capsys.readouterr()
-    tables = {"jobs_table": "j", "ledger_table": "l", "tasks_table": "t", "counters_table": "c"}
-    world.settings = ScaleSettings(stage="test", executors=10, **tables, **QUEUES)
+    world.rules = replace(world.rules, executors=10, lag_canary=True)
     answer = scale.handler({"anything": ["at", "all"]}, None)
     assert (answer["required"], answer["available"], answer["canary"]) == (3, 10, True)
     told = emitted(capsys)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,18 +9,17 @@ import pytest
 from moto import mock_aws
 
 from lambdas import _notifying, _runtime, notify, project
-from lambdas._settings import NotifySettings, ProjectSettings
+from lambdas._settings import Settings
 from local.receiver import Receiver
 from scheduler.model.job import Job, Origin
 from scheduler.model.notifications import Notifications, Webhook
+from scheduler.model.rules import Rules
 from scheduler.notify.notify import LEASE_MS, Post
 from scheduler.notify.text import Links
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.calls import AwsCalls
-from scheduler.storage.aws.notice_queue import SqsNoticeQueue
-from scheduler.storage.aws.notices import DynamoNotices
-from scheduler.storage.aws.tasks import DynamoTasks
-from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.targets.base import Reach
 from scheduler.targets.calls import Request
 from tests import webhook_receiver
 from tests.conftest import FixedClock
@@ -66,17 +64,14 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             client.create_table(TableName=name, **getattr(tables, name.upper()))
         clients.secrets().create_secret(Name="punctual/test/ada/hook", SecretString=SECRET)
         url = sqs.create_queue(QueueName="notices")["QueueUrl"]
-        settings = NotifySettings(
+        settings = Settings(
             stage="test",
             tasks_table="tasks",
             notices_table="notices",
             notices_queue_url=url,
-            api_url="",
-            console_url="",
-            email_sender="punctual@example.com",
-            plain_http=True,
-            allow_private_http=True,
             secret_prefix="punctual/test/",
+            rules=Rules(allow_private_http=True),
+            reach=Reach(sender="punctual@example.com", plain_http=True),
         )
         mails: list[Any] = []
 
@@ -85,21 +80,16 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             return {"MessageId": "id"}
 
         monkeypatch.setattr(AwsCalls, "send", take)
-        clock, queue = FixedClock(make.NOW), SqsNoticeQueue(sqs, url)
-        monkeypatch.setattr(queue, "put_back", lambda receipt, seconds: None)  # here a message in hand stays visible
-        sender = _notifying.Sender(settings, _notifying.SystemClock())
-        tasks = DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger")
+        clock, at = FixedClock(make.NOW), _notifying.Notifier(settings)
+        monkeypatch.setattr(at.notice_queue, "put_back", lambda receipt, seconds: None)  # here a message in hand stays visible
         receivers = Notifications(("ann@example.com",), (Webhook(receiver.url(HOOK), "hook"),))
         task = make.task(name="Nightly", notifications=receivers)
-        assert tasks.store(None, task, [])
+        assert at.tasks.store(None, task, [])
+        sender = _notifying.Sender(_runtime.AwsPorts(settings))
         made = World(task=task, clock=clock, mails=mails, receiver=receiver, sqs=sqs, url=url, sender=sender)
-        made.at = _notifying.Notify(
-            DynamoNotices(client, "notices"), queue, tasks, clock, ThreadPoolExecutor(4), Post(sender.mail, made_call(made), Links())
-        )
-        counting = SimpleNamespace(settings=ProjectSettings(stage="test", counters_table="c", notices_queue_url=url))
-        counting.counters, counting.queue, counting.archive = MemoryCounters(), queue, None
-        monkeypatch.setattr(_notifying, "notify", lambda: made.at)
-        monkeypatch.setattr(_runtime, "project", lambda: counting)
+        at.clock, at.post = clock, Post(sender.mail, made_call(made), Links())
+        monkeypatch.setattr(_notifying, "notify", lambda: at)
+        monkeypatch.setattr(_runtime, "ports", lambda: MemoryPorts(clock, notices=at.notices))
         made.dies = False
         yield made
 

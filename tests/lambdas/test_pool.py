@@ -13,7 +13,7 @@ from scheduler.callbacks.reports import Addresses
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import FailureKind, Finished, JobKey, Kept, Result
 from scheduler.model.spec import CallBack
-from scheduler.storage.memory.stores import MemoryKeys, MemoryOutputs
+from scheduler.storage.memory.stores import MemoryOutputs, MemorySecrets
 from scheduler.targets import registry
 from scheduler.targets.base import CallBackAddress, Context
 from scheduler.targets.target_type import TargetType
@@ -134,7 +134,9 @@ def test_a_job_that_reports_by_call_back_is_told_where_to_and_fails_for_now_whil
     monkeypatch.setattr(registry, "load", lambda name: TargetType(payload=dict, run=run))
     clock, plain, long = SystemClock(), a_job(), a_job(callback=CallBack())
     with ThreadPoolExecutor(1) as threads:
-        pool = ThreadPool(threads, clock, children, MemoryOutputs, callbacks=Addresses("https://api.example.com", MemoryKeys(b"key")).of)
+        pool = ThreadPool(
+            threads, clock, children, MemoryOutputs, callbacks=Addresses("https://api.example.com", MemorySecrets(signing=[b"key"])).of
+        )
         for job in (plain, long):
             pool.start(job)
             back(pool, clock)

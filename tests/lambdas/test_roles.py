@@ -81,7 +81,7 @@ def status_of(cell: Cell, world: World) -> int:
         done = next(job for job in user.jobs if job.completed_at is not None)
         world.jobs.rows[done.key] = replace(done, attempts=(replace(done.attempts[0], log="it went well"),))
     if cell.caller == "disabled":
-        world.profiles.set_disabled("sub-ann", NOW)
+        world.users.set_disabled("sub-ann", NOW)
     options = dict(CALLERS[cell.caller])
     if cell.route == "POST /auth/password":
         options["headers"] = {"authorization": "Bearer token"}

@@ -6,13 +6,13 @@ The oracle of keys: however often a client repeats a call with a key, one job is
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
 
 from scheduler.model import ids
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Job, Receipt
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
+from scheduler.storage.ports import Ports
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub, Killed
 
@@ -39,13 +39,12 @@ class Post:
 
 @dataclass
 class Clients:
-    """Post jobs. `ports(*names)` returns these ports as one invocation sees them, with a clock and the rules. `accept` receives each
-    accepted job once."""
+    """Post jobs. `ports()` returns the ports as one invocation sees them. `accept` receives each accepted job once."""
 
     hub: Hub
     faults: Faults
     random: Random
-    ports: Callable[..., dict[str, Any]]
+    ports: Callable[[], Ports]
     accept: Callable[[Job], None]
     violation: Callable[[str, str], None]
     _posts: int = 0
@@ -81,11 +80,11 @@ class Clients:
         """Make one call of the API. If its invocation dies, the client gets no answer."""
         post.tries += 1
         self.faults.counts["asked again"] += post.tries > 1
-        ports = self.ports("receipts", "jobs", "orders", "lanes")
-        now = ports["clock"].now()
+        ports = self.ports()
+        now = ports.clock.now()
         asked = [Asked(request, random, _receipt(request, random, now)) for request, random in zip(post.requests, randoms, strict=True)]
         try:
-            answers = submit_all(asked, **ports, direct=post.direct)
+            answers = submit_all(asked, ports, direct=post.direct)
         except Unavailable:
             self._retry(post)
             return

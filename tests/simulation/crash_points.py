@@ -40,7 +40,7 @@ EFFECTS |= {
     "drop_backlog",
 }  # ledger
 EFFECTS |= {"store", "delete", "move_on", "hold", "enqueue", "take_turns", "leave", "keep", "use"}  # tasks, orders, receipts, limits
-EFFECTS |= {"send", "publish", "extend", "start"}  # lanes, topic, dispatchers
+EFFECTS |= {"send", "publish", "extend", "start_dispatch"}  # lanes, topic, dispatchers
 SERVICES = re.compile(r"/scheduler/(?!storage/|model/)")
 END = "its end"
 

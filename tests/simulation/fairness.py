@@ -19,7 +19,6 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
-from tests.simulation.aws import SimClock
 from tests.simulation.faults import Rates
 from tests.simulation.world import START, World
 
@@ -78,7 +77,7 @@ class Flood(World):
         self._note_releases()
         for user, weight in WEIGHTS.items():
             self.users.set_weight(user, weight)
-        self.processes = [DirectPath(self.ledger, self, SimClock(self.hub, 0), self.rules)]
+        self.processes = [DirectPath(self.plain)]
         for place, (user, count) in enumerate(jobs.items()):
             # Jobs for now arrive while the flood is worked off: those of the others half a second after it.
             at = AT + (500 if place else 0) if now else START + slots.MINUTE
@@ -99,7 +98,7 @@ class Flood(World):
     def _call(self, requests: list[NewJob]) -> None:
         asked = [Asked(request, self.random.getrandbits(ids.RANDOM_BITS)) for request in requests]
         try:
-            made = submit_all(asked, **self._ports("receipts", "jobs", "orders", "lanes"), direct=self._direct())
+            made = submit_all(asked, self._ports(), direct=self._direct())
         except Unavailable:
             raise AssertionError("this world has no faults") from None
         for done in made:

@@ -19,6 +19,7 @@ from scheduler.model.instants import parse
 from scheduler.model.rules import Rules
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.tasks.planning import further, next_runs
 from scheduler.tasks.schedule import Cron, Rate, Schedule
 from scheduler.tasks.task import Task
@@ -69,7 +70,7 @@ def morning() -> Morning:
         ended = replace(make.succeeded(claimed, NOW - MINUTE + took), started_at=NOW - MINUTE)
         changes.append(JobChange(f"{len(changes):040d}", claimed, ended))
     for first in range(0, len(changes), 250):
-        project("s", changes[first : first + 250], counters=counters)
+        project("s", changes[first : first + 250], MemoryPorts(None, counters=counters))
 
     actual: Counter[tuple[int, str]] = Counter((job.due_at // MINUTE * MINUTE, job.spec.type) for job in jobs)
     for task in tasks:

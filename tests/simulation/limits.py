@@ -36,8 +36,6 @@ from typing import Any
 
 from bench import prices
 from bench.scaling import COLD_MS, FIRST, LIMIT, MORE_A_MINUTE, POLLER_HOUR
-from scheduler.admission.breaker_gate import Circuits
-from scheduler.admission.lane_state import Watch
 from scheduler.insight import scaling
 from scheduler.insight.project import project
 from scheduler.insight.scale import scale
@@ -46,14 +44,15 @@ from scheduler.model.job import Delivery, Job, JobKey, Lane, Message, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.dispatch import dispatch
-from scheduler.pipeline.execute import execute
-from scheduler.pipeline.latency import LatencyMeter
+from scheduler.pipeline.execute import Process, execute
 from scheduler.pipeline.overflow import INTAKE
 from scheduler.pipeline.tick import tick
 from scheduler.storage.aws.stream import JobChange
+from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.orders import MemoryOrders
-from scheduler.storage.memory.stores import MemoryLanes, MemoryLedger, MemoryUsers
+from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.storage.memory.stores import MemoryLanes, MemoryLedger
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ClaimRequest, ClaimResult
 from tests.contract import make
@@ -192,7 +191,7 @@ class Executors:
     batches: int = 0
     poller_ms: int = 0
     _since: int | None = None  # when AWS began to scale
-    _idle: list[tuple[LatencyMeter, Circuits]] = field(default_factory=list)
+    _idle: list[Process] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._environments = Allowance(self.limits.environments / 10, at_once=self.limits.environments)
@@ -214,7 +213,7 @@ class Executors:
             self._polled_at = (pollers, Allowance(pollers * self.limits.polls, at_once=pollers))
         return self._polled_at[1].wait(self.hub.time)
 
-    def enter(self, make_one: Callable[[], tuple[LatencyMeter, Circuits]]) -> tuple[tuple[LatencyMeter, Circuits], int]:
+    def enter(self, make_one: Callable[[], Process]) -> tuple[Process, int]:
         """Take an environment; returns it and the milliseconds until it is ready."""
         self.busy += 1
         self.batches += 1
@@ -224,7 +223,7 @@ class Executors:
         self.colds += 1
         return make_one(), self._environments.wait(self.hub.time) + self.limits.cold_ms
 
-    def leave(self, environment: tuple[LatencyMeter, Circuits], began: int) -> None:
+    def leave(self, environment: Process, began: int) -> None:
         self.busy -= 1
         self.busy_ms += self.hub.time - began
         self._idle.append(environment)
@@ -234,6 +233,7 @@ class Scene:
     """One deployment under load in the lane of one-time jobs."""
 
     def __init__(self, limits: Limits, rules: Rules, *, most_pollers: int = 0, owners: int = OWNERS) -> None:
+        rules = replace(rules, most_pollers=most_pollers, executors=most_pollers * scaling.EXECUTORS_EACH)
         self.hub, self.rules, self.random = Hub(AT - AHEAD), rules, Random(3)
         self.waits: Counter[str] = Counter()
         self.jobs = LimitedJobs(self.hub, limits, self.waits)
@@ -241,16 +241,16 @@ class Scene:
         self.tasks, self.counters = MemoryTasks(self.jobs, MemoryReceipts()), MemoryCounters()
         self.lanes = LimitedLanes(self.hub, limits, self.waits, lambda lane, at: self.hub.at(at, self._wake))
         self.executors = Executors(self.hub, limits, kept=scaling.LEAST if most_pollers else 0)
-        self.most_pollers, self.owners = most_pollers, owners
+        self.owners = owners
         self.delays: dict[int, array[int]] = defaultdict(lambda: array("i"))  # by minute of the due time
         self.parts = {name: array("i") for name in ("left late", "waited for an executor", "in the executor")}
         self.held_back = self.stored = self._numbers = 0
         self._way: dict[JobKey, tuple[int, int]] = {}  # by job: when it left dispatch, and when an executor received it
         self._waking = False
         faults = Faults(CALM, Random(4), self.hub)
-        self._port: dict[str, Any] = {
-            name: Faulty(getattr(self, name), faults) for name in ("jobs", "ledger", "users", "orders", "tasks", "lanes")
-        }
+        own = {name: Faulty(getattr(self, name), faults) for name in ("jobs", "ledger", "users", "orders", "tasks", "lanes")}
+        vars(own["lanes"])["publish"] = self.lanes.publish  # it takes its time by itself
+        self.ports = MemoryPorts(SimClock(self.hub, 0), rules, functions=self, counters=self.counters, **own)
 
     # load
 
@@ -271,7 +271,7 @@ class Scene:
         changes = [JobChange(f"{0:040d}", claimed, ended)]
         changes += [JobChange(f"{number:040d}", None, make.job(at=at)) for number, at in enumerate(instants, 1)]
         for first in range(0, len(changes), 250):
-            project("s", changes[first : first + 250], counters=self.counters)
+            project("s", changes[first : first + 250], self.ports)
         for (partition, _, _), amounts in self.counters.rows.items():
             if partition.startswith("load#"):
                 amounts.update({name: amount * (each - 1) for name, amount in amounts.items()})
@@ -279,39 +279,34 @@ class Scene:
     def run(self, until: int) -> None:
         for at in range(AT - AHEAD + 7_000, until, slots.MINUTE):
             self.hub.spawn(self._tick, at)
-            if self.most_pollers:
+            if self.rules.most_pollers:
                 self.hub.spawn(self._scale, at)
         self.hub.run(until)
         while self.jobs.ended < self.stored and self.hub.time < until + 30 * slots.MINUTE:
             self.hub.spawn(self._tick, self.hub.time + 7_000)
-            if self.most_pollers:
+            if self.rules.most_pollers:
                 self.hub.spawn(self._scale, self.hub.time + 8_000)
             self.hub.run(self.hub.time + slots.MINUTE)
 
     # invocations
 
     def _tick(self) -> None:
-        ports = {name: self._port[name] for name in ("jobs", "tasks", "orders", "ledger", "lanes")}
-        tick(**ports, dispatchers=self, clock=SimClock(self.hub, 0), rules=self.rules)
+        tick(self.ports)
 
-    def start(self, unit: UnitKey) -> None:
-        """Implement the port `Dispatchers`."""
+    def start_dispatch(self, unit: UnitKey) -> None:
+        """Implement the port `Functions`."""
         if unit != INTAKE:
             self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + 50)
 
     def _dispatch(self, unit: UnitKey) -> None:
-        ports = {name: self._port[name] for name in ("jobs", "ledger", "lanes", "users")}
-        done = dispatch(unit, **ports, topic=self.lanes, clock=SimClock(self.hub, 0), rules=self.rules)
+        done = dispatch(unit, self.ports)
         self.held_back += done.waited
 
     def _scale(self) -> None:
-        ports: dict[str, Any] = {name: self._port[name] for name in ("jobs", "orders", "lanes")}
-        least = {"executors": self.most_pollers * scaling.EXECUTORS_EACH, "most_pollers": self.most_pollers, "canary": False, "random": 0}
-        scale(counters=self.counters, capacity=self, clock=SimClock(self.hub, 0), rules=self.rules, **least, **ports)
+        scale(self.ports, random=0)
         self.executors.poller_ms += self.executors.kept * slots.MINUTE
 
     def pollers(self, lane: Lane) -> int:
-        """Implement the port `Capacity`."""
         return self.executors.kept if lane is Lane.ONE_TIME else scaling.LEAST
 
     def keep_pollers(self, lane: Lane, count: int) -> None:
@@ -337,31 +332,18 @@ class Scene:
         began = self.hub.time
         environment, ready_in = self.executors.enter(self._environment)
         self.hub.sleep_until(began + ready_in)
-        meter, circuits = environment
         for item in batch:
             self._way[item.message.key] = (item.message.sent_at, began)
-        clock = SimClock(self.hub, 0)
-        left = execute(
-            Lane.ONE_TIME,
-            batch,
-            **{name: self._port[name] for name in ("jobs", "lanes", "ledger", "tasks", "orders")},
-            pool=SimPool(self.hub, clock, self.random, self._started),
-            clock=clock,
-            rules=self.rules,
-            meter=meter,
-            request_id=f"r{self.executors.batches}",
-            pauses=circuits.watch,
-            circuits=circuits,
-        )
+        pool = SimPool(self.hub, self.ports.clock, self.random, self._started)
+        left = execute(Lane.ONE_TIME, batch, self.ports, environment, pool=pool, request_id=f"r{self.executors.batches}")
         for item in batch:
             if item.message_id not in left:
                 self.lanes.delete(Lane.ONE_TIME, item.receipt)
         self.executors.leave(environment, began)
         self._wake()
 
-    def _environment(self) -> tuple[LatencyMeter, Circuits]:
-        clock, ledger = SimClock(self.hub, 0), self._port["ledger"]
-        return LatencyMeter(Lane.ONE_TIME, str(self.executors.colds % 8)), Circuits(ledger, clock, Watch(ledger, clock))
+    def _environment(self) -> Process:
+        return Process.of(Lane.ONE_TIME, str(self.executors.colds % 8), self.ports)
 
     def _started(self, job: Job, now: int) -> None:
         left, got = self._way.pop(job.key)

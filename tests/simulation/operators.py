@@ -12,21 +12,20 @@ from scheduler.jobs.retry_job import retry_job
 from scheduler.model import slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Lane
-from scheduler.storage.ports import Clock, Ledger
+from scheduler.storage.ports import Ports
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
 
 
 @dataclass
 class Operators:
-    """`ports(*names)` returns these ports as one invocation sees them, with a clock and the rules. Pauses are set without faults."""
+    """`ports()` returns the ports as one invocation sees them. Pauses are set on the `plain` ones, without faults."""
 
     hub: Hub
     faults: Faults
     random: Random
-    ledger: Ledger
-    clock: Clock
-    ports: Callable[..., dict[str, Any]]
+    plain: Ports
+    ports: Callable[[], Ports]
     violation: Callable[[str, str], None]
     _paused: dict[Lane, int] = field(default_factory=dict)  # since when
 
@@ -37,12 +36,12 @@ class Operators:
 
     def _pause(self) -> None:
         lanes = self.random.choice(([Lane.ONE_TIME], [Lane.RECURRING], [Lane.RETRY], list(Lane)))
-        pause(lanes, "holidays", ledger=self.ledger, clock=self.clock)
+        pause(lanes, "holidays", self.plain)
         self._paused |= dict.fromkeys(lanes, self.hub.time)
         self.hub.sleep_until(self.hub.time + self.random.choice((5_000, 90_000, 600_000)))
         for lane in lanes:
             self._paused.pop(lane)
-        resume(lanes, None, ledger=self.ledger, clock=self.clock)
+        resume(lanes, None, self.plain)
 
     def maybe_change(self, job: Job) -> None:
         """In some cases, change the job or try to: its time, its content, or both."""
@@ -55,7 +54,7 @@ class Operators:
         if self.random.random() < 0.8:
             wanted["scheduled_at"] = self.hub.time + self.random.choice((0, 2_000, 60_000, 300_000, 600_000))
         try:
-            reschedule(key, wanted, **self.ports("jobs", "orders", "lanes"))
+            reschedule(key, wanted, self.ports())
         except (Conflict, Invalid, NotFound, Unavailable):
             return
 
@@ -69,7 +68,7 @@ class Operators:
 
     def _retry(self, key: JobKey) -> None:
         try:
-            retry_job(key, **self.ports("jobs", "tasks", "orders", "lanes"))
+            retry_job(key, self.ports())
         except (Conflict, NotFound, Unavailable):
             return
 

@@ -14,9 +14,10 @@ from scheduler.model.job import Job, JobKey, Misfire, Overlap, TaskKey
 from scheduler.model.spec import CallBack, JobSpec
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.storage.ports import Ports
 from scheduler.tasks import schedule
 from scheduler.tasks import service as verbs
-from scheduler.tasks.service import NewTask, World
+from scheduler.tasks.service import NewTask
 from scheduler.tasks.task import Task
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
@@ -69,7 +70,7 @@ class People:
     hub: Hub
     faults: Faults
     random: Random
-    world: Callable[[], World]  # the ports as one invocation sees them
+    ports: Callable[[], Ports]  # as one invocation sees them
     violation: Callable[[str, str], None]
     versions: dict[TaskKey, list[Version]] = field(default_factory=lambda: defaultdict(list))
     _replaced: dict[TaskKey, tuple[int, int]] = field(default_factory=dict)  # last edit: its generation, and when it returned
@@ -121,26 +122,26 @@ class People:
         )
 
     def _create(self, number: int, end: int) -> TaskKey:
-        return verbs.create(self._new(number, end), self.world(), random=self.random.getrandbits(ids.RANDOM_BITS)).key
+        return verbs.create(self._new(number, end), self.ports(), random=self.random.getrandbits(ids.RANDOM_BITS)).key
 
     def _edit(self, key: TaskKey, end: int) -> None:
-        task = verbs.edit(key, self._new(self.random.randint(0, 2), end), self.world())
+        task = verbs.edit(key, self._new(self.random.randint(0, 2), end), self.ports())
         self._replaced[key] = (task.generation, self.hub.time)
 
     def _pause(self, key: TaskKey, end: int) -> None:
-        verbs.deactivate(key, "holidays", self.world())
+        verbs.deactivate(key, "holidays", self.ports())
         self._silent[key] = self.hub.time
         self.hub.sleep_until(self.hub.time + self.random.randint(5_000, 300_000))
         self._silent.pop(key)
-        while self._do(lambda: verbs.activate(key, self.world())) is None:
+        while self._do(lambda: verbs.activate(key, self.ports())) is None:
             self.hub.sleep_until(self.hub.time + 10_000)
 
     def _delete(self, key: TaskKey, end: int) -> None:
-        verbs.delete(key, self.world())
+        verbs.delete(key, self.ports())
         self._silent[key] = self.hub.time
 
     def _run(self, key: TaskKey, end: int) -> None:
-        verbs.run_now(key, self.world(), random=self.random.getrandbits(ids.RANDOM_BITS))
+        verbs.run_now(key, self.ports(), random=self.random.getrandbits(ids.RANDOM_BITS))
 
     # oracles
 

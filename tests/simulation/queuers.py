@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from scheduler.admission import ordering
 from scheduler.jobs import ordering_keys
@@ -15,6 +14,7 @@ from scheduler.model.lifecycle import is_open
 from scheduler.model.spec import JobSpec, OnFailure, Ordering
 from scheduler.pipeline.submit import NewJob
 from scheduler.storage.memory.stores import MemoryJobs
+from scheduler.storage.ports import Ports
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
 
@@ -30,7 +30,7 @@ class Queuers:
     hub: Hub
     faults: Faults
     random: Random
-    ports: Callable[..., dict[str, Any]]
+    ports: Callable[[], Ports]
     jobs: MemoryJobs
     submit: Callable[[Sequence[NewJob], Sequence[int]], None]  # jobs, and the randoms of their ids
     violation: Callable[[str, str], None]
@@ -72,7 +72,7 @@ class Queuers:
             return
         self._resumed[order] = NEVER  # the call may also resume a key that a failure parks during the call
         try:
-            ordering_keys.resume(order, **{name: port for name, port in self.ports("jobs", "orders", "lanes").items() if name != "rules"})
+            ordering_keys.resume(order, self.ports())
         except (Conflict, Unavailable):
             return
         finally:

@@ -1,15 +1,12 @@
 """A complete Punctual in virtual time: the real services over memory ports, faults between any two effects, and the oracles."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any
 
-from scheduler.admission.breaker_gate import Circuits
-from scheduler.admission.lane_state import Watch
-from scheduler.admission.target_cache import Known
 from scheduler.dead_letters.model import is_dead
 from scheduler.jobs.cancel import cancel
 from scheduler.model import callback_lease, ids, lifecycle, slots
@@ -20,16 +17,15 @@ from scheduler.model.spec import JobSpec
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import dispatch
-from scheduler.pipeline.execute import execute
-from scheduler.pipeline.latency import LatencyMeter
+from scheduler.pipeline.execute import Process, execute
 from scheduler.pipeline.overflow import INTAKE, intake
 from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.tick import tick
+from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.orders import MemoryOrders
-from scheduler.storage.memory.stores import MemoryUsers
+from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.tasks.plan import plan
-from scheduler.tasks.service import World as TaskWorld
 from tests.simulation.aws import BATCH, LaggingJobs, SimClock, SimLanes, SimPool, WatchedLedger
 from tests.simulation.clients import Clients
 from tests.simulation.faults import Faults, Faulty, Rates
@@ -48,7 +44,9 @@ OWNERS = ("user",) * 4 + ("other",)
 TAKES = (1, 1, 1, 1, 20, 20, 500, 500, 4_000, 4_000) * 100 + (45_000,) * 5 + (250_000,)
 POLL_MS = 25  # between two polls of a queue by its event source mapping
 FAILS = (0,) * 24 + (1, 1, 2, 5)  # how often their targets fail
-EXECUTOR_PORTS = {"jobs": 5, "lanes": 1, "ledger": 1, "tasks": 5, "orders": 5}  # ports of executors; factor of their rate of freezes
+PORTS = ("jobs", "tasks", "orders", "ledger", "lanes", "receipts", "users")  # the ports that belong to one world
+DISPATCHERS_FREEZE = {"ledger": 20}  # factor of the rate of freezes around each port
+EXECUTORS_FREEZE = {"jobs": 5, "tasks": 5, "orders": 5, "targets": 5}
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
 
 
@@ -78,10 +76,8 @@ class Report:
 class Container:
     """A process of the executor: the state that it keeps from one batch to the next, until it dies."""
 
-    clock: SimClock
-    meter: LatencyMeter
-    circuits: Circuits
-    named: Known
+    ports: MemoryPorts
+    process: Process
 
 
 class World:
@@ -97,21 +93,23 @@ class World:
         self.ledger = WatchedLedger(self._fell, self._closed)
         self.lanes = SimLanes(self.hub, self.faults, self._wake)
         self.report = Report(seed)
-        self.people = People(self.hub, self.faults, self.random, self._task_world, self._violation)
-        self.operators = Operators(self.hub, self.faults, self.random, self.ledger, SimClock(self.hub, 0), self._ports, self._violation)
+        self.people = People(self.hub, self.faults, self.random, self._ports, self._violation)
         self.workers = Workers(self.hub, self.faults, self.random, self._ports, self._violation)
         self.limited = Limited(self.hub, Random(seed + 3), self._violation)
         self.receipts = MemoryReceipts()
         self.users = MemoryUsers()
         self.users.set_weight("other", 3.0)
-        ledger, starts = self._faulty(self.ledger), self._faulty(self)
-        self.processes = [DirectPath(ledger, starts, SimClock(self.hub, self.faults.skew()), self.rules) for _ in range(2)]
         self.orders = MemoryOrders()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
+        self.plain = MemoryPorts(SimClock(self.hub, 0), self.rules, functions=self, **{name: getattr(self, name) for name in PORTS})
+        self.plain.targets = self.limited.store
+        self._invocations, self._dispatchers, self._executors = (
+            self._view(freeze) for freeze in ({}, DISPATCHERS_FREEZE, EXECUTORS_FREEZE)
+        )
+        self.processes = [DirectPath(self._invocations.but(clock=SimClock(self.hub, self.faults.skew()))) for _ in range(2)]
+        self.operators = Operators(self.hub, self.faults, self.random, self.plain, self._ports, self._violation)
         self.clients = Clients(self.hub, self.faults, Random(seed + 4), self._ports, self._accept, self._violation)
         self.queuers = Queuers(self.hub, self.faults, Random(seed + 2), self._ports, self.jobs, self._submit, self._violation)
-        self._executor_ports = {name: self._faulty(getattr(self, name), freeze) for name, freeze in EXECUTOR_PORTS.items()}
-        self._named = self._faulty(self.limited.store, freeze=5)
         self._busy: Counter[Lane] = Counter()
         self._polls: set[Lane] = set()  # lanes that are about to be polled
         self._full: set[Lane] = set()  # lanes whose executors were all busy when they were polled
@@ -214,10 +212,14 @@ class World:
             found = self._seen[(id(port), freeze)] = Faulty(port, self.faults, freeze=freeze)
         return found
 
-    def _ports(self, *names: str) -> dict[str, Any]:
-        """Return these ports as one invocation sees them, with a clock and the rules."""
-        ports: dict[str, Any] = {name: self._faulty(getattr(self, name)) for name in names}
-        return ports | {"clock": self._clock(), "rules": self.rules}
+    def _view(self, freeze: Mapping[str, int]) -> MemoryPorts:
+        """Return the ports as invocations see them. `freeze` multiplies the rate of freezes of these ports."""
+        names = (*PORTS, "functions", "targets")
+        return self.plain.but(**{name: self._faulty(getattr(self.plain, name), freeze.get(name, 1)) for name in names})
+
+    def _ports(self) -> MemoryPorts:
+        """Return the ports as one invocation sees them."""
+        return self._invocations.but(clock=self._clock())
 
     def _clock(self) -> SimClock:
         return SimClock(self.hub, self.faults.skew())
@@ -240,7 +242,7 @@ class World:
 
     def _cancel(self, key: JobKey) -> None:
         try:
-            job = cancel(key, **self._ports("jobs", "tasks", "orders", "lanes"))
+            job = cancel(key, self._ports())
         except (Conflict, NotFound, Unavailable):
             return
         if not lifecycle.is_open(job):
@@ -248,36 +250,27 @@ class World:
 
     def _tick(self) -> None:
         try:
-            tick(**self._ports("jobs", "tasks", "orders", "ledger", "lanes"), dispatchers=self._faulty(self))
+            tick(self._ports())
         except Unavailable:
             self.faults.counts["tick failed"] += 1
 
     def _plan(self) -> None:
         try:
-            plan(**self._ports("tasks", "jobs", "orders", "lanes", "ledger"))
+            plan(self._ports())
         except Unavailable:
             self.faults.counts["plan failed"] += 1
 
-    def _task_world(self) -> TaskWorld:
-        return TaskWorld(**self._ports("tasks", "jobs", "orders", "lanes", "receipts"))
-
-    def start(self, unit: UnitKey) -> None:
-        """Implement the port `Dispatchers`: invoke a dispatcher asynchronously."""
+    def start_dispatch(self, unit: UnitKey) -> None:
+        """Implement the port `Functions`: invoke a dispatcher asynchronously."""
         if not self.faults.strike("dispatch lost", self.faults.rates.lose):
             self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + self.random.randint(10, 200))
         if self.faults.strike("double dispatch", self.faults.rates.double):
             self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + self.random.randint(10, 2_000))
 
     def _dispatch(self, unit: UnitKey) -> None:
-        ports = self._ports("jobs", "lanes", "users") | {
-            "ledger": self._faulty(self.ledger, freeze=20),
-            "topic": self._faulty(self.lanes),
-        }
+        ports = self._dispatchers.but(clock=self._clock())
         try:
-            if unit == INTAKE:
-                done = intake(**ports, tasks=self._faulty(self.tasks), orders=self._faulty(self.orders))
-            else:
-                done = dispatch(unit, **ports)
+            done = intake(ports) if unit == INTAKE else dispatch(unit, ports)
             self.faults.counts["waited for their turn"] += done.waited
             self.faults.counts["through the intake"] += done.published if unit == INTAKE else 0
         except Unavailable:
@@ -307,21 +300,9 @@ class World:
     def _execute(self, lane: Lane, batch: list[Any]) -> None:
         self._requests += 1
         container = self._container(lane)
-        pool = SimPool(self.hub, container.clock, self.random, self._started)
+        pool = SimPool(self.hub, container.ports.clock, self.random, self._started)
         try:
-            left = execute(
-                lane,
-                batch,
-                **self._executor_ports,
-                pool=pool,
-                clock=container.clock,
-                rules=self.rules,
-                meter=container.meter,
-                request_id=f"r{self._requests}",
-                pauses=container.circuits.watch,
-                named=container.named,
-                circuits=container.circuits,
-            )
+            left = execute(lane, batch, container.ports, container.process, pool=pool, request_id=f"r{self._requests}")
             self._warm[lane].append(container)
             for item in batch:
                 if item.message_id not in left and not self.faults.strike("delete lost", self.faults.rates.refuse):
@@ -341,15 +322,14 @@ class World:
         """Return a warm process, or a new one: always if none is warm, else in some cases."""
         if self._warm[lane] and self.random.random() < 0.95:
             return self._warm[lane].pop()
-        ledger, clock = self._faulty(self.ledger), self._clock()
-        circuits = Circuits(ledger, clock, Watch(ledger, clock))
-        return Container(clock, LatencyMeter(lane, str(self._requests % 8)), circuits, Known(self._named, clock))
+        ports = self._executors.but(clock=self._clock())
+        return Container(ports, Process.of(lane, str(self._requests % 8), ports))
 
     def _bury(self, lane: Lane) -> None:
         dead = self.lanes.dead[lane]
         batch = [Delivery(q.message, q.message_id, q.receipt, q.receive_count) for q in list(dead.values())[:10]]
         try:
-            done = bury(batch, **self._ports("jobs", "tasks", "orders", "lanes"))
+            done = bury(batch, self._ports())
         except Unavailable:
             pass
         else:

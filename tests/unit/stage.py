@@ -1,64 +1,45 @@
 """A small stage for deterministic scenarios: the memory ports, a clock that is set, and one queue poller played by hand."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from scheduler.admission.breaker_gate import Circuits
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Job, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
-from scheduler.pipeline.dispatch import DispatchResult, dispatch
-from scheduler.pipeline.execute import execute
-from scheduler.pipeline.latency import LatencyMeter
+from scheduler.pipeline.dispatch import dispatch
+from scheduler.pipeline.execute import Process, execute
 from scheduler.pipeline.overflow import INTAKE, intake
+from scheduler.pipeline.publisher import DispatchResult
 from scheduler.pipeline.send import message
 from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit, submit_all
 from scheduler.pipeline.tick import TickResult, tick
-from scheduler.storage.memory.orders import MemoryOrders
-from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
-from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import ClaimRequest
 from tests.conftest import FixedClock, ScriptedPool, with_spec
 
 
 @dataclass
-class Stage:
+class Stage(MemoryPorts):
     """Everything an invocation needs. Ports may be replaced by `Wrapped` ones."""
 
     clock: FixedClock = field(default_factory=FixedClock)
-    jobs: Any = field(default_factory=MemoryJobs)
-    ledger: Any = field(default_factory=MemoryLedger)
-    lanes: Any = field(default_factory=MemoryLanes)
-    receipts: Any = field(default_factory=MemoryReceipts)
-    users: Any = field(default_factory=MemoryUsers)
-    orders: Any = field(default_factory=MemoryOrders)
-    tasks: Any = None  # over these jobs and receipts unless told
     rules: Rules = field(default_factory=lambda: Rules(shards=2))
-    started: list[UnitKey] = field(default_factory=list)  # dispatchers asked for
     requests: int = 0
 
-    def __post_init__(self) -> None:
-        if self.tasks is None:
-            self.tasks = MemoryTasks(self.jobs, self.receipts)
-
-    def start(self, unit: UnitKey) -> None:
-        """The port `Dispatchers`."""
-        self.started.append(unit)
-
-    def makers(self) -> dict[str, Any]:
-        """The ports of whatever makes a job."""
-        return {"jobs": self.jobs, "orders": self.orders, "lanes": self.lanes, "clock": self.clock, "rules": self.rules}
-
-    def enders(self) -> dict[str, Any]:
-        """The ports of whatever ends one."""
-        return self.makers() | {"tasks": self.tasks}
+    @property
+    def started(self) -> list[UnitKey]:
+        """Dispatchers asked for."""
+        found: list[UnitKey] = self.functions.dispatched
+        return found
 
     def submit(self, execute_at: int | None = None, **fields: Any) -> Job:
         self.requests += 1
         request = NewJob(**with_spec({"owner": "ann", "execute_at": execute_at} | fields))
-        return submit(request, **self.makers(), random=self.requests)
+        return submit(request, self, random=self.requests)
 
     def submit_all(self, *execute_at: int | None) -> list[Job | None]:
         """One job for each instant, in one call."""
@@ -69,22 +50,19 @@ class Stage:
         first = self.requests + 1
         self.requests += len(requests)
         asked = [Asked(request, random) for random, request in enumerate(requests, first)]
-        done = submit_all(asked, receipts=self.receipts, **self.makers(), direct=direct)
+        done = submit_all(asked, self, direct=direct)
         return [each.job if isinstance(each, Accepted) else None for each in done]
 
     def tick(self) -> TickResult:
-        return tick(**self.enders(), ledger=self.ledger, dispatchers=self)
+        return tick(self)
 
     def dispatch(self, unit: UnitKey) -> DispatchResult:
         """One dispatcher for a unit, or for the intake."""
-        ports: dict[str, Any] = {"jobs": self.jobs, "ledger": self.ledger, "topic": self.lanes, "lanes": self.lanes, "users": self.users}
-        if unit == INTAKE:
-            return intake(**ports, tasks=self.tasks, orders=self.orders, clock=self.clock, rules=self.rules)
-        return dispatch(unit, **ports, clock=self.clock, rules=self.rules)
+        return intake(self) if unit == INTAKE else dispatch(unit, self)
 
     def direct(self) -> DirectPath:
         """What one process knows of its users' direct hand-overs."""
-        return DirectPath(self.ledger, self, self.clock, self.rules)
+        return DirectPath(self)
 
     def execute(
         self,
@@ -93,28 +71,25 @@ class Stage:
         pool: ScriptedPool | None = None,
         lane: Lane = Lane.ONE_TIME,
         request_id: str | None = None,
-        meter: LatencyMeter | None = None,
         **ports: Any,
     ) -> list[str]:
-        """Run a batch and delete what is not left, as the event source mapping does."""
+        """Run a batch and delete what is not left, as the event source mapping does.
+
+        `ports`: instead of the stage's; and what the executor's process has kept from the batches before (`Process`), the rest is new.
+        """
         self.requests += 1
+        kept = {item.name: ports.pop(item.name) for item in fields(Process) if item.name in ports}
+        view = self.but(**ports)
+        process = Process.of(lane, "me", view)
+        if "pauses" in kept:
+            process.circuits = Circuits(view, kept["pauses"])
         left = execute(
             lane,
             deliveries,
-            jobs=ports.get("jobs", self.jobs),
-            tasks=ports.get("tasks", self.tasks),
-            orders=ports.get("orders", self.orders),
-            lanes=ports.get("lanes", self.lanes),
-            ledger=ports.get("ledger", self.ledger),
+            view,
+            replace(process, **kept),
             pool=pool or ScriptedPool(self.clock),
-            clock=self.clock,
-            rules=self.rules,
-            meter=meter or LatencyMeter(lane, "me"),
             request_id=request_id or f"r{self.requests}",
-            pauses=ports.get("pauses"),
-            named=ports.get("named"),
-            circuits=ports.get("circuits"),
-            ahead=ports.get("ahead", lambda job: 0),
         )
         for item in deliveries:
             if item.message_id not in left:

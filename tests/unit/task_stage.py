@@ -1,14 +1,13 @@
 """The stage with tasks on it: the verbs of services.tasks, top-ups and plan, over memory ports."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from scheduler.model.job import Job, JobKey, Receipt, TaskKey
-from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.tasks import service
 from scheduler.tasks.plan import PlanResult, plan
 from scheduler.tasks.schedule import after
-from scheduler.tasks.service import NewTask, World
+from scheduler.tasks.service import NewTask
 from scheduler.tasks.task import Task
 from scheduler.tasks.top_up import TopUp
 from tests.conftest import with_spec
@@ -19,38 +18,26 @@ from tests.unit.stage import Stage
 class TaskStage(Stage):
     """Ports may be replaced by `Wrapped` ones here too."""
 
-    receipts: Any = field(default_factory=MemoryReceipts)
-    tasks: Any = None
-
-    def __post_init__(self) -> None:
-        self.tasks = self.tasks or MemoryTasks(self.jobs, self.receipts)
-
-    @property
-    def world(self) -> World:
-        return World(self.tasks, self.jobs, self.orders, self.lanes, self.receipts, self.clock, self.rules)
-
     def new(self, schedule: dict[str, Any] | None, **fields: Any) -> NewTask:
         chosen: dict[str, Any] = {"owner": "ann", "name": "a task", "schedule": schedule}
         return NewTask(**with_spec(chosen | fields))
 
     def create(self, schedule: dict[str, Any] | None, *, receipt: Receipt | None = None, **fields: Any) -> Task:
         self.requests += 1
-        return service.create(self.new(schedule, **fields), self.world, random=self.requests, receipt=receipt)
+        return service.create(self.new(schedule, **fields), self, random=self.requests, receipt=receipt)
 
     def edit(self, task: Task, schedule: dict[str, Any] | None, *, generation: int | None = None, **fields: Any) -> Task:
-        return service.edit(task.key, self.new(schedule, **fields), self.world, generation=generation)
+        return service.edit(task.key, self.new(schedule, **fields), self, generation=generation)
 
     def top_up(self, task: Task | TaskKey) -> TopUp:
         """What plan does with a task it finds."""
-        work = TopUp(self.tasks, self.jobs, self.orders, self.lanes, self.clock, self.rules)
+        work = TopUp(self)
         found = self.tasks.get(task.key if isinstance(task, Task) else task)
         work.top_up([found] if found else [])
         return work
 
     def plan(self) -> PlanResult:
-        return plan(
-            tasks=self.tasks, jobs=self.jobs, orders=self.orders, lanes=self.lanes, ledger=self.ledger, clock=self.clock, rules=self.rules
-        )
+        return plan(self)
 
     def task(self, task: Task) -> Task:
         found: Task | None = self.tasks.get(task.key)

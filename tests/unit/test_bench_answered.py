@@ -10,7 +10,7 @@ from bench import cpu
 from bench.answered import Answered
 from scheduler.model.job import Holder, TaskHead, TaskKey
 from scheduler.storage.aws import keys
-from scheduler.storage.aws.holders import DynamoTaskGate
+from scheduler.storage.aws.tasks import DynamoTasks
 
 ONE, OTHER = TaskKey("ada", "one"), TaskKey("ada", "other")
 
@@ -24,42 +24,40 @@ def aws() -> Answered:
 
 
 @pytest.fixture
-def gate(aws: Answered) -> DynamoTaskGate:
+def gate(aws: Answered) -> DynamoTasks:
     client: Any = boto3.Session().client("dynamodb", region_name="us-east-1")
     aws.listen(client.meta.events)
-    return DynamoTaskGate(client, "tasks")
+    return DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger")
 
 
-def heads(gate: DynamoTaskGate) -> None:
+def heads(gate: DynamoTasks) -> None:
     assert gate.heads([ONE, OTHER]) == {key: TaskHead(3, None, None) for key in (ONE, OTHER)}
 
 
-def holders(gate: DynamoTaskGate) -> None:
+def holders(gate: DynamoTasks) -> None:
     assert gate.holders([ONE, OTHER]) == {key: Holder(key, "j", None, 7) for key in (ONE, OTHER)}
 
 
 @pytest.mark.parametrize("reads", [(heads, holders), (holders, heads)])
-def test_reads_are_answered_by_key_in_any_order(
-    aws: Answered, gate: DynamoTaskGate, reads: tuple[Callable[[DynamoTaskGate], None], ...]
-) -> None:
+def test_reads_are_answered_by_key_in_any_order(aws: Answered, gate: DynamoTasks, reads: tuple[Callable[[DynamoTasks], None], ...]) -> None:
     for read in reads:
         assert not aws.is_all_read()
         read(gate)
     assert aws.is_all_read()
 
 
-def test_a_read_without_a_prepared_item_fails_the_measurement(gate: DynamoTaskGate) -> None:
+def test_a_read_without_a_prepared_item_fails_the_measurement(gate: DynamoTasks) -> None:
     with pytest.raises(LookupError, match="third"):
         gate.heads([ONE, TaskKey("ada", "third")])
 
 
-def test_an_item_is_read_once(gate: DynamoTaskGate) -> None:
+def test_an_item_is_read_once(gate: DynamoTasks) -> None:
     gate.heads([ONE])
     with pytest.raises(LookupError, match="one"):
         gate.heads([ONE])
 
 
-def test_a_table_without_items_is_empty(gate: DynamoTaskGate, aws: Answered) -> None:
+def test_a_table_without_items_is_empty(gate: DynamoTasks, aws: Answered) -> None:
     aws.stored.clear()
     assert gate.heads([ONE]) == {}
 

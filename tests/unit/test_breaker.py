@@ -72,7 +72,7 @@ class Executors:
         self.a, self.b = self.process(), self.process()
 
     def process(self) -> Circuits:
-        return Circuits(self.stage.ledger, self.stage.clock, Watch(self.stage.ledger, self.stage.clock))
+        return Circuits(self.stage, Watch(self.stage))
 
     def fail(self, circuits: Circuits, times: int, *, every: int = 300, result: Result = DEAD) -> None:
         for _ in range(times):
@@ -124,7 +124,7 @@ def test_a_batch_that_fails_at_one_instant_is_no_row() -> None:
 def test_while_all_is_well_nothing_is_read_or_written() -> None:
     at = Executors()
     ledger = Wrapped(at.stage.ledger, set_breaker=refuse, watched=refuse)
-    circuits = Circuits(ledger, at.stage.clock, Watch(ledger, at.stage.clock))
+    circuits = Circuits(at.stage.but(ledger=ledger), Watch(at.stage.but(ledger=ledger)))
     at.fail(circuits, 10, result=WELL)
     assert circuits.find(http()) is None
 

@@ -17,7 +17,7 @@ from scheduler.pipeline import delivery, leftover
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import Drop, Later, PutBack, TakeBack
 from scheduler.pipeline.reconcile import recheck as run_recheck
-from scheduler.storage.memory.stores import MemoryKeys
+from scheduler.storage.memory.stores import MemorySecrets
 from scheduler.storage.ports import Change, ClaimResult
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
@@ -43,20 +43,11 @@ def which(job: Job) -> AttemptKey:
 
 
 def beat(stage: Stage, job: Job, progress: Progress | None = None) -> Beat:
-    return service.heartbeat(which(job), progress, jobs=stage.jobs, clock=stage.clock)
+    return service.heartbeat(which(job), progress, stage)
 
 
 def report(stage: Stage, job: Job, result: Result) -> Job:
-    return service.report(
-        which(job),
-        result,
-        jobs=stage.jobs,
-        tasks=stage.tasks,
-        orders=stage.orders,
-        lanes=stage.lanes,
-        clock=stage.clock,
-        rules=stage.rules,
-    )
+    return service.report(which(job), result, stage)
 
 
 def rescue(stage: Stage, lane: Lane = Lane.ONE_TIME) -> None:
@@ -344,15 +335,7 @@ def test_a_recheck_hands_over_what_ends_soon_and_takes_back_what_has_ended_a3() 
     soon, over = waiting(NOW + 230_000, due_at=NOW), waiting(NOW + 200_000, due_at=NOW)
     for job in (soon, over):
         stage.jobs.put(job)
-    run_recheck(
-        [(job.slot or "", job) for job in (soon, over)],
-        jobs=stage.jobs,
-        tasks=stage.tasks,
-        orders=stage.orders,
-        lanes=stage.lanes,
-        now=NOW + 200_000,
-        rules=stage.rules,
-    )
+    run_recheck([(job.slot or "", job) for job in (soon, over)], stage, now=NOW + 200_000)
     assert stage.waiting(Lane.ONE_TIME) == [soon.id] and stage.stored(soon).due_at == NOW + 230_000
     assert stage.waiting(Lane.RETRY) == [over.id] and stage.stored(over).fence == 2
 
@@ -362,15 +345,7 @@ def test_a_recheck_by_an_old_look_does_not_take_back_what_was_accepted_meanwhile
     stage.clock.advance(400_000)
     running = long_job(claim=Claim("m1", "n1", NOW, True))
     stage.jobs.put(replace(running, claim=Claim("m1", "n1", NOW, True, NOW + 900_000), started_at=NOW))
-    run_recheck(
-        [(running.slot or "", running)],
-        jobs=stage.jobs,
-        tasks=stage.tasks,
-        orders=stage.orders,
-        lanes=stage.lanes,
-        now=stage.clock.now(),
-        rules=stage.rules,
-    )
+    run_recheck([(running.slot or "", running)], stage, now=stage.clock.now())
     assert stage.stored(running).fence == 1
 
 
@@ -379,12 +354,7 @@ def test_no_dead_letter_of_its_first_message_ends_it() -> None:
     job = accepted(stage)
     assert job.claim is not None
     dead = a_delivery(job, message_id=job.claim.message_id)
-    assert (
-        bury(
-            [dead], jobs=stage.jobs, tasks=stage.tasks, orders=stage.orders, lanes=stage.lanes, clock=stage.clock, rules=stage.rules
-        ).dropped
-        == 1
-    )
+    assert bury([dead], stage).dropped == 1
     assert stage.stored(job) == job
 
 
@@ -479,7 +449,7 @@ def test_a_refused_hand_over_of_the_next_attempt_is_no_error_of_the_worker() -> 
 
 
 def ask(stage: Stage, key: JobKey) -> Job:
-    return cancel(key, jobs=stage.jobs, tasks=stage.tasks, orders=stage.orders, lanes=stage.lanes, clock=stage.clock, rules=stage.rules)
+    return cancel(key, stage)
 
 
 def test_a_cancel_is_answered_at_once_told_by_the_next_heartbeat_and_cuts_the_lease() -> None:
@@ -516,7 +486,7 @@ def test_a_cancel_asked_before_it_was_accepted_cuts_its_first_lease() -> None:
 
 
 def test_the_address_of_an_attempt_admits_to_it_alone() -> None:
-    keys = MemoryKeys(b"new", b"old")
+    keys = MemorySecrets(signing=[b"new", b"old"])
     job = long_job(fence=3)
     address = service.Addresses("https://api.example.com", keys).of(job, NOW)
     assert address.url == f"https://api.example.com/api/v1/jobs/{job.id}"
@@ -525,7 +495,7 @@ def test_the_address_of_an_attempt_admits_to_it_alone() -> None:
 
 def test_a_token_signed_by_a_key_not_known_yet_makes_the_keys_be_read_again() -> None:
     job = long_job()
-    token = service.Addresses("", MemoryKeys(b"newest")).of(job, NOW).token
+    token = service.Addresses("", MemorySecrets(signing=[b"newest"])).of(job, NOW).token
 
     class Rotated:
         def keys(self, now: int, *, newest: bool = False) -> list[bytes]:

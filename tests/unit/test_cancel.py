@@ -10,7 +10,7 @@ from tests.unit.stage import Stage, Wrapped, lost_answer, times
 
 
 def ask(stage: Stage, key: JobKey) -> Job:
-    return cancel(key, **stage.enders())
+    return cancel(key, stage)
 
 
 def test_a_job_that_has_not_started_is_cancelled_at_once() -> None:

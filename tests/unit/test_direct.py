@@ -95,7 +95,7 @@ def test_without_the_ledger_everyone_has_the_direct_path() -> None:
 
 def test_a_job_is_accepted_though_the_intake_cannot_be_started_and_the_tick_starts_it() -> None:
     stage = a_stage()
-    direct = service.DirectPath(stage.ledger, Wrapped(stage, start=refuse), stage.clock, stage.rules)
+    direct = service.DirectPath(stage.but(functions=Wrapped(stage.functions, start_dispatch=refuse)))
     assert len(in_intake(post(stage, direct, 20))) == 15 and not stage.started
     stage.clock.advance(1_000)
     assert stage.tick().started >= 1 and INTAKE in stage.started
@@ -103,14 +103,13 @@ def test_a_job_is_accepted_though_the_intake_cannot_be_started_and_the_tick_star
 
 def test_the_tick_leaves_an_intake_alone_that_is_empty_or_has_its_dispatcher() -> None:
     stage = a_stage()
-    ports: dict[str, Any] = {"jobs": stage.jobs, "ledger": stage.ledger, "dispatchers": stage, "rules": stage.rules}
-    assert not overflow.start_if_waiting(**ports, now=NOW)
-    overflow.open_intake(stage.ledger, NOW, stage.rules)
-    assert not overflow.start_if_waiting(**ports, now=NOW)
+    assert not overflow.start_if_waiting(stage, NOW)
+    overflow.open_intake(stage, NOW)
+    assert not overflow.start_if_waiting(stage, NOW)
     post(stage, stage.direct(), 20)
-    assert overflow.start_if_waiting(**ports, now=NOW)
-    assert overflow.take_lease(stage.ledger, NOW, stage.rules)
-    assert not overflow.start_if_waiting(**ports, now=NOW + 1)
+    assert overflow.start_if_waiting(stage, NOW)
+    assert overflow.take_lease(stage)
+    assert not overflow.start_if_waiting(stage, NOW + 1)
 
 
 def test_jobs_of_one_ordering_key_share_a_slot_of_the_intake_too() -> None:
@@ -124,7 +123,7 @@ def test_jobs_of_one_ordering_key_share_a_slot_of_the_intake_too() -> None:
 def test_one_job_alone_is_counted_too() -> None:
     stage = a_stage()
     direct = stage.direct()
-    made = [submit(NewJob("ann", JobSpec("log", {})), **stage.makers(), random=n, direct=direct) for n in range(BURST + 1)]
+    made = [submit(NewJob("ann", JobSpec("log", {})), stage, random=n, direct=direct) for n in range(BURST + 1)]
     assert [slots.is_intake(job.slot or "") for job in made] == [False] * BURST + [True]
 
 
@@ -168,7 +167,7 @@ def test_it_publishes_what_is_there_its_lead_ahead_and_leaves_when_nothing_comes
 
 def test_a_second_dispatcher_does_nothing(stage: Working) -> None:
     post(stage, stage.direct(), 3)
-    overflow.take_lease(stage.ledger, NOW, stage.rules)
+    overflow.take_lease(stage)
     assert stage.dispatch(INTAKE).published == 0
 
 

@@ -11,7 +11,8 @@ from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane, Message, Unit, UnitKey
 from scheduler.model.rules import Rules
-from scheduler.pipeline.dispatch import GATHER_MS, LEASE_MS, WAKE_MS, take_lease
+from scheduler.pipeline.dispatch import WAKE_MS, take_lease
+from scheduler.pipeline.publisher import GATHER_MS, LEASE_MS
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 

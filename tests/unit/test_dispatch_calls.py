@@ -5,7 +5,8 @@ from scheduler.model.job import Job, Message, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.dispatch import dispatch
-from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
+from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger
 from tests.conftest import FixedClock
 
 START = slots.start_of("2026-11-20T10:01")
@@ -32,8 +33,9 @@ def dispatched(*due: int) -> list[tuple[int, list[int]]]:
     key = UnitKey("2026-11-20T10:01", 0)
     ledger.open_unit(Unit(key, 0, 0))
     topic = Topic(clock)
-    others = {"lanes": MemoryLanes(), "users": MemoryUsers()}
-    done = dispatch(key, jobs=jobs, ledger=ledger, topic=topic, **others, clock=clock, rules=Rules(shards=1))  # type: ignore[arg-type]
+    lanes = MemoryLanes()
+    lanes.publish = topic.publish  # type: ignore[method-assign, assignment]
+    done = dispatch(key, MemoryPorts(clock, Rules(shards=1), jobs=jobs, ledger=ledger, lanes=lanes))
     assert done.published == len(due) and done.handed_out
     return topic.calls
 

@@ -9,7 +9,9 @@ from scheduler.model.job import DueEntry, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.sharing.fair_queue import AHEAD_S, Backlog, Demand
 from scheduler.sharing.window import PUBLISHED_MS, RESTED_MS, STEP_MS, STILL_MS, WEIGHTS_MS, WIDEN, Flow, narrowest
-from scheduler.storage.memory.stores import MemoryLedger, MemoryUsers
+from scheduler.storage.memory.accounts import MemoryUsers
+from scheduler.storage.memory.ports import MemoryPorts
+from scheduler.storage.memory.stores import MemoryLedger
 from tests.conftest import NOW, FixedClock
 from tests.unit.stage import Wrapped, refuse
 
@@ -31,7 +33,10 @@ class World:
         windows = {Lane.ONE_TIME: self.window, Lane.RECURRING: self.window}
         ledger, users = ports.get("ledger", self.ledger), ports.get("users", self.users)
         self.flow = Flow(
-            ME, ports.get("outstanding", self.outstanding), lambda lane: self.queued, ledger, users, self.clock, Rules(windows=windows)
+            ME,
+            ports.get("outstanding", self.outstanding),
+            lambda lane: self.queued,
+            MemoryPorts(self.clock, Rules(windows=windows), ledger=ledger, users=users),
         )
         return self.flow
 

@@ -28,7 +28,7 @@ class Limited(Stage):
 
     def run(self, *jobs: Job, pool: ScriptedPool | None = None, **ports: Any) -> ScriptedPool:
         pool = pool or ScriptedPool(self.clock)
-        self.execute(self.hand(*jobs), pool=pool, named=Known(self.targets, self.clock), **ports)
+        self.execute(self.hand(*jobs), pool=pool, **ports)
         return pool
 
     @property
@@ -68,7 +68,7 @@ def test_who_would_wait_long_is_given_back_with_an_instant_and_starts_exactly_th
     stage.clock.at = NOW + 1_000
     line = stage.usage.next_us
     pool = ScriptedPool(stage.clock)
-    stage.execute(stage.receive(), pool=pool, named=Known(stage.targets, stage.clock))
+    stage.execute(stage.receive(), pool=pool)
     assert offsets(pool) == [2_000]
     assert stage.usage.next_us == line, "it had its ticket, and took no other"
 
@@ -197,14 +197,14 @@ def test_a_job_whose_time_is_over_while_it_waits_is_skipped() -> None:
     stage.run(job)
     stage.clock.at = NOW + 10_000
     pool = ScriptedPool(stage.clock)
-    stage.execute(stage.receive(), pool=pool, named=Known(stage.targets, stage.clock))
+    stage.execute(stage.receive(), pool=pool)
     assert pool.starts == [] and stage.stored(job).skipped_at is not None
 
 
 def test_what_is_known_of_targets_is_read_once_a_second_and_kept_while_the_table_refuses() -> None:
     stage = Limited()
     first = stage.targets.targets(["t"])["t"]
-    known = Known(stage.targets, stage.clock)
+    known = Known(stage)
     assert known.find("t") == first and known.find("u") is None
     second = replace(first, version=2, enabled=False)
     stage.targets.put(first, second)
@@ -212,7 +212,7 @@ def test_what_is_known_of_targets_is_read_once_a_second_and_kept_while_the_table
     assert known.find("t") == first
     stage.clock.advance(1)
     assert known.find("t") == second
-    known.gate = Wrapped(stage.targets, targets=refuse)
+    known.ports = stage.but(targets=Wrapped(stage.targets, targets=refuse))
     stage.clock.advance(60_000)
     assert known.find("t") == second
     with pytest.raises(Unavailable):
@@ -244,7 +244,7 @@ def test_two_executors_that_ask_at_the_same_instant_are_not_given_the_same_one()
 
     calm, stage.targets = stage.targets, Wrapped(stage.targets, usages=times(1, meanwhile))
     asking, stage.targets = stage.targets, calm
-    stage.execute(stage.hand(first), pool=pools[0], named=Known(asking, stage.clock))
+    stage.execute(stage.hand(first), pool=pools[0], targets=asking)
     assert offsets(pools[1]) + offsets(pools[0]) == [0, 50]
 
 
@@ -260,5 +260,5 @@ def test_two_executors_that_ask_while_others_wait_get_tickets_one_step_apart() -
 
     calm, stage.targets = stage.targets, Wrapped(stage.targets, usages=times(1, meanwhile))
     asking, stage.targets = stage.targets, calm
-    stage.execute(stage.hand(first), pool=ScriptedPool(stage.clock), named=Known(asking, stage.clock))
+    stage.execute(stage.hand(first), pool=ScriptedPool(stage.clock), targets=asking)
     assert [stage.stored(job).due_at - NOW for job in (second, first)] == [4_000, 6_000]

@@ -4,7 +4,7 @@ import pytest
 
 from scheduler.accounts.login import GRID_MS, OF_ADDRESS, OF_NAME, WINDOW_MS, change_password, login
 from scheduler.model.errors import Invalid, TooMany, Unauthorized
-from scheduler.storage.memory.accounts import MemoryTallies
+from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Session, User
 from tests.conftest import FixedClock
 
@@ -27,16 +27,16 @@ class Accounts:
             raise Invalid.field("current_password", "is wrong")
 
 
-class Door:
+class Door(MemoryPorts):
     def __init__(self) -> None:
-        self.clock, self.tallies = FixedClock(), MemoryTallies()
-        self.accounts = Accounts(self.clock)
+        clock = FixedClock()
+        super().__init__(clock, identity=Accounts(clock))
 
     def knock(self, name: str = "ann", password: str = "wrong", address: str = "192.0.2.1") -> str:
         """What it says, and what it takes."""
         began = self.clock.at
         try:
-            login(name, password, address, accounts=self.accounts, tallies=self.tallies, clock=self.clock)  # type: ignore[arg-type]
+            login(name, password, address, self)
         except (Unauthorized, TooMany) as error:
             return f"{error.code}: {error.message} after {self.clock.at - began} ms"
         return "in"
@@ -58,8 +58,8 @@ def test_after_ten_failures_of_a_name_nobody_is_even_asked() -> None:
     door = Door()
     for number in range(OF_NAME):
         assert door.knock(address=f"192.0.2.{number}").startswith("unauthorized")
-    asked = door.accounts.asked
-    assert door.knock("ANN", "right", "192.0.2.99").startswith("too_many_requests") and door.accounts.asked == asked
+    asked = door.identity.asked
+    assert door.knock("ANN", "right", "192.0.2.99").startswith("too_many_requests") and door.identity.asked == asked
     assert door.knock("ben", "right").startswith("unauthorized")
 
 
@@ -92,14 +92,14 @@ def test_good_sign_ins_use_nothing_up() -> None:
 def test_names_are_not_stored_as_they_were_typed() -> None:
     door = Door()
     door.knock("my-password-typed-into-the-wrong-field")
-    assert not any("password-typed" in name for name in door.tallies.rows)
+    assert not any("password-typed" in name for name in door.users.tallies)
 
 
 def test_guessing_the_current_password_of_a_session_is_throttled_too() -> None:
     door = Door()
 
     def change(current: str) -> None:
-        change_password("sub-ann", "token", current, "new", accounts=door.accounts, tallies=door.tallies, clock=door.clock)  # type: ignore[arg-type]
+        change_password("sub-ann", "token", current, "new", door)
 
     for _ in range(30):
         change("right")

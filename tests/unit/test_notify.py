@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -15,11 +15,11 @@ from scheduler.model.notifications import Notifications, Occasion, Webhook
 from scheduler.notify.messages import Message, decode, encode
 from scheduler.notify.notify import LEASE_MS, MOST_TRIES, Incoming, Post, Told, notify, wait_s
 from scheduler.notify.policy import News, Sending, Standing, WindowEnd
-from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
-from scheduler.storage.memory.stores import MemoryJobs
-from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+from scheduler.storage.memory.notices import MemoryNotices
+from scheduler.storage.memory.ports import MemoryPorts
 from tests.conftest import NOW, FixedClock
 from tests.contract import make
+from tests.unit.stage import Wrapped, refuse
 
 HOOK = Webhook("https://hooks.example.com/1", "hook")
 FAILED, SUCCEEDED = Status.FAILED, Status.SUCCEEDED
@@ -47,19 +47,15 @@ class Receivers:
         return self.answer(id)
 
 
-class Stage:
+class Stage(MemoryPorts):
     """A task with receivers, and a queue that is worked off message by message."""
 
     def __init__(self, **fields: Any) -> None:
-        self.clock = FixedClock()
+        super().__init__(FixedClock())
         self.task = make.task(
             name="Nightly", notifications=Notifications(**({"emails": ("ann@example.com",), "webhooks": (HOOK,)} | fields))
         )
-        jobs = MemoryJobs()
-        self.tasks = MemoryTasks(jobs, MemoryReceipts())
         assert self.tasks.store(None, self.task, [])
-        self.notices: Any = MemoryNotices()
-        self.queue: Any = MemoryNoticeQueue()
         self.receivers = Receivers()
         self.threads: Executor = ThreadPoolExecutor(2)
 
@@ -71,17 +67,17 @@ class Stage:
     def take(self, *messages: Message) -> Told:
         batch = [Incoming(f"m{number}", decode(encode(message))) for number, message in enumerate(messages)]
         post = Post(self.receivers.mail, self.receivers.call)
-        return notify(batch, notices=self.notices, queue=self.queue, tasks=self.tasks, post=post, clock=self.clock, threads=self.threads)
+        return notify(batch, self, post=post, threads=self.threads)
 
     def sent(self) -> list[Message]:
         """What was put into the queue, which is empty then."""
-        messages, self.queue.sent = self.queue.sent, []
+        messages, self.notices.sent = self.notices.sent, []
         return messages
 
     def work_off(self) -> None:
         """Everything that can be done now."""
-        while messages := [each for each in self.queue.sent if not isinstance(each, WindowEnd) or each.at <= self.clock.now()]:
-            self.queue.sent = [each for each in self.queue.sent if each not in messages]
+        while messages := [each for each in self.notices.sent if not isinstance(each, WindowEnd) or each.at <= self.clock.now()]:
+            self.notices.sent = [each for each in self.notices.sent if each not in messages]
             assert self.take(*messages).again == {}
 
     @property
@@ -194,7 +190,7 @@ def test_a_digest_comes_when_the_window_ends_and_not_before(stage: Stage) -> Non
     assert stage.take(end).again == {"m0": 895}
     stage.clock.advance(895_000)
     stage.take(end, end)
-    assert {each.id for each in stage.queue.sent} == {each.id for each in stage.queue.sent[:2]}
+    assert {each.id for each in stage.notices.sent} == {each.id for each in stage.notices.sent[:2]}
     stage.work_off()
     assert stage.subjects == ["[Punctual] Nightly failed 4 times"]
 
@@ -215,14 +211,10 @@ def test_who_decides_at_the_same_time_as_another_begins_anew(stage: Stage) -> No
 
 
 def test_a_queue_that_refuses_loses_nothing(stage: Stage) -> None:
-    class Refusing(MemoryNoticeQueue):
-        def send(self, messages: Sequence[Message], now: int) -> None:
-            raise Unavailable
-
-    usual, stage.queue = stage.queue, Refusing()
+    usual, stage.notices = stage.notices, Wrapped(stage.notices, send=refuse)
     one = stage.news()
     assert "m0" in stage.take(one).again
-    stage.queue = usual
+    stage.notices = usual
     stage.take(one)
     stage.work_off()
     assert len(stage.receivers.mails) == 1
@@ -266,15 +258,15 @@ def test_killed_anywhere_and_however_often_each_end_is_told_of_once(seed: int) -
     """Messages come in any order, and twice; the process is killed, and its table refuses, before or after any call."""
     chance = random.Random(seed)
     stage = Stage(on=(Occasion.FAILURE, Occasion.SUCCESS), digest_ms=60_000)
-    notices, queue = stage.notices, stage.queue
-    stage.notices, stage.queue, stage.threads = Mortal(notices, chance, 0.08), Mortal(queue, chance, 0.08), InTurn()
+    notices = stage.notices
+    stage.notices, stage.threads = Mortal(notices, chance, 0.08), InTurn()
     news = [stage.news(chance.choice([FAILED, SUCCEEDED]), id=f"j{n}.0", job=f"j{n}", at=NOW + n * 500) for n in range(60)]
     waiting: list[Message] = [*news, *news[::3]]  # a batch of the stream came again
     rounds = 0
     while waiting:
         rounds += 1
         if rounds > 3_000:
-            stage.notices.armed = stage.queue.armed = False
+            stage.notices.armed = False
         stage.clock.advance(chance.randint(0, 4_000))
         batch = [waiting.pop(chance.randrange(len(waiting))) for _ in range(min(len(waiting), chance.randint(1, 4)))]
         try:
@@ -282,8 +274,8 @@ def test_killed_anywhere_and_however_often_each_end_is_told_of_once(seed: int) -
             waiting += [message for number, message in enumerate(batch) if f"m{number}" in again]
         except Killed:
             waiting += batch
-        waiting += queue.sent
-        queue.sent = []
+        waiting += notices.sent
+        notices.sent = []
     mails = Counter(id for id, _ in stage.receivers.mails)
     told = {sending.id: sending for outbox in notices.outboxes.values() for sending in outbox.sendings()}
     assert mails.keys() | {id for id, _ in stage.receivers.calls} == told.keys(), "nobody was left out"

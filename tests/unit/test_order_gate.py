@@ -156,7 +156,7 @@ def test_two_executors_that_both_see_a_free_line_let_one_through() -> None:
 def test_an_executor_that_stood_still_while_its_jobs_ran_elsewhere_takes_the_turn_from_nobody(taken_back_at: int) -> None:
     stage = Stage()
     first, second = in_line(stage, 1, 2)
-    gate = OrderGate(stage.jobs, stage.orders, stage.clock)
+    gate = OrderGate(stage)
     stood_still = [stage.claim(item, nonce="stood still") for item in stage.hand(first, second)]
     end(stage, first)
     lost = stage.stored(second)
@@ -225,13 +225,12 @@ def test_a_parked_line_starts_nothing_and_is_looked_at_every_hour() -> None:
 def test_a_resume_lets_the_next_go_on_and_the_failed_one_stays_failed() -> None:
     stage = Stage()
     first, second, third = parked(stage)
-    ports = {name: port for name, port in stage.makers().items() if name != "rules"}
-    view = ordering_keys.look(KEY, jobs=stage.jobs, orders=stage.orders)
+    view = ordering_keys.look(KEY, stage)
     assert (view.turn, view.parked_by, view.waiting) == (None, stage.stored(first), 2)
-    assert ordering_keys.resume(KEY, **ports).parked_by is None
+    assert ordering_keys.resume(KEY, stage).parked_by is None
     assert work_off(stage) == [second.id, third.id] and state(stage, first) is Status.FAILED
     with pytest.raises(Conflict, match="not parked"):
-        ordering_keys.resume(KEY, **ports)
+        ordering_keys.resume(KEY, stage)
 
 
 def test_a_resume_that_could_not_wake_the_next_says_so_and_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,19 +238,18 @@ def test_a_resume_that_could_not_wake_the_next_says_so_and_is_asked_again(monkey
     _, second, third = parked(stage)
     stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
     run(stage)  # asleep for an hour
-    ports = {name: port for name, port in stage.makers().items() if name != "rules"}
     with monkeypatch.context() as refusing:
         refusing.setattr(stage.lanes, "send", lambda messages, now: list(messages))
         with pytest.raises(Unavailable, match="resume it again"):
-            ordering_keys.resume(KEY, **ports)
-    assert ordering_keys.resume(KEY, **ports).parked_by is None
+            ordering_keys.resume(KEY, stage)
+    assert ordering_keys.resume(KEY, stage).parked_by is None
     assert work_off(stage) == [second.id, third.id]
 
 
 def test_a_retry_of_the_failed_one_runs_first_and_unparks_by_succeeding() -> None:
     stage = Stage()
     first, second, third = parked(stage)
-    retry_job(first.key, **stage.enders())
+    retry_job(first.key, stage)
     assert work_off(stage) == [first.id, second.id, third.id] and markers(stage) == []
 
 
@@ -260,7 +258,7 @@ def test_the_late_end_of_one_life_does_not_take_away_the_marker_of_the_next() ->
     (first,) = in_line(stage, 1)
     run(stage, first, pool=ScriptedPool(stage.clock, result=DEAD))
     dead = stage.stored(first)
-    retry_job(first.key, **stage.enders())
+    retry_job(first.key, stage)
     stage.orders.leave([ordering.marker(dead)])
     assert markers(stage) == [first.id]
 
@@ -290,7 +288,7 @@ def test_a_cancelled_job_leaves_its_line_and_the_next_goes_on() -> None:
     stage = Stage()
     first, second, third = in_line(stage, 1, 2, 3)
     run(stage, first, second, third)
-    cancel(second.key, **stage.enders())
+    cancel(second.key, stage)
     assert markers(stage) == [third.id] and work_off(stage) == [third.id]
 
 
@@ -300,8 +298,7 @@ def test_what_a_recheck_ends_is_left_by_its_line() -> None:
     stage.clock.advance(first.spec.timeout_ms + 2 * MINUTE)
     flagged = replace(first, cancel_requested_at=NOW)
     stage.jobs.rows[first.key] = flagged
-    ports = {name: port for name, port in stage.enders().items() if name != "clock"}
-    recheck([(first.slot or "", flagged)], **ports, now=stage.clock.now())
+    recheck([(first.slot or "", flagged)], stage, now=stage.clock.now())
     assert state(stage, first) is Status.CANCELLED and second.id in stage.waiting(Lane.ONE_TIME) and markers(stage) == [second.id]
 
 
@@ -311,7 +308,7 @@ def test_what_is_buried_is_left_by_its_line() -> None:
     (item,) = stage.hand(first)
     stage.claim(item)
     assert run(stage, second) == []
-    assert bury([item], **stage.enders()).failed == 1
+    assert bury([item], stage).failed == 1
     assert stage.waiting(Lane.ONE_TIME)[-1] == second.id and markers(stage) == [second.id]
 
 
@@ -322,7 +319,7 @@ def test_a_job_moved_to_another_time_stands_there_in_its_line_and_lets_the_next_
     assert run(stage, second, third) == []
     end(stage, first)
     stage.orders.leave([ordering.marker(first)])
-    reschedule(second.key, {"scheduled_at": NOW + 10 * MINUTE}, **stage.makers())
+    reschedule(second.key, {"scheduled_at": NOW + 10 * MINUTE}, stage)
     assert markers(stage) == [third.id, second.id] and third.id in stage.waiting(Lane.ONE_TIME)
     assert work_off(stage) == [third.id]
 

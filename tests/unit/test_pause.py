@@ -38,10 +38,10 @@ class Paused(Stage):
         return verb(messages)
 
     def pause(self, *lanes: Lane) -> None:
-        pause(lanes, None, ledger=self.ledger, clock=self.clock)
+        pause(lanes, None, self)
 
     def resume(self, *lanes: Lane) -> None:
-        resume(lanes, None, ledger=self.ledger, clock=self.clock)
+        resume(lanes, None, self)
 
     def at(self, when: int, then: Any) -> None:
         """Do something when the clock has come so far: in the sleep of whoever sleeps."""
@@ -79,30 +79,30 @@ class Paused(Stage):
 
 
 def test_a_lane_is_open_until_it_is_paused_and_again_after_its_resume(clock: FixedClock) -> None:
-    ledger = Stage().ledger
-    assert states(ledger) == [LaneState(lane) for lane in Lane]
-    paused = pause([Lane.RETRY], "the target is down", ledger=ledger, clock=clock)
+    ports = Stage(clock=clock)
+    assert states(ports.ledger) == [LaneState(lane) for lane in Lane]
+    paused = pause([Lane.RETRY], "the target is down", ports)
     assert paused == [LaneState(Lane.ONE_TIME), LaneState(Lane.RECURRING), LaneState(Lane.RETRY, NOW, None, "the target is down")]
-    assert paused == states(ledger)
+    assert paused == states(ports.ledger)
     clock.advance(5_000)
-    resumed = resume([Lane.RETRY], "it is up", ledger=ledger, clock=clock)
-    assert resumed[2] == LaneState(Lane.RETRY, resumed_at=NOW + 5_000, reason="it is up") and resumed == states(ledger)
+    resumed = resume([Lane.RETRY], "it is up", ports)
+    assert resumed[2] == LaneState(Lane.RETRY, resumed_at=NOW + 5_000, reason="it is up") and resumed == states(ports.ledger)
 
 
 def test_a_second_pause_and_a_second_resume_change_no_times(clock: FixedClock) -> None:
-    ledger = Stage().ledger
-    once = pause(Lane, "why", ledger=ledger, clock=clock)
+    ports = Stage(clock=clock)
+    once = pause(Lane, "why", ports)
     clock.advance(5_000)
-    assert pause(Lane, None, ledger=ledger, clock=clock) == once
-    assert [state.paused_at for state in pause(Lane, "better why", ledger=ledger, clock=clock)] == [NOW] * 3
-    assert {state.reason for state in states(ledger)} == {"better why"}
-    resumed = resume(Lane, None, ledger=ledger, clock=clock)
+    assert pause(Lane, None, ports) == once
+    assert [state.paused_at for state in pause(Lane, "better why", ports)] == [NOW] * 3
+    assert {state.reason for state in states(ports.ledger)} == {"better why"}
+    resumed = resume(Lane, None, ports)
     clock.advance(5_000)
-    assert resume(Lane, None, ledger=ledger, clock=clock) == resumed
+    assert resume(Lane, None, ports) == resumed
 
 
 def test_a_lane_that_was_never_paused_is_not_resumed(clock: FixedClock) -> None:
-    assert resume(Lane, None, ledger=Stage().ledger, clock=clock) == [LaneState(lane) for lane in Lane]
+    assert resume(Lane, None, Stage(clock=clock)) == [LaneState(lane) for lane in Lane]
 
 
 # who watches
@@ -110,8 +110,9 @@ def test_a_lane_that_was_never_paused_is_not_resumed(clock: FixedClock) -> None:
 
 def test_the_states_are_read_at_most_once_a_second(clock: FixedClock) -> None:
     reads: list[int] = []
-    ledger = Wrapped(Stage().ledger, watched=lambda verb: (reads.append(clock.now()), verb())[1])
-    watch = Watch(ledger, clock)
+    ports = Stage(clock=clock)
+    ports.ledger = Wrapped(ports.ledger, watched=lambda verb: (reads.append(clock.now()), verb())[1])
+    watch = Watch(ports)
     for _ in range(25):
         watch.look()
         clock.advance(100)
@@ -119,44 +120,44 @@ def test_the_states_are_read_at_most_once_a_second(clock: FixedClock) -> None:
 
 
 def test_a_look_tells_whether_other_lanes_are_paused_than_before(clock: FixedClock) -> None:
-    ledger = Stage().ledger
-    watch = Watch(ledger, clock)
+    ports = Stage(clock=clock)
+    watch = Watch(ports)
     seen = []
     for change in (None, pause, None, resume, None):
         if change:
-            change([Lane.RETRY], None, ledger=ledger, clock=clock)
+            change([Lane.RETRY], None, ports)
         seen.append(watch.look())
         clock.advance(LOOK_MS)
     assert seen == [False, True, False, True, False]
 
 
 def test_what_was_never_known_is_not_guessed_and_asked_again_at_once(clock: FixedClock) -> None:
-    ledger = Stage().ledger
-    pause([Lane.RETRY], None, ledger=ledger, clock=clock)
-    watch = Watch(Wrapped(ledger, watched=times(1)), clock)
+    ports = Stage(clock=clock)
+    pause([Lane.RETRY], None, ports)
+    watch = Watch(ports.but(ledger=Wrapped(ports.ledger, watched=times(1))))
     with pytest.raises(Unavailable):
         watch.is_paused(Lane.RETRY)
     assert watch.is_paused(Lane.RETRY) and not watch.is_paused(Lane.ONE_TIME)
 
 
 def test_while_the_ledger_refuses_the_last_known_states_count(clock: FixedClock) -> None:
-    ledger = Stage().ledger
-    pause([Lane.RETRY], None, ledger=ledger, clock=clock)
-    watch = Watch(ledger, clock)
+    ports = Stage(clock=clock)
+    pause([Lane.RETRY], None, ports)
+    watch = Watch(ports)
     watch.look()
     clock.advance(LOOK_MS)
-    watch.ledger = Wrapped(ledger, watched=refuse)
+    ports.ledger = Wrapped(ports.ledger, watched=refuse)
     assert not watch.look()
     assert watch.paused == {Lane.RETRY} and (watch.read_at, watch.tried_at) == (NOW, NOW + LOOK_MS)
 
 
 def test_who_knows_for_long_only_is_not_believed_by_those_who_ask_for_better(clock: FixedClock) -> None:
     """A warm executor that was idle while a lane was paused, and whose first look is refused."""
-    ledger = Stage().ledger
-    watch = Watch(ledger, clock)
+    ports = Stage(clock=clock)
+    watch = Watch(ports)
     watch.look()
-    pause([Lane.RETRY], None, ledger=ledger, clock=clock)
-    watch.ledger = Wrapped(ledger, watched=times(2))
+    pause([Lane.RETRY], None, ports)
+    ports.ledger = Wrapped(ports.ledger, watched=times(2))
     clock.advance(TRUSTED_MS)
     assert not watch.is_paused(Lane.RETRY, trust_ms=TRUSTED_MS)
     clock.advance(LOOK_MS)
@@ -517,9 +518,7 @@ def test_from_pause_to_resume_through_all_minutes_each_job_goes_out_once() -> No
         stage.dispatch(UnitKey(slots.minute_of(stage.clock.at), 0))
         for job in [job for job in jobs if job.id in stage.sent()]:
             stage.jobs.withdraw([job.key])  # an executor has run it
-        Tick(
-            stage.jobs, stage.tasks, stage.orders, stage.ledger, stage.lanes, stage, stage.clock, stage.rules
-        )._pass()  # not staying for the minutes ahead
+        Tick(stage)._pass()  # not staying for the minutes ahead
     order = stage.sent()
     assert sorted(order) == sorted(job.id for job in jobs)
     late = [job.id for job in jobs[10:40]]

@@ -16,25 +16,27 @@ from scheduler.model.job import Job, Misfire, Origin, Overlap, Result, Status
 from scheduler.model.spec import Ordering
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.tasks.schedule import Cron, Rate, Schedule
 from scheduler.tasks.task import Task
+from tests.conftest import FixedClock
 from tests.contract import make
 from tests.contract.make import NOW
 
 SLOT = "2026-11-20T10:09#03"
 
 
-class Told:
+class Told(MemoryPorts):
     """Counters that are told of changes, one batch each."""
 
     def __init__(self) -> None:
-        self.counters = MemoryCounters()
+        super().__init__(FixedClock())
         self._sequence = 0
 
     def change(self, before: Any, after: Any) -> ProjectResult:
         self._sequence += 1
         kind = TaskChange if isinstance(before or after, Task) else JobChange
-        return project("s", [kind(f"{self._sequence:040d}", before, after)], counters=self.counters)
+        return project("s", [kind(f"{self._sequence:040d}", before, after)], self)
 
     def through(self, *states: Job | Task | None) -> ProjectResult:
         for before, after in zip((None, *states), states, strict=False):
@@ -258,9 +260,9 @@ def test_after_a_chaotic_run_the_counters_are_what_a_recount_finds(seed: int) ->
         while done < len(stream):
             size = chance.randint(1, 25)
             for _ in range(chance.randint(0, 2)):  # given up after some rows, then in halves
-                project(name, stream[done : done + size], counters=_Dying(counters, chance))  # type: ignore[arg-type]
+                project(name, stream[done : done + size], MemoryPorts(FixedClock(), counters=_Dying(counters, chance)))
                 size = max(1, size // 2)
-            project(name, stream[done : done + size], counters=counters)
+            project(name, stream[done : done + size], MemoryPorts(FixedClock(), counters=counters))
             done += size
     told = Told()
     told.counters = counters

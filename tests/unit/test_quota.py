@@ -7,21 +7,19 @@ from hypothesis import strategies as st
 from scheduler.accounts.model import Profile, Quotas, Stock, Tally
 from scheduler.accounts.quota import FRESH_MS, RECOUNT_MS, QuotaGate
 from scheduler.model.errors import TooMany, Unavailable
-from scheduler.storage.memory.accounts import MemoryProfiles, MemoryTallies
-from scheduler.storage.memory.stores import MemoryJobs
+from scheduler.model.rules import Rules
+from scheduler.storage.memory.ports import MemoryPorts
 from tests.conftest import NOW, FixedClock, a_job
 
 HOUR = 3_600_000
 
 
-class Api:
+class Api(MemoryPorts):
     """Processes of the api that share their tables and a clock."""
 
-    def __init__(self, processes: int = 1, **usual: float | None) -> None:
-        self.clock, self.jobs = FixedClock(), MemoryJobs()
-        self.profiles, self.tallies = MemoryProfiles(), MemoryTallies()
-        quotas = Quotas(**usual)  # type: ignore[arg-type]
-        self.gates = [QuotaGate(self.profiles, self.tallies, self.jobs, self.clock, quotas) for _ in range(processes)]
+    def __init__(self, processes: int = 1, *, max_jobs: int = 0, creates_per_second: int = 0) -> None:
+        super().__init__(FixedClock(), Rules(max_jobs=max_jobs, creates_per_second=creates_per_second))
+        self.gates = [QuotaGate(self) for _ in range(processes)]
 
     def create(self, number: int = 1, user: str = "ann", process: int = 0) -> bool:
         """Whether they were let in."""
@@ -38,13 +36,13 @@ class Api:
 def test_a_user_far_below_the_quota_costs_no_write() -> None:
     api = Api(creates_per_second=1_000, max_jobs=1_000_000)
     assert all(api.create() for _ in range(499))
-    assert api.tallies.writes == 0
+    assert api.users.writes == 0
 
 
 def test_a_thousand_creates_cost_two_writes() -> None:
     api = Api(creates_per_second=1_000)
     assert all(api.create() for _ in range(1_000))
-    assert api.tallies.writes == 2
+    assert api.users.writes == 2
 
 
 def test_a_burst_of_ten_seconds_is_let_in_and_then_the_rate() -> None:
@@ -73,8 +71,8 @@ def test_whoever_is_refused_writes_nothing_until_then() -> None:
     api = Api(creates_per_second=0.1)
     while api.create():
         pass
-    writes = api.tallies.writes
-    assert not any(api.create() for _ in range(100)) and api.tallies.writes == writes
+    writes = api.users.writes
+    assert not any(api.create() for _ in range(100)) and api.users.writes == writes
 
 
 @given(processes=st.integers(1, 20), rate=st.sampled_from([1.0, 7.0, 100.0]), seconds=st.integers(5, 40))
@@ -107,7 +105,7 @@ def test_an_own_quota_counts_before_the_usual_one_after_half_a_minute_at_most() 
     api = Api(creates_per_second=1)
     while api.create():
         pass
-    api.profiles.set_quotas("ann", Quotas(creates_per_second=1_000))
+    api.users.set_quotas("ann", Quotas(creates_per_second=1_000))
     api.clock.advance(FRESH_MS)
     assert sum(api.create() for _ in range(500)) == 500
 
@@ -141,10 +139,10 @@ def test_waiting_jobs_are_counted_only_when_they_could_be_too_many(monkeypatch: 
 
 def test_a_stock_that_another_process_counted_is_believed() -> None:
     api = Api(max_jobs=10)
-    api.profiles.rows["ann"] = Profile("ann", stock=Stock(0, 95, NOW))
-    api.tallies.rows["ann"] = Tally(100, NOW, 100)
+    api.users.rows["ann"] = Profile("ann", stock=Stock(0, 95, NOW))
+    api.users.tallies["ann"] = Tally(100, NOW, 100)
     assert api.create(4)  # 100 were created, but only five since none was left
-    assert api.profiles.rows["ann"].stock == Stock(0, 95, NOW)
+    assert api.users.rows["ann"].stock == Stock(0, 95, NOW)
 
 
 def test_a_batch_beyond_what_is_left_goes_and_the_next_calls_pay_it_back() -> None:
@@ -163,13 +161,13 @@ def test_nobody_is_refused_while_the_table_refuses(monkeypatch: pytest.MonkeyPat
     def refuse(*_: object) -> Tally:
         raise Unavailable
 
-    monkeypatch.setattr(api.tallies, "add", refuse)
+    monkeypatch.setattr(api.users, "add_to_tally", refuse)
     assert all(api.create() for _ in range(50))
 
 
 def test_without_quotas_nothing_is_counted() -> None:
     api = Api()
-    assert all(api.create(1_000) for _ in range(20)) and api.tallies.writes == 0
+    assert all(api.create(1_000) for _ in range(20)) and api.users.writes == 0
 
 
 def test_what_was_refused_does_not_count_so_the_rate_is_reached() -> None:
@@ -184,7 +182,7 @@ def test_what_was_refused_does_not_count_so_the_rate_is_reached() -> None:
 def test_what_another_process_counted_meanwhile_is_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     api = Api(max_jobs=10)
     assert api.create()  # this process has read the profile
-    api.tallies.add("ann", 100, api.clock.at)
-    api.profiles.set_stock("ann", Stock(1, 101, api.clock.at))
+    api.users.add_to_tally("ann", 100, api.clock.at)
+    api.users.set_stock("ann", Stock(1, 101, api.clock.at))
     monkeypatch.setattr(api.jobs, "count_ahead", lambda owner, since: pytest.fail("was counted again"))
     assert api.create()

@@ -97,15 +97,7 @@ def test_a_lane_is_behind_beyond_what_is_allowed() -> None:
 def look(stage: Stage, *left: Job) -> Recheck:
     for job in left:
         stage.jobs.put(job)
-    return run_recheck(
-        [(job.slot or "", job) for job in left],
-        jobs=stage.jobs,
-        tasks=stage.tasks,
-        orders=stage.orders,
-        lanes=stage.lanes,
-        now=stage.clock.now(),
-        rules=stage.rules,
-    )
+    return run_recheck([(job.slot or "", job) for job in left], stage, now=stage.clock.now())
 
 
 def test_it_hands_over_moves_and_takes_back_in_one_go() -> None:

@@ -14,7 +14,9 @@ from scheduler.model.instants import parse
 from scheduler.model.job import Job
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.tasks.schedule import Cron, Schedule
+from tests.conftest import FixedClock
 from tests.contract import make
 
 NOW = parse("2026-11-20T10:00:30Z")
@@ -50,13 +52,13 @@ def figures(counters: MemoryCounters) -> list[object]:
 def test_what_was_missed_or_doubled_is_put_right_and_nothing_else_touched(seed: int) -> None:
     jobs, tasks, stored = world(seed)
     right = MemoryCounters()
-    project("jobs/a", jobs, counters=right)
-    project("tasks/a", tasks, counters=right)
+    project("jobs/a", jobs, MemoryPorts(FixedClock(), counters=right))
+    project("tasks/a", tasks, MemoryPorts(FixedClock(), counters=right))
 
     chance, wrong = random.Random(seed), MemoryCounters()
-    project("jobs/a", [change for change in jobs if chance.random() < 0.7], counters=wrong)
-    project("jobs/b", [change for change in jobs if chance.random() < 0.4], counters=wrong)
-    project("tasks/a", tasks[:1], counters=wrong)
+    project("jobs/a", [change for change in jobs if chance.random() < 0.7], MemoryPorts(FixedClock(), counters=wrong))
+    project("jobs/b", [change for change in jobs if chance.random() < 0.4], MemoryPorts(FixedClock(), counters=wrong))
+    project("tasks/a", tasks[:1], MemoryPorts(FixedClock(), counters=wrong))
     assert figures(wrong) != figures(right)
 
     planned = [change.after for change in tasks if change.after]
@@ -67,7 +69,7 @@ def test_what_was_missed_or_doubled_is_put_right_and_nothing_else_touched(seed: 
 
     one = make.job(at=NOW + 5 * MINUTE)
     for counters in (right, wrong):
-        project("jobs/a", [JobChange("9" * 40, None, one)], counters=counters)
+        project("jobs/a", [JobChange("9" * 40, None, one)], MemoryPorts(FixedClock(), counters=counters))
     assert figures(wrong) == figures(right), "what comes after is added as ever"
 
 
@@ -75,7 +77,11 @@ def test_the_past_that_the_tables_do_not_tell_stays() -> None:
     counters = MemoryCounters()
     claimed = make.claimed(make.job(at=NOW))
     old = make.succeeded(claimed, NOW - 40 * summary.DAY)
-    project("jobs/a", [JobChange("1", claimed, old), JobChange("2", None, make.job(at=NOW - 20 * MINUTE))], counters=counters)
+    project(
+        "jobs/a",
+        [JobChange("1", claimed, old), JobChange("2", None, make.job(at=NOW - 20 * MINUTE))],
+        MemoryPorts(FixedClock(), counters=counters),
+    )
     before = dict(counters.rows)
     assert recount([], [], NOW, 30, counters=counters).corrected == 0
     assert counters.rows == before
@@ -84,7 +90,7 @@ def test_the_past_that_the_tables_do_not_tell_stays() -> None:
 def test_a_task_that_is_gone_is_counted_no_more() -> None:
     counters = MemoryCounters()
     task = make.task(schedule=Schedule(Cron("*/5 * * * *")))
-    project("tasks/a", [TaskChange("1", None, task)], counters=counters)
+    project("tasks/a", [TaskChange("1", None, task)], MemoryPorts(FixedClock(), counters=counters))
     recount([], [replace(task, inactive_at=NOW, replenish=None)], NOW, 30, counters=counters)
     assert not any(minute.jobs for minute in summary.ahead(EVERYBODY, NOW, counters))
     recount([], [task], NOW + 1, 30, counters=counters)

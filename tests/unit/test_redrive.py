@@ -1,6 +1,6 @@
 """Many dead jobs again: at a rate, each once, with progress, however many work at it and wherever they die."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -14,7 +14,6 @@ from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.fingerprint import of_job
 from scheduler.model.job import Job, JobKey, Lane, Origin
 from scheduler.model.spec import JobSpec
-from scheduler.storage.memory.stores import MemoryRedrives
 from scheduler.tasks import service
 from tests.conftest import NOW, with_spec
 from tests.unit.stage import Wrapped, lost_answer, refuse, times
@@ -23,36 +22,18 @@ from tests.unit.task_stage import TaskStage
 
 @dataclass
 class RedriveStage(TaskStage):
-    redrives: Any = field(default_factory=MemoryRedrives)
     asked: int = 0  # invocations
 
-    def start(self, unit: Any = None) -> None:
+    def start_redrive(self) -> None:
         """The port `Redrivers`."""
         self.asked += 1
 
     def begin(self, *, owner: str = "ann", rate: int = 50, limit: int | None = None, **filter: Any) -> Redrive:
         self.requests += 1
-        return verbs.start(
-            owner,
-            Filter(**filter),
-            rate=rate,
-            limit=limit,
-            redrives=self.redrives,
-            redrivers=self,
-            clock=self.clock,
-            random=self.requests,
-        )
+        return verbs.start(owner, Filter(**filter), self.but(functions=self), rate=rate, limit=limit, random=self.requests)
 
     def work(self) -> RedriveResult:
-        return redrive(
-            redrives=self.redrives,
-            jobs=self.jobs,
-            tasks=self.tasks,
-            orders=self.orders,
-            lanes=self.lanes,
-            clock=self.clock,
-            rules=self.rules,
-        )
+        return redrive(self)
 
     def found(self, record: Redrive) -> Redrive:
         return verbs.find(record.owner, record.id, redrives=self.redrives)
@@ -116,8 +97,8 @@ def test_what_the_task_does_not_want_any_more_is_skipped() -> None:
     gone, paused = stage.create({"rate": "5 minutes"}), stage.create({"rate": "5 minutes"})
     runs = stage.dead(2, origin=Origin(gone.id, 1, NOW)) + stage.dead(2, origin=Origin(paused.id, 1, NOW))
     plain = stage.dead(1)
-    service.delete(gone.key, stage.world)
-    service.deactivate(paused.key, "holidays", stage.world)
+    service.delete(gone.key, stage)
+    service.deactivate(paused.key, "holidays", stage)
     record = stage.begin()
     stage.work()
     assert (stage.lives(runs), stage.lives(plain)) == ([0] * 4, [1])
@@ -286,7 +267,7 @@ def test_an_abort_stops_it_within_a_chunk_and_counts_what_was_in_work() -> None:
     def abort(verb: Any, *args: Any, **rest: Any) -> Any:
         calls[0] += 1
         if calls[0] == 3:
-            verbs.abort("ann", record.id, redrives=stage.redrives, clock=stage.clock)
+            verbs.abort("ann", record.id, stage)
         return verb(*args, **rest)
 
     stage.lanes = Wrapped(inner, send=abort)
@@ -299,15 +280,15 @@ def test_an_abort_stops_it_within_a_chunk_and_counts_what_was_in_work() -> None:
 def test_an_abort_is_idempotent_and_what_is_done_cannot_be_aborted() -> None:
     stage = RedriveStage()
     record = stage.begin()
-    once = verbs.abort("ann", record.id, redrives=stage.redrives, clock=stage.clock)
+    once = verbs.abort("ann", record.id, stage)
     stage.clock.advance(5)
-    assert verbs.abort("ann", record.id, redrives=stage.redrives, clock=stage.clock) == once
+    assert verbs.abort("ann", record.id, stage) == once
     done = stage.begin()
     stage.work()
     with pytest.raises(Conflict):
-        verbs.abort("ann", done.id, redrives=stage.redrives, clock=stage.clock)
+        verbs.abort("ann", done.id, stage)
     with pytest.raises(NotFound):
-        verbs.abort("eve", done.id, redrives=stage.redrives, clock=stage.clock)
+        verbs.abort("eve", done.id, stage)
 
 
 def test_an_owner_runs_only_so_many_at_once() -> None:
@@ -316,7 +297,7 @@ def test_an_owner_runs_only_so_many_at_once() -> None:
     with pytest.raises(Conflict):
         stage.begin()
     stage.begin(owner="eve")
-    verbs.abort("ann", made[0].id, redrives=stage.redrives, clock=stage.clock)
+    verbs.abort("ann", made[0].id, stage)
     stage.begin()
 
 
@@ -327,7 +308,7 @@ def test_a_range_that_holds_nothing_is_refused() -> None:
 
 def test_a_start_whose_invocation_is_refused_waits_for_the_next_minute() -> None:
     stage = RedriveStage()
-    stage.start = lambda unit=None: refuse(None)  # type: ignore[method-assign]
+    stage.start_redrive = lambda: refuse(None)  # type: ignore[method-assign]
     assert stage.found(stage.begin()).state is State.RUNNING
 
 

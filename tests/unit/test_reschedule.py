@@ -18,7 +18,7 @@ MINUTE, DAY = 60_000, 86_400_000
 def change(stage: Stage, job: Job | JobKey, **wanted: Any) -> Job:
     key = job.key if isinstance(job, Job) else job
     spec = {name: wanted.pop(name) for name in SPEC & wanted.keys()}
-    return reschedule(key, wanted | {"spec": spec}, **stage.makers())
+    return reschedule(key, wanted | {"spec": spec}, stage)
 
 
 def put(stage: Stage, **fields: Any) -> Job:

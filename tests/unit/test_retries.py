@@ -115,7 +115,7 @@ def test_a_job_of_which_a_cancel_was_asked_is_not_tried_again(failure: Result) -
 def test_a_job_that_waits_to_be_tried_again_is_cancelled_at_once() -> None:
     stage = Stage()
     job = attempt(stage, posted(stage), BUSY)
-    cancel(job.key, **stage.enders())
+    cancel(job.key, stage)
     stage.clock.at = job.due_at + 1_000
     pool = ScriptedPool(stage.clock)
     stage.execute(stage.receive(Lane.RETRY), pool=pool, lane=Lane.RETRY)

@@ -18,7 +18,7 @@ NO = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
 
 
 def retry(stage: Stage, key: JobKey) -> Job:
-    return retry_job(key, **stage.enders())
+    return retry_job(key, stage)
 
 
 def die(stage: Stage, **fields: object) -> Job:
@@ -166,10 +166,10 @@ def test_a_run_whose_task_is_paused_or_deleted_is_refused_with_the_reason() -> N
     dead = dead_run(stage)
     assert isinstance(dead.origin, Origin)
     (task,) = stage.tasks.rows
-    verbs.deactivate(task, "holidays", stage.world)
+    verbs.deactivate(task, "holidays", stage)
     with pytest.raises(Conflict, match="its task was made inactive: holidays"):
         retry(stage, dead.key)
-    verbs.delete(task, stage.world)
+    verbs.delete(task, stage)
     with pytest.raises(Conflict, match="its task was deleted"):
         retry(stage, dead.key)
     assert stage.stored(dead) == dead

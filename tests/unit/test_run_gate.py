@@ -328,10 +328,10 @@ def test_what_an_executor_that_stood_still_knew_is_not_believed_while_its_look_i
         if paused:
             pause(stage)
         stage.clock.advance(15_000)
-        looks.ledger = Wrapped(stage.ledger, watched=times(1))
+        looks.ports = stage.but(ledger=Wrapped(stage.ledger, watched=times(1)))
         return claimed
 
-    looks = Watch(stage.ledger, stage.clock)
+    looks = Watch(stage)
     job = a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)
     starts = run(stage, job, jobs=Wrapped(stage.jobs, claim=claim), pauses=looks).starts
     assert [at for _, at in starts] == ([] if paused else [NOW + 15_000 + ASK_PAUSE_MS])
@@ -344,10 +344,10 @@ def test_a_job_of_which_nobody_can_tell_whether_its_lane_is_paused_is_given_back
     def claim(verb: Any, requests: Any) -> Any:
         claimed = verb(requests)
         stage.clock.advance(15_000)
-        looks.ledger = Wrapped(stage.ledger, watched=refuse)
+        looks.ports = stage.but(ledger=Wrapped(stage.ledger, watched=refuse))
         return claimed
 
-    looks = Watch(stage.ledger, stage.clock)
+    looks = Watch(stage)
     job = a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)
     assert run(stage, job, jobs=Wrapped(stage.jobs, claim=claim), pauses=looks).starts == []
     assert (state(stage, job), reason(stage, job)) == (Status.SCHEDULED, gate.REFUSED.reason)
@@ -384,7 +384,7 @@ def test_nothing_is_sent_into_a_paused_lane() -> None:
 def test_a_new_executor_that_cannot_tell_whether_its_lane_is_paused_leaves_the_messages() -> None:
     stage = a_stage()
     job = a_run()
-    assert run(stage, job, pauses=Watch(Wrapped(stage.ledger, watched=refuse), stage.clock)).starts == []
+    assert run(stage, job, pauses=Watch(stage.but(ledger=Wrapped(stage.ledger, watched=refuse)))).starts == []
     assert stage.stored(job).claim is None and stage.waiting(Lane.RECURRING) == [job.id]
     stage.clock.advance(5_000)
     assert started(run(stage, *stage.receive(Lane.RECURRING))) == [job.key]
@@ -393,7 +393,7 @@ def test_a_new_executor_that_cannot_tell_whether_its_lane_is_paused_leaves_the_m
 def test_the_batches_of_an_executor_look_at_the_lanes_once_a_second() -> None:
     stage = a_stage()
     ledger, looks = counted(stage.ledger, "watched")
-    pauses = Watch(ledger, stage.clock)
+    pauses = Watch(stage.but(ledger=ledger))
     for _ in range(3):
         run(stage, a_run(), pauses=pauses)
     assert len(looks) == 1
@@ -564,7 +564,7 @@ def test_the_row_goes_on_when_one_of_it_is_skipped_or_cancelled() -> None:
         if how == "skip":
             assert run(stage, first).starts == []
         else:
-            cancel(first.key, **stage.enders())
+            cancel(first.key, stage)
         assert stage.waiting(Lane.RECURRING) == [second.id]
 
 
@@ -679,7 +679,7 @@ def cancel_running(stage: Stage, claimed: Job) -> None:
     """It goes back for a retry that is not due yet, and a person cancels it there: that ends it, too."""
     after = lifecycle.retry(claimed, NOW, started_at=NOW, result=FAILING, due_at=NOW + 20 * MINUTE, slot="2026-11-20T10:20#00")
     assert stage.jobs.change([Change(claimed, after)]) == [True]
-    cancel(claimed.key, **stage.enders())
+    cancel(claimed.key, stage)
 
 
 def test_the_executor_that_ends_a_run_wakes_who_waits() -> None:

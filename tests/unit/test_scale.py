@@ -1,6 +1,6 @@
 """What is required soon, what is kept ready, and the canary."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -16,7 +16,6 @@ from scheduler.insight.scale import ScaleResult, scale
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Lane
 from scheduler.storage.aws.stream import JobChange, TaskChange
-from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.tasks.schedule import Cron, Schedule
 from tests.conftest import NOW
 from tests.contract import make
@@ -25,7 +24,7 @@ from tests.unit.stage import Stage, Wrapped, refuse
 
 @dataclass
 class Pollers:
-    """The port `Capacity`."""
+    """The port `Functions`."""
 
     kept: dict[Lane, int] = field(default_factory=lambda: {Lane.ONE_TIME: 2, Lane.RECURRING: 2})
 
@@ -40,25 +39,17 @@ class Pollers:
 class Scaled(Stage):
     """The stage with counters on it."""
 
-    counters: Any = field(default_factory=MemoryCounters)
-    capacity: Any = field(default_factory=Pollers)
+    functions: Any = field(default_factory=Pollers)
 
     def scale(self, *, most_pollers: int = 100, canary: bool = False) -> ScaleResult:
         self.requests += 1
-        return scale(
-            counters=self.counters,
-            capacity=self.capacity,
-            executors=200,
-            most_pollers=most_pollers,
-            canary=canary,
-            random=self.requests,
-            **self.makers(),
-        )
+        rules = replace(self.rules, executors=200, most_pollers=most_pollers, lag_canary=canary)
+        return scale(self.but(rules=rules), random=self.requests)
 
     def plan_jobs(self, at: int, count: int) -> None:
         self.requests += 1
         changes = [JobChange(f"{self.requests:020d}{number:020d}", None, make.job(at=at)) for number in range(count)]
-        project("s", changes, counters=self.counters)
+        project("s", changes, self)
 
 
 def test_required_is_the_busiest_of_the_next_ten_minutes() -> None:
@@ -67,26 +58,26 @@ def test_required_is_the_busiest_of_the_next_ten_minutes() -> None:
         stage.plan_jobs(NOW + minute * MINUTE, count)
     result = stage.scale()
     assert (result.required, result.available, result.used_percent) == (30, 200, 15.0)  # 270 s of work
-    assert result.pollers == {"one-time": 3, "recurring": 2} and stage.capacity.kept[Lane.ONE_TIME] == 3
+    assert result.pollers == {"one-time": 3, "recurring": 2} and stage.functions.kept[Lane.ONE_TIME] == 3
 
 
 def test_recurring_tasks_raise_the_pollers_of_their_own_lane() -> None:
     stage = Scaled()
     tasks = [make.task(schedule=Schedule(Cron("5 10 * * *")), created_at=NOW, updated_at=NOW) for _ in range(360)]
-    project("t", [TaskChange(f"{number:040d}", None, task) for number, task in enumerate(tasks, 1)], counters=stage.counters)
+    project("t", [TaskChange(f"{number:040d}", None, task) for number, task in enumerate(tasks, 1)], stage)
     assert stage.scale().pollers == {"one-time": 2, "recurring": 4}
 
 
 def test_what_was_raised_falls_slowly_and_never_below_the_least() -> None:
     stage = Scaled()
-    stage.capacity.kept[Lane.ONE_TIME] = 40
+    stage.functions.kept[Lane.ONE_TIME] = 40
     seen = [stage.scale().pollers["one-time"] for _ in range(40)]
     assert seen[:4] == [36, 33, 30, 27] and seen[-1] == scaling.LEAST
     assert seen == sorted(seen, reverse=True)
 
 
 def test_where_none_are_kept_ready_none_are_touched() -> None:
-    stage = Scaled(capacity=None)
+    stage = Scaled(functions=None)
     stage.plan_jobs(NOW + MINUTE, 900)
     result = stage.scale(most_pollers=0)
     assert (result.required, result.pollers) == (100, {})
@@ -95,7 +86,7 @@ def test_where_none_are_kept_ready_none_are_touched() -> None:
 def test_a_lane_that_cannot_be_set_does_not_hold_the_figures_up() -> None:
     stage = Scaled()
     stage.plan_jobs(NOW + MINUTE, 9_000)
-    stage.capacity = Wrapped(stage.capacity, keep_pollers=refuse)
+    stage.functions = Wrapped(stage.functions, keep_pollers=refuse)
     result = stage.scale()
     assert result.required == 1_000 and "one-time" not in result.pollers
 

@@ -1,82 +1,114 @@
 """The typed environment: what is rendered is what is parsed, and every complaint names its variable."""
 
-from dataclasses import MISSING, fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lambdas._settings import (
-    ApiSettings,
-    BurySettings,
-    DispatchSettings,
-    ExecuteSettings,
-    NotifySettings,
-    PlanSettings,
-    ProjectSettings,
-    ScaleSettings,
-    Settings,
-    SettingsError,
-    TickSettings,
-)
+from lambdas._settings import NAMES, Settings, SettingsError
+from scheduler.model.job import Lane
+from scheduler.model.lifecycle import Retention
+from scheduler.model.rules import Rules
+from scheduler.targets.base import Reach
 
-KINDS = [
-    ApiSettings,
-    TickSettings,
-    PlanSettings,
-    DispatchSettings,
-    ExecuteSettings,
-    BurySettings,
-    ProjectSettings,
-    NotifySettings,
-    ScaleSettings,
-]
+OTHERS: dict[Any, Any] = {int: 7_919, bool: None, Retention: Retention(1, 2)}  # than any default; None: the opposite
+ARNS = ("arn:aws:sqs:*:*:a", "arn:aws:sns:*:*:b")
 
 
-def some(kind: type[Settings], **chosen: Any) -> Settings:
-    values: dict[str, Any] = {item.name: f"the {item.name}" for item in fields(kind) if item.default is MISSING}
-    return kind(**(values | chosen))
+def parsed(rules: str = "{}", reach: str = "{}") -> Settings:
+    return Settings.parse({"PUNCTUAL_RULES": rules, "PUNCTUAL_REACH": reach})
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_rendered_is_parsed_back(kind: type[Settings]) -> None:
-    assert kind.parse(some(kind).render()) == some(kind)
+def other_rules() -> Rules:
+    """Rules of which no field has its default."""
+    chosen: dict[str, Any] = {"windows": {Lane.RETRY: 3}}
+    for item in fields(Rules):
+        if item.name not in chosen:
+            other = OTHERS[item.type]
+            chosen[item.name] = not item.default if other is None else other
+    return Rules(**chosen)
+
+
+def test_what_is_rendered_is_parsed_back() -> None:
+    names = {name: f"the {name}" for name in NAMES}
+    reach = Reach(ARNS, "ops@example.com", plain_http=True, hosts=("*.example.com",))
+    made = Settings(rules=other_rules(), reach=reach, **names)
+    read = Settings.parse(made.render())
+    assert (read.rules, read.reach) == (made.rules, made.reach)
+    assert {name: getattr(read, name) for name in NAMES} == names
+    assert read.render() == made.render()
 
 
 @given(st.integers(), st.booleans(), st.text())
 def test_any_value_survives(number: int, flag: bool, text: str) -> None:
-    settings = some(ExecuteSettings, shards=number, allow_private_http=flag, stage=text)
-    assert ExecuteSettings.parse(settings.render()) == settings
+    made = Settings(stage=text, rules=Rules(shards=number, lag_canary=flag), reach=Reach(sender=text))
+    read = Settings.parse(made.render())
+    assert (read.stage, read.rules, read.reach) == (text, made.rules, made.reach)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_missing_variable_is_named(kind: type[Settings]) -> None:
-    rendered = some(kind).render()
-    for item in fields(kind):
-        name = f"PUNCTUAL_{item.name.upper()}"
-        less = {key: value for key, value in rendered.items() if key != name}
-        if item.default is MISSING:
-            with pytest.raises(SettingsError, match=f"^{name} is not set$"):
-                kind.parse(less)
-        else:
-            assert getattr(kind.parse(less), item.name) == item.default
+def test_a_name_that_was_not_given_is_reported_when_it_is_read() -> None:
+    with pytest.raises(SettingsError, match=r"^PUNCTUAL_JOBS_TABLE is not set$"):
+        _ = Settings.parse({}).jobs_table
+    assert Settings.parse({}).given("jobs_table") == ""
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_variable_of_the_wrong_type_is_named_with_what_it_holds(kind: type[Settings]) -> None:
-    for item in fields(kind):
-        if item.type is not str:
-            name = f"PUNCTUAL_{item.name.upper()}"
-            with pytest.raises(SettingsError, match=f"^{name} must be .* not 'yes'$"):
-                kind.parse(some(kind).render() | {name: "yes"})
+def test_a_name_with_a_default_may_be_left_out() -> None:
+    assert (Settings.parse({}).fetch_function, Settings.parse({}).secret_prefix) == ("", "")
 
 
-def test_allowed_targets_stand_in_one_variable() -> None:
-    settings = some(ApiSettings, allowed_targets=("arn:aws:sqs:*:*:a", "arn:aws:sns:*:*:b"))
-    assert settings.render()["PUNCTUAL_ALLOWED_TARGETS"] == "arn:aws:sqs:*:*:a arn:aws:sns:*:*:b"
-    assert ApiSettings.parse(settings.render()) == settings
+def test_there_is_no_name_but_those_declared() -> None:
+    with pytest.raises(TypeError, match="no setting job_table"):
+        Settings(job_table="j")
+    with pytest.raises(AttributeError):
+        _ = Settings.parse({}).job_table  # type: ignore[attr-defined]
+
+
+def test_rules_that_do_not_differ_from_their_defaults_take_no_room() -> None:
+    assert Settings(stage="test").render() == {"PUNCTUAL_STAGE": "test"}
+    assert Settings(rules=Rules(units=2)).render() == {"PUNCTUAL_RULES": '{"units":2}'}
+
+
+@pytest.mark.parametrize("item", list(fields(Rules)), ids=lambda item: str(item.name))
+def test_each_rule_of_the_wrong_type_is_named_with_what_it_holds(item: Any) -> None:
+    with pytest.raises(SettingsError, match=f"^PUNCTUAL_RULES: {item.name} must be .* not 'yes'$"):
+        parsed(f'{{"{item.name}":"yes"}}')
+
+
+@pytest.mark.parametrize(
+    ("rules", "complaint"),
+    [
+        ("yes", "PUNCTUAL_RULES must be a JSON object, not 'yes'"),
+        ("[]", "PUNCTUAL_RULES must be a JSON object, not '[]'"),
+        ('{"shard":2}', "PUNCTUAL_RULES has no field shard"),
+        ('{"shards":true}', "PUNCTUAL_RULES: shards must be a whole number, not True"),
+        ('{"lag_canary":1}', "PUNCTUAL_RULES: lag_canary must be true or false, not 1"),
+        ('{"windows":{"slow":1}}', "PUNCTUAL_RULES: windows must be whole numbers by one-time and recurring and retry"),
+        ('{"retention":{"days":"all"}}', "PUNCTUAL_RULES: retention must be whole numbers by days and failure_days"),
+    ],
+)
+def test_rules_that_cannot_be_read_are_refused_in_words(rules: str, complaint: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        parsed(rules)
+    assert str(raised.value).startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("reach", "complaint"),
+    [
+        ('{"arns":["orders"]}', "PUNCTUAL_REACH: arns must be a list of arns, not ['orders']"),
+        ('{"hosts":["https://example.com"]}', "PUNCTUAL_REACH: hosts must be a list of hosts, not ['https://example.com']"),
+        ('{"hosts":"example.com"}', "PUNCTUAL_REACH: hosts must be a list of hosts, not 'example.com'"),
+        ('{"plain_http":"yes"}', "PUNCTUAL_REACH: plain_http must be true or false, not 'yes'"),
+    ],
+)
+def test_a_reach_that_cannot_be_read_is_refused_in_words(reach: str, complaint: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        parsed(reach=reach)
+    assert str(raised.value) == complaint
 
 
 def test_other_variables_do_not_matter() -> None:
-    assert BurySettings.parse(some(BurySettings).render() | {"AWS_REGION": "eu-west-1", "PUNCTUAL_NEW": "1"}) == some(BurySettings)
+    made = Settings(stage="test", jobs_table="j", rules=replace(Rules(), shards=2))
+    assert Settings.parse(made.render() | {"AWS_REGION": "eu-west-1", "PUNCTUAL_NEW": "1"}).render() == made.render()

@@ -243,8 +243,7 @@ class Keys:
         return Asked(NewJob("ann", JobSpec("log", {"message": message}), execute_at), self._randoms, receipt or None)
 
     def post(self, *asked: Asked) -> list[Any]:
-        stage = self.stage
-        return list(submit_all(asked, receipts=self.receipts, **stage.makers()))
+        return list(submit_all(asked, self.stage.but(receipts=self.receipts)))
 
     def one(self, key: str | None, execute_at: int | None = None, **fields: Any) -> Any:
         (answer,) = self.post(self.asked(key, execute_at, **fields))

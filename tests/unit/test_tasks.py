@@ -180,14 +180,14 @@ def test_a_key_that_was_used_for_something_else_is_refused() -> None:
     with pytest.raises(Conflict):
         stage.create(HOURLY, receipt=a_receipt(fingerprint="other"))
     with pytest.raises(Conflict):
-        service.run_now(task.key, stage.world, random=1, receipt=a_receipt(fingerprint="other"))
+        service.run_now(task.key, stage, random=1, receipt=a_receipt(fingerprint="other"))
     assert len(stage.tasks.rows) == 1 and len(stage.jobs.rows) == 10
 
 
 def test_a_key_whose_task_is_deleted_makes_no_second_one() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY, receipt=a_receipt())
-    service.delete(task.key, stage.world)
+    service.delete(task.key, stage)
     stored = dict(stage.jobs.rows)
     assert stage.create(HOURLY, receipt=a_receipt()).id == task.id  # the first answer again, and no more than that
     assert stage.tasks.rows == {} and stage.jobs.rows == stored
@@ -234,10 +234,10 @@ def test_an_edit_waits_until_whoever_read_the_old_generation_has_started() -> No
 def test_an_edit_of_a_paused_task_waits_for_nothing() -> None:
     stage = TaskStage()
     task = stage.create(MINUTELY)
-    service.deactivate(task.key, None, stage.world)
+    service.deactivate(task.key, None, stage)
     stage.clock.slept.clear()
     stage.edit(task, HOURLY)
-    service.activate(task.key, stage.world)
+    service.activate(task.key, stage)
     assert stage.clock.slept == []
 
 
@@ -288,7 +288,7 @@ def test_a_task_that_keeps_changing_is_given_up_on() -> None:
     with pytest.raises(Unavailable):
         stage.edit(task, MINUTELY)
     with pytest.raises(Unavailable):
-        service.delete(task.key, stage.world)
+        service.delete(task.key, stage)
 
 
 def test_max_runs_counts_over_edits() -> None:
@@ -327,8 +327,8 @@ def test_a_resumed_task_has_the_run_that_is_put_off_past_now() -> None:
     task = stage.create({**HOURLY, "jitter_seconds": 3_600})
     before = stage.times(task)
     stage.clock.at = NOW + HOUR + 1
-    service.deactivate(task.key, None, stage.world)
-    resumed = service.activate(task.key, stage.world)
+    service.deactivate(task.key, None, stage)
+    resumed = service.activate(task.key, stage)
     assert stage.times(task)[:9] == before[:9] and resumed.planned == len(stage.times(task))
 
 
@@ -362,9 +362,9 @@ def test_a_task_at_once_does_not_run_again_because_it_is_renamed_but_becomes_a_r
 def test_an_edit_of_a_paused_task_plans_nothing_until_it_is_resumed() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
-    service.deactivate(task.key, None, stage.world)
+    service.deactivate(task.key, None, stage)
     assert status(stage.edit(task, MINUTELY), NOW) is TaskStatus.INACTIVE and stage.runs(task) == []
-    service.activate(task.key, stage.world)
+    service.activate(task.key, stage)
     assert stage.times(task)[0] == NOW + MINUTE
 
 
@@ -375,7 +375,7 @@ def test_a_paused_task_has_no_runs_to_come() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     stage.clock.advance(90 * MINUTE)
-    paused = service.deactivate(task.key, "too loud", stage.world)
+    paused = service.deactivate(task.key, "too loud", stage)
     assert (paused.inactive_at, paused.inactive_reason, paused.generation) == (NOW + 90 * MINUTE, "too loud", 2)
     assert stage.times(task) == hours(1) and paused.replenish is None and paused.planned == 1
     assert service.next_runs(paused, 3, stage.clock.now()) == []
@@ -385,9 +385,9 @@ def test_a_resumed_task_runs_from_now_on() -> None:
     stage = TaskStage()
     task = stage.create({**HOURLY, "max_runs": 12})
     stage.clock.advance(90 * MINUTE)
-    service.deactivate(task.key, None, stage.world)
+    service.deactivate(task.key, None, stage)
     stage.clock.advance(3 * HOUR)
-    resumed = service.activate(task.key, stage.world)
+    resumed = service.activate(task.key, stage)
     assert (resumed.inactive_at, resumed.inactive_reason, resumed.generation) == (None, None, 3)
     assert stage.times(task) == hours(1, *range(5, 15)) and resumed.planned == 11
 
@@ -395,20 +395,20 @@ def test_a_resumed_task_runs_from_now_on() -> None:
 def test_pause_and_resume_twice_are_as_good_as_once() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
-    assert service.activate(task.key, stage.world) == task
-    paused = service.deactivate(task.key, "first", stage.world)
-    assert service.deactivate(task.key, "second", stage.world) == paused
-    resumed = service.activate(task.key, stage.world)
-    assert service.activate(task.key, stage.world) == resumed and resumed.generation == 3
+    assert service.activate(task.key, stage) == task
+    paused = service.deactivate(task.key, "first", stage)
+    assert service.deactivate(task.key, "second", stage) == paused
+    resumed = service.activate(task.key, stage)
+    assert service.activate(task.key, stage) == resumed and resumed.generation == 3
 
 
 def test_a_task_that_ended_while_it_was_paused_can_be_resumed_and_has_ended() -> None:
     stage = TaskStage()
     for schedule in ({**HOURLY, "end": render(NOW + 2 * HOUR)}, {"at": render(NOW + HOUR)}):
         task = stage.create(schedule)
-        service.deactivate(task.key, None, stage.world)
+        service.deactivate(task.key, None, stage)
         stage.clock.advance(DAY)
-        resumed = service.activate(task.key, stage.world)
+        resumed = service.activate(task.key, stage)
         assert stage.runs(task) == [] and status(resumed, stage.clock.now()) is TaskStatus.ENDED
         stage.clock.at = NOW
 
@@ -417,18 +417,18 @@ def test_a_deleted_task_leaves_its_history_only() -> None:
     stage = TaskStage()
     task = stage.create(MINUTELY)
     stage.clock.advance(150_000)
-    assert service.delete(task.key, stage.world).id == task.id
+    assert service.delete(task.key, stage).id == task.id
     assert stage.times(task) == [NOW + MINUTE, NOW + 2 * MINUTE]
     for verb in (service.delete, service.find, service.activate):
         with pytest.raises(NotFound):
-            verb(task.key, stage.world)
+            verb(task.key, stage)
 
 
 def test_somebody_elses_task_is_none() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     key = TaskKey("bob", task.id)
-    for verb in (lambda: service.find(key, stage.world), lambda: service.run_now(key, stage.world, random=1)):
+    for verb in (lambda: service.find(key, stage), lambda: service.run_now(key, stage, random=1)):
         with pytest.raises(NotFound):
             verb()
 
@@ -440,11 +440,11 @@ def test_a_run_by_hand_is_stored_and_handed_over_and_uses_up_nothing() -> None:
     stage = TaskStage()
     task = stage.create({**HOURLY, "max_runs": 3})
     stage.clock.advance(MINUTE)
-    run = service.run_now(task.key, stage.world, random=5)
+    run = service.run_now(task.key, stage, random=5)
     assert stage.stored(run) == run and run.id in stage.waiting(Lane.ONE_TIME) and run.scheduled_at == NOW + MINUTE
     assert run.origin is not None and (run.origin.nominal_at, run.origin.misfire, run.origin.overlap) == (None, None, Overlap.SKIP)
     assert stage.task(task) == task and run.start_by is None
-    chosen = service.run_now(task.key, stage.world, random=6, overlap=Overlap.ALLOW)
+    chosen = service.run_now(task.key, stage, random=6, overlap=Overlap.ALLOW)
     assert chosen.origin is not None and chosen.origin.overlap is Overlap.ALLOW
 
 
@@ -452,16 +452,16 @@ def test_an_ended_task_can_be_run_by_hand_and_a_paused_one_cannot() -> None:
     stage = TaskStage()
     task = stage.create(None)
     stage.clock.advance(DAY)
-    assert service.run_now(task.key, stage.world, random=5).lane is Lane.ONE_TIME
-    service.deactivate(task.key, None, stage.world)
+    assert service.run_now(task.key, stage, random=5).lane is Lane.ONE_TIME
+    service.deactivate(task.key, None, stage)
     with pytest.raises(Conflict, match="inactive"):
-        service.run_now(task.key, stage.world, random=6)
+        service.run_now(task.key, stage, random=6)
 
 
 def test_an_edit_leaves_runs_by_hand_alone() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
-    run = service.run_now(task.key, stage.world, random=5)
+    run = service.run_now(task.key, stage, random=5)
     stage.edit(task, MINUTELY)
     assert stage.stored(run) == run
 
@@ -469,12 +469,12 @@ def test_an_edit_leaves_runs_by_hand_alone() -> None:
 def test_the_same_run_by_hand_again_is_the_same_run_even_when_the_task_is_gone() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
-    first = service.run_now(task.key, stage.world, random=99, receipt=a_receipt())
+    first = service.run_now(task.key, stage, random=99, receipt=a_receipt())
     stage.clock.advance(MINUTE)
     again = a_receipt(at=stage.clock.now(), random=1)
-    assert service.run_now(task.key, stage.world, random=1, receipt=again) == first
-    service.delete(task.key, stage.world)
-    assert service.run_now(task.key, stage.world, random=1, receipt=again) == first
+    assert service.run_now(task.key, stage, random=1, receipt=again) == first
+    service.delete(task.key, stage)
+    assert service.run_now(task.key, stage, random=1, receipt=again) == first
 
 
 @pytest.mark.parametrize("put", [refuse, lost_answer])
@@ -483,9 +483,9 @@ def test_a_run_by_hand_whose_put_failed_is_made_good_by_the_same_request(put: An
     task = stage.create(HOURLY)
     stage.jobs = Wrapped(stage.jobs, put=times(1, put))
     with pytest.raises(Unavailable):
-        service.run_now(task.key, stage.world, random=99, receipt=a_receipt())
+        service.run_now(task.key, stage, random=99, receipt=a_receipt())
     stage.clock.advance(SECOND)
-    run = service.run_now(task.key, stage.world, random=1, receipt=a_receipt(at=stage.clock.now(), random=1))
+    run = service.run_now(task.key, stage, random=1, receipt=a_receipt(at=stage.clock.now(), random=1))
     assert run.id == ids.new(NOW, 99) and len([job for job in stage.runs(task) if job.origin and job.origin.nominal_at is None]) == 1
 
 
@@ -494,7 +494,7 @@ def test_a_receipt_that_cannot_be_kept_is_refused_to_the_caller() -> None:
     task = stage.create(HOURLY)
     stage.receipts = Wrapped(stage.receipts, keep=lambda verb, *args: [None])
     with pytest.raises(Unavailable):
-        service.run_now(task.key, stage.world, random=99, receipt=a_receipt())
+        service.run_now(task.key, stage, random=99, receipt=a_receipt())
 
 
 # Search
@@ -505,16 +505,16 @@ def test_tasks_are_found_by_name_tag_type_and_status() -> None:
     report = stage.create(HOURLY, name="Nightly Report", tags=("reports",))
     call = stage.create({"at": render(NOW + DAY)}, name="call home", type="http")
     once = stage.create(None, name="once")
-    service.deactivate(report.key, None, stage.world)
+    service.deactivate(report.key, None, stage)
 
     def found(**fields: Any) -> list[str]:
-        return [task.name for task in service.search(Search("ann", **fields), stage.world).tasks]
+        return [task.name for task in service.search(Search("ann", **fields), stage).tasks]
 
     assert sorted(found()) == sorted(task.name for task in (report, call, once))
     assert found(name="REPORT") == ["Nightly Report"] == found(tag="reports") == found(status=TaskStatus.INACTIVE)
     assert found(type="http") == ["call home"] == found(status=TaskStatus.ACTIVE)
     assert found(status=TaskStatus.ENDED) == ["once"] and found(name="call", tag="reports") == []
-    assert service.search(Search("bob"), stage.world).tasks == []
+    assert service.search(Search("bob"), stage).tasks == []
 
 
 def test_pages_go_on_where_they_stopped_and_read_a_bounded_amount(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -522,13 +522,13 @@ def test_pages_go_on_where_they_stopped_and_read_a_bounded_amount(monkeypatch: p
     monkeypatch.setattr(paging, "READS", 3)
     stage = TaskStage()
     names = [stage.create(None, name="rare" if number == 0 else "common").name for number in range(8)]
-    first = service.search(Search("ann", name="rare"), stage.world)
+    first = service.search(Search("ann", name="rare"), stage)
     assert first.tasks == [] and first.cursor is not None
-    second = service.search(Search("ann", name="rare", cursor=first.cursor), stage.world)
+    second = service.search(Search("ann", name="rare", cursor=first.cursor), stage)
     assert [task.name for task in second.tasks] == ["rare"] and second.cursor is None
     seen, cursor = list[str](), None
     while True:
-        page = service.search(Search("ann", limit=3, cursor=cursor), stage.world)
+        page = service.search(Search("ann", limit=3, cursor=cursor), stage)
         seen, cursor = seen + [task.name for task in page.tasks], page.cursor
         if cursor is None:
             break
@@ -537,7 +537,7 @@ def test_pages_go_on_where_they_stopped_and_read_a_bounded_amount(monkeypatch: p
 
 def test_a_cursor_that_was_never_answered_is_refused() -> None:
     with pytest.raises(Invalid):
-        service.search(Search("ann", cursor="x"), TaskStage().world)
+        service.search(Search("ann", cursor="x"), TaskStage())
 
 
 # A top-up and an edit at once
@@ -576,7 +576,7 @@ def test_a_top_up_that_comes_in_between_an_edit_leaves_no_old_run_behind(verb: s
         return write(*args)
 
     stage.tasks = Wrapped(real, **{verb: times(1, later)})
-    _ = stage.edit(task, {"cron": "0 0 1 1 *"}) if verb == "store" else service.delete(task.key, stage.world)
+    _ = stage.edit(task, {"cron": "0 0 1 1 *"}) if verb == "store" else service.delete(task.key, stage)
     assert [at for at in stage.times(task, 1) if at > stage.clock.now()] == []
 
 

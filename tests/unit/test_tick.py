@@ -170,7 +170,7 @@ def test_a_refused_dispatcher_stops_no_other() -> None:
         asked.append(unit)
         raise Unavailable
 
-    stage.start = start  # type: ignore[method-assign]
+    stage.functions.start_dispatch = start
     stage.tick()
     assert set(asked) == {unit.key for unit in stage.ledger.open_units()}
 

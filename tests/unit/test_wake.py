@@ -25,7 +25,7 @@ def a_stage(waiting: Job, *, holder: str = ENDED.id) -> Stage:
 
 
 def woken(stage: Stage, ended: Job = ENDED, **ports: Any) -> list[Job]:
-    return successors([ended], jobs=ports.get("jobs", stage.jobs), tasks=ports.get("tasks", stage.tasks), now=NOW)
+    return successors([ended], stage.but(**ports), now=NOW)
 
 
 def waiting(**fields: Any) -> Job:
@@ -80,7 +80,7 @@ def test_while_a_table_refuses_nobody_is_woken(ports: dict[str, str]) -> None:
 
 def test_a_lane_that_refuses_fails_nobody() -> None:
     stage = a_stage(waiting())
-    wake([ENDED], jobs=stage.jobs, tasks=stage.tasks, orders=stage.orders, lanes=Wrapped(stage.lanes, send=refuse), now=NOW)
+    wake([ENDED], stage.but(lanes=Wrapped(stage.lanes, send=refuse)), now=NOW)
     assert stage.waiting(Lane.RECURRING) == []
 
 

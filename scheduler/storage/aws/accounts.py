@@ -29,7 +29,7 @@ _WRONG = frozenset(  # all of them answer alike: a caller must not learn which u
 
 
 class CognitoAccounts:
-    """The port `Accounts`: the app client allows USER_PASSWORD_AUTH, rotates refresh tokens and has no secret."""
+    """Sign-in: the app client allows USER_PASSWORD_AUTH, rotates refresh tokens and has no secret."""
 
     def __init__(self, client: "CognitoIdentityProviderClient", client_id: str) -> None:
         self._client = client

@@ -1,6 +1,7 @@
 """The archive by way of Firehose, which gathers lines and writes them to S3, compressed, by day."""
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scheduler.model.errors import Unavailable
@@ -11,13 +12,13 @@ LARGEST = 1_000_000  # bytes of one record
 
 
 class FirehoseArchive:
-    """The port `Archive`."""
+    """The archive of the port `Outputs`."""
 
     def __init__(self, client: Any, stream: str) -> None:
         self._client = client
         self._stream = stream
 
-    def put(self, records: list[dict[str, Any]]) -> None:
+    def put(self, records: Sequence[Mapping[str, Any]]) -> None:
         for call in _calls([_line(record) for record in records]):
             with errors.translated():
                 answer = self._client.put_record_batch(DeliveryStreamName=self._stream, Records=[{"Data": line} for line in call])
@@ -25,10 +26,10 @@ class FirehoseArchive:
                 raise Unavailable()
 
 
-def _line(record: dict[str, Any]) -> bytes:
+def _line(record: Mapping[str, Any]) -> bytes:
     """A job too large for one record, by a long output, is kept without its details."""
     line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
-    return line if len(line) <= LARGEST else json.dumps(record | {"details": None}, ensure_ascii=False).encode() + b"\n"
+    return line if len(line) <= LARGEST else json.dumps({**record, "details": None}, ensure_ascii=False).encode() + b"\n"
 
 
 def _calls(lines: list[bytes]) -> list[list[bytes]]:

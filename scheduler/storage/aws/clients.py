@@ -1,5 +1,6 @@
 """The one place where AWS clients are made."""
 
+import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
@@ -24,6 +25,7 @@ CONFIG = Config(
     parameter_validation=False,  # AWS checks again anyway; a quarter of a call's CPU
     user_agent="punctual",  # boto3 builds its own long one twice for every call
 )
+_making = threading.Lock()  # a session makes one client at a time; adapters are made when they are first used, in any thread
 
 
 def dynamodb(**options: Any) -> "DynamoDBClient":
@@ -65,12 +67,14 @@ def cognito(**options: Any) -> "CognitoIdentityProviderClient":
 def once(service: str, region: str | None, read_timeout: float, **options: Any) -> Any:
     """A client of any service that never repeats a call by itself; `region`: another one than the environment's."""
     config = CONFIG.merge(Config(retries={"mode": "standard", "total_max_attempts": 1}, read_timeout=read_timeout))
-    return cast(Any, _session()).client(service, region_name=region, config=config, **options)
+    with _making:
+        return cast(Any, _session()).client(service, region_name=region, config=config, **options)
 
 
 def _client(service: Any, options: dict[str, Any]) -> object:
     """Region, credentials and endpoint come from the environment unless `options` (as of `boto3.client`) say otherwise."""
-    return _session().client(service, config=CONFIG, **options)
+    with _making:
+        return _session().client(service, config=CONFIG, **options)
 
 
 def _encode_once(request: Any, **_: Any) -> None:

@@ -21,7 +21,7 @@ _PASSWORD = frozenset({"InvalidPasswordException", "PasswordHistoryPolicyViolati
 
 
 class CognitoDirectory:
-    """The port `Directory`. A user's id is the `sub`, which Cognito takes for a user name as well."""
+    """The administrators' side. A user's id is the `sub`, which Cognito takes for a user name as well."""
 
     def __init__(self, client: "CognitoIdentityProviderClient", pool: str) -> None:
         self._client = client

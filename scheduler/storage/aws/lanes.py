@@ -12,21 +12,29 @@ from scheduler.storage.aws import batches, errors
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
+    from scheduler.storage.aws.topic import SnsTopic
+
 DELAY_LIMIT = 900  # seconds; SQS delays no message longer
 CONNECTIONS = 16
 
 
 class SqsLanes:
-    """The port `Lanes`: `urls` names the queue of each lane."""
+    """The port `Lanes`: `urls` names the queue of each lane, `topic` fans out to them (None: this function publishes nothing)."""
 
-    def __init__(self, client: "SQSClient", urls: Mapping[Lane, str]) -> None:
+    def __init__(self, client: "SQSClient", urls: Mapping[Lane, str], topic: "SnsTopic | None" = None) -> None:
         self._client = client
+        self._topic = topic
         self._urls = dict(urls)
         self._pool = ThreadPoolExecutor(CONNECTIONS, "lanes")
 
     def send(self, batch: Sequence[Message], now: int) -> list[Message]:
         tens = [ten for lane in self._urls for ten in batches.chunks([message for message in batch if message.lane is lane], batches.TEN)]
         return batches.at_once(self._pool, lambda ten: self._send(ten, now), tens)
+
+    def publish(self, messages: Sequence[Message]) -> list[Message]:
+        if self._topic is None:
+            raise RuntimeError("this function has no topic to publish to")
+        return self._topic.publish(messages)
 
     def extend(self, lane: Lane, receipts: Sequence[str], seconds: int) -> set[str]:
         held: set[str] = set()

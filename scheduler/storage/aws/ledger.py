@@ -66,9 +66,6 @@ class DynamoLedger:
         delete = {"TableName": self._table.name, "Key": keys.look(look), "ConditionExpression": keys.EXISTS}
         self._table.transact([{"Delete": delete}] + ([self._putting(_look(following))] if following else []))
 
-    def lane_states(self) -> dict[Lane, LaneState]:
-        return self.watched().lanes
-
     def set_lane_state(self, state: LaneState) -> None:
         self._table.put(_lane_state(state), {})
 

@@ -25,7 +25,7 @@ class Received(NamedTuple):
 
 
 class SqsNoticeQueue:
-    """The port `NoticeQueue`."""
+    """The queue of the port `Notices`."""
 
     def __init__(self, client: "SQSClient", url: str) -> None:
         self._client = client

@@ -5,17 +5,19 @@ news#<id>       what was decided of one piece of news, or of the end of a window
 sending#<id>    how far one notice is with one receiver
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model.job import TaskKey
-from scheduler.notify.messages import decode_outbox, decode_standing, encode_outbox, encode_standing
+from scheduler.notify.messages import Message, decode_outbox, decode_standing, encode_outbox, encode_standing
 from scheduler.notify.policy import Mark, Outbox, Standing
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Table
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from scheduler.storage.aws.notice_queue import SqsNoticeQueue
 
 DAY_S = 86_400
 KEPT_S = 20 * DAY_S  # longer than a stream and a queue keep what could come again
@@ -24,10 +26,11 @@ _NUMBERS = ("lease_until", "tries", "done_at", "version")
 
 
 class DynamoNotices:
-    """The port `Notices`."""
+    """The port `Notices`. A function that only sends has no table."""
 
-    def __init__(self, client: "DynamoDBClient", table: str) -> None:
+    def __init__(self, client: "DynamoDBClient", table: str, queue: "SqsNoticeQueue | None" = None) -> None:
         self._table = Table(client, table)
+        self._queue = queue
 
     def read(self, task: TaskKey, id: str) -> tuple[Standing | None, Outbox | None]:
         found = {item["sk"]["S"]: item for item in self._table.get_many([keys.standing(task), keys.news(task, id)])}
@@ -63,6 +66,11 @@ class DynamoNotices:
         if after.error is not None:
             item["error"] = {"S": after.error}
         return self._table.put(item, keys.IF_NEW if before is None else keys.if_version(before.version))
+
+    def send(self, messages: Sequence[Message], now: int) -> None:
+        if self._queue is None:
+            raise RuntimeError("this function has no queue of notices")
+        self._queue.send(messages, now)
 
     def _put(self, item: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[str, Any]:
         return {"Put": {"TableName": self._table.name, "Item": item, **condition}}

@@ -1,7 +1,8 @@
 """The port `Outputs` on S3: an object for each attempt whose output and log its job cannot hold."""
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
@@ -13,13 +14,16 @@ from scheduler.storage.aws.errors import code, translated
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+    from scheduler.storage.aws.archive import FirehoseArchive
+
 
 class S3Outputs:
-    """The bucket forgets by its own rule."""
+    """The bucket forgets by its own rule. A function without a bucket has no client; without an archive, what leaves is gone."""
 
-    def __init__(self, client: "S3Client", bucket: str) -> None:
-        self._client = client
+    def __init__(self, client: "S3Client | None", bucket: str, archive: "FirehoseArchive | None" = None) -> None:
+        self._client: Any = client
         self._bucket = bucket
+        self._archive = archive
 
     def put(self, key: JobKey, fence: int, whole: Whole) -> None:
         body = json.dumps([whole.output, whole.log], separators=(",", ":")).encode()
@@ -35,3 +39,7 @@ class S3Outputs:
                     raise
                 return None
             return Whole(*json.loads(found["Body"].read()))
+
+    def archive(self, records: Sequence[Mapping[str, Any]]) -> None:
+        if self._archive is not None:
+            self._archive.put(records)

@@ -6,12 +6,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from scheduler.dead_letters.model import Filter, Redrive, State
-from scheduler.storage.aws import errors, keys
+from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Table
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_lambda import LambdaClient
 
 _NUMBERS = ("started_at", "rate", "limit", "ended_at", "found", "redriven", "skipped", "version", "lease_until", "expires")
 _READ = tuple(name for name in _NUMBERS if name != "expires")
@@ -40,18 +39,6 @@ class DynamoRedrives:
             return self._table.put(_encode(after), condition)
         delete = {"TableName": self._table.name, "Key": _key(before), **condition}
         return self._table.transact([{"Delete": delete}, {"Put": {"TableName": self._table.name, "Item": _encode(after)}}])
-
-
-class LambdaRedrivers:
-    """The port `Redrivers`: asynchronous invocations. The event says nothing that matters."""
-
-    def __init__(self, client: "LambdaClient", function: str) -> None:
-        self._client = client
-        self._function = function
-
-    def start(self) -> None:
-        with errors.translated():
-            self._client.invoke(FunctionName=self._function, InvocationType="Event", Payload="{}")
 
 
 def _key(redrive: Redrive) -> keys.Value:

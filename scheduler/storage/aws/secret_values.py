@@ -16,7 +16,7 @@ _NONE_SUCH = ("ResourceNotFoundException", "AccessDeniedException", "InvalidRequ
 
 
 class StoredSecrets:
-    """The port `SecretValues`."""
+    """The values of the port `Secrets`."""
 
     def __init__(self, client: Any, prefix: str) -> None:
         self._client = client

@@ -16,7 +16,7 @@ _NONE_SUCH = "ResourceNotFoundException"
 
 
 class SecretKeys:
-    """The port `SigningKeys`."""
+    """The keys of the port `Secrets`."""
 
     def __init__(self, client: Any, secret: str) -> None:
         self._client = client

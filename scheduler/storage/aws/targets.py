@@ -1,13 +1,43 @@
-"""The registry of named targets on DynamoDB, in the tasks table."""
+"""Named targets on DynamoDB, in the tasks table: their registry, and what of their limits is in use."""
 
+import json
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from scheduler.admission.limits import USUAL_MS, Move, Place, Usage, Use
 from scheduler.model.errors import Unavailable
+from scheduler.model.job import JobKey
 from scheduler.storage.aws import keys
-from scheduler.storage.aws.target_gate import DynamoTargetGate, read_target, target_item
+from scheduler.storage.aws.table import Table
+from scheduler.storage.ports import Used
 from scheduler.targets.named_target import NamedTarget
 
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
-class DynamoTargets(DynamoTargetGate):
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_TEXTS = ("kind", "created_by", "updated_by", "description")
+_NUMBERS = ("created_at", "updated_at", "concurrency", "version")
+
+
+class DynamoTargets:
     """The port `Targets`."""
+
+    def __init__(self, client: "DynamoDBClient", table: str) -> None:
+        self._table = Table(client, table)
+
+    def targets(self, names: Sequence[str]) -> dict[str, NamedTarget]:
+        found = self._table.get_many([keys.target(name) for name in dict.fromkeys(names)])
+        return {target.name: target for target in map(read_target, found)}
+
+    def usages(self, names: Sequence[str]) -> dict[str, Usage]:
+        by_partition = {keys.usage(name)["pk"]["S"]: name for name in names}
+        items = self._table.get_many([keys.usage(name) for name in by_partition.values()])
+        return {(name := by_partition[item["pk"]["S"]]): _read_usage(name, item) for item in items}
+
+    def use(self, uses: Sequence[Use]) -> list[Used]:
+        return list(self._table.pool.map(self._use, uses) if len(uses) > 1 else map(self._use, uses))
 
     def all(self) -> list[NamedTarget]:
         query = {"KeyConditionExpression": keys.ALL_OF, "ExpressionAttributeValues": {":pk": {"S": keys.TARGETS}}, "ConsistentRead": True}
@@ -26,3 +56,126 @@ class DynamoTargets(DynamoTargetGate):
         except Unavailable:
             pass  # a new target of that name takes the line over, and its places by their leases
         return True
+
+    def _use(self, use: Use) -> Used:
+        done, item = self._table.call(_as_update(use, self._table.name))
+        return Used(done, None if done is None else Usage(use.target) if item is None else _read_usage(use.target, item))
+
+
+def target_item(target: NamedTarget) -> dict[str, Any]:
+    """The whole item of a target; what is nested is JSON text."""
+    item: dict[str, Any] = keys.target(target.name) | {"defaults": {"S": _json(target.defaults)}, "locked": {"S": _json(target.locked)}}
+    item |= {name: {"S": getattr(target, name)} for name in _TEXTS if getattr(target, name) is not None}
+    item |= {name: {"N": str(getattr(target, name))} for name in _NUMBERS if getattr(target, name) is not None}
+    if target.rate is not None:
+        item["rate"] = {"N": repr(target.rate)}
+    if target.payload_schema is not None:
+        item["payload_schema"] = {"S": _json(target.payload_schema)}
+    return item if target.enabled else item | {"enabled": {"BOOL": False}}
+
+
+def read_target(item: Mapping[str, Any]) -> NamedTarget:
+    found: dict[str, Any] = {name: item[name]["S"] for name in _TEXTS if name in item}
+    found |= {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
+    if "rate" in item:
+        found["rate"] = float(item["rate"]["N"])
+    if "payload_schema" in item:
+        found["payload_schema"] = json.loads(item["payload_schema"]["S"])
+    defaults, locked = json.loads(item["defaults"]["S"]), tuple(json.loads(item["locked"]["S"]))
+    return NamedTarget(item["sk"]["S"], defaults=defaults, locked=locked, enabled="enabled" not in item, **found)
+
+
+def _as_update(use: Use, table: str) -> dict[str, Any]:
+    """The arguments of UpdateItem that make the change if it holds: `limits.used` in the language of DynamoDB."""
+    writing = _Writing()
+    if use.first:
+        writing.terms.append(keys.NEW)
+        for name, move in _ends(use):
+            writing.set(name, _number(0 if move is None else move.base_us + move.by_us))
+        writing.set("took_ms", _number(USUAL_MS))
+        writing.set("places", {"M": {_name(place): _lease(place) for place in use.takes}})
+    else:
+        for name, move in _ends(use):
+            if move is not None:
+                writing.move(name, move)
+        if use.took_ms is not None:
+            writing.set("took_ms", _number(use.took_ms))
+        writing.places(use)
+    return {"TableName": table, "Key": keys.usage(use.target), **writing.arguments()}
+
+
+def _ends(use: Use) -> tuple[tuple[str, Move | None], ...]:
+    return ("next_us", use.line), ("start_us", use.starts)
+
+
+class _Writing:
+    """An update expression and its condition, clause by clause. Names and values are numbered."""
+
+    def __init__(self) -> None:
+        self.sets, self.removes, self.terms = list[str](), list[str](), list[str]()
+        self._names: dict[str, str] = {}
+        self._values: dict[str, Any] = {}
+
+    def set(self, name: str, content: Any) -> None:
+        self.sets.append(f"{name} = {self._value(content)}")
+
+    def move(self, name: str, move: Move) -> None:
+        base = self._value(_number(move.base_us))
+        if not move.behind:
+            self.terms.append(f"{name} < {base}")
+            self.set(name, _number(move.base_us + move.by_us))
+            return
+        self.terms.append(f"{name} >= {base}")
+        if move.latest_us is not None:
+            self.terms.append(f"{name} <= {self._value(_number(move.latest_us))}")
+        self.sets.append(f"{name} = {name} + {self._value(_number(move.by_us))}")
+
+    def places(self, use: Use) -> None:
+        if use.room is not None:
+            self.terms.append(f"size(places) <= {self._value(_number(use.room))}")
+        taken = {place.job for place in use.takes}
+        for place in use.drops:
+            self.terms.append(f"{self._place(place)} = {self._value(_lease(place))}")
+        self.removes += [self._place(place) for place in use.drops if place.job not in taken]
+        self.sets += [f"{self._place(place)} = {self._value(_lease(place))}" for place in use.takes]
+
+    def _place(self, place: Place) -> str:
+        return f"places.{self._names.setdefault(_name(place), f'#{len(self._names)}')}"
+
+    def _value(self, content: Any) -> str:
+        self._values[f":{len(self._values)}"] = content
+        return f":{len(self._values) - 1}"
+
+    def arguments(self) -> dict[str, Any]:
+        clauses = ["SET " + ", ".join(self.sets)] * bool(self.sets) + ["REMOVE " + ", ".join(self.removes)] * bool(self.removes)
+        return ({"ExpressionAttributeNames": {alias: name for name, alias in self._names.items()}} if self._names else {}) | {
+            "UpdateExpression": " ".join(clauses),
+            "ConditionExpression": " AND ".join(self.terms),
+            "ExpressionAttributeValues": self._values,
+            "ReturnValues": "ALL_NEW",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
+
+def _number(content: int) -> dict[str, str]:
+    return {"N": str(content)}
+
+
+def _name(place: Place) -> str:
+    return f"{place.job.owner}#{place.job.id}"
+
+
+def _lease(place: Place) -> dict[str, str]:
+    """At most 500 places of about 100 bytes, of which every start writes all: so it is kept short."""
+    return {"S": f"{place.fence} {place.since} {place.until}"}
+
+
+def _read_place(name: str, lease: str) -> Place:
+    owner, _, id = name.rpartition("#")
+    return Place(JobKey(owner, id), *map(int, lease.split()))
+
+
+def _read_usage(target: str, item: Mapping[str, Any]) -> Usage:
+    places = sorted((_read_place(name, lease["S"]) for name, lease in item["places"]["M"].items()), key=attrgetter("since", "job"))
+    next_us, start_us, took_ms = (int(item[name]["N"]) for name in ("next_us", "start_us", "took_ms"))
+    return Usage(target, next_us, start_us, tuple(places), took_ms, stored=True)

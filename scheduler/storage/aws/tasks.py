@@ -1,4 +1,4 @@
-"""The tasks table on DynamoDB."""
+"""The tasks table on DynamoDB: tasks, their heads and holders. Schedules are loaded with the first whole task: hot functions read none."""
 
 import itertools
 import json
@@ -6,24 +6,53 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, Receipt, TaskKey
-from scheduler.storage.aws import items, keys, receipts, task_items
-from scheduler.storage.aws.holders import DynamoTaskGate
-from scheduler.storage.aws.updates import Update
-from scheduler.tasks.task import Task, TaskPage, planned_as
+from scheduler.model.job import Holder, Job, Receipt, TaskHead, TaskKey
+from scheduler.storage.aws import items, keys, receipts
+from scheduler.storage.aws.table import Statement, Table
+from scheduler.storage.aws.updates import Update, as_insert, as_statement
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from scheduler.tasks.task import Task, TaskPage
 
-class DynamoTasks(DynamoTaskGate):
+HEAD = ("generation", "inactive_at", "inactive_reason")
+
+
+class DynamoTasks:
     """The port `Tasks`: `jobs` and `ledger` are the tables of what is stored with a task, its runs and its receipt."""
 
     def __init__(self, client: "DynamoDBClient", table: str, *, jobs: str, ledger: str) -> None:
-        super().__init__(client, table)
+        self._table = Table(client, table)
         self._jobs, self._ledger = jobs, ledger
 
-    def store(self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
+    def heads(self, wanted: Sequence[TaskKey]) -> dict[TaskKey, TaskHead]:
+        items = self._table.get_many([keys.stored_task(key) for key in dict.fromkeys(wanted)], ("pk", "sk", *HEAD))
+        return {keys.task_key(item): _head(item) for item in items}
+
+    def holders(self, wanted: Sequence[TaskKey]) -> dict[TaskKey, Holder]:
+        by_partition = {keys.holder(key)["pk"]["S"]: key for key in wanted}
+        items = self._table.get_many([keys.holder(key) for key in by_partition.values()])
+        return {(task := by_partition[item["pk"]["S"]]): _holder(task, item) for item in items}
+
+    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[bool | None]:
+        answers = self._table.run_each([self._holding(before, after) for before, after in changes])
+        done = [answer.done for answer in answers]
+        stands = self.holders([after.task for (_, after), held in zip(changes, done, strict=True) if held is False])
+        # If what stands is what was to be written, an earlier answer was lost.
+        return [stands.get(after.task) == after if held is False else held for (_, after), held in zip(changes, done, strict=True)]
+
+    def _holding(self, before: Holder | None, after: Holder) -> Statement:
+        key, item = keys.holder(after.task), _item(after)
+        if before is None:
+            return Statement(key, as_insert(key | item, self._table.name))
+        removes = [name for name in _item(before) if name not in item]
+        return Statement(key, as_statement(Update(key, item, removes, keys.same_version(before)), self._table.name))
+
+    def store(self, before: "Task | None", after: "Task", runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
+        from scheduler.storage.aws import task_items
+        from scheduler.tasks.task import planned_as
+
         condition = keys.IF_NEW if before is None else keys.if_generation(before.generation)
         actions = [_put(self._table.name, task_items.encode(after), condition)]
         actions += [_put(self._jobs, items.encode(run), keys.IF_NEW) for run in runs]
@@ -34,7 +63,7 @@ class DynamoTasks(DynamoTaskGate):
         stored = self.get(after.key)
         return stored is not None and planned_as(stored, after) == after  # an earlier answer was lost
 
-    def delete(self, task: Task) -> bool:
+    def delete(self, task: "Task") -> bool:
         if not self._table.delete(keys.stored_task(task.key), keys.if_generation(task.generation)):
             return False
         try:
@@ -43,7 +72,9 @@ class DynamoTasks(DynamoTaskGate):
             pass  # it names a run of a task that is not there any more: nobody starts by it
         return True
 
-    def move_on(self, before: Task, after: Task) -> bool:
+    def move_on(self, before: "Task", after: "Task") -> bool:
+        from scheduler.storage.aws import task_items
+
         sets, removes = task_items.plan(after)
         update = Update(keys.stored_task(before.key), sets, removes, keys.same_plan(before.generation, before.planned_until))
         (answer,) = self._table.update([update])
@@ -54,11 +85,16 @@ class DynamoTasks(DynamoTaskGate):
         stored = task_items.decode(answer.item)
         return (stored.generation, stored.planned_until, stored.replenish) == (before.generation, after.planned_until, after.replenish)
 
-    def get(self, key: TaskKey) -> Task | None:
+    def get(self, key: TaskKey) -> "Task | None":
+        from scheduler.storage.aws import task_items
+
         item = self._table.get(keys.stored_task(key))
         return task_items.decode(item) if item else None
 
-    def page(self, owner: str, *, after: str | None, limit: int) -> TaskPage:
+    def page(self, owner: str, *, after: str | None, limit: int) -> "TaskPage":
+        from scheduler.storage.aws import task_items
+        from scheduler.tasks.task import TaskPage
+
         condition, values = (keys.ALL_OF, {}) if after is None else (keys.UP_TO, {":bound": {"S": after}})
         query = {"KeyConditionExpression": condition, "ExpressionAttributeValues": {":pk": {"S": owner}} | values}
         found = self._table.all(query | {"Limit": limit + 1, "ScanIndexForward": False, "ConsistentRead": True})
@@ -84,3 +120,18 @@ def _start(after: str | None) -> dict[str, Any]:
 
 def _keys(page: Any) -> tuple[list[TaskKey], str | None]:
     return [keys.task_key(item) for item in page["Items"]], json.dumps(page["LastEvaluatedKey"]) if "LastEvaluatedKey" in page else None
+
+
+def _item(holder: Holder) -> dict[str, Any]:
+    """All of the item but its key."""
+    item = {"job": {"S": holder.job}, "version": {"N": str(holder.version)}}
+    return item | ({"waiting": {"S": holder.waiting}} if holder.waiting is not None else {})
+
+
+def _holder(task: TaskKey, item: Mapping[str, Any]) -> Holder:
+    return Holder(task, item["job"]["S"], item["waiting"]["S"] if "waiting" in item else None, int(item["version"]["N"]))
+
+
+def _head(item: Mapping[str, Any]) -> TaskHead:
+    inactive_at = int(item["inactive_at"]["N"]) if "inactive_at" in item else None
+    return TaskHead(int(item["generation"]["N"]), inactive_at, item["inactive_reason"]["S"] if "inactive_reason" in item else None)

@@ -17,7 +17,7 @@ _ATTRIBUTES = {lane: {"lane": {"DataType": "String", "StringValue": lane.value}}
 
 
 class SnsTopic:
-    """The port `Topic`."""
+    """The topic in front of the lanes."""
 
     def __init__(self, client: "SNSClient", arn: str, *, connections: int = CONNECTIONS) -> None:
         self._client = client

@@ -25,10 +25,9 @@ class DynamoTrail:
     def write(self, entry: Entry) -> None:
         self._table.put(_encode(entry), {})
 
-    def of_owner(self, owner: str, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
-        return self._page(keys.IN_PARTITION, owner, since, until, after, limit, ConsistentRead=True)
-
-    def of_all(self, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+    def entries(self, owner: str | None, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+        if owner is not None:
+            return self._page(keys.IN_PARTITION, owner, since, until, after, limit, ConsistentRead=True)
         found: list[Entry] = []
         for month in _months(since, until):
             entries, cursor = self._page(keys.IN_MONTH, month, since, until, after, limit - len(found), IndexName=keys.BY_MONTH)

@@ -1,20 +1,26 @@
-"""The users table on DynamoDB: what the scheduler itself keeps of a user. Who is who is Cognito's business."""
+"""The users table on DynamoDB: weights, quotas and the like, and the tallies that processes share. Who is who is Cognito's business."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from scheduler.storage.aws import keys
-from scheduler.storage.aws.table import Table
+from scheduler.accounts.model import Profile, Quotas, Stock, Tally
+from scheduler.model.errors import Unavailable
+from scheduler.storage.aws import errors, keys
+from scheduler.storage.aws.keys import Term
+from scheduler.storage.aws.table import Item, Table
 from scheduler.storage.aws.updates import Update
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+KEPT_TALLY_MS = 30 * 86_400_000
+
 
 class DynamoUsers:
-    """The port `Users`."""
+    """The port `Users`: an item a user, and one a tally, which takes one update, and two where the first finds that the count is over."""
 
     def __init__(self, client: "DynamoDBClient", table: str) -> None:
+        self._client = client
         self._table = Table(client, table)
 
     def weights(self, ids: Sequence[str]) -> dict[str, float]:
@@ -23,3 +29,54 @@ class DynamoUsers:
 
     def set_weight(self, id: str, weight: float) -> None:
         self._table.update([Update(keys.user(id), {"weight": {"N": repr(weight)}}, (), ())])
+
+    def profiles(self, ids: Sequence[str]) -> dict[str, Profile]:
+        found = {item["pk"]["S"]: item for item in self._table.get_many([keys.user(id) for id in dict.fromkeys(ids)])}
+        return {id: _profile(id, found.get(id, {})) for id in ids}
+
+    def set_quotas(self, id: str, quotas: Quotas) -> None:
+        self._set(id, max_jobs=quotas.max_jobs, creates_per_second=quotas.creates_per_second)
+
+    def set_disabled(self, id: str, at: int | None) -> None:
+        self._set(id, disabled_at=at)
+
+    def set_stock(self, id: str, stock: Stock) -> None:
+        self._set(id, stock=stock.count, stock_total=stock.total, stock_at=stock.at)
+
+    def add_to_tally(self, name: str, number: int, now: int) -> Tally:
+        values = {":number": {"N": str(number)}, ":now": {"N": str(now)}, ":expires": {"N": str((now + KEPT_TALLY_MS) // 1000)}}
+        with errors.translated():
+            answer = self._client.update_item(
+                TableName=self._table.name,
+                Key=keys.tally(name),
+                UpdateExpression=keys.ADD_TO_TALLY,
+                ExpressionAttributeNames=keys.TALLY_NAMES,
+                ExpressionAttributeValues=values,
+                ReturnValues="ALL_NEW",
+            )
+        found: Any = answer["Attributes"]
+        return Tally(*(int(found[attribute]["N"]) for attribute in ("count", "since", "total")))
+
+    def restart_tally(self, name: str, seen: Tally, number: int, now: int) -> bool:
+        sets = {"count": {"N": str(number)}, "since": {"N": str(now)}}
+        terms = [Term(("since",), "=", {"N": str(seen.since)})]
+        (answer,) = self._table.update([Update(keys.tally(name), sets, (), terms)])
+        if answer.done is None:
+            raise Unavailable
+        return answer.done
+
+    def _set(self, id: str, **values: float | None) -> None:
+        sets = {"version": {"N": "1"}} | {name: {"N": repr(value)} for name, value in values.items() if value is not None}
+        removes = [name for name, value in values.items() if value is None]
+        (answer,) = self._table.update([Update(keys.user(id), sets, removes, ())])
+        if answer.done is None:
+            raise Unavailable
+
+
+def _profile(id: str, item: Item) -> Profile:
+    def number(name: str) -> int | None:
+        return int(item[name]["N"]) if name in item else None
+
+    rate = float(item["creates_per_second"]["N"]) if "creates_per_second" in item else None
+    stock = Stock(number("stock") or 0, number("stock_total") or 0, number("stock_at") or 0)
+    return Profile(id, Quotas(number("max_jobs"), rate), number("disabled_at"), stock)

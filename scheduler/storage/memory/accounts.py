@@ -1,24 +1,52 @@
 """The ports of accounts in memory."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from scheduler.accounts.access import Role
 from scheduler.accounts.audit import Entry
 from scheduler.accounts.model import Account, Profile, Quotas, Stock, Tally
-from scheduler.model.errors import Conflict, Invalid
+from scheduler.model.errors import Conflict, Invalid, Unauthorized
+from scheduler.storage.ports import Session, User
 
 SHORTEST = 12  # letters of a password
+FOREVER = 2**53
 
 
-class MemoryDirectory:
-    """Who may sign in, and with which password."""
+class MemoryIdentity:
+    """Who may sign in, and with which password. A token is `token` and the user's name, a refresh token `fresh` and the name."""
 
-    def __init__(self) -> None:
+    def __init__(self, clients: Mapping[str, str] | None = None) -> None:
+        self.clients = dict(clients or {})
         self.rows: dict[str, Account] = {}
         self.passwords: dict[str, str] = {}
         self._numbers = itertools.count(1)
+
+    def login(self, username: str, password: str) -> Session:
+        found = next((each for each in self.rows.values() if each.username == username and each.enabled), None)
+        if found is None or self.passwords[found.id] != password:
+            raise Unauthorized("The user name or the password is wrong.")
+        return Session(f"token {username}", FOREVER, f"fresh {username}", _user(found))
+
+    def refresh(self, refresh_token: str) -> Session:
+        kind, _, username = refresh_token.partition(" ")
+        if kind != "fresh" or not any(each.username == username and each.enabled for each in self.rows.values()):
+            raise Unauthorized("The refresh token is not valid any more.")
+        return Session(f"token {username}", FOREVER)
+
+    def change_password(self, token: str, current: str, new: str) -> None:
+        id = self.user(token).id
+        if self.passwords[id] != current:
+            raise Invalid.field("current_password", "is wrong")
+        self.set_password(id, new)
+
+    def user(self, token: str) -> User:
+        kind, _, username = token.partition(" ")
+        found = next((each for each in self.rows.values() if each.username == username), None)
+        if kind != "token" or found is None:
+            raise Unauthorized("The token is not valid (any more).")
+        return _user(found)
 
     def create(self, username: str, password: str, role: Role, weight: float) -> Account:
         if any(each.username.casefold() == username.casefold() for each in self.rows.values()):
@@ -53,18 +81,31 @@ class MemoryDirectory:
         self.passwords[id] = password
 
 
+def _user(account: Account) -> User:
+    return User(account.id, account.username, account.job_weight)
+
+
 def _check(password: str) -> None:
     if len(password) < SHORTEST:
         raise Invalid.field("password", "is refused by the policy: too short")
 
 
-class MemoryProfiles:
-    """What the users table holds beside the weights."""
+class MemoryUsers:
+    """The users table: weights, profiles and tallies. `writes` counts those of tallies."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Profile] = {}
+        self.tallies: dict[str, Tally] = {}
+        self.writes = 0
+        self._weights: dict[str, float] = {}
 
-    def get_many(self, ids: Sequence[str]) -> dict[str, Profile]:
+    def weights(self, ids: Sequence[str]) -> dict[str, float]:
+        return {id: self._weights[id] for id in ids if id in self._weights}
+
+    def set_weight(self, id: str, weight: float) -> None:
+        self._weights[id] = weight
+
+    def profiles(self, ids: Sequence[str]) -> dict[str, Profile]:
         return {id: self.rows.get(id, Profile(id)) for id in ids}
 
     def set_quotas(self, id: str, quotas: Quotas) -> None:
@@ -76,26 +117,18 @@ class MemoryProfiles:
     def set_stock(self, id: str, stock: Stock) -> None:
         self.rows[id] = replace(self.rows.get(id, Profile(id)), stock=stock)
 
-
-class MemoryTallies:
-    """Shared counts."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, Tally] = {}
-        self.writes = 0
-
-    def add(self, name: str, number: int, now: int) -> Tally:
+    def add_to_tally(self, name: str, number: int, now: int) -> Tally:
         self.writes += 1
-        known = self.rows.get(name, Tally(0, now, 0))
-        self.rows[name] = Tally(known.count + number, known.since, known.total + number)
-        return self.rows[name]
+        known = self.tallies.get(name, Tally(0, now, 0))
+        self.tallies[name] = Tally(known.count + number, known.since, known.total + number)
+        return self.tallies[name]
 
-    def restart(self, name: str, seen: Tally, number: int, now: int) -> bool:
+    def restart_tally(self, name: str, seen: Tally, number: int, now: int) -> bool:
         self.writes += 1
-        known = self.rows.get(name)
+        known = self.tallies.get(name)
         if known is None or known.since != seen.since:
             return False
-        self.rows[name] = Tally(number, now, known.total)
+        self.tallies[name] = Tally(number, now, known.total)
         return True
 
 
@@ -108,11 +141,8 @@ class MemoryTrail:
     def write(self, entry: Entry) -> None:
         self.rows[entry.id] = entry
 
-    def of_owner(self, owner: str, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
-        return self._page([entry for entry in self.rows.values() if entry.owner == owner], since, until, after, limit)
-
-    def of_all(self, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
-        return self._page(list(self.rows.values()), since, until, after, limit)
+    def entries(self, owner: str | None, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
+        return self._page([entry for entry in self.rows.values() if owner in (None, entry.owner)], since, until, after, limit)
 
     def _page(self, entries: list[Entry], since: int, until: int, after: str | None, limit: int) -> tuple[list[Entry], str | None]:
         chosen = [entry for entry in entries if since <= entry.at < until and (after is None or entry.id < after)]

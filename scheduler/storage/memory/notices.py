@@ -15,6 +15,7 @@ class MemoryNotices:
         self.standings: dict[TaskKey, Standing] = {}
         self.outboxes: dict[tuple[TaskKey, str], Outbox] = {}
         self.marks: dict[tuple[TaskKey, str], Mark] = {}
+        self.sent: list[Message] = []  # in order
 
     def read(self, task: TaskKey, id: str) -> tuple[Standing | None, Outbox | None]:
         return self.standings.get(task), self.outboxes.get((task, id))
@@ -37,13 +38,6 @@ class MemoryNotices:
             return False
         self.marks[after.task, after.id] = replace(after, version=1 if before is None else before.version + 1)
         return True
-
-
-class MemoryNoticeQueue:
-    """The port `NoticeQueue`: what was sent, in order."""
-
-    def __init__(self) -> None:
-        self.sent: list[Message] = []
 
     def send(self, messages: Sequence[Message], now: int) -> None:
         self.sent += messages

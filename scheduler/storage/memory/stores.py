@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 from scheduler.admission.breaker import Breaker
 from scheduler.dead_letters.model import Redrive, State
@@ -237,21 +238,14 @@ def _position(job: Job) -> str:
     return ids.position(job.id, job.scheduled_at)
 
 
-class MemoryKeys:
-    """Keys that sign tokens, the newest first."""
+class MemorySecrets:
+    """Secrets by owner and name, and the keys that sign tokens, the newest first."""
 
-    def __init__(self, *held: bytes) -> None:
-        self.held = held
+    def __init__(self, held: Mapping[tuple[str, str], Sequence[str]] | None = None, *, signing: Sequence[bytes] = (b"key",)) -> None:
+        self.held, self.signing = dict(held or {}), tuple(signing)
 
     def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
-        return self.held
-
-
-class MemorySecrets:
-    """Secrets by owner and name."""
-
-    def __init__(self, held: Mapping[tuple[str, str], Sequence[str]]) -> None:
-        self.held = dict(held)
+        return self.signing
 
     def values(self, owner: str, name: str, now: int) -> Sequence[str]:
         if (owner, name) not in self.held:
@@ -315,9 +309,6 @@ class MemoryLedger:
         if self._looks.pop((look.at, look.unit.key), None) is not None and following is not None:
             self._looks[(following.at, following.unit.key)] = following
 
-    def lane_states(self) -> dict[Lane, LaneState]:
-        return dict(self._lane_states)
-
     def set_lane_state(self, state: LaneState) -> None:
         self._lane_states[state.lane] = state
 
@@ -358,19 +349,6 @@ class MemoryLedger:
 
     def backlogs(self, lane: Lane, since: int) -> list[Backlog]:
         return [backlog for backlog in self._backlogs.values() if backlog.lane is lane and backlog.at >= since]
-
-
-class MemoryUsers:
-    """The users table."""
-
-    def __init__(self) -> None:
-        self._weights: dict[str, float] = {}
-
-    def weights(self, ids: Sequence[str]) -> dict[str, float]:
-        return {id: self._weights[id] for id in ids if id in self._weights}
-
-    def set_weight(self, id: str, weight: float) -> None:
-        self._weights[id] = weight
 
 
 class MemoryRedrives:
@@ -485,13 +463,38 @@ class MemoryLanes:
 
 
 class MemoryOutputs:
-    """What attempts put out and logged beyond what their jobs hold."""
+    """What attempts put out and logged beyond what their jobs hold, and the archive."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[JobKey, int], Whole] = {}
+        self.archived: list[Mapping[str, Any]] = []
 
     def put(self, key: JobKey, fence: int, whole: Whole) -> None:
         self.rows[key, fence] = whole
 
     def get(self, key: JobKey, fence: int) -> Whole | None:
         return self.rows.get((key, fence))
+
+    def archive(self, records: Sequence[Mapping[str, Any]]) -> None:
+        self.archived += records
+
+
+class MemoryFunctions:
+    """Notes what was started, and how many pollers each lane keeps."""
+
+    def __init__(self) -> None:
+        self.dispatched: list[UnitKey] = []
+        self.redrives = 0
+        self.kept: dict[Lane, int] = {}
+
+    def start_dispatch(self, unit: UnitKey) -> None:
+        self.dispatched.append(unit)
+
+    def start_redrive(self) -> None:
+        self.redrives += 1
+
+    def pollers(self, lane: Lane) -> int:
+        return self.kept.get(lane, 0)
+
+    def keep_pollers(self, lane: Lane, count: int) -> None:
+        self.kept[lane] = count

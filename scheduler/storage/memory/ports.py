@@ -1,0 +1,56 @@
+"""All ports in memory: one record, of which tests and the simulation replace what they look at."""
+
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from scheduler.model.rules import Rules
+from scheduler.storage.memory.accounts import MemoryIdentity, MemoryTrail, MemoryUsers
+from scheduler.storage.memory.counters import MemoryCounters
+from scheduler.storage.memory.notices import MemoryNotices
+from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.stores import (
+    MemoryFunctions,
+    MemoryJobs,
+    MemoryLanes,
+    MemoryLedger,
+    MemoryOutputs,
+    MemoryRedrives,
+    MemorySecrets,
+)
+from scheduler.storage.memory.targets import MemoryTargets
+from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
+
+
+@dataclass
+class MemoryPorts:
+    """The record `Ports`. Its fields are `Any`, so that any of them may be a wrapper around a port."""
+
+    clock: Any
+    rules: Rules = field(default_factory=Rules)
+    jobs: Any = field(default_factory=MemoryJobs)
+    tasks: Any = None  # over these jobs and receipts, unless given
+    orders: Any = field(default_factory=MemoryOrders)
+    ledger: Any = field(default_factory=MemoryLedger)
+    lanes: Any = field(default_factory=MemoryLanes)
+    functions: Any = field(default_factory=MemoryFunctions)
+    receipts: Any = field(default_factory=MemoryReceipts)
+    redrives: Any = field(default_factory=MemoryRedrives)
+    targets: Any = field(default_factory=MemoryTargets)
+    users: Any = field(default_factory=MemoryUsers)
+    identity: Any = field(default_factory=MemoryIdentity)
+    trail: Any = field(default_factory=MemoryTrail)
+    counters: Any = field(default_factory=MemoryCounters)
+    notices: Any = field(default_factory=MemoryNotices)
+    outputs: Any = field(default_factory=MemoryOutputs)
+    secrets: Any = field(default_factory=MemorySecrets)
+
+    def __post_init__(self) -> None:
+        if self.tasks is None:
+            self.tasks = MemoryTasks(self.jobs, self.receipts)
+
+    def but(self, **ports: Any) -> Self:
+        """The same record with these ports instead."""
+        other = copy(self)
+        vars(other).update(ports)
+        return other
