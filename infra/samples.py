@@ -1,4 +1,4 @@
-"""One resource of each kind for jobs of the local stage to reach; a stack of its own, beside the one that is deployed to AWS."""
+"""One resource of each kind that jobs of the local stage can reach, in a separate stack beside the stage's own."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
@@ -28,7 +28,7 @@ def handler(event, context):
 
 
 class SamplesStack(cdk.Stack):
-    """Whatever arrives at the function, the topic or the bus ends in a queue, where it can be looked at."""
+    """Everything that arrives at the function, the topic or the bus ends in a queue, where it can be checked."""
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, f"punctual-{settings.stage}-samples")

@@ -1,4 +1,4 @@
-"""What administrators do with users: create, look, change, disable, enable, set a password."""
+"""The operations of administrators on users: create, find, change, disable, enable, set a password."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,14 +23,14 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """All that is known of a user."""
+    """A user: account and profile."""
 
     account: Account
     profile: Profile
 
 
 def create(username: str, password: str, role: Role, weight: float, quotas: Quotas, world: World) -> Known:
-    """Raises Conflict for a name that is taken, Invalid for a password that the policy refuses."""
+    """Create a user. Raises Conflict for a name that is taken, Invalid for a password that the policy refuses."""
     account = world.directory.create(username, password, role, weight)
     world.users.set_weight(account.id, weight)
     if quotas != Quotas():
@@ -39,7 +39,7 @@ def create(username: str, password: str, role: Role, weight: float, quotas: Quot
 
 
 def find(id: str, world: World) -> Known:
-    """A person, or a machine client as one. Raises NotFound."""
+    """Find a person, or a machine client in the form of one. Raises NotFound."""
     account = _client(id, world) or world.directory.get(id)
     if account is None:
         raise NotFound("there is no such user")
@@ -47,13 +47,13 @@ def find(id: str, world: World) -> Known:
 
 
 def page(cursor: str | None, limit: int, world: World) -> tuple[list[Known], str | None]:
-    """Some of all, and the next page's cursor."""
+    """A page of all users, and the cursor of the next page."""
     accounts, after = world.directory.page(cursor, limit)
     return _known(accounts, world), after
 
 
 def change(id: str, wanted: Mapping[str, Any], by: str, world: World) -> Known:
-    """Change `role`, `job_weight`, `quotas`: those that are given. Raises NotFound, and Conflict for what would lock oneself out."""
+    """Change the given ones of `role`, `job_weight` and `quotas`. Raises NotFound, and Conflict if administrators change their own role."""
     known = find(id, world)
     if "role" in wanted:
         _check_person(known, world)
@@ -71,19 +71,22 @@ def change(id: str, wanted: Mapping[str, Any], by: str, world: World) -> Known:
 
 
 def disable(id: str, by: str, world: World) -> Known:
-    """No token of the user's counts any more, within half a minute; nor does it sign in. Idempotent. Raises NotFound, Conflict."""
+    """Disable a user: within half a minute the API refuses the user's tokens, and the user cannot sign in. Idempotent.
+
+    Raises NotFound, and Conflict if administrators disable themselves.
+    """
     known = find(id, world)
     if id == by:
         raise Conflict("nobody disables themselves")
     at = known.profile.disabled_at or world.clock.now()
-    world.profiles.set_disabled(id, at)  # first: it also holds back the tokens that are out
+    world.profiles.set_disabled(id, at)  # first: this also blocks tokens that were issued before
     if id not in world.clients:
         world.directory.set_enabled(id, False)
     return Known(replace(known.account, enabled=False), replace(known.profile, disabled_at=at))
 
 
 def enable(id: str, world: World) -> Known:
-    """Idempotent. Raises NotFound."""
+    """Enable a user again. Idempotent. Raises NotFound."""
     known = find(id, world)
     if id not in world.clients:
         world.directory.set_enabled(id, True)
@@ -92,7 +95,7 @@ def enable(id: str, world: World) -> Known:
 
 
 def set_password(id: str, password: str, world: World) -> Known:
-    """For who has forgotten it; signs out everywhere. Raises NotFound, Invalid, and Conflict for a machine client."""
+    """Set a forgotten password, and sign the user out everywhere. Raises NotFound, Invalid, and Conflict for a machine client."""
     known = find(id, world)
     _check_person(known, world)
     world.directory.set_password(id, password)

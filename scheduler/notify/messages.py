@@ -1,4 +1,4 @@
-"""What travels through the queue of notices, and what is kept of it, as text: compact JSON, written and read back here alone."""
+"""The messages of the notices queue and the stored records of notifications as text: compact JSON, written and read only here."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def encode(message: Message) -> str:
 
 
 def decode(text: str) -> Message:
-    """The message of a text. Raises Invalid for what `encode` cannot have written."""
+    """Decode a message. Raises Invalid for a text that `encode` cannot have written."""
     try:
         fields = json.loads(text)
         version, kind = fields.pop("v"), fields.pop("kind")
@@ -53,7 +53,7 @@ def decode_outbox(text: str) -> Outbox:
 
 
 def encode_standing(standing: Standing) -> str:
-    """All of it but its task and its version."""
+    """Encode everything but the task and the version: both are stored beside this text."""
     windows = {occasion: _bare(window) for occasion, window in standing.windows.items()}
     rest = {name: value for name, value in asdict(standing).items() if name not in ("task", "version", "windows")}
     return _json(rest | {"windows": windows})

@@ -1,8 +1,9 @@
-"""Tell the receivers of tasks what became of their runs: decide of each piece of news once, and send each notice to each receiver once.
+"""Notify the receivers of tasks of the ends of runs: decide once for each piece of news, and send each notice once to each receiver.
 
-Two steps, with the queue between them. What is decided is stored with what has to be sent because of it; whoever dies after that is made
-good for by the message that comes again. A sending is taken by a lease and marked once it is done. Between an effect on the outside and
-its mark there is a gap that nobody can close: who dies just there sends again, under the same id.
+There are two steps, with the queue between them. A decision is stored together with its outbox: the notices that follow from it. If notify
+dies after that, the message is delivered again and the outbox is sent. A sending is leased before its receiver is called, and its delivery
+record is closed afterwards. Notify cannot close the gap between the call and the record: if it dies in between, the notice is sent again
+under the same id.
 """
 
 import logging
@@ -22,19 +23,19 @@ from scheduler.storage.ports import Clock, NoticeQueue, Notices, Tasks
 from scheduler.tasks import planning
 from scheduler.tasks.task import Task
 
-TRIES = 5  # a decision that meets another one begins anew
-MOST_TRIES = 10  # of a sending; with the waits between them a bit over four hours
+TRIES = 5  # a decision that collides with another one is made again, at most this often
+MOST_TRIES = 10  # of a sending; with the waits between them they take a bit over four hours
 FIRST_WAIT_S, LONGEST_WAIT_S = 10, 3_600
-CALL_S = 10  # that a receiver may take
-LEASE_MS = 60_000  # longer than any call, so that whoever finds it over finds its holder dead
-AGAIN_S = 5  # until a message comes again that the table or the queue refused
-KEPT_ERROR = 500
+CALL_S = 10  # time-out of a call of a receiver
+LEASE_MS = 60_000  # longer than any call: once a lease has expired, its holder is dead
+AGAIN_S = 5  # until a message is delivered again after the table or the queue refused a call
+KEPT_ERROR = 500  # characters
 
 log = logging.getLogger(__name__)
 
 
 class Incoming(NamedTuple):
-    """A message in hand; `name` is what it is reported by."""
+    """A received message; `name` identifies it in the result of the batch."""
 
     name: str
     message: Message
@@ -42,7 +43,7 @@ class Incoming(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Sends what a notice says: to an address `mail` (its payload and the id), to a URL `call` (of whom, its payload and the id)."""
+    """Sends notices: `mail` (payload, id) to an e-mail address, `call` (owner, payload, id) to a URL."""
 
     mail: Callable[[dict[str, object], str], Result]
     call: Callable[[str, dict[str, object], str], Result]
@@ -51,7 +52,7 @@ class Post:
 
 @dataclass(slots=True)
 class Told:
-    """What became of a batch. `again`: messages to be put back, and for how many seconds."""
+    """The result of a batch. `again`: the messages to deliver again, with the delay in seconds."""
 
     decided: int = 0
     sent: int = 0
@@ -63,7 +64,7 @@ class Told:
 def notify(
     batch: Sequence[Incoming], *, notices: Notices, queue: NoticeQueue, tasks: Tasks, post: Post, clock: Clock, threads: Executor
 ) -> Told:
-    """Work a batch off. Receivers are called side by side; a slow one delays those of its batch by `CALL_S` at most."""
+    """Process a batch. Receivers are called in parallel; a slow one delays the others of its batch by at most `CALL_S`."""
     told = Told()
     sendings = [(item, item.message) for item in batch if isinstance(item.message, Sending)]
     answers = [(item, threads.submit(_send, message, notices, post, clock)) for item, message in sendings]
@@ -76,7 +77,7 @@ def notify(
 
 
 class _Answer(NamedTuple):
-    """What became of one message: `again` seconds until it has to come again, None: never."""
+    """The result of one message. `what`: the batch's counter to raise. `again`: seconds until it is delivered again; None: never."""
 
     what: str
     again: int | None = None
@@ -90,7 +91,7 @@ def _count(item: Incoming, answer: _Answer, told: Told) -> None:
 
 
 def _decide(message: News | WindowEnd, notices: Notices, queue: NoticeQueue, tasks: Tasks, clock: Clock) -> _Answer:
-    """Decide, unless that was done, and send on what follows from it. Both again if either was refused: neither doubles anything."""
+    """Decide, unless that is done already, and send the outbox. If either is refused, both are repeated; both are idempotent."""
     try:
         for _ in range(TRIES):
             standing, outbox = notices.read(message.task, message.id)
@@ -123,14 +124,14 @@ def _decision(standing: Standing | None, message: News | WindowEnd, wanted: Noti
 
 
 def _completed(outbox: Outbox, task: Task, now: int) -> Outbox:
-    """With what the task says: its name, and when it runs next."""
+    """The outbox with two facts of the task in each notice: its name and its next run."""
     runs = planning.next_runs(task, now, 1) if outbox.notices else []
     next_run = runs[0].at if runs else None
     return replace(outbox, notices=tuple(replace(notice, name=task.name, next_run=next_run) for notice in outbox.notices))
 
 
 def _send(sending: Sending, notices: Notices, post: Post, clock: Clock) -> _Answer:
-    """One try at one sending, by whoever has its lease."""
+    """Try one sending once, under its lease."""
     task = sending.notice.task
     try:
         known, now = notices.mark(task, sending.id), clock.now()
@@ -155,13 +156,13 @@ def _posted(sending: Sending, post: Post) -> Result:
         payload = {"method": "POST", "url": to.url, "body": text.webhook(notice, post.links)}
         more = {"signing_secret": to.signing_secret, "timeout_seconds": CALL_S}
         return post.call(notice.task.owner, payload | more, sending.id)
-    except Exception as error:  # a bug of ours must not stop the others; what it says could hold a secret
-        log.error("a notice could not be sent", extra={"sending": sending.id, "error": type(error).__name__})
+    except Exception as error:  # our own bug must not stop the other sendings; its text could contain a secret
+        log.error("notice not sent: unexpected error", extra={"sending": sending.id, "error": type(error).__name__})
         return Result(failure=Failure("retryable", f"it could not be sent: {type(error).__name__}"))
 
 
 def _settled(taken: Mark, result: Result, notices: Notices, now: int) -> _Answer:
-    """Mark what became of it. If that is refused after it went well, the message goes all the same: nobody sends it again then."""
+    """Record the result of a sending. If the table refuses that after a success, the message is still deleted: it is not sent again."""
     failure = result.failure
     error = None if failure is None else f"{failure.kind}: {failure.message}"[:KEPT_ERROR]
     over = failure is None or failure.kind == "permanent" or taken.tries >= MOST_TRIES
@@ -182,10 +183,10 @@ def _settled(taken: Mark, result: Result, notices: Notices, now: int) -> _Answer
 
 
 def wait_s(tries: int, asked_ms: int | None = None) -> int:
-    """Seconds until a sending is tried again after so many tries; as its receiver asked, if that is longer.
+    """Seconds until a sending is tried again after `tries` tries; the delay that its receiver asked for, if that is longer.
 
     >>> [wait_s(tries) for tries in range(1, 10)]
     [10, 30, 90, 270, 810, 2430, 3600, 3600, 3600]
     """
-    usual = min(FIRST_WAIT_S * int(3 ** (tries - 1)), LONGEST_WAIT_S)
-    return usual if asked_ms is None else min(max(usual, -(-asked_ms // 1_000)), LONGEST_WAIT_S)
+    backoff = min(FIRST_WAIT_S * int(3 ** (tries - 1)), LONGEST_WAIT_S)
+    return backoff if asked_ms is None else min(max(backoff, -(-asked_ms // 1_000)), LONGEST_WAIT_S)

@@ -26,7 +26,7 @@ RESOURCE = Resource(
     permissions=(Permission("states:StartExecution"), Permission("states:DescribeExecution", on=_executions)),
 )
 
-PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between two looks; the last one again and again
+PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between two polls; the last one repeats
 OPEN = ("RUNNING", "PENDING_REDRIVE")
 THERE = "ExecutionAlreadyExists"
 
@@ -46,10 +46,10 @@ class Payload:
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One execution, named after the job: another attempt starts no second one, it finds the first. If it reports by call-back it is
-    named after the attempt, for it is asked for because the one before has failed.
+    """Start one execution, named after the job: another attempt starts no second execution, it finds the first.
 
-    The output is its ARN or, after waiting, its output. One that has ended badly is not worth another try for that reason.
+    A job that reports by call-back names the execution after the attempt, because each further attempt follows a failed execution.
+    The output is its ARN or, after waiting, its output. A failed execution is a permanent failure: another attempt would find it again.
     """
     wanted = Payload(**payload)
     given = aws_call.with_ids(wanted.input, context)
@@ -62,7 +62,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
 
 
 def _start(calls: Calls, machine: str, given: str, context: Context) -> str:
-    """The ARN of the execution, also if there is one of the name with the same input already. Raises Refused."""
+    """Return the ARN of the execution, also if one with the same name and input exists already. Raises Refused."""
     name = context.unique
     asked = {"stateMachineArn": machine, "name": name, "input": given}
     try:
@@ -78,12 +78,12 @@ def _start(calls: Calls, machine: str, given: str, context: Context) -> str:
 
 
 def _look(calls: Calls, arn: str, context: Context) -> Mapping[str, Any]:
-    """How an execution stands. Raises Refused."""
+    """Return the description of an execution. Raises Refused."""
     return calls.send(Request("stepfunctions", "describe_execution", {"executionArn": arn}, arns.region(arn)), left=context.left)
 
 
 def _watched(calls: Calls, arn: str, context: Context) -> Result:
-    """How the execution ended; who asked has gone when the deadline passes or `stop` is set."""
+    """Poll until the execution has ended, the deadline passes or `stop` is set."""
     looks = 0
     while True:
         try:
