@@ -41,7 +41,7 @@ def trail(request: pytest.FixtureRequest) -> Trail:
     return DynamoTrail(tables.on_moto(request, "audit", tables.AUDIT), "audit")
 
 
-def test_who_has_nothing_of_his_own_has_the_defaults(profiles: Profiles) -> None:
+def test_a_user_without_a_profile_has_the_defaults(profiles: Profiles) -> None:
     assert profiles.get_many(["ann"]) == {"ann": Profile("ann")}
 
 
@@ -52,7 +52,7 @@ def test_each_part_of_a_profile_is_set_by_itself(profiles: Profiles) -> None:
     assert profiles.get_many(["ann", "ben"]) == {"ann": Profile("ann", Quotas(100, 2.5), NOW, Stock(7, 20, NOW)), "ben": Profile("ben")}
 
 
-def test_what_is_taken_away_is_gone(profiles: Profiles) -> None:
+def test_a_removed_quota_is_gone(profiles: Profiles) -> None:
     profiles.set_quotas("ann", Quotas(0, 2.5))
     profiles.set_disabled("ann", NOW)
     profiles.set_quotas("ann", Quotas(creates_per_second=1.0))
@@ -60,14 +60,14 @@ def test_what_is_taken_away_is_gone(profiles: Profiles) -> None:
     assert profiles.get_many(["ann"]) == {"ann": Profile("ann", Quotas(None, 1.0))}
 
 
-def test_a_tally_adds_up_whoever_adds(tallies: Tallies) -> None:
+def test_a_tally_adds_up_over_processes(tallies: Tallies) -> None:
     assert tallies.add("ann", 3, NOW) == Tally(3, NOW, 3)
     assert tallies.add("ann", 4, NOW + 5) == Tally(7, NOW, 7)
     assert tallies.add("ann", -1, NOW + 6) == Tally(6, NOW, 6)
     assert tallies.add("ben", 1, NOW + 7) == Tally(1, NOW + 7, 1)
 
 
-def test_a_tally_is_restarted_by_one_of_those_who_saw_it_and_keeps_its_total(tallies: Tallies) -> None:
+def test_one_process_restarts_a_tally_which_keeps_its_total(tallies: Tallies) -> None:
     seen = tallies.add("ann", 3, NOW)
     assert tallies.restart("ann", seen, 1, NOW + 9)
     assert not tallies.restart("ann", seen, 1, NOW + 10)
@@ -80,7 +80,7 @@ def entry(at: int, owner: str = "ann", **fields: object) -> Entry:
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-def test_an_entry_is_read_back_whole_and_again_with_its_end(trail: Trail) -> None:
+def test_an_entry_round_trips_and_again_with_its_end(trail: Trail) -> None:
     one = entry(NOW, object=None)
     trail.write(one)
     assert trail.of_owner("ann", since=NOW, until=NOW + 1, after=None, limit=5) == ([one], None)
@@ -89,7 +89,7 @@ def test_an_entry_is_read_back_whole_and_again_with_its_end(trail: Trail) -> Non
     assert trail.of_owner("ann", since=NOW, until=NOW + 1, after=None, limit=5) == ([ended], None)
 
 
-def test_entries_are_listed_newest_first_within_their_times_and_page_by_page(trail: Trail) -> None:
+def test_entries_are_listed_newest_first_in_pages(trail: Trail) -> None:
     made = [entry(NOW + number) for number in range(5)]
     for one in (*made, entry(NOW + 2, owner="ben")):
         trail.write(one)
@@ -98,7 +98,7 @@ def test_entries_are_listed_newest_first_within_their_times_and_page_by_page(tra
     assert trail.of_owner("ann", since=NOW, until=NOW + 4, after=cursor, limit=3) == ([made[0]], None)
 
 
-def test_everybodys_entries_are_listed_across_months(trail: Trail) -> None:
+def test_the_entries_of_all_users_are_listed_across_months(trail: Trail) -> None:
     times = [parse(f"2026-{month}-15T00:00:00Z") for month in ("11", "10", "08")] + [parse("2025-12-31T23:59:59Z")]
     made = [entry(at, owner=f"user{number}") for number, at in enumerate(times)]
     for one in made:

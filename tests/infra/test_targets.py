@@ -1,4 +1,4 @@
-"""What a deployment lets jobs reach: grants of the executors, what the api refuses by, and the samples of the local stage."""
+"""The targets that a deployment allows: the grants of the executors, the settings of the API, and the samples of the local stage."""
 
 import aws_cdk as cdk
 import pytest
@@ -32,13 +32,13 @@ def allowing() -> Synthesized:
     return synthesized("prod", allowed_targets=" ".join(ALL), email_sender="ops@example.com")
 
 
-def test_executors_alone_get_one_action_per_service_on_the_allowed_arns_alone(allowing: Synthesized, prod: Synthesized) -> None:
+def test_only_executors_get_one_action_per_service_on_allowed_arns(allowing: Synthesized, prod: Synthesized) -> None:
     for name in prod.functions():
         more = {grant for grant in allowing.grants(name) if grant not in prod.grants(name) and grant[0] != "ses:SendEmail"}
         assert more == (GRANTED if name in EXECUTORS else set())
 
 
-def test_mail_leaves_under_the_sender_s_name_alone(allowing: Synthesized) -> None:
+def test_mail_is_sent_only_from_the_sender(allowing: Synthesized) -> None:
     for name in allowing.functions():
         role = allowing.all("IAM::Role")[allowing.functions()[name]["Role"]["Fn::GetAtt"][0]]
         found = [each for each in role["Policies"][0]["PolicyDocument"]["Statement"] if each["Action"] == "ses:SendEmail"]
@@ -50,7 +50,7 @@ def test_mail_leaves_under_the_sender_s_name_alone(allowing: Synthesized) -> Non
             assert sorted(ends) == [":identity/example.com", ":identity/ops@example.com"]
 
 
-def test_the_api_and_the_executors_know_what_is_allowed_and_nobody_else(allowing: Synthesized) -> None:
+def test_only_the_api_and_executors_know_the_allowed_targets(allowing: Synthesized) -> None:
     for name, function in allowing.functions().items():
         variables = function["Environment"]["Variables"]
         knows = name in EXECUTORS | {"Api"}
@@ -58,12 +58,12 @@ def test_the_api_and_the_executors_know_what_is_allowed_and_nobody_else(allowing
         assert variables.get("PUNCTUAL_EMAIL_SENDER") == ("ops@example.com" if knows or name == "Notify" else None)
 
 
-def test_every_star_of_an_allowed_target_is_acknowledged(allowing: Synthesized) -> None:
+def test_every_wildcard_of_an_allowed_target_is_acknowledged(allowing: Synthesized) -> None:
     report = AwsSolutionsChecks(allowing.stack).validate_scope(allowing.stack)
     assert [(finding.rule_name, finding.violating_resources) for finding in report.violations] == []
 
 
-def test_a_star_over_all_machines_covers_their_executions() -> None:
+def test_a_wildcard_over_all_machines_covers_their_executions() -> None:
     grants = synthesized("dev", allowed_targets=f"arn:aws:states:{PLACE}:*").grants("ExecuteRetry")
     assert ("states:DescribeExecution", f"arn:aws:states:{PLACE}:*") in grants
 

@@ -1,4 +1,4 @@
-"""Changes of jobs and tasks become counters; and counters are what a recount of the tables finds."""
+"""Changes of jobs and tasks become counters, and the counters equal a recount of the tables."""
 
 import random
 from collections.abc import Callable
@@ -24,7 +24,7 @@ SLOT = "2026-11-20T10:09#03"
 
 
 class Told:
-    """Counters that are told of changes, one batch each."""
+    """Counters to which changes are added, one batch each."""
 
     def __init__(self) -> None:
         self.counters = MemoryCounters()
@@ -60,14 +60,14 @@ def minute(at: int) -> int:
     return at // MINUTE * MINUTE
 
 
-def test_a_job_is_load_of_its_minute_for_its_owner_and_for_everybody(told: Told) -> None:
+def test_a_job_counts_as_load_of_its_minute_for_its_owner_and_all(told: Told) -> None:
     job = make.job(at=NOW + 90_000, type="http")
     told.through(job)
     assert told.load() == told.load("ada") == {(minute(NOW + 90_000), "http"): 1}
     assert told.load("eve") == {}
 
 
-def test_a_start_that_happened_stays_in_the_count_of_its_minute(told: Told) -> None:
+def test_a_claimed_start_stays_in_the_count_of_its_minute(told: Told) -> None:
     job = make.job(at=NOW)
     claimed = make.claimed(job)
     told.through(job, claimed, make.succeeded(claimed), None)
@@ -75,13 +75,13 @@ def test_a_start_that_happened_stays_in_the_count_of_its_minute(told: Told) -> N
 
 
 @pytest.mark.parametrize("gone", [make.cancelled, lambda job: None], ids=["cancelled", "withdrawn"])
-def test_a_start_that_is_called_off_leaves_it(told: Told, gone: Any) -> None:
+def test_a_cancelled_start_leaves_the_count(told: Told, gone: Any) -> None:
     job = make.job(at=NOW)
     told.through(job, gone(job))
     assert told.load() == {}
 
 
-def test_a_start_that_is_moved_moves_and_another_look_changes_nothing(told: Told) -> None:
+def test_a_moved_start_moves_and_reconciling_changes_nothing(told: Told) -> None:
     job = make.job(at=NOW)
     told.through(job, make.rescheduled(job, NOW + 3 * MINUTE))
     assert told.load() == {(minute(NOW + 3 * MINUTE), "log"): 1}
@@ -89,8 +89,8 @@ def test_a_start_that_is_moved_moves_and_another_look_changes_nothing(told: Told
     assert told.load() == {(minute(NOW + 3 * MINUTE), "log"): 1}
 
 
-def test_within_an_hour_a_move_is_one_entry(told: Told) -> None:
-    """Two entries of one row under one sequence would count as one."""
+def test_a_move_within_an_hour_is_one_entry(told: Told) -> None:
+    """Two entries of one row with the same sequence would count as one."""
     job = make.job(at=NOW // 3_600_000 * 3_600_000)
     told.through(job, make.rescheduled(job, job.due_at + MINUTE))
     assert told.load() == {(minute(job.due_at + MINUTE), "log"): 1}
@@ -103,7 +103,7 @@ def test_a_retry_is_another_start(told: Told) -> None:
     assert told.load() == {(minute(NOW), "log"): 1, (minute(NOW + 5 * MINUTE), "log"): 1}
 
 
-def test_a_run_of_a_recurring_task_is_not_load_until_it_is_tried_again(told: Told) -> None:
+def test_a_recurring_run_is_load_only_as_a_retry(told: Told) -> None:
     origin = Origin("t", 1, NOW, Overlap.SKIP, Misfire.RUN_LATEST)
     run = make.job(at=NOW, origin=origin)
     claimed = make.claimed(run)
@@ -112,17 +112,17 @@ def test_a_run_of_a_recurring_task_is_not_load_until_it_is_tried_again(told: Tol
     told.change(claimed, make.retried(claimed, SLOT, NOW + MINUTE))
     assert told.load() == {(minute(NOW + MINUTE), "log"): 1}
     told.through(make.job(at=NOW, origin=Origin("t", 1, overlap=Overlap.SKIP)))
-    assert told.load()[(minute(NOW), "log")] == 1, "asked for by hand: no schedule knows of it"
+    assert told.load()[(minute(NOW), "log")] == 1, "a manual run: no schedule contains it"
 
 
-def test_an_end_is_counted_with_how_long_it_ran(told: Told) -> None:
+def test_an_end_is_counted_with_its_run_time(told: Told) -> None:
     claimed = make.claimed(make.job(at=NOW))
     told.through(claimed, make.succeeded(claimed, NOW + 1_000))
     day = f"{day_of(NOW + 1_000)}#log"
     assert told.stats() == told.stats("ada") == {day: {"succeeded": 1, "runs": 1, "run_ms": 1_000, "h39": 1}}
 
 
-def test_an_item_that_is_deleted_after_its_end_counts_for_nothing(told: Told) -> None:
+def test_the_deletion_of_an_ended_job_adds_nothing(told: Told) -> None:
     claimed = make.claimed(make.job(at=NOW))
     ended = make.succeeded(claimed)
     told.through(claimed, ended)
@@ -139,10 +139,10 @@ def test_each_life_has_its_end(told: Told) -> None:
     told.through(claimed, failed, again, make.cancelled(again))
     assert sum(each["failed"] for each in told.stats().values() if "failed" in each) == 1
     assert sum(each.get("cancelled", 0) for each in told.stats().values()) == 1
-    assert told.load() == {}, "the start of its second life was called off"
+    assert told.load() == {}, "the start of its second life was cancelled"
 
 
-def test_one_that_never_started_has_no_run(told: Told) -> None:
+def test_a_job_that_never_started_has_no_run_time(told: Told) -> None:
     job = make.job(at=NOW)
     told.through(job, make.cancelled(job))
     assert told.stats() == {f"{day_of(NOW)}#log": {"cancelled": 1}}
@@ -167,7 +167,7 @@ def test_recurring_tasks_are_counted_by_recurrence_and_plan_changes_nothing(told
     assert told.recurring() == [1] and len(told.counters.rows) == rows
 
 
-def test_an_edit_moves_a_task_to_another_recurrence_that_reads_back(told: Told) -> None:
+def test_an_edit_moves_a_task_to_another_recurrence(told: Told) -> None:
     task = make.task(schedule=Schedule(Cron("*/5 * * * *", "Europe/Berlin")), type="http")
     told.through(task, replace(task, schedule=Schedule(Rate(60_000, NOW)), generation=2))
     rows = told.counters.read(counting.recurring_partition(EVERYBODY), "0", "~")
@@ -176,7 +176,7 @@ def test_an_edit_moves_a_task_to_another_recurrence_that_reads_back(told: Told) 
     assert read == {Cron("*/5 * * * *", "Europe/Berlin"), Rate(60_000, NOW % 60_000 // 1_000 * 1_000)}
 
 
-def test_delays_are_told_of_jobs_that_waited_for_nothing_but_their_time(told: Told) -> None:
+def test_delays_are_reported_of_jobs_that_waited_only_for_their_time(told: Told) -> None:
     job = make.job(at=NOW)
     claimed = make.claimed(job)
     result = told.through(job, claimed, make.succeeded(claimed, NOW + 250))
@@ -187,24 +187,24 @@ def test_delays_are_told_of_jobs_that_waited_for_nothing_but_their_time(told: To
         assert result.start_delays_ms == [] and result.dead == 1
 
 
-def test_creation_is_told_once(told: Told) -> None:
+def test_a_creation_is_reported_once(told: Told) -> None:
     job = make.job(at=NOW)
     assert told.through(job).created == 1
     assert told.change(job, make.claimed(job)).created == 0
 
 
-def test_the_canary_is_nobody_s_load_and_tells_its_delay(told: Told) -> None:
+def test_the_canary_is_not_counted_and_its_delay_is_reported(told: Told) -> None:
     claimed = make.claimed(make.job(at=NOW, owner=CANARY_OWNER))
     result = told.through(claimed, make.succeeded(claimed))
     assert result.canary_delays_ms == [0]
     assert (result.processed, result.created, told.counters.rows) == (0, 0, {})
 
 
-# A chaotic run: jobs take random legal steps; their stream comes in several shards, doubled, cut and bisected; then all is counted anew.
+# A chaotic run: jobs take random legal steps; their stream arrives in several shards, repeated, cut and bisected; then all is recounted.
 
 
 def _steps(chance: random.Random, job: Job) -> list[Job | None]:
-    """Random states that follow one another, from creation on."""
+    """A sequence of random legal states, beginning with the creation."""
     steps: dict[Status, list[Callable[[Job, int], Job | None]]] = {
         Status.SCHEDULED: [
             lambda each, _: make.claimed(each),
@@ -252,7 +252,7 @@ def test_after_a_chaotic_run_the_counters_are_what_a_recount_finds(seed: int) ->
         done = 0
         while done < len(stream):
             size = chance.randint(1, 25)
-            for _ in range(chance.randint(0, 2)):  # given up after some rows, then in halves
+            for _ in range(chance.randint(0, 2)):  # aborted after some rows, then retried in halves
                 project(name, stream[done : done + size], counters=_Dying(counters, chance))  # type: ignore[arg-type]
                 size = max(1, size // 2)
             project(name, stream[done : done + size], counters=counters)
@@ -286,7 +286,7 @@ def test_after_a_chaotic_run_the_counters_are_what_a_recount_finds(seed: int) ->
 
 
 class _Dying:
-    """Counters of a call that dies: some rows are written, others not."""
+    """Counters in a call that dies: only some rows are written."""
 
     def __init__(self, counters: MemoryCounters, chance: random.Random) -> None:
         self._counters, self._chance = counters, chance
