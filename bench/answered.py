@@ -1,6 +1,6 @@
-"""AWS answered in process: everything above the socket is real (our code, boto3's marshalling and signing), nothing waits.
+"""Answers AWS calls in process. Everything above the socket is real (our code, boto3's marshalling and signing), and no call waits.
 
-Bodies are made ahead, so that answering costs next to nothing of what is measured.
+The bodies of answers are prepared, so that answering adds almost nothing to the measured time.
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import Any
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 SLOT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d#\d\d")
-READ_TABLE = re.compile(rb'"RequestItems": \{"([^"]+)"')  # as botocore writes a BatchGetItem of one table ...
-READ_KEY = re.compile(rb'"pk": \{"S": "([^"]*)"\}, "sk": \{"S": "([^"]*)"\}')  # ... and the keys that it asks for
+READ_TABLE = re.compile(rb'"RequestItems": \{"([^"]+)"')  # the table of a BatchGetItem, as botocore writes it ...
+READ_KEY = re.compile(rb'"pk": \{"S": "([^"]*)"\}, "sk": \{"S": "([^"]*)"\}')  # ... and its keys
 _XML = b'<PublishBatchResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><PublishBatchResult><Successful>%s</Successful><Failed/>'
 _XML_END = b"</PublishBatchResult><ResponseMetadata><RequestId>00000000-0000-4000-8000-000000000001</RequestId></ResponseMetadata>"
 _MEMBER = b"<member><Id>%d</Id><MessageId>00000000-0000-4000-8000-%012d</MessageId></member>"
@@ -30,15 +30,15 @@ SENT = [
 ]
 TALLY = b'{"Attributes":{"count":{"N":"1"},"total":{"N":"1"},"since":{"N":"1795000000000"}}}'
 EMPTY = {
-    "BatchGetItem": b'{"Responses":{},"UnprocessedKeys":{}}',  # who has no profile ...
-    "UpdateItem": TALLY,  # ... and has posted little
+    "BatchGetItem": b'{"Responses":{},"UnprocessedKeys":{}}',  # for the API: the user has no profile ...
+    "UpdateItem": TALLY,  # ... and has posted few jobs
     "GetQueueAttributes": b'{"Attributes":{"ApproximateNumberOfMessages":"0"}}',
 }
 
 
 @dataclass(slots=True)
 class Answered:
-    """Answers every call of the clients made after `listen`; counts them."""
+    """Answers and counts every call of the clients created after `listen`."""
 
     calls: Counter[str] = field(default_factory=Counter)
     slots: dict[bytes, bytes] = field(default_factory=dict)  # answer of the due index by slot
@@ -67,7 +67,7 @@ class Answered:
         if operation == "BatchExecuteStatement":
             return self.claims.popleft() if b"RETURNING" in content else _applied(content.count(b'"Statement"'))
         if operation == "Query" and b'"COUNT"' in content:
-            return b'{"Count":0}'  # whatever was released is done
+            return b'{"Count":0}'  # all released jobs have ended
         if operation == "Query":
             slot = SLOT.search(content)
             return self.slots.get(slot.group(), b'{"Items":[]}') if slot else b'{"Items":[]}'
@@ -76,24 +76,24 @@ class Answered:
         return self.items.popleft() if operation == "GetItem" and self.items else EMPTY.get(operation, b"{}")
 
     def store(self, table: str, items: Iterable[Mapping[str, Any]]) -> None:
-        """Lay items ready for one read by key, in whatever order the services ask for them."""
+        """Prepare items for one read by key each, in any order."""
         there = self.stored.setdefault(table.encode(), {})
         for item in items:
             there[item["pk"]["S"].encode(), item["sk"]["S"].encode()] = json.dumps(item).encode()
 
     def is_all_read(self) -> bool:
-        """Whether the services have asked for every item that lay ready."""
+        """True if the services have read every prepared item."""
         return not any(self.stored.values())
 
     def _read(self, content: bytes) -> bytes:
-        """The items of a BatchGetItem. A table for which nothing was ever stored is empty; any other must have every key."""
-        asked = READ_TABLE.search(content)
-        table = asked.group(1) if asked else b""
+        """Return the items of a BatchGetItem. A table without any prepared item is empty; any other must have every key."""
+        match = READ_TABLE.search(content)
+        table = match.group(1) if match else b""
         if table not in self.stored:
             return EMPTY["BatchGetItem"]
         there, keys = self.stored[table], READ_KEY.findall(content)
         if not keys or (missing := [key for key in keys if key not in there]):
-            raise LookupError(f"a read of {table.decode()} for which nothing lies ready: {missing if keys else content!r}")
+            raise LookupError(f"a read of {table.decode()} without prepared items: {missing if keys else content!r}")
         return b'{"Responses":{"%s":[%s]},"UnprocessedKeys":{}}' % (table, b",".join([there.pop(key) for key in keys]))
 
 
@@ -102,7 +102,7 @@ def _applied(statements: int) -> bytes:
 
 
 class _Raw:
-    """The part of urllib3's answer that botocore reads."""
+    """The part of urllib3's response that botocore reads."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body

@@ -1,6 +1,6 @@
-"""CPU per job of api, plan, dispatch and execute with AWS answered in process, and what a fresh process spends until it can serve.
+"""CPU per job of api, plan, dispatch and execute with AWS answered in process, and CPU of a fresh process until it can serve.
 
-Each measurement runs in a process of its own, several times; the median counts, since a busy machine only ever adds.
+Each measurement runs several times, each in its own process. The figure is their median: a busy machine can only add time.
 """
 
 import json
@@ -18,18 +18,18 @@ from local.steps import step
 RUNS = 3
 TRIES = 3
 COLD_RUNS = 7
-SHORT_JOBS, SHORT_HELD = 60, 10  # in the short form, of which each measurement runs once
+SHORT_JOBS, SHORT_HELD = 60, 10  # in the short form, which runs each measurement once
 COLD = "import time; begin = time.process_time(); import lambdas.{0}; from lambdas import _runtime; _runtime.{0}(); "
 COLD += "import sys; sys.stderr.write(str((time.process_time() - begin) * 1000))"
 
 PARTS: list[tuple[str, int, str, float | None]] = [  # measurement, jobs, what, budget in ms
     ("dispatch", 5_000, "dispatch, a minute of 5,000 jobs at 1,000/s", 0.15),
     ("dispatch-sparse", 3_000, "  at 50/s (two jobs a call)", None),
-    ("dispatch-floor", 5_000, "  boto3 alone: full batches, ready arguments", None),
+    ("dispatch-floor", 5_000, "  boto3 alone: full batches, prepared arguments", None),
     ("execute", 2_000, "execute, full batches of `log`", 1.0),
-    ("execute-held", 100, "  the same, held to their instant and read once more", None),
-    ("execute-runs", 2_000, "  runs of recurring tasks, which ask these before they start", None),
-    ("execute-batch-floor", 2_000, "  boto3 alone: its three calls a batch", None),
+    ("execute-held", 100, "  the same, waiting for their instant and read again", None),
+    ("execute-runs", 2_000, "  runs of recurring tasks, which read their tasks before they start", None),
+    ("execute-batch-floor", 2_000, "  boto3 alone: three calls a batch", None),
     ("execute-floor", 2_000, "  boto3 alone: two UpdateItem calls a job", None),
     ("plan", 6_000, "plan, top-ups of hourly tasks, six runs each", None),
     ("api", 500, "api, POST /me/jobs", None),
@@ -51,7 +51,7 @@ def measure(short: bool = False) -> Iterator[Figure]:
 
 
 def spent(name: str, jobs: int) -> dict[str, Any]:
-    """One run of a measurement of `bench.inprocess`; a run that a busy machine has spoilt is tried again."""
+    """Run one measurement of `bench.inprocess` and return its result; a failed run, usually of a busy machine, is repeated."""
     command = [sys.executable, "-m", "bench.inprocess", name, str(jobs)]
     for _ in range(TRIES):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -59,8 +59,8 @@ def spent(name: str, jobs: int) -> dict[str, Any]:
             break
     if done.returncode:
         raise RuntimeError(f"{' '.join(command[1:])} failed:\n{done.stderr}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def _per_job(name: str, jobs: int) -> float:

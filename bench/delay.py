@@ -1,9 +1,9 @@
-"""Start delays on the local stack: a fresh one, deployed as `make run` deploys it, driven over HTTP as any program would.
+"""Start delays on a fresh local stack, deployed as by `make run` and driven over HTTP.
 
-First everything is warmed up: jobs that sleep until all executors of the one-time lane run, then a burst of quick ones.
-Then all jobs of a part are posted before its first one is due, and nothing is asked while they start; what happened is
-read afterwards. A part either takes the way through dispatch (posted more than five minutes ahead) or goes to its lane
-directly (posted shortly before). Delays are as the executors measured them. The short form has few jobs, and nothing is warm.
+First the stack is warmed up: with sleeping jobs until all executors of the one-time lane run, then with a burst of quick jobs.
+All jobs of a part are posted before the first one is due. The API gets no call while they start; the results are read afterwards.
+The jobs of a part either go through dispatch (posted more than five minutes ahead) or take the direct path (posted shortly before).
+The executors measure the delays. The short form has few jobs and no warm-up.
 """
 
 import base64
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from bench import stored as later
 from bench.figures import Figure
-from lambdas.rest import render
+from lambdas.rest.job_answers import JobShape
 from local import previous, process
 from local.client import ApiError, Client, Json
 from local.home import LOCAL, Home
@@ -35,8 +35,8 @@ from scheduler.storage.aws.jobs import DynamoJobs
 
 HOME = Home(LOCAL / "bench")
 THREADS = 8
-POSTS_PER_S = 60  # a cautious guess: how fast a busy machine takes jobs
-AHEAD_S = (slots.HORIZON + slots.MINUTE) // 1000 + 10  # from here on a job's own minute is safe: it goes through dispatch
+POSTS_PER_S = 60  # a cautious estimate for a busy machine
+AHEAD_S = (slots.HORIZON + slots.MINUTE) // 1000 + 10  # a job this far ahead is in the slot of its own minute: it goes through dispatch
 PAUSE_S = 15
 PATIENCE_S = 120
 ENDED = frozenset(map(str, FINAL_TIMES))
@@ -45,17 +45,17 @@ ARN = re.compile(r"OneTime(?!Dead)")
 
 
 class Size(NamedTuple):
-    """How much is posted."""
+    """The number of jobs, and how to warm up."""
 
     per_second: int = 50
     seconds: int = 60
     at_once: int = 1_000
     stored: int = 10_000  # for later, in the last part
-    executors: int | None = None  # to warm up; None: as many as the lane may have
-    sleeping: int = 40  # jobs posted until so many executors run ...
-    sleep_s: int = 20  # ... for so long: posting is slower than ten jobs for each executor within a few seconds
+    executors: int | None = None  # to warm up; None: the most that the lane may have
+    sleeping: int = 40  # jobs posted at a time until all executors run ...
+    sleep_s: int = 20  # ... each sleeping this long: posting is slower than ten jobs for each executor within a few seconds
     quick: int = 300  # jobs of the burst that warms up
-    fresh_s: float = FRESH_MS / 1000  # how long dispatch remembers what a burst waited
+    fresh_s: float = FRESH_MS / 1000  # how long dispatch remembers the latency of a burst
 
 
 SHORT = Size(per_second=5, seconds=2, at_once=10, stored=100, executors=1, sleeping=1, sleep_s=2, quick=10, fresh_s=0)
@@ -63,7 +63,7 @@ SHORT = Size(per_second=5, seconds=2, at_once=10, stored=100, executors=1, sleep
 
 @dataclass(slots=True)
 class Part:
-    """Jobs that are measured together. `instants` are UTC milliseconds; `ids` are filled as they are posted."""
+    """Jobs that are measured together. `instants` are UTC milliseconds; posting fills `ids`."""
 
     key: str
     what: str
@@ -83,7 +83,7 @@ class Part:
 
 
 def measure(short: bool = False, stored: int | None = None) -> Iterator[Figure]:
-    """On a fresh stack."""
+    """Measure on a fresh stack."""
     size = SHORT if short else Size()
     previous.clear(HOME)
     shutil.rmtree(HOME.root, ignore_errors=True)
@@ -92,7 +92,7 @@ def measure(short: bool = False, stored: int | None = None) -> Iterator[Figure]:
 
 
 def measured(stack: Stack, client: Client, size: Size) -> Iterator[Figure]:
-    """Warm up, run all parts as this client's jobs, and judge them."""
+    """Warm up, run all parts as jobs of this client, and yield their figures."""
     yield from _warm_up(stack, client, size)
     parts = _parts(time.time(), size)
     _run(parts, stack, client, size.stored)
@@ -103,14 +103,15 @@ def measured(stack: Stack, client: Client, size: Size) -> Iterator[Figure]:
 
 
 def _parts(now: float, size: Size) -> list[Part]:
-    """In the order in which they are due: the direct ones fit into the time that the others must be posted ahead."""
+    """Return the parts in the order in which they are due. Jobs that go through dispatch must be posted far ahead; the parts of the
+    direct path run in that time."""
     steadily = size.per_second * size.seconds
     ahead = 2 * steadily + size.at_once
     direct = now + ahead / POSTS_PER_S + steadily / POSTS_PER_S + PAUSE_S
     direct_burst = direct + size.seconds + PAUSE_S + size.at_once / POSTS_PER_S + PAUSE_S
     steady = max(now + ahead / POSTS_PER_S + AHEAD_S, direct_burst + PAUSE_S)
     burst = steady + size.seconds + PAUSE_S
-    # What the burst's messages waited lengthens the lead of dispatch as long as it is fresh, and would be measured again.
+    # The latency of the burst's messages lengthens the lead of dispatch while it is fresh, which would change the next part.
     full = burst + PAUSE_S + max(size.fresh_s, PAUSE_S + size.stored / later.PER_SECOND)
     pace, crowd = f"{size.per_second} jobs/s for {size.seconds} s", f"{size.at_once:,} for one instant"
     return [
@@ -131,7 +132,7 @@ def _burst(at: float, size: Size) -> list[int]:
 
 
 def _run(parts: Sequence[Part], stack: Stack, client: Client, stored: int) -> None:
-    """Post what must be posted far ahead, then part by part: post or store what it still needs, and wait it out."""
+    """Post the jobs that must be posted far ahead. Then, part by part, post or store the remaining jobs, and wait for its end."""
     for part in parts:
         if not part.direct:
             _post(part, client)
@@ -143,7 +144,7 @@ def _run(parts: Sequence[Part], stack: Stack, client: Client, stored: int) -> No
             with step(f"Storing {stored:,} jobs for tomorrow"):
                 later.store(stack, stored)
         if time.time() > part.begin:
-            console.print(f"  [yellow]![/] too slow: {part.what} began {time.time() - part.begin:.0f} s before all was ready")
+            console.print(f"  [yellow]![/] too slow: {part.what} began {time.time() - part.begin:.0f} s before all jobs were posted")
         with step(f"{part.what}: {_clock(part.begin)} to {_clock(part.end)}"):
             _until(part.end + PAUSE_S / 3)
 
@@ -161,13 +162,13 @@ def _post(part: Part, client: Client) -> None:
 
 
 def _warm_up(stack: Stack, client: Client, size: Size) -> Iterator[Figure]:
-    """Executors start as they are needed and stay for an hour; sleeping jobs need them all at once."""
+    """Start the executors with sleeping jobs, which need all of them at once; they stay for an hour. Then run a burst."""
     most = _most(stack)
     executors = most if size.executors is None else size.executors
-    with step(f"Warming up: jobs that sleep, until {executors} executors run") as say, ThreadPoolExecutor(THREADS) as pool:
+    with step(f"Warming up: sleeping jobs, until {executors} executors run") as say, ThreadPoolExecutor(THREADS) as pool:
         begin = time.monotonic()
         while (running := _workers(stack)) < executors and time.monotonic() - begin < PATIENCE_S:
-            say(f"{running} run")
+            say(f"{running} executors run")
             list(pool.map(lambda _: _sleep(client, size.sleep_s), range(size.sleeping)))
         took = time.monotonic() - begin
     yield Figure("delay.executors", "executors running after the warm-up", _workers(stack))
@@ -179,7 +180,7 @@ def _warm_up(stack: Stack, client: Client, size: Size) -> Iterator[Figure]:
 
 
 def _sleep(client: Client, seconds: int) -> None:
-    """Post a job that keeps its executor busy. While many executors start, a busy machine may answer too late: that does not matter."""
+    """Post a job that keeps its executor busy. An answer that a busy machine sends too late is ignored."""
     try:
         client.post_job("log", {"message": "warm up", "sleep_seconds": seconds})
     except ApiError as error:
@@ -188,7 +189,7 @@ def _sleep(client: Client, seconds: int) -> None:
 
 
 def _most(stack: Stack) -> int:
-    """How many executors the one-time lane may have."""
+    """Return the most executors that the one-time lane may have."""
     mappings = stack.aws.client("lambda").list_event_source_mappings()["EventSourceMappings"]
     lane = next(mapping for mapping in mappings if ARN.search(mapping["EventSourceArn"]))
     return int(lane["ScalingConfig"]["MaximumConcurrency"])
@@ -199,28 +200,28 @@ def _workers(stack: Stack) -> int:
 
 
 def _outcomes(stack: Stack, owner: str, parts: Sequence[Part]) -> dict[str, Json]:
-    """All jobs as they stand once every one has ended, or when patience does."""
-    wanted = {job_id for part in parts for job_id in part.ids}
+    """Return all jobs by id once every one has ended, or in their last known state after `PATIENCE_S`."""
+    posted = {job_id for part in parts for job_id in part.ids}
     jobs = DynamoJobs(stack.aws.client("dynamodb", max_pool_connections=8), stack.outputs["JobsTable"])
     begin = time.monotonic()
-    with step("Reading what happened") as say:
+    with step("Reading the results") as say:
         while True:
-            found = {job.id: render.job(job, _now()) for part in parts for job in _stored(jobs, owner, part)}
-            ended = sum(found[job_id]["status"] in ENDED for job_id in wanted & found.keys())
-            say(f"{ended:,} of {len(wanted):,} have ended")
-            if ended == len(wanted) or time.monotonic() - begin > PATIENCE_S:
+            found = {job.id: JobShape.of(job, _now()) for part in parts for job in _stored(jobs, owner, part)}
+            ended = sum(found[job_id]["status"] in ENDED for job_id in posted & found.keys())
+            say(f"{ended:,} of {len(posted):,} jobs have ended")
+            if ended == len(posted) or time.monotonic() - begin > PATIENCE_S:
                 return found
             time.sleep(5)
 
 
 def _stored(jobs: DynamoJobs, owner: str, part: Part) -> Sequence[Job]:
-    """The jobs of a part, read from the table: through the API it would take minutes."""
+    """Read the jobs of a part from the table: through the API it would take minutes."""
     since, until = part.instants[0], part.instants[-1] + 1
     return jobs.history(owner, since=since, until=until, after=None, limit=len(part.ids), newest_first=False).jobs
 
 
 def _owner(client: Client) -> str:
-    """Who is signed in, as the token says."""
+    """Return the id of the signed-in user, from the token."""
     claims = (client.token or "").split(".")[1]
     return str(json.loads(base64.urlsafe_b64decode(claims + "=="))["sub"])
 
@@ -240,11 +241,11 @@ def _judged(part: Part, found: Mapping[str, Json]) -> Iterator[Figure]:
     yield Figure(f"delay.{part.key}.early", "  started early", verdict.early, budget=0)
     yield Figure(f"delay.{part.key}.lost", "  lost", verdict.lost, budget=0)
     yield Figure(f"delay.{part.key}.duplicated", "  duplicated", verdict.duplicated, budget=0)
-    yield Figure(f"delay.{part.key}.astray", "  not posted in time for this way", _astray(part, found), budget=0)
+    yield Figure(f"delay.{part.key}.astray", "  took the other path", _astray(part, found), budget=0)
 
 
 def _astray(part: Part, found: Mapping[str, Json]) -> int:
-    """Jobs that did not take the way the part is about, because they were posted too early or too late."""
+    """Return the number of jobs that did not take the path of their part, because they were posted too early or too late."""
     return sum(_direct(found[job_id]) != part.direct for job_id in part.ids if job_id in found)
 
 
@@ -254,9 +255,9 @@ def _direct(job: Json) -> bool:
 
 
 def _beside(parts: Sequence[Part], found: Mapping[str, Json]) -> Iterator[Figure]:
-    """The last part against its like without stored jobs: within 10 %, and the millisecond that is the resolution."""
+    """Compare the last part with the same part without stored jobs. The budget is 10 % more and one millisecond, the resolution."""
     alone, full = (percentile(_delays(part, found), 99) for part in (parts[2], parts[4]))
-    yield Figure("delay.stored_p99_ms", f"{parts[4].what}: p99 beside that of the empty table", full, "ms", round(alone * 1.1 + 1, 1))
+    yield Figure("delay.stored_p99_ms", f"{parts[4].what}: p99, against that with an empty table", full, "ms", round(alone * 1.1 + 1, 1))
 
 
 def _delays(part: Part, found: Mapping[str, Json]) -> list[int]:

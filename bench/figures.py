@@ -10,14 +10,14 @@ from rich.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`key` names it in the JSON; without a budget it stands there to be compared with its neighbour."""
+    """One figure. `key` names it in the JSON. A figure without a budget is for comparison with its neighbour."""
 
     key: str
     what: str
     value: float
     unit: str = ""
-    budget: float | None = None  # the most it may be ...
-    at_least: bool = False  # ... or, of a speed, the least
+    budget: float | None = None  # the largest allowed value ...
+    at_least: bool = False  # ... or, for a speed, the smallest
 
     @property
     def ok(self) -> bool | None:
@@ -43,7 +43,7 @@ def picture(figures: Sequence[Figure]) -> Table:
 
 
 def summary(figures: Sequence[Figure], **context: Any) -> dict[str, Any]:
-    """The last line: everything a program may want to compare with an earlier run."""
+    """Return the content of the last line, for programs that compare runs."""
     return {
         **context,
         "figures": {figure.key: figure.record() for figure in figures},
@@ -56,7 +56,7 @@ def _word(figure: Figure) -> str:
 
 
 def _number(value: float) -> str:
-    """Three significant digits, whole numbers as they are.
+    """Return the number with three significant digits; whole numbers unchanged.
 
     >>> [_number(value) for value in (0.1234, 12.345, 1500.0, 3.0, 0)]
     ['0.123', '12.3', '1500', '3', '0']

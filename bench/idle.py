@@ -1,7 +1,7 @@
-"""What a month costs in which nobody posts a job, from the operations really sent, and what months and hours full of jobs cost with it.
+"""The cost of a month without jobs, computed from the operations really sent, and with it the cost of months and hours full of jobs.
 
-Tick, dispatch, plan and scale run some minutes over empty tables (moto), each at its own virtual time: how long a function waits
-is counted, not measured. What AWS bills without being asked is taken from its price list, and listed here.
+Tick, dispatch, plan and scale run for some minutes over empty tables (moto), in virtual time: waiting is computed, not measured.
+The fixed costs (alarms, metrics, polls) are taken from AWS's price list and listed here.
 """
 
 from collections import Counter
@@ -34,16 +34,16 @@ from scheduler.storage.memory.stores import MemoryLanes, MemoryUsers
 from scheduler.tasks.plan import plan
 from tests.contract import tables
 
-MINUTES, SHORT_MINUTES = 20, 3  # counted, after as many that are not: a new ledger has more to do
+MINUTES, SHORT_MINUTES = 20, 3  # counted; as many run before without being counted, since a new ledger causes more operations
 MONTH = 43_800  # minutes
-CPU_MS = 20.0  # assumed of a warm invocation that finds nothing to do
-LOG_BYTES = 1_000  # assumed of an invocation: one line for what it did, one for its metrics
+CPU_MS = 20.0  # assumed for a warm invocation without work
+LOG_BYTES = 1_000  # assumed for an invocation: one line with its result, one with its metrics
 QUEUES = 7  # three lanes, notices, and their dead-letter queues, each polled by Lambda
-POLLS = 15  # a minute and queue: five pollers that wait 20 s each, as Lambda's documentation has it
+POLLS = 15  # per minute and queue: five pollers that wait 20 s each, according to Lambda's documentation
 ALARMS, SECRETS = {"dev": 51, "prod": 53}, 1  # of a stage; a test counts them in the template
 READS = ("GetItem", "Query", "BatchGetItem", "Scan")
 DUTIES = ("tick", "dispatch", "plan", "scale")
-VOLUMES = (  # millions of jobs, and months that they take
+VOLUMES = (  # name, millions of jobs, and the months in which they run
     ("a month with 1 million jobs", 1.0, 1.0),
     ("a month with 100 million jobs", 100.0, 1.0),
     ("an hour with 5 million jobs", 5.0, 1 / 730),
@@ -52,13 +52,13 @@ VOLUMES = (  # millions of jobs, and months that they take
 
 @dataclass(slots=True)
 class Spent:
-    """Of the minutes that are counted."""
+    """The operations of the counted minutes."""
 
     minutes: int = MINUTES
     calls: Counter[str] = field(default_factory=Counter)  # to DynamoDB, by duty
     waited_ms: Counter[str] = field(default_factory=Counter)
     invocations: Counter[str] = field(default_factory=Counter)
-    reads: int = 0  # an empty one is a unit; these hold a few hundred bytes at most
+    reads: int = 0  # units: one each, since an empty read costs a unit and these return a few hundred bytes at most
     writes: int = 0  # units
 
 
@@ -80,15 +80,15 @@ def measure(short: bool = False) -> Iterator[Figure]:
     idle = sum(dict(monthly(spent, STAGES["prod"], job)).values())
     for what, millions, months in VOLUMES:
         for how, each in (("one by one", singly), ("1,000 a call", by_batch)):
-            told = f"{what}, created {how}"
-            yield Figure(f"idle.{told}".replace(" ", "_"), f"{told}, stage prod", round(months * idle + millions * each, 2), "$")
+            volume = f"{what}, created {how}"
+            yield Figure(f"idle.{volume}".replace(" ", "_"), f"{volume}, stage prod", round(months * idle + millions * each, 2), "$")
 
 
 def monthly(spent: Spent, settings: Settings, job: float) -> Iterator[tuple[str, float]]:
-    """Dollars a month, by what they go to. `job`: dollars for one job."""
+    """Yield dollars a month by kind of cost. `job`: dollars for one job."""
     months = MONTH / spent.minutes
     for duty in DUTIES:
-        # CPU is slower in a small function; the calls wait for the network, and dispatch for its minute.
+        # A small function has a slower CPU. Calls wait for the network, and dispatch waits for its minute.
         share = min(settings.memory_mb[duty] / units.WHOLE_CORE_MB, 1) if duty in settings.memory_mb else 1
         worked = spent.invocations[duty] * CPU_MS / share + spent.calls[duty] * units.NETWORK_MS + spent.waited_ms[duty]
         time = worked / 1000 * settings.memory_mb[duty] / 1_024 * prices.GB_SECOND
@@ -106,13 +106,14 @@ def monthly(spent: Spent, settings: Settings, job: float) -> Iterator[tuple[str,
 
 
 def busy(settings: Settings, until_s: float) -> float:
-    """Dollars a month if every minute has a job, the last one `until_s` into it: the tick watches, and a dispatcher stays, until then."""
+    """Return the additional dollars a month if every minute has a job, the last one `until_s` seconds into the minute: the tick watches
+    the minute, and a dispatcher stays until then."""
     seconds = {"tick": WATCH_MS / 1000, "dispatch": slots.OPEN_AHEAD / 1000 + until_s}
     return sum(MONTH * each * settings.memory_mb[duty] / 1_024 * prices.GB_SECOND for duty, each in seconds.items())
 
 
 def count(rules: Rules, minutes: int) -> Spent:
-    """Empty minutes, one after the other."""
+    """Run empty minutes, one after the other, and return their operations."""
     with mock_aws():
         client, reader = (clients.dynamodb(region_name="us-east-1") for _ in range(2))
         for name, table in {**tables.ALL, "counters": tables.COUNTERS}.items():
@@ -143,7 +144,7 @@ class _Idle:
         return self.spent
 
     def start(self, unit: UnitKey) -> None:
-        """The port `Dispatchers`: it is at work while the tick goes on."""
+        """Implement the port `Dispatchers`: the dispatcher runs while the tick continues."""
         duty, lanes = self.duty, self._ports["lanes"]
         ports = {"jobs": self._ports["jobs"], "lanes": lanes, "topic": lanes, "users": MemoryUsers(), "rules": self.rules}
         self._do("dispatch", self._now, dispatch, unit, **ports, ledger=self._ledger)

@@ -1,7 +1,7 @@
-"""One measurement in a process of its own, with AWS answered in it: `python -m bench.inprocess dispatch 5000`. It prints JSON.
+"""One measurement in its own process, with AWS calls answered in process: `python -m bench.inprocess dispatch 5000`. Prints JSON.
 
-CPU is that of the whole process (`time.process_time`), threads included; nothing else runs in it. What a measurement
-prepares is not counted, what its `Work` does is.
+CPU time is that of the whole process (`time.process_time`), including threads. The preparation of a measurement is not counted,
+only its `Work`.
 """
 
 import io
@@ -20,7 +20,8 @@ from bench.answered import Answered
 from lambdas._settings import ApiSettings, DispatchSettings, ExecuteSettings, TickSettings
 from scheduler.model import ids, lifecycle, settlement, slots
 from scheduler.model.job import Claim, Finished, Job, Lane, Message, Misfire, Origin, Overlap, Result, TaskKey, UnitKey
-from scheduler.model.lifecycle import Event, Retention
+from scheduler.model.lifecycle import Retention
+from scheduler.model.spec import JobSpec
 from scheduler.storage import messages
 from scheduler.storage.aws import clients, items, keys, task_items
 from scheduler.storage.aws.batches import chunks
@@ -40,11 +41,11 @@ START = slots.start_of(MINUTE)
 SHARDS = 16
 BATCH = 10
 AT_ONCE = 1_000  # jobs posted in one call
-TOPPED_UP = planning.RUNS_AHEAD - planning.RUNS_LEFT  # runs that a top-up stores of a task that runs seldom
+TOPPED_UP = planning.RUNS_AHEAD - planning.RUNS_LEFT  # runs that a top-up stores for a task that runs seldom
 TABLE, TASKS = "punctual-bench-jobs", "punctual-bench-tasks"
 TOPIC = "arn:aws:sns:us-east-1:000000000000:punctual-bench"
 QUEUE = "https://sqs.us-east-1.amazonaws.com/000000000000/punctual-bench-one-time"
-HELD_MS = 400  # of a batch that arrives ahead of its instant: long enough to be read once more
+HELD_MS = 400  # how early a batch arrives: early enough for the executor to read its jobs again
 EVERY_MS = 600
 QUEUES = {"one_time_queue_url": QUEUE, "recurring_queue_url": QUEUE, "retry_queue_url": QUEUE}
 COMMON: Any = {"stage": "bench", "jobs_table": TABLE, "ledger_table": "punctual-bench-ledger", "shards": SHARDS, **QUEUES}
@@ -52,7 +53,7 @@ FUNCTIONS: Any = {"redrive_function": "punctual-bench-redrive", "dispatch_functi
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "bench",
     "AWS_SECRET_ACCESS_KEY": "bench",
-    "AWS_SESSION_TOKEN": "bench" * 60,  # Lambda's is long, and signed with every call
+    "AWS_SESSION_TOKEN": "bench" * 60,  # Lambda's token is long, and every call signs it
     "AWS_DEFAULT_REGION": "us-east-1",
     "POWERTOOLS_TRACE_DISABLED": "true",
     "POWERTOOLS_SERVICE_NAME": "bench",
@@ -81,7 +82,7 @@ Prepare = Callable[[Answered, int], Work]
 
 @dataclass(slots=True)
 class VirtualClock:
-    """Time that stands while there is something to do, and jumps when a service waits."""
+    """A clock that stands still while a service works, and jumps ahead when it waits."""
 
     at: int
 
@@ -97,7 +98,7 @@ class VirtualClock:
 
 @dataclass(slots=True)
 class Context:
-    """What Lambda hands to a handler, as far as ours look."""
+    """The part of Lambda's context that the handlers read."""
 
     aws_request_id: str
     function_name: str = "bench"
@@ -106,7 +107,7 @@ class Context:
 
 
 def dispatch(per_second: int) -> Prepare:
-    """Hand out a minute with so many jobs at an even pace."""
+    """Measure dispatch of a minute with `per_second` jobs a second at an even pace."""
 
     def prepare(aws: Answered, jobs: int) -> Work:
         from lambdas import _runtime
@@ -128,7 +129,7 @@ def dispatch(per_second: int) -> Prepare:
 
 
 def dispatch_floor(aws: Answered, jobs: int) -> Work:
-    """boto3 alone: messages of the same kind, published in full batches with ready arguments."""
+    """Measure boto3 alone: messages of the same kind, published in full batches with prepared arguments."""
     sns: Any = clients.sns()
     entries = [_entry(position, _message(_job(START))) for position in range(BATCH)]
     sns.publish_batch(TopicArn=TOPIC, PublishBatchRequestEntries=entries)
@@ -141,7 +142,7 @@ def dispatch_floor(aws: Answered, jobs: int) -> Work:
 
 
 def execute(aws: Answered, jobs: int) -> Work:
-    """The handler over full batches of `log` jobs that are due as they arrive."""
+    """Measure the handler with full batches of `log` jobs that are due on arrival."""
     from lambdas.execute import handler
 
     now = time.time_ns() // 1_000_000
@@ -156,7 +157,7 @@ def execute(aws: Answered, jobs: int) -> Work:
 
 
 def execute_held(aws: Answered, jobs: int) -> Work:
-    """The same for batches that arrive ahead of their instant: each is held, and read once more."""
+    """Measure the same with batches that arrive early: each waits for its instant and is read again."""
     from lambdas.execute import handler
 
     _run(handler, *_batch(aws, "request", time.time_ns() // 1_000_000))
@@ -168,14 +169,14 @@ def execute_held(aws: Answered, jobs: int) -> Work:
         for at, batch in zip(arrivals, batches, strict=True):
             time.sleep(max(0.0, at / 1000 - time.time()))
             _run(handler, *batch)
-        looks = aws.calls["BatchGetItem"]  # a batch that a busy machine brings too late is not read again: then it is no measurement
-        _must(looks == len(batches), f"{looks} last looks at {len(batches)} batches; try again when less else runs")
+        reads = aws.calls["BatchGetItem"]  # a batch that a busy machine starts too late is not read again, which spoils the measurement
+        _must(reads == len(batches), f"{reads} of {len(batches)} batches were read again; repeat when the machine is less busy")
 
     return work
 
 
 def execute_runs(aws: Answered, jobs: int) -> Work:
-    """The handler over full batches of runs of recurring tasks, due as they arrive: their tasks are asked, and their holders set."""
+    """Measure the handler with full batches of runs of recurring tasks, due on arrival: it reads their tasks and sets their run locks."""
     from lambdas.execute import handler
 
     now = time.time_ns() // 1_000_000
@@ -185,13 +186,13 @@ def execute_runs(aws: Answered, jobs: int) -> Work:
     def work() -> None:
         for batch in batches:
             _run(handler, *batch)
-        _must(aws.is_all_read(), "heads, holders or runs before that execute did not ask for")
+        _must(aws.is_all_read(), "execute did not read all prepared tasks, run locks and earlier runs")
 
     return work
 
 
 def execute_floor(aws: Answered, jobs: int) -> Work:
-    """boto3 alone: two UpdateItem calls a job, with ready arguments."""
+    """Measure boto3 alone: two UpdateItem calls a job, with prepared arguments."""
     table: Any = clients.dynamodb()
     job, taken = _pair(NOW, "request")
     calls = [as_call(update, TABLE) for update in (_claiming(_request(job, "request")), _changing(Change(taken, _succeeded(taken))))]
@@ -206,7 +207,7 @@ def execute_floor(aws: Answered, jobs: int) -> Work:
 
 
 def execute_batch_floor(aws: Answered, jobs: int) -> Work:
-    """boto3 alone: the three calls that execute makes for a batch, with ready arguments."""
+    """Measure boto3 alone: the three calls that execute makes for a batch, with prepared arguments."""
     table: Any = clients.dynamodb()
     sqs: Any = clients.sqs()
     pairs = [_pair(NOW, "request") for _ in range(BATCH)]
@@ -226,7 +227,7 @@ def execute_batch_floor(aws: Answered, jobs: int) -> Work:
 
 
 def plan(aws: Answered, jobs: int) -> Work:
-    """A round of planning, in a minute in which so many runs have to be stored: those of hourly tasks, by which a top-up stores fewest."""
+    """Measure a round of planning that stores `jobs` runs of hourly tasks: for these a top-up stores the fewest runs."""
     from lambdas import _runtime
     from scheduler.tasks.plan import plan as service
 
@@ -254,7 +255,7 @@ def plan(aws: Answered, jobs: int) -> Work:
 
 
 def api(aws: Answered, jobs: int) -> Work:
-    """The handler of the HTTP API: one job a call, due tomorrow."""
+    """Measure the handler of the HTTP API with one job a call, due tomorrow."""
     from lambdas.api import handler
 
     due = datetime.now(UTC) + timedelta(days=1)
@@ -271,7 +272,7 @@ def api(aws: Answered, jobs: int) -> Work:
 
 
 def batch(aws: Answered, jobs: int) -> Work:
-    """The same for full batches."""
+    """Measure the same with full batches."""
     from lambdas.api import BATCH as PATH
     from lambdas.api import handler
 
@@ -304,7 +305,7 @@ MEASUREMENTS: dict[str, Prepare] = {
 
 
 def measure(name: str, jobs: int) -> Json:
-    """CPU, calls and log bytes of one measurement."""
+    """Return CPU time, calls and log bytes of one measurement."""
     os.environ |= ENVIRONMENT
     aws = Answered()
     aws.listen(clients._session().events)
@@ -317,7 +318,7 @@ def measure(name: str, jobs: int) -> Json:
     return {"jobs": jobs, "cpu_ms": cpu_ms, "calls": dict(aws.calls), "log_bytes": said.tell() - begun}
 
 
-# What goes in.
+# Events, jobs and tasks for the measurements.
 
 _UNIT = {"first_shard": 0, "last_shard": SHARDS - 1, "epoch": 0, "lease_until": 0, "progress": 0, "opened_at": 0}
 
@@ -330,24 +331,23 @@ def _job(at: int) -> Job:
     number = next(_numbers)
     job_id = ids.new(at, number * 7919)
     slot = slots.slot(slots.minute_of(at), job_id, SHARDS)
-    return Job(OWNER, job_id, "log", {"message": _text(number)}, scheduled_at=at, due_at=at, created_at=at - 3_600_000, slot=slot)
+    return Job(OWNER, job_id, JobSpec("log", {"message": _text(number)}), scheduled_at=at, due_at=at, created_at=at - 3_600_000, slot=slot)
 
 
 def _as_run(job: Job) -> Job:
-    """The job as a run of a recurring task of its own, under the default rules."""
+    """Return the job as a run of its own recurring task, with default overlap and misfire rules."""
     origin = Origin(ids.new(job.created_at, next(_numbers), partitions=1), 1, job.scheduled_at, Overlap.SKIP, Misfire.RUN_LATEST)
     return replace(job, lane=Lane.RECURRING, origin=origin, start_by=job.scheduled_at + 3_600_000)
 
 
 def _task(number: int) -> Task:
-    """An hourly task whose top-up is due: only so many of its runs are left."""
+    """Return an hourly task whose top-up is due: only `RUNS_LEFT` of its runs are left."""
     task_id = ids.new(START - 86_400_000, number * 7919, partitions=1)
     task = Task(
         OWNER,
         task_id,
         "a name of a usual length",
-        "log",
-        {"message": _text(number)},
+        JobSpec("log", {"message": _text(number)}),
         Schedule(Cron(f"{number % 60} * * * *", "Europe/Berlin")),
         created_at=START - 86_400_000,
         updated_at=START - 86_400_000,
@@ -375,10 +375,10 @@ def _request(job: Job, request_id: str) -> ClaimRequest:
 
 
 def _pair(at: int, request_id: str, *, of_task: bool = False) -> tuple[Job, Job]:
-    """A job before and after its claim."""
+    """Return a job before and after its claim."""
     job = _as_run(_job(at)) if of_task else _job(at)
     request = _request(job, request_id)
-    return job, lifecycle.apply(job, Event.CLAIM, at, claim=Claim(request.message_id, request.nonce, at, False))
+    return job, lifecycle.claim(job, claim=Claim(request.message_id, request.nonce, at, False))
 
 
 def _succeeded(taken: Job) -> Job:
@@ -387,7 +387,7 @@ def _succeeded(taken: Job) -> Job:
 
 
 def _batch(aws: Answered, request_id: str, due_at: int, *, read_again: bool = False, of_tasks: bool = False) -> tuple[Json, Context]:
-    """An event of SQS with a full batch; the answers that its claims and its reads will get are laid ready."""
+    """Return an SQS event with a full batch, and prepare the answers to its claims and reads."""
     pairs = [_pair(due_at, request_id, of_task=of_tasks) for _ in range(BATCH)]
     taken = [after for _, after in pairs]
     aws.claims.append(_claim_answer(taken))
@@ -414,7 +414,7 @@ def _claim_answer(taken: list[Job]) -> bytes:
 
 
 def _store_tasks(aws: Answered, runs: list[Job]) -> None:
-    """What execute asks about runs whose tasks are as they were, and whose runs before have ended well: heads, holders, those runs."""
+    """Prepare the items that execute reads before it starts runs: unchanged tasks, run locks, and earlier runs that have succeeded."""
     tasks = [TaskKey(run.owner, run.origin.task) for run in runs if run.origin is not None]
     before = [_succeeded(_pair(run.due_at - 3_600_000, "request", of_task=True)[1]) for run in runs]
     holders = [{"job": {"S": job.id}, "version": {"N": "28"}} for job in before]
@@ -424,7 +424,7 @@ def _store_tasks(aws: Answered, runs: list[Job]) -> None:
 
 
 def _due_index(instants: list[int]) -> dict[bytes, bytes]:
-    """One page a slot: what the index projects, in the order of due times."""
+    """Return the answers of the due index, one page a slot: the projected attributes, in the order of due times."""
     found: dict[str, list[Json]] = {f"{MINUTE}#{shard:02d}": [] for shard in range(SHARDS)}
     for job in map(_job, instants):
         item = items.encode(job)
@@ -460,9 +460,9 @@ def _run(handler: Callable[[Json, Any], Json], event: Json, context: Context) ->
 
 
 def _must(holds: bool, said: object) -> None:
-    """A measurement of something else than was meant is none."""
+    """Raise RuntimeError if the measured work was not the intended work."""
     if not holds:
-        raise RuntimeError(f"not what was to be measured: {said}")
+        raise RuntimeError(f"the measurement did not do the intended work: {said}")
 
 
 if __name__ == "__main__":

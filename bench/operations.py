@@ -1,31 +1,31 @@
 """Write units per job, counted from the operations really sent while the services run.
 
-The emulators do not count as AWS does (moto ignores sizes and indexes), so `Recorder` watches a client and prices each
-write from the item before and after it, by AWS's rules: a write costs one unit per KB of the larger image; in an index
-one to put or remove an entry or to change what it projects, two if its key changes; in a transaction double.
+The emulators do not count as AWS does (moto ignores sizes and indexes). `Recorder` therefore watches a client and prices each
+write from the item before and after it (`local/write_units.py`). A write in a transaction costs double.
 Run it with `python -m bench.operations`.
 """
 
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from moto import mock_aws
 
+from local.write_units import Index, indexes, price
 from scheduler.model import ids, slots
-from scheduler.model.job import Failure, Finished, Job, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
+from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Lane, Overlap, Receipt, Result, Unit, UnitKey
 from scheduler.model.rules import Rules
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.submit import Asked, NewJob, submit_all
 from scheduler.storage.aws import clients
-from scheduler.storage.aws.items import Item, size
+from scheduler.storage.aws.items import Item
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.keys import Term
 from scheduler.storage.aws.receipts import DynamoReceipts
@@ -41,61 +41,17 @@ from scheduler.tasks.service import NewTask, World
 from scheduler.tasks.task import Task
 from tests.contract import tables
 
-KB = 1024
 BUDGET = 5  # units of a one-time job: create 2, claim 1, settle 2
-RUN_BUDGET = 7.5  # of a run of a recurring task: one index more, its holder, and its share of a top-up
+RUN_BUDGET = 7.5  # units of a run of a recurring task: one index more, its run lock, and its share of a top-up
 INSERTED = re.compile(r"'(\w+)':\?")  # the attributes that an INSERT names
-SET, REMOVED = re.compile(r'SET "(\w+)"=\?'), re.compile(r'REMOVE "(\w+)"')  # and an UPDATE
+SET, REMOVED = re.compile(r'SET "(\w+)"=\?'), re.compile(r'REMOVE "(\w+)"')  # the attributes that an UPDATE sets and removes
 TERM = re.compile(r' AND ((?:"\w+"\.?)+)(?:(<=|=)\?| IS (NOT )?MISSING)')
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchExecuteStatement", "TransactWriteItems")
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
-    """A secondary index: its key, and what it projects (None: everything)."""
-
-    key: tuple[str, ...]
-    projected: frozenset[str] | None
-
-    def entry(self, item: Item | None) -> Item | None:
-        """What the index holds of the item."""
-        if item is None or any(name not in item for name in self.key):
-            return None
-        return item if self.projected is None else {name: value for name, value in item.items() if name in self.projected}
-
-    def units(self, before: Item | None, after: Item | None) -> int:
-        old, new = self.entry(before), self.entry(after)
-        if old == new:
-            return 0
-        if old and new and any(old[name] != new[name] for name in self.key):
-            return units(old) + units(new)
-        return max(units(old), units(new))
-
-
-def units(item: Item | None) -> int:
-    return 0 if item is None else math.ceil(size(item) / KB)
-
-
-def price(before: Item | None, after: Item | None, indexes: Sequence[Index]) -> int:
-    """Units of one write that made `after` of `before`. A refused write costs its table unit as well."""
-    return max(1, units(before), units(after)) + sum(index.units(before, after) for index in indexes)
-
-
-def indexes(description: Mapping[str, Any]) -> list[Index]:
-    """The indexes of a table as DescribeTable tells them."""
-    table_key = [key["AttributeName"] for key in description["KeySchema"]]
-    found = []
-    for index in description.get("GlobalSecondaryIndexes", ()):
-        key = tuple(part["AttributeName"] for part in index["KeySchema"])
-        projection = index["Projection"]
-        names = frozenset([*table_key, *key, *projection.get("NonKeyAttributes", ())])
-        found.append(Index(key, None if projection["ProjectionType"] == "ALL" else names))
-    return found
-
-
 @dataclass(slots=True)
 class Recorder:
-    """Prices every write of `client`; looks at the items through `reader`, a client of its own. One thread at a time."""
+    """Prices every write of `client`. Reads the items through `reader`, a separate client. Not thread-safe."""
 
     client: Any
     reader: Any
@@ -136,7 +92,7 @@ class Recorder:
 
 
 def _touched(operation: str, params: Mapping[str, Any]) -> Iterator[tuple[str, Item]]:
-    """Table and key of every item that a call writes."""
+    """Yield table and key of every item that a call writes."""
     if operation == "TransactWriteItems":
         for action in params["TransactItems"]:
             ((_, one),) = action.items()
@@ -144,7 +100,7 @@ def _touched(operation: str, params: Mapping[str, Any]) -> Iterator[tuple[str, I
     elif operation == "BatchExecuteStatement":
         for statement in params["Statements"]:
             text = statement["Statement"]
-            position = text.partition(" WHERE ")[0].count("=?")  # then come the two halves of the key; an INSERT begins with them
+            position = text.partition(" WHERE ")[0].count("=?")  # of the two parts of the key; an INSERT begins with them
             pk, sk = statement["Parameters"][position : position + 2]
             yield text.split('"')[1], {"pk": pk, "sk": sk}
     else:
@@ -156,23 +112,21 @@ def _key(params: Mapping[str, Any]) -> Item:
     return {"pk": whole["pk"], "sk": whole["sk"]}
 
 
-REQUEST = NewJob("5f1d7e3c-6a90-4b7e-9d4e-0d6c2f7a1b58", "log", {"message": "one of a typical length"})
+REQUEST = NewJob("5f1d7e3c-6a90-4b7e-9d4e-0d6c2f7a1b58", JobSpec("log", {"message": "one of a typical length"}))
 TASK = NewTask(
     REQUEST.owner,
     "a name of a usual length",
-    "log",
-    REQUEST.payload,
+    replace(REQUEST.spec, tags=("billing",)),
     {"cron": "0 * * * *", "time_zone": "Europe/Berlin"},
     description="What it is good for, in a sentence or two, so that others know whom to ask before they change it.",
-    tags=("billing",),
 )
 BATCH = 10  # jobs created in one call, and executed in one
-RUNS = 12  # two top-ups' worth: of an hourly task each stores six, the fewest there are
+RUNS = 12  # two top-ups: for an hourly task a top-up stores six runs, the fewest possible
 
 
 @dataclass(slots=True)
 class Bench:
-    """The services over the ports it is given, everything else in memory; time stands where the bench puts it."""
+    """The services over the given ports, with all others in memory, at a virtual time."""
 
     jobs: Jobs
     tasks: Tasks = field(default_factory=lambda: MemoryTasks(MemoryJobs(), MemoryReceipts()))
@@ -193,16 +147,16 @@ class Bench:
         self.now_ms = max(self.now_ms, at)
 
     def submit(self, count: int = 1) -> None:
-        """Accept jobs due now, each in a call of its own: they go to their lane at once."""
+        """Accept jobs that are due now, one a call: they are enqueued at once."""
         for number in range(count):
             self._submit(Asked(REQUEST, number * 7919 + self.now_ms))
 
     def submit_batch(self, count: int) -> None:
-        """The same in one call."""
+        """Accept jobs that are due now in one call."""
         self._submit(*(Asked(REQUEST, number * 7919 + self.now_ms) for number in range(count)))
 
     def submit_keyed(self) -> None:
-        """Accept a job that comes with an idempotency key."""
+        """Accept a job with an idempotency key."""
         receipt = Receipt(REQUEST.owner, "order 17 of 2026-11-20", "f" * 64, self.now_ms, random=7919)
         self._submit(Asked(REQUEST, receipt.random, receipt))
 
@@ -210,12 +164,12 @@ class Bench:
         submit_all(asked, receipts=self.receipts, jobs=self.jobs, orders=self.orders, lanes=self.lanes, clock=self, rules=self.rules)
 
     def create(self, overlap: Overlap) -> None:
-        """A recurring task: the only one there is."""
+        """Create a recurring task, the only one."""
         world = World(self.tasks, self.jobs, self.orders, self.lanes, self.receipts, self, self.rules)
         service.create(replace(TASK, overlap=overlap), world, random=self.now_ms)
 
     def run(self, count: int) -> None:
-        """The next runs of the task, each through dispatch; plan tops them up when its minute has come."""
+        """Run the next runs of the task, each through dispatch; plan adds runs when its minute has come."""
         for _ in range(count):
             task = self._task()
             (run,) = planning.next_runs(task, self.now_ms, 1)
@@ -226,22 +180,22 @@ class Bench:
             self.execute(Lane.RECURRING, GOOD)
             done = self.jobs.get(JobKey(task.owner, ids.run(run.at, task.id, task.generation)))
             if done is None or done.completed_at is None:
-                raise RuntimeError(f"it did not run: {done}")
+                raise RuntimeError(f"the run did not complete: {done}")
 
     def _task(self) -> Task:
         (task,) = self.tasks.page(TASK.owner, after=None, limit=2).tasks
         return task
 
     def _plan(self) -> None:
-        """Plan as if it had done so every minute until now."""
+        """Run plan as if it had run every minute until now."""
         ledger = MemoryLedger()
         ledger.set_plan_cursor(None, slots.minute_of(self.now_ms))
         done = plan(tasks=self.tasks, jobs=self.jobs, orders=self.orders, lanes=self.lanes, ledger=ledger, clock=self, rules=self.rules)
         if done.tasks != 1 or done.failed:
-            raise RuntimeError(f"no top-up: {done}")
+            raise RuntimeError(f"plan did not top up the task: {done}")
 
     def _dispatch(self, minute: str) -> None:
-        """Hand out a minute, from one minute before it."""
+        """Dispatch a minute, starting one minute before it."""
         unit = UnitKey(minute, 0)
         self.ledger.open_unit(Unit(unit, 0, self.rules.shards - 1))
         self.sleep_until(slots.start_of(minute) - slots.MINUTE)
@@ -249,7 +203,7 @@ class Bench:
         dispatch(unit, **ports, clock=self, rules=self.rules)
 
     def execute(self, lane: Lane, result: Result, batch: int = 1) -> None:
-        """Run one batch of the lane; every job ends as `result` says."""
+        """Execute one batch of the lane; every job ends with `result`."""
         deliveries = self.lanes.receive(lane, batch, self.now_ms)
         meter = LatencyMeter(lane, "bench")
         left = execute(
@@ -267,7 +221,7 @@ class Bench:
             request_id="5f1d7e3c-6a90-4b7e-9d4e",
         )
         if left or len(deliveries) != batch:
-            raise RuntimeError(f"{len(deliveries)} of {batch} messages arrived, {len(left)} of them were left")
+            raise RuntimeError(f"{len(deliveries)} of {batch} messages arrived, {len(left)} of them were not processed")
         for item in deliveries:
             self.lanes.delete(lane, item.receipt)
 
@@ -289,18 +243,18 @@ class _Instant:
         return done
 
     def cancel(self, job: Job) -> None:
-        """Its work is over before anybody could ask."""
+        """Do nothing: the work has ended already."""
 
     def kill(self, job: Job) -> None:
-        """The same."""
+        """Do nothing: the work has ended already."""
 
     def stop(self) -> None:
         self._done.clear()
 
 
 GOOD = Result(output="one of a typical length")
-BAD = Result(failure=Failure("permanent", "the target said no"))
-AGAIN = Result(failure=Failure("retryable", "the target was busy"))
+BAD = Result(failure=Failure(FailureKind.PERMANENT, "the target said no"))
+AGAIN = Result(failure=Failure(FailureKind.RETRYABLE, "the target was busy"))
 
 
 def one_time(bench: Bench) -> None:
@@ -331,11 +285,11 @@ def with_key(bench: Bench) -> None:
 
 
 def nothing(bench: Bench) -> None:
-    """What most scenarios begin with."""
+    """Prepare nothing."""
 
 
 class Scenario(NamedTuple):
-    """`before` makes what must be there already; what `work` writes is counted, and divided by its `jobs`."""
+    """A scenario: `before` prepares it; the writes of `work` are counted and divided by `jobs`."""
 
     work: Callable[[Bench], None]
     before: Callable[[Bench], None] = nothing
@@ -344,7 +298,7 @@ class Scenario(NamedTuple):
 
 
 def recurring(overlap: Overlap, budget: float | None = None) -> Scenario:
-    """Runs of a task in the long run: neither its creation is counted nor its first runs, which came with it."""
+    """Return the scenario of a task's later runs: it does not count the creation and the first runs, which were stored with it."""
 
     def before(bench: Bench) -> None:
         bench.create(overlap)
@@ -373,7 +327,7 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Statements:
-    """Carries out a batch of statements in moto's place, which does not know parameters of INSERTs nor conditions of UPDATEs."""
+    """Executes a batch of statements instead of moto, which supports neither parameters of INSERT nor conditions of UPDATE."""
 
     writer: Any
 
@@ -390,7 +344,7 @@ class _Statements:
 
 
 def _read(text: str, values: list[Any]) -> Update:
-    """What `updates.as_statement` wrote down."""
+    """Parse a statement that `updates.as_statement` wrote."""
     sets = {name: values.pop(0) for name in SET.findall(text)}
     key = {"pk": values.pop(0), "sk": values.pop(0)}
     terms = []
@@ -401,12 +355,12 @@ def _read(text: str, values: list[Any]) -> Update:
 
 
 def per_job(scenario: Scenario) -> float:
-    """Write units."""
+    """Return the write units per job."""
     return recorded(scenario).total() / scenario.jobs
 
 
 def recorded(scenario: Scenario) -> Recorder:
-    """What the scenario writes, on moto."""
+    """Run the scenario on moto and return its recorded writes."""
     with mock_aws():
         client, reader = (clients.dynamodb(region_name="us-east-1") for _ in range(2))
         for name, table in tables.ALL.items():

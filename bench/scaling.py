@@ -1,7 +1,7 @@
-"""A burst against AWS's scaling of a queue's executors, with and without pollers kept ready: a model of the limits, not of the services.
+"""A burst under AWS's scaling of a queue's executors, with and without prepared pollers: a model of AWS's limits, not of our services.
 
-Modelled: five executors at first, 300 more a minute, up to the lane's limit; with pollers, ten executors each, a thousand pollers more a
-minute. A new executor has a cold start. Each runs ten jobs at once.
+The model: five executors at first, 300 more a minute, up to the lane's limit; with pollers, ten executors each, and a thousand pollers
+more a minute. A new executor has a cold start. An executor runs ten jobs at once.
 """
 
 import heapq
@@ -16,11 +16,11 @@ BATCH = 10
 COLD_MS = 600
 FIRST, MORE_A_MINUTE, LIMIT = 5, 300, 1_250
 POLLER_HOUR = 0.00925  # dollars
-AHEAD_MINUTES = 10  # pollers are raised so long before; afterwards they fall by a tenth a minute
+AHEAD_MINUTES = 10  # pollers are raised this long before the burst; afterwards they fall by a tenth a minute
 
 
 class Burst(NamedTuple):
-    """How late the jobs of a burst started, and what the pollers cost that were kept ready for it."""
+    """The start delays of a burst, and the cost of the pollers prepared for it."""
 
     p50_ms: int
     p99_ms: int
@@ -29,12 +29,12 @@ class Burst(NamedTuple):
 
 
 def by_itself(jobs: int = BURST) -> Burst:
-    """AWS scales as messages wait."""
+    """Return the burst with AWS's own scaling by waiting messages."""
     return _run(jobs, [min(FIRST + MORE_A_MINUTE * minute, LIMIT) for minute in range(60)], 0.0)
 
 
 def kept_ready(jobs: int = BURST, most: int = scaling.MOST) -> Burst:
-    """Pollers are raised ahead, to what the burst requires."""
+    """Return the burst with pollers raised ahead to the number that it requires."""
     wanted = scaling.pollers(scaling.LEAST, -(-jobs * JOB_MS // 9_000), most)
     minutes, kept = float(AHEAD_MINUTES * wanted), wanted
     while kept > scaling.LEAST:
@@ -44,7 +44,7 @@ def kept_ready(jobs: int = BURST, most: int = scaling.MOST) -> Burst:
 
 
 def _run(jobs: int, executors: list[int], dollars: float) -> Burst:
-    """Batches go to whichever executor is free first; minute by minute there may be more."""
+    """Run the batches, each on the executor that is free first. `executors`: their number in each minute."""
     free = [COLD_MS] * executors[0]
     heapq.heapify(free)
     have, delays = executors[0], list[int]()
@@ -62,7 +62,7 @@ def _run(jobs: int, executors: list[int], dollars: float) -> Burst:
 
 
 def measure(short: bool = False) -> list[Figure]:
-    """`short` changes nothing: the model takes a tenth of a second."""
+    """Return the figures. `short` changes nothing: the model takes a tenth of a second."""
     found = []
     for key, what, burst in (("by_itself", "AWS by itself", by_itself()), ("kept_ready", "pollers kept ready", kept_ready())):
         named = f"50,000 jobs at once, {what}"

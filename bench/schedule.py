@@ -1,8 +1,7 @@
-"""Next-run computations per second of one core, beside croniter's own on the same expressions in the same process.
+"""Next-run computations per second of one core, beside those of croniter for the same expressions in the same process.
 
-"One" plans a task's next run from scratch, as a service does it; "ten" its next ten at once. Caches are warm, as they are in
-a process that plans many tasks; "cold" is the first run of an expression and zone it never saw.
-Run it with `python -m bench.schedule`.
+"One" computes a task's next run from scratch, as a service does; "ten" computes the next ten at once. Caches are warm, as in a process
+that plans many tasks. "Cold" is the first run of a new expression and zone. Run it with `python -m bench.schedule`.
 """
 
 import sys
@@ -40,7 +39,7 @@ def measure(short: bool = False) -> Iterator[Figure]:
 
 
 def rate(calls: int, work: Callable[[], object], rounds: int) -> float:
-    """Calls per second of CPU: the median of some rounds, after one to warm up."""
+    """Return calls per second of CPU time: the median of some rounds, after one to warm up."""
     work()
     took = []
     for _ in range(rounds):
@@ -61,14 +60,14 @@ def ten(schedule: Schedule) -> None:
 
 
 def floor(expression: str) -> None:
-    """croniter, going on from its own last answer: what it is fastest at."""
+    """Compute runs with croniter alone, each from its own last result: its fastest use."""
     walk = croniter(expression, datetime.fromtimestamp(SINCE / 1000, zones.zone(ZONE)))
     for _ in range(CALLS):
         walk.get_next(float)
 
 
 def cold() -> float:
-    """Milliseconds for the first run, over all zones."""
+    """Return the milliseconds for a first run, as the mean over all zones."""
     cron.read.cache_clear()
     zones.of_span.cache_clear()
     zones.zone.cache_clear()

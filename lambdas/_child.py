@@ -17,6 +17,7 @@ import time
 import traceback
 from typing import Any, BinaryIO
 
+from scheduler.model.job import FailureKind
 from scheduler.targets import registry
 from scheduler.targets.base import Context
 
@@ -57,9 +58,9 @@ def _ended(asked: dict[str, Any], stop: threading.Event) -> list[Any]:
         result = registry.load(asked["type"]).run(asked["payload"], context)
     except Exception as error:
         traceback.print_exc()
-        return [None, None, ["retryable", f"{type(error).__name__}: {error}", None]]
+        return [None, None, [FailureKind.RETRYABLE.value, f"{type(error).__name__}: {error}", None]]
     failure = result.failure
-    return [result.output, result.log, failure and [failure.kind, failure.message, failure.retry_after_ms]]
+    return [result.output, result.log, failure and [failure.kind.value, failure.message, failure.retry_after_ms]]
 
 
 def _read(jobs: "queue.SimpleQueue[dict[str, Any]]", stop: threading.Event) -> None:

@@ -18,7 +18,7 @@ from collections import deque
 from contextlib import suppress
 
 from lambdas._child import HEAD, frame
-from scheduler.model.job import Failure, Job, Result
+from scheduler.model.job import Failure, FailureKind, Job, Result
 from scheduler.targets.base import Context
 
 IDLE = 10  # most children kept warm: as many as a batch may need
@@ -83,7 +83,7 @@ class Child:
         said = deque([f"process {self.pid}"])
         self._read_errors(deque())  # drops what the child wrote after its previous answer: it is not of this job
         left = context.deadline - time.monotonic()
-        asked = {"type": job.type, "payload": job.payload, "job_id": context.job_id, "attempt": context.attempt, "seconds": left}
+        asked = {"type": job.spec.type, "payload": job.spec.payload, "job_id": context.job_id, "attempt": context.attempt, "seconds": left}
         failure = self._work(frame(asked), context, force, said)
         self._read_errors(said)
         result = failure if isinstance(failure, Result) else Result(failure=failure)
@@ -99,7 +99,7 @@ class Child:
             left = context.deadline - time.monotonic()
             if left <= 0 or force.is_set():
                 self.kill()
-                return Failure("timeout", (TIMED_OUT if left <= 0 else FORCED).format(pid=self.pid))
+                return Failure(FailureKind.TIMEOUT, (TIMED_OUT if left <= 0 else FORCED).format(pid=self.pid))
             if context.stop.is_set() and not told:
                 told = True
                 sending += frame({"stop": True})
@@ -134,7 +134,7 @@ class Child:
             self._received = self._received[end:]
             if "ended" in content:
                 output, log, failure = content["ended"]
-                return Result(output, failure=failure and Failure(*failure), log=log)
+                return Result(output, failure=failure and Failure.read(*failure), log=log)
             self._begun = True
             if "log" in content:
                 name, level, text, more = content["log"]
@@ -158,7 +158,7 @@ class Child:
 
 def _died(code: int) -> Failure:
     """The failure of a child's death. Its executor and the other jobs live on: the attempt counts, and the job is retried."""
-    return Failure("retryable", DIED.format(how=signal.Signals(-code).name if code < 0 else f"exit code {code}"))
+    return Failure(FailureKind.RETRYABLE, DIED.format(how=signal.Signals(-code).name if code < 0 else f"exit code {code}"))
 
 
 class Children:

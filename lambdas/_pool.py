@@ -13,7 +13,7 @@ from lambdas._children import Children
 from lambdas._clock import SystemClock, seconds_until
 from scheduler.admission.target_cache import Known
 from scheduler.model.errors import SchedulerError
-from scheduler.model.job import Failure, Finished, Job, JobKey, Result
+from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.ports import Outputs
 from scheduler.targets import named_target, registry
@@ -102,14 +102,15 @@ class ThreadPool:
     def _run(self, job: Job, stop: threading.Event, force: threading.Event) -> None:
         finished, started_at = self._finished, self._clock.now()
         try:
-            callback = self._callbacks(job, started_at) if self._callbacks is not None and job.callback is not None else None
+            callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
         except SchedulerError as error:
-            failure = Failure("retryable", f"where to report could not be signed: {error}")
+            failure = Failure(FailureKind.RETRYABLE, f"where to report could not be signed: {error}")
             return finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
         context = Context(
             job_id=job.id,
             attempt=job.charged + 1,
-            deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.timeout_ms) / 1000,  # a job may start ahead of its instant
+            deadline=time.monotonic()
+            + (max(job.due_at - started_at, 0) + job.spec.timeout_ms) / 1000,  # the job may have been sent ahead
             stop=stop,
             allow_private=self._allow_private,
             reach=self._reach,
@@ -127,23 +128,23 @@ class ThreadPool:
     def _result(self, job: Job, context: Context, force: threading.Event) -> Result:
         """Run the target. An exception is a bug of the target: the job may be retried, and the other jobs of the batch go on."""
         try:
-            named = self._named.find(job.target) if self._named is not None and job.target is not None else None
+            named = self._named.find(job.spec.target) if self._named is not None and job.spec.target is not None else None
             payload = named_target.work_of(job, named)
             if isinstance(payload, Failure):
                 return Result(failure=payload)
-            target = registry.load(job.type)
+            target = registry.load(job.spec.type)
             if target.is_work(payload):
-                return self._children.run(replace(job, payload=payload), context, force)
+                return self._children.run(replace(job, spec=replace(job.spec, payload=payload)), context, force)
             return target.run(payload, context)
         except registry.UnknownType as error:
-            return Result(failure=Failure("permanent", str(error)))
+            return Result(failure=Failure(FailureKind.PERMANENT, str(error)))
         except BaseException as error:  # SystemExit too: a missing result would block the batch
             log.exception("target raised", extra=job.log_context())
-            return Result(failure=Failure("retryable", f"{type(error).__name__}: {error}"))
+            return Result(failure=Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))
 
     def _kept(self, job: Job, result: Result) -> Result:
         try:
             return keep(job, result, self._outputs)
         except BaseException as error:  # as above
             log.exception("output not stored", extra=job.log_context())
-            return Result(failure=result.failure or Failure("retryable", f"{type(error).__name__}: {error}"))
+            return Result(failure=result.failure or Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))

@@ -318,9 +318,9 @@ def ahead(job: Job) -> int:
 
     if not execute().settings.fetch_function:
         return 0
-    found = registry.load(job.type).ahead_ms
+    found = registry.load(job.spec.type).ahead_ms
     if found:
-        _make_way(job.timeout_ms / 1000)
+        _make_way(job.spec.timeout_ms / 1000)
     return found
 
 

@@ -20,31 +20,30 @@ from lambdas.rest import (
     idempotency,
     order_routes,
     parameters,
-    render,
     summary_routes,
     system_routes,
     target_routes,
     task_routes,
     user_routes,
 )
+from lambdas.rest.access import RULES, Rule, needs
 from lambdas.rest.envelope import answer
+from lambdas.rest.job_answers import JobShape, PageShape, TextShape
 from lambdas.rest.models import (
-    Answer,
     BatchRequest,
     BatchShape,
     HealthShape,
     JobChange,
     JobRequest,
-    JobShape,
     Login,
-    PageShape,
     Refresh,
     RefreshedShape,
     SessionShape,
-    TextShape,
 )
 from lambdas.rest.parameters import Cursor, Limit, OfTask, Since, Tagged, Until, Upcoming
-from lambdas.rest.resolver import KEYED, OPEN, Resolver, answers, bearer_of, job_of
+from lambdas.rest.resolver import KEYED, Resolver, answers, bearer_of, job_of, stage
+from lambdas.rest.shapes import Answer
+from scheduler.accounts.access import Need
 from scheduler.accounts.login import login as sign_in
 from scheduler.insight import archive
 from scheduler.jobs.cancel import cancel
@@ -98,32 +97,30 @@ LIST_PARAMETERS = ("upcoming", "task", "tag", "status", "type", "from", "to", "l
     "/api/v1/health",
     summary="Is it there, and (with a token) how far behind",
     tags=["system"],
-    openapi_extensions=OPEN,
     responses=answers(200, Answer[HealthShape], errors=(401, 503)),
 )
+@needs(Need.OPEN)
 def health() -> Response[str]:
     """Open and cheap: nothing is asked of AWS unless a token comes with it, which no authorizer has seen on this route."""
     token = _bearer()
     if token is None:
-        return answer({"status": "ok"})
+        return answer(HealthShape.of(None))
     world = _runtime.api()
     world.accounts.user(token)
-    behind = lag(world.ledger, world.clock.now())
-    told = {"oldest_open_minute": behind.minute, "lag_seconds": behind.ms / 1000, "paused_lanes": behind.paused}
-    return answer({"status": "ok"} | told)
+    return answer(HealthShape.of(lag(world.ledger, world.clock.now())))
 
 
 @app.post(
     "/api/v1/auth/login",
     summary="Sign in",
     tags=["auth"],
-    openapi_extensions=OPEN,
     responses=answers(200, Answer[SessionShape], errors=(400, 401, 413, 415, 503)),
 )
+@needs(Need.OPEN)
 def login(body: Annotated[Login, Body()]) -> Response[str]:
     world, address = _runtime.api(), app.current_event.raw_event["requestContext"]["http"].get("sourceIp", "")
     session = sign_in(body.username, body.password, address, accounts=world.accounts, tallies=world.tallies, clock=world.clock)
-    return answer(render.session(session))
+    return answer(SessionShape.of(session))
 
 
 @app.post(
@@ -131,14 +128,14 @@ def login(body: Annotated[Login, Body()]) -> Response[str]:
     summary="A new token for a refresh token",
     description="The refresh token comes as the bearer token, or in the body.",
     tags=["auth"],
-    openapi_extensions=OPEN,
     responses=answers(200, Answer[RefreshedShape], errors=(400, 401, 413, 415, 503)),
 )
+@needs(Need.OPEN)
 def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
     token = body.refresh_token or _bearer()
     if token is None:
         raise Unauthorized("send the refresh token as the bearer token or as refresh_token in the body")
-    return answer(render.session(_runtime.api().accounts.refresh(token)))
+    return answer(RefreshedShape.of(_runtime.api().accounts.refresh(token)))
 
 
 @app.post(
@@ -148,6 +145,7 @@ def refresh(body: Annotated[Refresh, Body()]) -> Response[str]:
     openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 409, 413, 415, 503)),
 )
+@needs(Need.WRITE, creates=1)
 def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world = _runtime.api()
     now = world.clock.now()
@@ -174,7 +172,7 @@ def _submit(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
 
 
 def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Response[str]:
-    return answer(render.job(job, at), 201, {"Location": f"/api/v1/me/jobs/{job.id}", **(headers or {})})
+    return answer(JobShape.of(job, at), 201, {"Location": f"/api/v1/me/jobs/{job.id}", **(headers or {})})
 
 
 @app.post(
@@ -185,11 +183,12 @@ def _created(job: Job, at: int, headers: Mapping[str, str] | None = None) -> Res
     openapi_extensions=KEYED,
     responses=answers(200, Answer[BatchShape], 207, errors=(400, 401, 413, 415, 503)),
 )
+@needs(Need.WRITE)
 def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     world.quotas.admit(app.owner, len(body.jobs))
     key = idempotency.header(app.current_event.raw_event)
-    asked = batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts)
+    asked = batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts, stage())
     good = [each for each in asked if isinstance(each, Asked)]
     made = _submit(good)
     done = batch.results(asked, made)
@@ -203,6 +202,7 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[PageShape], errors=(400, 401, 503)),
 )
+@needs(Need.READ, foreign=True)
 def list_jobs(
     upcoming: Upcoming = False,
     task: OfTask = None,
@@ -218,15 +218,16 @@ def list_jobs(
     query = HistoryQuery(app.owner, upcoming, parameters.task_id(task), tag, status, type, since, until, limit, cursor)
     world = _runtime.api()
     now = world.clock.now()
-    return answer(render.page(history(query, jobs=world.jobs, now=now), now))
+    return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now))
 
 
 @app.get("/api/v1/me/jobs/<job_id>", summary="One job", tags=["jobs"], responses=answers(200, Answer[JobShape], errors=(401, 404, 503)))
+@needs(Need.READ, foreign=True)
 def get_job(job_id: str) -> Response[str]:
     world, key = _runtime.api(), _key(job_id)
     now = world.clock.now()
     try:
-        return answer(render.job(find(key, jobs=world.jobs), now))
+        return answer(JobShape.of(find(key, jobs=world.jobs), now))
     except NotFound:
         if hint := archive.where(job_id, now, world.settings.retention_days, world.settings.archive_database):
             raise NotFound(hint) from None
@@ -240,12 +241,13 @@ def get_job(job_id: str) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(400, 401, 404, 409, 413, 415, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="job.change")
 def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]:
     world = _runtime.api()
     job = find(_key(job_id), jobs=world.jobs)
-    wanted = body.wanted(job.type, world.clock.now(), job.target)
+    wanted = body.wanted(job.spec.type, world.clock.now(), job.spec.target, stage())
     changed = reschedule(job.key, wanted, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
-    return answer(render.job(changed, world.clock.now()))
+    return answer(JobShape.of(changed, world.clock.now()))
 
 
 @app.post(
@@ -255,12 +257,13 @@ def change_job(job_id: str, body: Annotated[JobChange, Body()]) -> Response[str]
     tags=["jobs"],
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="job.cancel")
 def cancel_job(job_id: str) -> Response[str]:
     world = _runtime.api()
     done = cancel(
         _key(job_id), jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules
     )
-    return answer(render.job(done, world.clock.now()))
+    return answer(JobShape.of(done, world.clock.now()))
 
 
 @app.get(
@@ -270,6 +273,7 @@ def cancel_job(job_id: str) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
+@needs(Need.READ, foreign=True)
 def get_output(job_id: str, number: Number) -> Response[str]:
     return _kept(job_id, number, output_store.output)
 
@@ -281,21 +285,24 @@ def get_output(job_id: str, number: Number) -> Response[str]:
     tags=["jobs"],
     responses=answers(200, Answer[TextShape], errors=(400, 401, 404, 410, 503)),
 )
+@needs(Need.READ, foreign=True)
 def get_log(job_id: str, number: Number) -> Response[str]:
     return _kept(job_id, number, output_store.logged)
 
 
 def _kept(job_id: str, number: int, read: Callable[[Job, int, Outputs], output_store.Text]) -> Response[str]:
     job = find(_key(job_id), jobs=_runtime.api().jobs)
-    return answer(render.kept_text(read(job, number, _runtime.outputs()), number))
+    return answer(TextShape.of(read(job, number, _runtime.outputs()), number))
 
 
 @app.get("/api/v1/openapi.json", include_in_schema=False)
+@needs(Need.OPEN)
 def openapi() -> Response[str]:
     return Response(200, "application/json", _document())
 
 
 app.enable_swagger(path="/api/v1/docs", compress=True, persist_authorization=True)
+RULES["GET /docs"] = Rule(Need.OPEN)  # Powertools' own route
 
 
 @cache

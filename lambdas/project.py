@@ -4,9 +4,9 @@ from typing import Any
 
 from lambdas import _runtime
 from lambdas._metrics import emit
-from lambdas.rest import render
 from scheduler.insight import metrics
 from scheduler.insight.project import project
+from scheduler.model.job import Job
 from scheduler.storage.aws.stream import batch
 
 
@@ -14,7 +14,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Fold a batch; if it fails it comes again. The end of a tumbling window, which only names our shard, comes without records."""
     at = _runtime.project()
     read = batch(event, one_shard=at.settings.one_shard)
-    done = project(read.shard, read.changes, counters=at.counters, queue=at.queue, archive=at.archive, details=render.job)
+    done = project(read.shard, read.changes, counters=at.counters, queue=at.queue, archive=at.archive, details=_details)
     _runtime.logger.debug(
         "project",
         extra={"changes": done.changes, "created": done.created, "ended": done.ended, "news": done.news, "archived": done.archived},
@@ -29,3 +29,9 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     }
     emit("project", told)
     return {"state": {}}
+
+
+def _details(job: Job, now: int) -> dict[str, Any]:
+    from lambdas.rest.job_answers import JobShape  # loads pydantic, with the first job that is archived
+
+    return JobShape.of(job, now)

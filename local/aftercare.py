@@ -1,15 +1,15 @@
-"""What CloudFormation on MiniStack accepts and drops, done by hand after a deploy. Each line here is a difference to AWS."""
+"""Settings that CloudFormation on MiniStack accepts and then ignores, applied after a deploy. AWS needs nothing of this file."""
 
 from collections.abc import Mapping
 
 from local.aws import LocalAws
 
 EXPIRING = ("JobsTable", "LedgerTable", "UsersTable", "AuditTable", "CountersTable", "NoticesTable")
-EXPIRY = "expires"  # the attribute in which these tables keep their time to live
+EXPIRY = "expires"  # the time-to-live attribute of these tables
 
 
 def aftercare(aws: LocalAws, outputs: Mapping[str, str]) -> None:
-    """Bring the deployed stack to what its template says. Idempotent."""
+    """Apply the settings of the template that the deploy left out. Idempotent."""
     tables = aws.client("dynamodb")
     for name in filter(None, map(outputs.get, EXPIRING)):
         if tables.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"] != "ENABLED":

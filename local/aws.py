@@ -1,4 +1,4 @@
-"""Speaking to a local AWS: its address, credentials that only it accepts, boto3 clients, the outputs of the stack."""
+"""Access to a local AWS: its address, credentials that only it accepts, boto3 clients, the outputs of the stack."""
 
 import os
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ HOST = "127.0.0.1"
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 STACK = "punctual-local"
-GRANTS_LOG = "GRANTS_LOG"  # of the environment: a file in which the local AWS notes what roles were allowed to do
+GRANTS_LOG = "GRANTS_LOG"  # environment variable: a file to which the local AWS writes each call that a role was allowed
 ADMIN = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}  # the emulator's root user
 
 
 @dataclass(frozen=True)
 class LocalAws:
-    """One running local AWS, seen by its administrator."""
+    """One running local AWS, used with its administrator's credentials."""
 
     port: int
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -36,8 +36,8 @@ class LocalAws:
         return boto3.Session(ADMIN["AWS_ACCESS_KEY_ID"], ADMIN["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
 
     def client(self, service: str, **options: Any) -> Any:
-        """A boto3 client with the administrator's credentials. Without options it is the one of all threads, made once."""
-        with self._making:  # a session may make but one at a time
+        """Return a boto3 client with the administrator's credentials. Without options, all threads share one client per service."""
+        with self._making:  # a session must not create two clients at the same time
             if options:
                 return self._make(service, **options)
             if service not in self._kept:
@@ -48,7 +48,7 @@ class LocalAws:
         return self.session.client(service, endpoint_url=self.endpoint, config=Config(proxies={}, **options))
 
     def environment(self) -> dict[str, str]:
-        """This process's environment for a child that must reach this AWS, and can never reach a real account."""
+        """Return this process's environment for a child that must reach this AWS and can never reach a real account."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
         bypass = ",".join(filter(None, [kept.get("NO_PROXY", kept.get("no_proxy", "")), HOST, "localhost", ".localhost"]))
         return {
@@ -66,25 +66,25 @@ class LocalAws:
         }
 
     def outputs(self, stack: str = STACK) -> dict[str, str]:
-        """The stack's outputs; empty if it is not (completely) there."""
+        """Return the stack's outputs; empty if the stack is missing or incomplete."""
         return stack_outputs(self.client("cloudformation"), stack)
 
     def console_address(self, outputs: Mapping[str, str]) -> str:
-        """The console under a host name that browsers take for this machine, whatever the system's resolver thinks of it."""
+        """Return the console's URL. Browsers resolve its host name to this machine, even where the system's resolver does not."""
         distribution = outputs["ConsoleUrl"].split("://", 1)[-1].split(".", 1)[0]
         return f"http://{distribution}.cloudfront.localhost:{self.port}"
 
     def api_address(self, outputs: Mapping[str, str]) -> str:
-        """The API under the one address: its own host name (<id>.execute-api.localhost) resolves on few machines."""
+        """Return the API's URL below `endpoint`: its own host name (<id>.execute-api.localhost) resolves on few machines."""
         api_id = outputs["ApiUrl"].split("://", 1)[-1].split(".", 1)[0]
         return f"{self.endpoint}/_aws/execute-api/{api_id}/$default"
 
 
 def stack_outputs(cloudformation: Any, stack: str) -> dict[str, str]:
     try:
-        found = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
+        description = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
     except ClientError:
         return {}
-    if not found["StackStatus"].endswith("_COMPLETE") or "ROLLBACK" in found["StackStatus"]:
+    if not description["StackStatus"].endswith("_COMPLETE") or "ROLLBACK" in description["StackStatus"]:
         return {}
-    return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
+    return {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", [])}

@@ -1,6 +1,6 @@
-"""`make burst`: many jobs for one instant on the stack that `make run` has up, and how late they started.
+"""`make burst`: post many jobs for one instant on the stack that `make run` started, and report how late they started.
 
-The first burst has to start its executors, a process each; the second one shows the warm figure.
+The first burst also starts the executors, one process each. The second burst shows the delay with warm executors.
 """
 
 import json
@@ -11,16 +11,16 @@ from datetime import UTC, datetime, timedelta
 from local.aws import LocalAws
 from local.client import ApiError, Client, Json
 from local.demo import FINAL, post
-from local.failure import Trouble, tell
+from local.failure import Trouble, exit_code
 from local.home import LOCAL, Home
 from local.samples import log
 from local.steps import Say, console, step
 from local.verdict import Promise, judge
 
 JOBS = 1_000
-POSTING = 8.0  # milliseconds a post may take; so far ahead, and ten seconds more, is the instant
-PATIENCE = 180.0  # seconds after the instant
-QUIET = 3.0  # seconds after the instant in which nobody asks: asking costs the same processor
+POSTING = 8.0  # milliseconds that a post may take; the instant is this long ahead for each job, and 11 seconds more
+PATIENCE = 180.0  # seconds to wait after the instant
+QUIET = 3.0  # seconds after the instant without API calls: they would compete with the executors for the processor
 
 
 def main() -> int:
@@ -29,9 +29,9 @@ def main() -> int:
     instant = (datetime.now(UTC) + timedelta(seconds=11 + count * POSTING / 1000)).replace(microsecond=0)
     with step(f"Posting {count} jobs for {instant:%H:%M:%S}"):
         ids = post(client, [log(f"burst {n}", instant) for n in range(count)])
-    with step("Waiting for the instant, and until all have ended") as say:
-        found = wait(client, set(ids), instant, say)
-    verdict = judge([Promise(job_id, "burst") for job_id in ids], found)
+    with step("Waiting for the instant, then until all jobs have ended") as say:
+        jobs = wait(client, set(ids), instant, say)
+    verdict = judge([Promise(job_id, "burst") for job_id in ids], jobs)
     for complaint in verdict.complaints[:20]:
         console.print(f"NOT KEPT  {complaint}", style="red", markup=False)
     print(json.dumps(verdict.figures()))
@@ -41,12 +41,12 @@ def main() -> int:
 def _count(arguments: list[str]) -> int:
     text = arguments[0] if arguments else str(JOBS)
     if not text.isdecimal() or not 1 <= int(text) <= 10_000:
-        raise Trouble(f"N must be a number of jobs from 1 to 10000, not {text!r}.")
+        raise Trouble(f"N is the number of jobs, from 1 to 10000, not {text!r}.")
     return int(text)
 
 
 def running(home: Home) -> Client:
-    """The API of the stack that runs on the home, signed in. Raises Trouble if none does."""
+    """Return a signed-in client of the stack that runs in `home`. Raises Trouble if none runs."""
     note, settled = home.running.read(), home.settled.read()
     if not note or "password" not in settled:
         raise Trouble("No stack is running here. Start one in another terminal: make run")
@@ -57,7 +57,7 @@ def running(home: Home) -> Client:
 
 
 def wait(client: Client, ids: set[str], instant: datetime, say: Say) -> dict[str, Json]:
-    """The jobs once all are final, or as they stand when patience ends."""
+    """Return the jobs by id once all are final, or in their last known state after `PATIENCE`."""
     found: dict[str, Json] = {}
     time.sleep(max(0.0, (instant - datetime.now(UTC)).total_seconds() + QUIET))
     end = time.monotonic() + PATIENCE
@@ -68,10 +68,10 @@ def wait(client: Client, ids: set[str], instant: datetime, say: Say) -> dict[str
         except ApiError as error:
             if 0 < error.status < 500:
                 raise
-            say("the machine is busy starting executors; asking again")
+            say("the machine is busy starting executors; trying again")
             continue
         ended = sum(job["status"] in FINAL for job in found.values())
-        say(f"{ended} of {len(ids)}")
+        say(f"{ended} of {len(ids)} jobs have ended")
         if ended == len(ids):
             break
         time.sleep(1)
@@ -79,4 +79,4 @@ def wait(client: Client, ids: set[str], instant: datetime, say: Say) -> dict[str
 
 
 if __name__ == "__main__":
-    raise SystemExit(tell(main))
+    raise SystemExit(exit_code(main))

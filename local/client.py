@@ -1,4 +1,4 @@
-"""The API from outside, as any program would use it: one base address, one token."""
+"""A client of the HTTP API: one base address, one token."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,13 +9,13 @@ import urllib3
 
 Json = dict[str, Any]
 
-# A kept connection may be closed by the server just as it is used again. What may be asked twice (urllib3 asks GET, PUT
-# and DELETE only) is asked once more, on a new one; every answer, whatever it says, is taken as it is.
+# The server may close an idle connection just when the client uses it again. urllib3 then repeats a call once on a new connection,
+# if the method is idempotent (GET, PUT, DELETE). It repeats no call that was answered, and follows no redirect.
 AGAIN = urllib3.Retry(total=1, redirect=False, status=False, respect_retry_after_header=False)
 
 
 class ApiError(Exception):
-    """The API said no, or said nothing. `status` is 0 if there was no answer."""
+    """The API answered with an error, or did not answer. `status` is 0 without an answer."""
 
     def __init__(self, status: int, code: str, message: str, body: Mapping[str, Any] | None = None) -> None:
         super().__init__(f"{status} {code}: {message}" if status else f"{code}: {message}")
@@ -25,7 +25,7 @@ class ApiError(Exception):
 
 
 class Client:
-    """A caller of the API; safe to use from several threads."""
+    """A client of the API. Several threads may share it."""
 
     def __init__(self, address: str, *, token: str | None = None, connections: int = 8) -> None:
         self.address = address.rstrip("/")
@@ -44,7 +44,7 @@ class Client:
         return job
 
     def post_jobs(self, jobs: Sequence[Mapping[str, Any]]) -> Json:
-        """Post up to a thousand jobs, each as the body of a single one; the answer tells of each."""
+        """Post up to a thousand jobs, each written as for `POST /me/jobs`. The answer has a result for each."""
         done: Json = self.request("POST", "/me/jobs/batch", {"jobs": list(jobs)})
         return done
 
@@ -57,7 +57,7 @@ class Client:
         return page
 
     def jobs(self, **query: Any) -> Iterator[Json]:
-        """All jobs of a listing, page by page."""
+        """Yield all jobs of a listing, page by page."""
         return self._pages("/me/jobs", "jobs", query)
 
     def _pages(self, path: str, name: str, query: Mapping[str, Any]) -> Iterator[Json]:
@@ -73,7 +73,7 @@ class Client:
         return job
 
     def create_task(self, name: str, type: str, payload: Mapping[str, Any], schedule: Mapping[str, Any] | None, **options: Any) -> Json:
-        """A task; without a schedule it runs at once."""
+        """Create a task. Without a schedule it runs at once."""
         body = {"name": name, "type": type, "payload": payload, "schedule": schedule, **options}
         task: Json = self.request("POST", "/tasks", body)
         return task
@@ -101,15 +101,15 @@ class Client:
         self.request("DELETE", f"/targets/{name}")
 
     def tasks(self, **query: Any) -> Iterator[Json]:
-        """All tasks of a listing, page by page, the newest first."""
+        """Yield all tasks of a listing, page by page, newest first."""
         return self._pages("/tasks", "tasks", {"limit": 100, **query})
 
     def task_jobs(self, task_id: str, **query: Any) -> Iterator[Json]:
-        """All jobs of a task that were due, page by page, the newest first."""
+        """Yield all jobs of a task that were due, page by page, newest first."""
         return self._pages(f"/tasks/{task_id}/jobs", "jobs", {"limit": 100, **query})
 
     def user_id(self) -> str:
-        """Of whoever is signed in."""
+        """Return the id of the signed-in user."""
         return str(self.request("GET", "/me")["id"])
 
     def health(self) -> Json:
@@ -117,7 +117,7 @@ class Client:
         return health
 
     def request(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
-        """The `data` of a successful answer. Raises ApiError for everything else."""
+        """Return the `data` of a successful answer. Raises ApiError for every other answer."""
         status, answer = self.send(method, path, body, query)
         if status < 400 and answer.get("success") is True:
             return answer.get("data")
@@ -125,7 +125,7 @@ class Client:
         raise ApiError(status, error.get("code", "unexpected_answer"), error.get("message", json.dumps(answer)[:300]), answer)
 
     def send(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> tuple[int, Json]:
-        """Status and body of any answer, whatever it says. Bytes are sent as they are. Raises ApiError without an answer."""
+        """Return status and body of the answer, also of an error. Bytes are sent unchanged. Raises ApiError without an answer."""
         headers = {"Content-Type": "application/json"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The web console into console/dist: its packages, the types of the API as it is served now, a check of types, the build.
-# A second call finds the checksum of all that goes into it unchanged and does nothing.
+# Build the web console into console/dist: install its packages, generate the types of the API, check types, build.
+# Does nothing if the checksum of its sources is unchanged.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -9,7 +9,7 @@ fail() { printf '\n%s\n' "$*" >&2; exit 1; }
 stamp=console/node_modules/lock.cksum
 if ! cksum <console/package-lock.json | cmp -s - "$stamp"; then
     echo "Installing the packages of the web console into console/node_modules ..."
-    (cd console && npm ci --no-audit --no-fund) || fail "The packages of the console could not be installed; npm says why above. Repeat: make console"
+    (cd console && npm ci --no-audit --no-fund) || fail "npm could not install the packages of the console; its message is above. Then repeat: make console"
     cksum <console/package-lock.json >"$stamp"
 fi
 
@@ -18,11 +18,11 @@ document=console/openapi.json
 if cmp -s "$document.new" "$document"; then rm "$document.new"; else mv "$document.new" "$document"; fi
 
 built=console/node_modules/built.cksum
-sum() { # into a file: a reader that stops at the first difference would break the pipe
+sum() { # write to a file: a reader that stops at the first difference would break the pipe
     find console -name node_modules -prune -o -name artefacts -prune -o -name dist -prune -o -name schema.ts -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum >"$1"
 }
 sum "$built.new"
 if [ -e console/dist/index.html ] && cmp -s "$built.new" "$built"; then exit 0; fi
 echo "Building the web console ..."
-(cd console && npm run --silent build) || fail "The web console could not be built; what is wrong stands above."
+(cd console && npm run --silent build) || fail "The web console could not be built; the reason is above."
 mv "$built.new" "$built"

@@ -1,6 +1,6 @@
-"""`make demo`: a fresh stack, sixty jobs, a task with six runs, and the verdict.
+"""`make demo`: a fresh stack, sixty jobs, a task with six runs, and a verdict.
 
-The last line is JSON; exit code 1 if one of them was not run on time.
+The last line is JSON. The exit code is 1 if a job or a run was lost, duplicated, early, more than ten seconds late or unsuccessful.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 from local import previous, table
 from local.client import Client, Json
-from local.failure import tell
+from local.failure import exit_code
 from local.receiver import Receiver
 from local.samples import Sample, SampleTask, call, log, rfc3339
 from local.stack import up
@@ -23,11 +23,11 @@ from local.stop import DEMO
 from local.verdict import Promise, Verdict, judge, of_task
 from local.warmup import warm_up
 
-LEAD = timedelta(seconds=8)  # the first jobs are due after everything is posted
-PATIENCE = 90.0  # seconds beyond the last due time
+LEAD = timedelta(seconds=8)  # the scheduled jobs are due after everything is posted
+PATIENCE = 90.0  # seconds to wait after the last due time
 EXECUTORS = 10
-WARM_UP = 20
-RUNS = 6  # of the task: half a minute, as the jobs
+WARM_UP = 20  # jobs
+RUNS = 6  # of the task: one every five seconds, as long as jobs are due
 FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
 
 
@@ -36,7 +36,7 @@ def main() -> int:
     shutil.rmtree(DEMO.root, ignore_errors=True)
     with up(DEMO, port=os.environ.get("PORT")) as stack, Receiver() as receiver:
         client = stack.client()
-        with step(f"Warming up: {EXECUTORS} executors, and {WARM_UP} jobs that do not count") as say:
+        with step(f"Warming up: {EXECUTORS} executors and {WARM_UP} jobs outside the verdict") as say:
             warm_up(stack.aws, stack.outputs, OneTime=EXECUTORS, Recurring=2, Retry=1)
             wait(client, post(client, [log(f"warm up {n}") for n in range(WARM_UP)]), say)
         start = datetime.now(UTC) + LEAD
@@ -44,7 +44,7 @@ def main() -> int:
         with step(f"Posting a task and {len(plan)} jobs, due now and over the next half minute"):
             task = beat(receiver, start).create(client)
             ids = post(client, plan)
-        with step("Waiting until all have ended") as say:
+        with step("Waiting until all jobs have ended") as say:
             found = wait(client, ids + list(runs(client, task)), say)
             found |= (last := runs(client, task))
         promises = [promise(*pair, receiver) for pair in zip(ids, plan, strict=True)] + promised(task, list(last.values()), receiver)
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def jobs(receiver: Receiver, start: datetime) -> Iterator[Sample]:
-    """Sixty: at once, spread over half a minute, twenty at one instant, calls, one of which fails the first time."""
+    """Yield sixty jobs: ten due now, twenty one by one, twenty for one instant, and ten calls, one of which fails the first time."""
     yield from (log(f"now {n}") for n in range(9))
     yield call(receiver, "/ok/now")
     yield from (log(f"at its own time {n}", start + timedelta(milliseconds=1_250 * n + 137)) for n in range(20))
@@ -64,20 +64,20 @@ def jobs(receiver: Receiver, start: datetime) -> Iterator[Sample]:
 
 
 def beat(receiver: Receiver, start: datetime) -> SampleTask:
-    """A run every five seconds."""
+    """Return a task that calls the receiver every five seconds."""
     run = call(receiver, "/ok/task")
     schedule = {"rate": "5 seconds", "start": rfc3339(start), "max_runs": RUNS}
     return SampleTask("5 seconds", run.type, run.payload, schedule)
 
 
 def runs(client: Client, task: Json) -> dict[str, Json]:
-    """All jobs of the task."""
+    """Return all jobs of the task by id."""
     ahead = {job["id"]: job for job in client.task_jobs(task["id"], upcoming=True)}
     return ahead | {job["id"]: job for job in client.task_jobs(task["id"])}
 
 
 def promised(task: Json, found: Sequence[Json], receiver: Receiver) -> list[Promise]:
-    """One run for each time that the answer to its creation named."""
+    """Return a promise for each run that the answer to the task's creation announced."""
     calls: dict[str, list[int]] = {}
     for each in receiver.calls("/ok/task"):
         calls.setdefault(each.headers["Idempotency-Key"], []).append(each.at)
@@ -90,7 +90,7 @@ def post(client: Client, samples: Sequence[Sample]) -> list[str]:
 
 
 def wait(client: Client, ids: Sequence[str], say: Say) -> dict[str, Json]:
-    """The jobs once all are final, or as they stand when patience ends."""
+    """Return the jobs by id once all are final, or in their last known state after `PATIENCE`."""
     found: dict[str, Json] = {}
     begin = time.monotonic()
     while time.monotonic() - begin < PATIENCE + 40:
@@ -98,7 +98,7 @@ def wait(client: Client, ids: Sequence[str], say: Say) -> dict[str, Json]:
             if found.get(job_id, {}).get("status") not in FINAL:
                 found[job_id] = client.job(job_id)
         ended = sum(job["status"] in FINAL for job in found.values())
-        say(f"{ended} of {len(ids)}")
+        say(f"{ended} of {len(ids)} jobs have ended")
         if ended == len(ids):
             break
         time.sleep(1)
@@ -113,11 +113,11 @@ def promise(job_id: str, sample: Sample, receiver: Receiver) -> Promise:
 
 def report(verdict: Verdict, found: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> None:
     ordered = sorted(found, key=lambda job: (str(job["scheduled_at"]), str(job["id"])))
-    console.print(table.picture(ordered, "Delay is the first start less the scheduled time.", names=names))
+    console.print(table.picture(ordered, "The delay is from the scheduled time to the first start.", names=names))
     for complaint in verdict.complaints:
         console.print(f"NOT KEPT  {complaint}", style="red", markup=False)
     print(json.dumps(verdict.figures()))
 
 
 if __name__ == "__main__":
-    raise SystemExit(tell(main))
+    raise SystemExit(exit_code(main))

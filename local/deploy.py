@@ -1,4 +1,4 @@
-"""The stack onto a local AWS, by the very CDK command line that deploys it to AWS. Nothing is done when nothing changed."""
+"""Deploy the stack to a local AWS with the same CDK command line that deploys it to AWS. Unchanged sources are not deployed again."""
 
 import hashlib
 import re
@@ -18,16 +18,16 @@ from local.home import REPOSITORY, Home
 from local.steps import Say, step
 
 SOURCES = ("app.py", "cdk.json", "package-lock.json", "requirements.txt", "infra", "lambdas", "scheduler")
-MARK = "/punctual/deployed"  # kept in the local AWS itself: if its state is lost, so is the mark
+MARK = "/punctual/deployed"  # stored in the local AWS itself: if its state is lost, the mark is lost with it
 OLDEST_NODE = 20
 EVENT = re.compile(r"\|\s*(\d+)/(\d+)\s*\|.*\|\s*(\w+)\s*\|\s*(AWS::\S+)")
 
 
 def deploy(home: Home, aws: LocalAws) -> dict[str, str]:
-    """The outputs of the deployed stack; deploys first if the sources changed since this state saw them last."""
-    wanted = f"{fingerprint(REPOSITORY)} {aws.port}"  # the console's way to the API has the port in it
+    """Return the outputs of the deployed stack. Deploys first if the sources changed since the last deploy to this local AWS."""
+    current = f"{fingerprint(REPOSITORY)} {aws.port}"  # the port is part of the API's address in the console
     outputs = aws.outputs()
-    if outputs and _deployed(aws.client("ssm")) == wanted:
+    if outputs and _deployed(aws.client("ssm")) == current:
         return outputs
     cdk = Cdk(home, aws, find_cdk())
     home.deploy_log.unlink(missing_ok=True)
@@ -40,7 +40,7 @@ def deploy(home: Home, aws: LocalAws) -> dict[str, str]:
         cdk.deploy(say)
     outputs = aws.outputs()
     aftercare(aws, outputs)
-    aws.client("ssm").put_parameter(Name=MARK, Value=wanted, Type="String", Overwrite=True)
+    aws.client("ssm").put_parameter(Name=MARK, Value=current, Type="String", Overwrite=True)
     return outputs
 
 
@@ -52,7 +52,7 @@ def _deployed(ssm: Any) -> str | None:
 
 
 def fingerprint(repository: Path) -> str:
-    """A hash of all that decides what gets deployed, and of the interpreter (the bundle holds its wheels)."""
+    """Return a hash of the deployed sources and of the Python version (the bundle contains wheels for it)."""
     digest = hashlib.sha256(sys.version.encode())
     for path in sorted(_source_files(repository)):
         digest.update(f"\0{path.relative_to(repository)}\0".encode())
@@ -63,12 +63,12 @@ def fingerprint(repository: Path) -> str:
 def _source_files(repository: Path) -> Iterator[Path]:
     for name in SOURCES:
         source = repository / name
-        found = source.rglob("*") if source.is_dir() else [source]
-        yield from (path for path in found if path.is_file() and "__pycache__" not in path.parts)
+        paths = source.rglob("*") if source.is_dir() else [source]
+        yield from (path for path in paths if path.is_file() and "__pycache__" not in path.parts)
 
 
 def find_cdk() -> list[str]:
-    """The command that runs the pinned CDK. Raises Trouble that says what is missing and how to get it."""
+    """Return the command that runs the pinned CDK. Raises Trouble, with a remedy, if Node.js or the CDK is missing."""
     node = shutil.which("node")
     if not node:
         raise Trouble(
@@ -84,7 +84,7 @@ def find_cdk() -> list[str]:
 
 
 class Cdk:
-    """The CDK command line against one local AWS."""
+    """The CDK command line, run against one local AWS."""
 
     def __init__(self, home: Home, aws: LocalAws, command: list[str]) -> None:
         self._home = home
@@ -111,7 +111,7 @@ class Cdk:
         self._run(say, "deploy", "--all", "--app", str(self._home.assembly), "--require-approval", "never", "--progress", "events")
 
     def _run(self, say: Say, *arguments: str) -> None:
-        said = []
+        output = []
         with (
             self._home.deploy_log.open("a") as log,
             subprocess.Popen(
@@ -127,10 +127,10 @@ class Cdk:
         ):
             for line in child.stdout or ():
                 log.write(line)
-                said.append(line.rstrip())
+                output.append(line.rstrip())
                 if event := EVENT.search(line):
                     done, total, status, kind = event.groups()
                     say(f"{done} of {total} resources, {kind} {status.lower().replace('_', ' ')}")
         if child.returncode:
-            ending = "\n".join(f"    {line}" for line in said[-25:])
-            raise Trouble(f"`cdk {arguments[0]}` failed. The whole output: {self._home.deploy_log}. It ends:\n{ending}")
+            ending = "\n".join(f"    {line}" for line in output[-25:])
+            raise Trouble(f"`cdk {arguments[0]}` failed. Its full output is in {self._home.deploy_log}. The last lines:\n{ending}")

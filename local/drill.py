@@ -1,10 +1,10 @@
-"""`make drill`: what is promised, shown on a fresh local stack: tasks on time and once, edits, overlap, batches, kills, crashes,
+"""`make drill`: check the promises of Punctual on a fresh local stack: tasks on time and once, edits, overlap, batches, kills, crashes,
 redrives, an outage of the tick, faults of the services.
 
-    python -m local.drill                    all of it
+    python -m local.drill                    all drills
     python -m local.drill regular batch      some drills; `--help` lists them
 
-The last line is JSON; exit code 1 if a promise was not kept.
+The last line is JSON. The exit code is 1 if a promise was broken.
 """
 
 import argparse
@@ -22,16 +22,16 @@ from rich.table import Table
 from local import drill_fair, drill_order, drills, executors, faults, previous, process, target_drills
 from local.client import Client
 from local.drills import Outcome
-from local.failure import Trouble, tell
+from local.failure import Trouble, exit_code
 from local.faulty import Faulty
 from local.receiver import Receiver
 from local.stack import Stack, up
 from local.steps import console, step
 from local.stop import DRILL
 from local.warmup import warm_up
-from local.written import written
+from local.write_units import stored_units
 
-ROUNDS = (  # those of a round side by side
+ROUNDS = (  # the drills of a round run at the same time
     ("batch",),
     ("limits",),
     ("failures",),
@@ -44,28 +44,28 @@ ROUNDS = (  # those of a round side by side
     ("outage",),
     ("flood",),
     ("faults",),
-    ("fair",),  # last: the stack keeps its few executors
+    ("fair",),  # last: it leaves the stack with few executors
 )
 NAMES = tuple(name for names in ROUNDS for name in names)
 ABOUT = {
-    "batch": "A thousand jobs in a call, twice",
-    "limits": "Four hundred jobs of a target that takes 20 a second and 5 at once, beside a hundred of another",
-    "failures": "Targets that fail in every way",
-    "edits": "A task edited every second for a minute",
-    "kill": "Work past its time-out is killed, running work cancelled",
-    "crash": "Executors killed at random under 300 jobs, and by one of their own",
-    "redrive": "500 dead jobs at 50 a second",
-    "ordering": "A thousand jobs of fifty ordering keys, with failures and doubled messages, alone and beside keys that are held up",
-    "regular": "Two tasks for five minutes",
-    "overlap": "four tasks whose jobs take longer than their interval, for seven",
-    "flood": "Five thousand jobs at once beside another user's",
-    "fair": "Three users who want more than ten executors do",
-    "outage": "Ten minutes without a tick (nineteen in all)",
-    "faults": "Twelve faults, one after the other (a quarter of an hour)",
+    "batch": "Posting a thousand jobs in one call, twice",
+    "limits": "Running 400 jobs of a target limited to 20 a second and 5 at once, beside 100 jobs of another target",
+    "failures": "Calling targets that fail in every way",
+    "edits": "Editing a task every second for a minute",
+    "kill": "Killing work past its time-out, and cancelling running work",
+    "crash": "Killing executors at random while 300 jobs run, then running a job that kills each executor that starts it",
+    "redrive": "Redriving 500 dead jobs at 50 a second",
+    "ordering": "Running a thousand jobs of fifty ordering keys with failures and duplicate messages, alone and beside blocked keys",
+    "regular": "Running two tasks for five minutes",
+    "overlap": "four tasks whose jobs take longer than their interval, for seven minutes",
+    "flood": "Posting five thousand jobs at once beside another user's jobs",
+    "fair": "Sharing ten executors between three users who post more than these can run",
+    "outage": "Stopping the tick for ten minutes (nineteen minutes in all)",
+    "faults": "Causing twelve faults, one after the other (a quarter of an hour)",
 }
-AHEAD = timedelta(minutes=7)  # the first missed minute: far enough not to be handed over directly
+AHEAD = timedelta(minutes=7)  # the first missed minute: too far ahead for the direct path
 MISSED = 10
-HUNTED = 10  # executors of one-time jobs in the crash drill; those of the retry lane come on top
+HUNTED = 10  # executors of one-time jobs in the crash drill; the retry lane has more
 
 
 def main() -> int:
@@ -76,16 +76,16 @@ def main() -> int:
         with step("Warming up the functions"):
             _warm(stack)
         outcomes: dict[str, Outcome] = {}
-        for wanted in ([name for name in names_of_round if name in names] for names_of_round in ROUNDS):
-            if wanted:
-                with step(" and ".join(ABOUT[name] for name in wanted)), ThreadPoolExecutor(len(wanted)) as pool:
-                    work = {name: pool.submit(_drills(stack, receiver)[name]) for name in wanted}
+        for chosen in ([name for name in names_of_round if name in names] for names_of_round in ROUNDS):
+            if chosen:
+                with step(" and ".join(ABOUT[name] for name in chosen)), ThreadPoolExecutor(len(chosen)) as pool:
+                    work = {name: pool.submit(_drills(stack, receiver)[name]) for name in chosen}
                     outcomes |= {name: future.result() for name, future in work.items()}
     return report(outcomes)
 
 
 def _warm(stack: Stack) -> None:
-    """As many executors as a burst brings up: on AWS their starts take no processor from each other, here all share two cores."""
+    """Start as many executors as a burst would: on AWS they start independently, here their starts would share a few cores."""
     warm_up(stack.aws, stack.outputs, OneTime=stack.most_executors, Recurring=8, Retry=20)
 
 
@@ -101,7 +101,7 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
         "kill": lambda: executors.kill(client()),
         "crash": lambda: crash(stack, receiver),
         "redrive": lambda: drills.redrive(client(), receiver),
-        "batch": lambda: drills.batch(client(), lambda beginning: written(stack, beginning)),
+        "batch": lambda: drills.batch(client(), lambda beginning: stored_units(stack, beginning)),
         "ordering": lambda: drill_order.ordering(client(), receiver, drill_order.doubler(stack, client().user_id())),
         "limits": lambda: target_drills.limits(client(), receiver),
         "failures": lambda: target_drills.failures(client(), receiver),
@@ -113,7 +113,7 @@ def _drills(stack: Stack, receiver: Receiver) -> dict[str, Callable[[], Outcome]
 
 
 def deal_faults(stack: Stack, receiver: Receiver) -> Outcome:
-    """All of `local/faults.py`."""
+    """Cause all faults of `local/faults.py`."""
     with Faulty() as proxy:
         seen, lines = faults.deal(stack, proxy, receiver)
     seen.figures |= {line["fault"]: " ".join(f"{line[name]} {name}," for name in faults.COLUMNS[1:]).rstrip(",") for line in lines}
@@ -121,16 +121,16 @@ def deal_faults(stack: Stack, receiver: Receiver) -> Outcome:
 
 
 def workers(stack: Stack) -> list[process.Process]:
-    """The processes of the executors that one-time jobs and retries go to."""
+    """Return the executor processes of the one-time and the retry lane."""
     names = [stack.outputs[f"Execute{lane}Function"] for lane in ("OneTime", "Retry")]
     return [each for name in names for each in process.naming(stack.home.scratch, name)]
 
 
 def crash(stack: Stack, receiver: Receiver) -> Outcome:
-    """On so few executors that two kills for each fall within the time in which jobs run; the next drill finds as many as before."""
+    """Run the crash drill on few executors, so that two kills for each fit into it. Restores their number afterwards."""
     most = stack.most_executors
     stack.narrow(HUNTED)
-    for idle in workers(stack):  # what the warm-up and earlier drills left
+    for idle in workers(stack):  # left by the warm-up and by earlier drills
         process.kill(idle)
     seen = executors.crash(stack.client(), receiver, lambda: workers(stack))
     stack.narrow(most)
@@ -141,7 +141,7 @@ def crash(stack: Stack, receiver: Receiver) -> Outcome:
 
 
 def outage(stack: Stack, client: Client) -> Outcome:
-    """The tick is gone while ten runs of each task fall due; it comes back when all are late."""
+    """Stop the tick while ten runs of each task fall due, and start it again when all of them are late."""
     start = (datetime.now(UTC) + AHEAD).replace(second=0, microsecond=0)
     missed = drills.plan_missed(client, start=start, interval=drills.MINUTE, count=MISSED, threshold=60)
     until(start - timedelta(minutes=3))
@@ -152,7 +152,7 @@ def outage(stack: Stack, client: Client) -> Outcome:
 
 
 def fair(stack: Stack) -> Outcome:
-    """On few executors, which the stack then keeps."""
+    """Run the drill of fair shares on few executors, and leave the stack with them."""
     stack.narrow(drill_fair.EXECUTORS)
     return drill_fair.fair({name: stack.user(name, weight) for name, weight in drill_fair.WEIGHTS.items()})
 
@@ -177,13 +177,17 @@ def report(outcomes: dict[str, Outcome]) -> int:
 
 
 def _names() -> Sequence[str]:
-    parser = argparse.ArgumentParser(prog="python -m local.drill", description="What is promised, shown on a fresh local stack.")
-    parser.add_argument("drills", nargs="*", default=list(NAMES), help=f"of {', '.join(NAMES)}; all if none is named")
+    parser = argparse.ArgumentParser(
+        prog="python -m local.drill",
+        description="Check the promises of Punctual on a fresh local stack.",
+        epilog="The last line is JSON. The exit code is 1 if a promise was broken.",
+    )
+    parser.add_argument("drills", nargs="*", default=list(NAMES), help=f"any of {', '.join(NAMES)} (default: all)")
     names: list[str] = parser.parse_args().drills
     if unknown := [name for name in names if name not in NAMES]:
-        raise Trouble(f"There is no drill {', '.join(unknown)}. Choose of: {', '.join(NAMES)}")
+        raise Trouble(f"There is no drill {', '.join(unknown)}. Choose from: {', '.join(NAMES)}")
     return names
 
 
 if __name__ == "__main__":
-    raise SystemExit(tell(main))
+    raise SystemExit(exit_code(main))

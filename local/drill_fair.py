@@ -1,4 +1,4 @@
-"""The drills of fair share: three users who want more than few executors do, and a flood for at once beside another user's jobs."""
+"""The drills of fair shares: three users who post more than a few executors can run, and a flood beside another user's jobs."""
 
 import time
 from collections import Counter
@@ -12,18 +12,19 @@ from local.failure import Trouble
 from local.samples import rfc3339
 
 WEIGHTS = {"anton": 1.0, "berta": 1.0, "carla": 3.0}
-FLOOD = {"anton": 5_000, "berta": 100, "carla": 100}  # how long do the few wait that stand beside a flood?
-LONG = {"anton": 2_000, "berta": 300, "carla": 900}  # enough to see shares: Berta and Carla wait all the time, and end together
-EXECUTORS, BATCH = 10, 10  # jobs of a second: about a hundred a second
-IN_THE_LANE = 2 * EXECUTORS * BATCH  # in work, and about a second's besides: in any order
-AHEAD = timedelta(minutes=6)  # a job so far ahead has the slot of its own minute
+FLOOD = {"anton": 5_000, "berta": 100, "carla": 100}  # measures how long a few jobs wait beside a flood
+LONG = {"anton": 2_000, "berta": 300, "carla": 900}  # measures shares: Berta's and Carla's jobs wait throughout and end together
+EXECUTORS, BATCH = 10, 10  # a job takes a second, so they run about a hundred a second
+IN_THE_LANE = 2 * EXECUTORS * BATCH  # running jobs, and about a second's worth of messages: they start in any order
+AHEAD = timedelta(minutes=6)  # a job this far ahead is in the slot of its own minute
 CALL = 1_000  # jobs of one call
-BETWEEN = timedelta(minutes=3)  # the flood is done long before
-SLACK_S = 3  # of the bound on waits: what the lane has in hand, and the first looks at its rate
+BETWEEN = timedelta(minutes=3)  # the flood is worked off by then
+SLACK_S = 3  # added to the bound on waits: the jobs already in the lane, and the first measurements of its rate
 
 
 def fair(clients: Mapping[str, Client]) -> Outcome:
-    """Many jobs of a second for one instant, of three users: who has few waits for few, and while all wait starts follow the weights."""
+    """Post many one-second jobs of three users for one instant. Check that a user's jobs wait in proportion to the user's own number
+    of jobs, and that starts follow the weights while all users have waiting jobs."""
     _warm(next(iter(clients.values())), sleep_seconds=1)
     seen, at = Outcome(), (datetime.now(UTC) + AHEAD).replace(microsecond=0)
     instants = {"flood": (at, FLOOD), "shares": (at + BETWEEN, LONG)}
@@ -47,7 +48,7 @@ def _delays(seen: Outcome, name: str, client: Client, at: datetime, count: int) 
 
 
 def _judge(seen: Outcome, title: str, starts: Sequence[tuple[int, str]], posted: Mapping[str, int]) -> None:
-    """How long each waited, beside the order of arrival: Anton's came first."""
+    """Check the longest wait of each user. For comparison, report the wait in order of arrival: Anton's jobs came first."""
     rate = len(starts) * 1000 / (starts[-1][0] + 1000)
     seen.figures[f"{title}: starts a second"] = round(rate, 1)
     before = 0
@@ -55,13 +56,13 @@ def _judge(seen: Outcome, title: str, starts: Sequence[tuple[int, str]], posted:
         longest = max(delay for delay, who in starts if who == name) / 1000
         before += posted[name]
         bound = (posted[name] * sum(WEIGHTS.values()) / WEIGHTS[name] + len(WEIGHTS) - 1) / rate + SLACK_S  # as fairness.py promises
-        told = f"{longest:.1f}" + (f" (at most {bound:.1f})" if name != "anton" else "")
-        seen.figures[f"{title}: longest wait of {name}, s"] = f"{told}, by arrival {before / rate:.1f}"
-        seen.expect(name == "anton" or longest <= bound, f"{title}: {name} waited {longest:.1f} s, computed were {bound:.1f}")
+        wait = f"{longest:.1f}" + (f" (at most {bound:.1f})" if name != "anton" else "")
+        seen.figures[f"{title}: longest wait of {name}, s"] = f"{wait}, by arrival {before / rate:.1f}"
+        seen.expect(name == "anton" or longest <= bound, f"{title}: {name} waited {longest:.1f} s, more than the bound of {bound:.1f} s")
 
 
 def _judge_shares(seen: Outcome, starts: Sequence[tuple[int, str]], posted: Mapping[str, int]) -> None:
-    """The starts of each until one has no more left than its share of what is in the lane."""
+    """Check each user's share of the starts, up to the first user who has no waiting job outside the lane left."""
     shares = Counter[str]()
     least = {name: posted[name] - IN_THE_LANE * weight / sum(WEIGHTS.values()) for name, weight in WEIGHTS.items()}
     for _, name in starts:
@@ -75,7 +76,7 @@ def _judge_shares(seen: Outcome, starts: Sequence[tuple[int, str]], posted: Mapp
 
 
 def flood(one: Client, other: Client, *, count: int = 5_000, seconds: int = 30) -> Outcome:
-    """A user posts thousands of jobs for at once; another user's jobs, scheduled ones and such for at once, hardly notice."""
+    """Post thousands of jobs of one user for now. Check that another user's jobs, some scheduled and some for now, start within 2 s."""
     _warm(one)
     seen, since = Outcome(), datetime.now(UTC)
     start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=5)
@@ -91,8 +92,8 @@ def flood(one: Client, other: Client, *, count: int = 5_000, seconds: int = 30) 
     window = {"from": rfc3339(since), "limit": 100}
     theirs = ended(other, lambda: _patiently(lambda: list(other.jobs(**window))), seconds=120, count=2 * seconds)
     flooded = ended(one, lambda: _patiently(lambda: list(one.jobs(**window))), seconds=180, count=count)
-    seen.expect(_succeeded(flooded) == count, f"of the flood {_succeeded(flooded)} of {len(flooded)} jobs succeeded, {count} were posted")
-    seen.expect(_succeeded(theirs) == 2 * seconds, f"of the other user {_succeeded(theirs)} of {2 * seconds} jobs succeeded")
+    seen.expect(_succeeded(flooded) == count, f"{_succeeded(flooded)} of {len(flooded)} jobs of the flood succeeded, {count} were posted")
+    seen.expect(_succeeded(theirs) == 2 * seconds, f"{_succeeded(theirs)} of the other user's {2 * seconds} jobs succeeded")
     seen.figures["flood, last start after s"] = round(max(job["start_delay_ms"] or 0 for job in flooded) / 1000, 1)
     for message in ("scheduled", "at once"):
         delays = [job["start_delay_ms"] for job in theirs if job["payload"]["message"] == message]
@@ -102,9 +103,9 @@ def flood(one: Client, other: Client, *, count: int = 5_000, seconds: int = 30) 
 
 
 def _warm(client: Client, count: int = 300, **work: int) -> None:
-    """As many executors as a burst brings up, and the processes in which they do such work.
+    """Start as many executors as a burst does, and their child processes for such work.
 
-    Their first starts, all at once on one machine, are not what is asked about.
+    The drill does not measure these starts, which all share one machine.
     """
     at = (datetime.now(UTC) + timedelta(seconds=20)).replace(microsecond=0)
     _post(client, count, execute_at=rfc3339(at), payload={"message": "warm-up", **work})
@@ -113,7 +114,7 @@ def _warm(client: Client, count: int = 300, **work: int) -> None:
 
 
 def _patiently(look: Callable[[], list[Json]], tries: int = 10) -> Iterator[Json]:
-    """What a look shows; while the machine is busy the local AWS refuses some."""
+    """Return the result of `look`. A busy local AWS refuses some calls; these are repeated up to `tries` times."""
     for left in reversed(range(tries)):
         try:
             return iter(look())
@@ -129,7 +130,7 @@ def _succeeded(jobs: Sequence[Json]) -> int:
 
 
 def _post(client: Client, count: int, *, payload: Json, execute_at: str | None = None) -> float:
-    """The seconds it took."""
+    """Post `count` jobs; returns the seconds that it took."""
     began = time.monotonic()
     job = {"type": "log", "payload": payload} | ({"execute_at": execute_at} if execute_at else {})
     for first in range(0, count, CALL):

@@ -1,4 +1,4 @@
-"""The drill of ordering keys: many lines at once, with failures and doubled messages, and what that does to other jobs."""
+"""The drill of ordering keys: many ordering queues at once, with failures and duplicate messages, and their effect on other jobs."""
 
 import itertools
 import random
@@ -17,13 +17,13 @@ from local.stack import Stack
 from scheduler.model.job import JobKey, Lane, Message
 from scheduler.storage import messages
 
-FAILING = 10  # of a hundred jobs: so many are answered 500 first
-DOUBLED = 20  # of a hundred: so many messages come again
-CONTROL_MS = 100  # between two of the jobs without a key
+FAILING = 10  # per cent of the jobs whose first call is answered 500
+DOUBLED = 20  # per cent of the jobs whose message is sent again
+CONTROL_MS = 100  # between two jobs without a key
 FREE, HELD_UP = "alone", "beside held keys"
-ROUNDS = (FREE, HELD_UP, HELD_UP, FREE)  # one round's p99 varies by a half, and a stack gets slower with what it stores
-MOST_RATIO = 1.5  # of the p99 of other keys beside held ones and alone, over both rounds
-HELD: dict[str, tuple[int, Json]] = {  # a line whose first job fails for good: what it is answered, and what it asks for
+ROUNDS = (FREE, HELD_UP, HELD_UP, FREE)  # the p99 of one round varies by a half, and a stack gets slower with the jobs it stores
+MOST_RATIO = 1.5  # p99 of the keys beside blocked keys, divided by their p99 alone, over both rounds
+HELD: dict[str, tuple[int, Json]] = {  # an ordering queue whose first job always fails: the status it gets, and its options
     "parked": (404, {"on_failure": "park"}),
     "blocked": (503, {"max_attempts": 5, "retry": {"base_seconds": 4, "cap_seconds": 4, "jitter": "none"}}),
 }
@@ -33,20 +33,20 @@ Double = Callable[[Sequence[Json]], None]
 
 
 class _Round(NamedTuple):
-    """The lines of one instant, and what ran beside them."""
+    """The ordering queues of one instant, and the jobs that ran beside them."""
 
     lines: dict[str, list[str]]  # by ordering key: the paths in the order of its jobs
-    jobs: list[Json]  # of the lines, in the order in which they were posted, as they ended
-    doubled: int  # messages
+    jobs: list[Json]  # final jobs of the ordering queues, in the order in which they were posted
+    doubled: int  # messages sent again
     others: list[int]  # start delays of jobs without a key, ms
-    held: dict[str, tuple[str, list[Json]]]  # by its name in HELD: key and jobs of a line that is held up
+    held: dict[str, tuple[str, list[Json]]]  # by name in HELD: key and jobs of a blocked ordering queue
 
 
 def ordering(client: Client, receiver: Receiver, double: Double, *, keys: int = 50, each: int = 20, controls: int = 150) -> Outcome:
-    """`each` jobs of each key at one instant: strictly in order, one at a time. In `ROUNDS`: alone, and beside a key that is parked and
-    one whose first job is tried over and over; these hold nobody else.
+    """Post `each` jobs of each key for one instant. Check that they run strictly in order, one at a time.
 
-    `double` sends the messages of jobs once more.
+    `ROUNDS`: the keys run alone, and beside a key that is parked and a key whose first job is retried many times. These two must not
+    slow the others. `double` sends the messages of jobs again.
     """
     seen, run = Outcome(), f"{time.time_ns():x}"
     alone = _controls(client, f"alone-{run}", controls, datetime.now(UTC) + timedelta(seconds=20))()
@@ -73,15 +73,15 @@ def ordering(client: Client, receiver: Receiver, double: Double, *, keys: int = 
     for what, delays in {"start delay": _delays, "from the end of the one before": _turns}.items():
         ratio = share(delays(held), 99) / max(1, share(delays(free), 99))
         seen.figures |= {f"{what}: ratio of the p99": round(ratio, 2)}
-        seen.expect(ratio <= MOST_RATIO, f"held keys slow others: p99 of {what} is {ratio:.1f} times what it is without them")
+        seen.expect(ratio <= MOST_RATIO, f"blocked keys slow other keys: the p99 of {what} is {ratio:.1f} times the p99 without them")
     seen.figures |= {"jobs without a key, alone: start delay ms p50, p99": _shares(alone)}
     seen.figures |= {"beside as many without a key": _shares(plain)}
     return seen
 
 
 def _round(client: Client, receiver: Receiver, double: Double, name: str, keys: int, each: int, controls: int, *, held: bool) -> _Round:
-    """All lines at one instant, some of their messages twice, and jobs without a key; `held`: beside those of `HELD`."""
-    chance = random.Random(keys)  # the same jobs fail and are doubled in every round
+    """Run all ordering queues at one instant, some messages sent again, beside jobs without a key; with `held`, also those of `HELD`."""
+    chance = random.Random(keys)  # the same jobs fail, and the same messages are sent again, in every round
     instant = (datetime.now(UTC) + timedelta(seconds=25)).replace(microsecond=0)
     lines = {f"{name}-{number}": [_path(f"{name}/{number}/{place}", chance) for place in range(each)] for number in range(keys)}
     stuck = {how: (f"{name}-{how}", _held(client, receiver, f"{name}-{how}", how, each, instant)) for how in HELD if held}
@@ -113,7 +113,7 @@ def _delays(lines: _Round) -> list[int]:
 
 
 def _turns(lines: _Round) -> list[int]:
-    """How long after the end of the one before each job of a line started, ms."""
+    """Return for each job the milliseconds from the end of the job before it in its ordering queue to its start."""
     pairs = [pair for key in lines.lines for pair in itertools.pairwise(job for job in lines.jobs if job["tags"] == [key])]
     both = [
         (former["attempts"][-1]["ended_at"], job["attempts"][0]["started_at"])
@@ -128,7 +128,7 @@ def _shares(delays: Sequence[int]) -> tuple[float, float]:
 
 
 def _beside_plain(client: Client, receiver: Receiver, run: str, count: int, controls: int) -> list[int]:
-    """How late others start beside as many jobs of one instant that have no keys: what the machine makes of so many."""
+    """Return the start delays of jobs beside as many jobs of one instant without keys: the delay that their number alone causes."""
     instant = (datetime.now(UTC) + timedelta(seconds=25)).replace(microsecond=0)
     paths = [f"/ok/plain-{run}/{n}" for n in range(count)]
     common = {"type": "http", "execute_at": rfc3339(instant)}
@@ -139,7 +139,7 @@ def _beside_plain(client: Client, receiver: Receiver, run: str, count: int, cont
 
 
 def doubler(stack: Stack, owner: str) -> Double:
-    """Sends the first message of each job again, past the scheduler, into the queue of its lane."""
+    """Return a function that sends the first message of each job again, directly to the SQS queue of its lane."""
     sqs = stack.aws.client("sqs")
     (queue,) = [url for url in sqs.list_queues()["QueueUrls"] if "OneTime" in url and "Dead" not in url]
 
@@ -156,7 +156,7 @@ def doubler(stack: Stack, owner: str) -> Double:
 
 
 def _controls(client: Client, name: str, count: int, start: datetime) -> Callable[[], list[int]]:
-    """Posts jobs without a key, one every `CONTROL_MS`. What comes back reads their start delays once they have ended."""
+    """Post jobs without a key, one every `CONTROL_MS`. Returns a function that reads their start delays once they have ended."""
     times = [start + timedelta(milliseconds=CONTROL_MS * number) for number in range(count)]
     posted = client.post_jobs([{"message": f"{name} {number}", "execute_at": rfc3339(at)} for number, at in enumerate(times)])
     wanted = {result["job"]["id"] for result in posted["results"]}
@@ -170,9 +170,9 @@ def _controls(client: Client, name: str, count: int, start: datetime) -> Callabl
 
 
 def _until_heard(receiver: Receiver, paths: Iterable[str]) -> None:
-    """Until each path was called as often as its job needs, or `SETTLING` is over.
+    """Wait until each path was called as often as its job needs, at most for `SETTLING`.
 
-    This asks nothing of the stack: to look for a thousand jobs twice a second takes a second core from what is measured.
+    This calls the stack not at all: reading a thousand jobs twice a second would take a core from the measured stack.
     """
     wanted, end = {path: 2 if path.startswith(FAIL_ONCE) else 1 for path in paths}, time.monotonic() + SETTLING
     while time.monotonic() < end:
@@ -187,11 +187,11 @@ def _path(name: str, chance: random.Random) -> str:
 
 
 def _post(client: Client, receiver: Receiver, lines: dict[str, list[str]], instant: datetime, each: int) -> list[Json]:
-    """The jobs of all lines, all places of a line after each other and the lines mixed; in the order of the calls."""
+    """Post the jobs of all ordering queues: the first job of each queue, then the second ones, and so on. Returns them in that order."""
     mixed = [(key, paths[place]) for place in range(each) for key, paths in lines.items()]
     made: list[Json] = []
     for first in range(0, len(mixed), 1_000):
-        asked = [
+        bodies = [
             {
                 "type": "http",
                 "payload": {"method": "POST", "url": receiver.url(path)},
@@ -202,23 +202,23 @@ def _post(client: Client, receiver: Receiver, lines: dict[str, list[str]], insta
             }
             for key, path in mixed[first : first + 1_000]
         ]
-        made += [result["job"] for result in client.post_jobs(asked)["results"]]
+        made += [result["job"] for result in client.post_jobs(bodies)["results"]]
     return made
 
 
 def _ended(client: Client, first: datetime, last: datetime, wanted: set[str]) -> list[Json]:
-    """The wanted jobs of these instants, once they have ended."""
+    """Return those of the `wanted` jobs that are due from `first` to `last`, once all have ended, or after `SETTLING`."""
     window = {"from": rfc3339(first), "to": rfc3339(last + timedelta(milliseconds=1)), "limit": 100}
     return ended(client, lambda: (job for job in client.jobs(**window) if job["id"] in wanted), seconds=SETTLING, count=len(wanted))
 
 
 def _held(client: Client, receiver: Receiver, key: str, how: str, count: int, instant: datetime) -> list[Json]:
-    """A line of `count` that its first job holds up as `HELD` tells."""
-    status, wanted = HELD[how]
+    """Post an ordering queue of `count` jobs whose first job blocks it as specified by `HELD`."""
+    status, options = HELD[how]
     paths = [f"/status/{status}/{key}", *(f"/ok/{key}/{number}" for number in range(1, count))]
-    common = {"type": "http", "execute_at": rfc3339(instant), "ordering_key": key, **wanted}
-    asked = [{**common, "payload": {"method": "POST", "url": receiver.url(path)}} for path in paths]
-    return [result["job"] for result in client.post_jobs(asked)["results"]]
+    common = {"type": "http", "execute_at": rfc3339(instant), "ordering_key": key, **options}
+    bodies = [{**common, "payload": {"method": "POST", "url": receiver.url(path)}} for path in paths]
+    return [result["job"] for result in client.post_jobs(bodies)["results"]]
 
 
 def _ms(text: str) -> int:

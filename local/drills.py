@@ -1,4 +1,4 @@
-"""Drills: what is promised of tasks, shown on a running stack. `make drill` runs them; the system tests do so in short."""
+"""Drills: checks of the promises about tasks on a running stack. `make drill` runs them, the system tests a short form."""
 
 import itertools
 import math
@@ -14,15 +14,15 @@ from local.receiver import Receiver
 from local.samples import rfc3339
 
 FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
-SETTLING = 15.0  # seconds that the last runs are given to end
+SETTLING = 15.0  # seconds to wait for the last runs to end
 MINUTE = timedelta(minutes=1)
-KEYED_UNITS = 3  # write units of a job of a batch with its key
+KEYED_UNITS = 3  # write units of a job of a batch with its idempotency key
 RATE = 5  # seconds between two runs of the task that is edited
 
 
 @dataclass
 class Outcome:
-    """What a drill saw: figures to print, and every promise that was not kept."""
+    """The result of a drill: figures to print, and a complaint for each broken promise."""
 
     figures: Json = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
@@ -33,9 +33,9 @@ class Outcome:
 
 
 def regular(client: Client, receiver: Receiver, *, seconds: float, schedules: Sequence[Json]) -> Outcome:
-    """A task for each schedule: every nominal time exactly one job, called exactly once, none early."""
+    """Run a task for each schedule. Check that every nominal time has exactly one job, called exactly once and not early."""
     seen, name = Outcome(), f"/ok/regular-{time.time_ns()}"
-    # Of a rate of seconds, a run that a machine under load holds up would have the next one skipped.
+    # With `skip`, a run every few seconds that a busy machine delays would cause the next run to be skipped.
     tasks = [
         client.create_task(
             f"drill {_text(form)}", "http", _call(receiver, f"{name}/{n}"), form, overlap="skip" if "cron" in form else "allow"
@@ -55,9 +55,9 @@ def regular(client: Client, receiver: Receiver, *, seconds: float, schedules: Se
         client.pause_task(task["id"], "the drill is over")
         jobs = list(look())
         found = Counter(instant_of(job["nominal_at"]) for job in jobs)
-        seen.expect(found == Counter(wanted), f"{_text(form)}: of {len(wanted)} nominal times {_odd(wanted, found)}")
+        seen.expect(found == Counter(wanted), f"{_text(form)}: of {len(wanted)} nominal times, {_odd(wanted, found)}")
         bad = Counter(job["status"] for job in jobs if job["status"] != "succeeded")
-        seen.expect(not bad, f"{_text(form)}: ended otherwise: {dict(bad)}")
+        seen.expect(not bad, f"{_text(form)}: not all runs succeeded: {dict(bad)}")
         started = Counter(job["id"] for job in ended(client, lambda task=task: client.task_jobs(task["id"])) if job["started_at"])  # type: ignore[misc]
         calls = Counter(call.headers.get("Idempotency-Key", "") for call in receiver.calls(f"{name}/{number}"))
         seen.expect(calls == started, f"{_text(form)}: called {calls.total()} times for {started.total()} jobs")
@@ -68,7 +68,7 @@ def regular(client: Client, receiver: Receiver, *, seconds: float, schedules: Se
 
 
 def edits(client: Client, receiver: Receiver, *, seconds: float, every: float = 1.0) -> Outcome:
-    """A task that runs every few seconds, edited over and over: nothing of an old version starts after its edit returned."""
+    """Edit a task that runs every few seconds, again and again. Check that no run of an old version starts after its edit returned."""
     seen, name, start = Outcome(), f"/ok/edit-{time.time_ns()}", datetime.now(UTC)
     schedule = {"rate": f"{RATE} seconds", "start": rfc3339(start)}
 
@@ -86,7 +86,7 @@ def edits(client: Client, receiver: Receiver, *, seconds: float, every: float = 
         took.append(time.monotonic() - began)
         time.sleep(max(0.0, every - took[-1]))
     time.sleep(3 * RATE)
-    over = datetime.now(UTC) - timedelta(seconds=1)  # what is due while it is paused may be cancelled
+    over = datetime.now(UTC) - timedelta(seconds=1)  # runs that are due while the task is being paused may be cancelled
     client.pause_task(task["id"], "the drill is over")
     jobs = ended(client, lambda: client.task_jobs(task["id"]))
     stale = [
@@ -100,7 +100,7 @@ def edits(client: Client, receiver: Receiver, *, seconds: float, every: float = 
     wanted = {at for at in _rate_from(instant_of(schedule["start"]), RATE, first=1) if at < over}
     missing = sorted(wanted - recorded)
     seen.expect(not missing, f"{len(missing)} nominal times have no job: {[rfc3339(at) for at in missing[:5]]}")
-    # Of the last version: a run of the one before that was claimed already is cancelled at its instant, beside the new one.
+    # Only the last version: a run of the version before, if claimed already, is cancelled at its instant, beside the new run.
     version_runs = [job for job in jobs if job["generation"] == len(returned) + 1]
     last = [job for job in version_runs if returned[-1] < instant_of(job["scheduled_at"]).timestamp() * 1000 < over.timestamp() * 1000]
     seen.expect(bool(last) and {job["status"] for job in last} == {"succeeded"}, "runs after the last edit did not all succeed")
@@ -111,7 +111,7 @@ def edits(client: Client, receiver: Receiver, *, seconds: float, every: float = 
 
 
 def overlap(client: Client, *, schedule: Json, takes: float, seconds: float) -> Outcome:
-    """A task for each overlap policy whose job takes one and a half times its interval."""
+    """Run a task for each overlap policy, with jobs longer than its interval. Check which runs start, are skipped and cancelled."""
     seen = Outcome()
     payload = {"message": "long work", "sleep_seconds": takes}
     policies = ("skip", "queue_one", "allow", "cancel_running")
@@ -124,17 +124,17 @@ def overlap(client: Client, *, schedule: Json, takes: float, seconds: float) -> 
         for policy, task in made.items()
     }
     for policy, found in runs.items():
-        jobs = runs[policy] = [job for job in found if "made inactive" not in (job["reason"] or "")]  # it waited when the drill was over
+        jobs = runs[policy] = [job for job in found if "made inactive" not in (job["reason"] or "")]  # waiting at the end of the drill
         seen.figures[policy] = " ".join(job["status"] for job in jobs)
     _judge_skip(seen, runs["skip"])
     _judge_queue(seen, runs["queue_one"])
     most = most_at_once(runs["allow"])
-    seen.expect(most == 2 and _statuses(runs["allow"]) == {"succeeded"}, f"allow: {most} at once, {seen.figures['allow']}")
+    seen.expect(most == 2 and _statuses(runs["allow"]) == {"succeeded"}, f"allow: {most} runs at once, {seen.figures['allow']}")
     started = [job for job in runs["cancel_running"] if job["started_at"]]
     seen.expect(
         len(started) > 1 and all(job["status"] == "cancelled" for job in started[:-1]), f"cancel_running: {seen.figures['cancel_running']}"
     )
-    seen.expect(most_at_once(started) == 1, "cancel_running: two at once")
+    seen.expect(most_at_once(started) == 1, "cancel_running: two runs at once")
     seen.figures["allow, most at once"] = most
     return seen
 
@@ -142,16 +142,16 @@ def overlap(client: Client, *, schedule: Json, takes: float, seconds: float) -> 
 def _judge_skip(seen: Outcome, jobs: Sequence[Json]) -> None:
     wanted = ["succeeded" if n % 2 == 0 else "skipped" for n in range(len(jobs))]
     seen.expect([job["status"] for job in jobs] == wanted, f"skip: not every second run was skipped: {seen.figures['skip']}")
-    seen.expect(all("overlap" in job["reason"] for job in jobs if job["status"] == "skipped"), "skip: a skipped run does not say why")
+    seen.expect(all("overlap" in job["reason"] for job in jobs if job["status"] == "skipped"), "skip: a skipped run has no reason")
 
 
 def _judge_queue(seen: Outcome, jobs: Sequence[Json]) -> None:
-    seen.expect(most_at_once(jobs) == 1, "queue_one: two at once")
+    seen.expect(most_at_once(jobs) == 1, "queue_one: two runs at once")
     seen.expect(_statuses(jobs) <= {"succeeded", "skipped"}, f"queue_one: {seen.figures['queue_one']}")
     ran = [job for job in jobs if job["status"] == "succeeded"]
     waits = [(instant_of(job["scheduled_at"]), instant_of(job["started_at"])) for job in ran]
     longest = max((sum(a < at < b for a, b in waits) for at, _ in waits), default=0)
-    seen.expect(longest <= 1, f"queue_one: {longest} waited at once")
+    seen.expect(longest <= 1, f"queue_one: {longest} runs waited at once")
     # a run that waited starts when the one before it has ended
     gaps = [
         (instant_of(after["started_at"]) - instant_of(before["completed_at"])).total_seconds()
@@ -164,7 +164,7 @@ def _judge_queue(seen: Outcome, jobs: Sequence[Json]) -> None:
 
 @dataclass
 class Missed:
-    """Tasks and a one-time job whose times lie in an outage; judged after it."""
+    """Tasks and a one-time job that fall due in an outage; `judge_missed` checks them after it."""
 
     tasks: dict[str, Json]
     one_time: Json
@@ -172,7 +172,7 @@ class Missed:
 
 
 def plan_missed(client: Client, *, start: datetime, interval: timedelta, count: int, threshold: float) -> Missed:
-    """Tasks of each misfire policy with `count` runs from `start` on, and one job for `start`."""
+    """Create a task of each misfire policy with `count` runs from `start` on, and a job for `start`."""
     window = {"start": rfc3339(start), "end": rfc3339(start + interval * count)}
     form = {"rate": {"every": round(interval.total_seconds()), "unit": "seconds"}} | window
     options = {"overlap": "skip", "misfire_threshold_seconds": threshold}
@@ -184,6 +184,7 @@ def plan_missed(client: Client, *, start: datetime, interval: timedelta, count: 
 
 
 def judge_missed(client: Client, missed: Missed, *, seconds: float) -> Outcome:
+    """Check that the missed runs followed their misfire policies, and that the one-time job ran late."""
     seen = Outcome()
     runs = {
         policy: ended(client, lambda task=task: client.task_jobs(task["id"]), seconds=seconds, count=missed.count)  # type: ignore[misc]
@@ -198,9 +199,9 @@ def judge_missed(client: Client, missed: Missed, *, seconds: float) -> Outcome:
     seen.expect(seen.figures["run_all"] == f"{count} succeeded", f"run_all: {seen.figures['run_all']}")
     starts = [instant_of(job["started_at"]) for job in runs["run_all"] if job["started_at"]]
     seen.expect(starts == sorted(starts), "run_all: not in order")
-    seen.expect(most_at_once(runs["run_all"]) == 1, "run_all: two at once")
+    seen.expect(most_at_once(runs["run_all"]) == 1, "run_all: two runs at once")
     skipped = [job for policy in ("run_latest", "skip") for job in runs[policy] if job["status"] == "skipped"]
-    seen.expect(all("misfire" in (job["reason"] or "") for job in skipped), "a skipped run does not say why")
+    seen.expect(all("misfire" in (job["reason"] or "") for job in skipped), "a skipped run has no reason")
     (once,) = ended(client, lambda: iter([client.job(missed.one_time["id"])]), seconds=seconds)
     seen.expect(once["status"] == "succeeded" and once["late"], f"one-time: {once['status']}, late {once['late']}")
     seen.figures["one-time"] = f"{once['status']}, {once['start_delay_ms'] / 1000:.0f} s late"
@@ -208,9 +209,9 @@ def judge_missed(client: Client, missed: Missed, *, seconds: float) -> Outcome:
 
 
 def batch(client: Client, written: Callable[[str], int], *, count: int = 1_000) -> Outcome:
-    """Many jobs in one call, each with a key; the same call again.
+    """Post many jobs with idempotency keys in one call, and the same call again. Check that the second call stores nothing.
 
-    `written`: the write units of all items stored so far whose keys or messages begin so.
+    `written` returns the write units of all stored items whose key or message begins with its argument.
     """
     seen, run = Outcome(), time.time_ns()
     at = rfc3339(datetime.now(UTC) + timedelta(days=1))
@@ -223,7 +224,7 @@ def batch(client: Client, written: Callable[[str], int], *, count: int = 1_000) 
     same = [one["job"]["id"] for one in first["results"]] == [one["job"]["id"] for one in second["results"]]
     stored = sum(1 for job in client.jobs(upcoming=True, limit=100, **{"from": at}) if job["scheduled_at"] == at)
     seen.expect(first["accepted"] == count, f"accepted {first['accepted']} of {count}")
-    seen.expect(same and stored == count, f"the second call made others: {stored} are stored")
+    seen.expect(same and stored == count, f"the second call created other jobs: {stored} are stored")
     seen.figures |= {"accepted": first["accepted"], "seconds": round(took, 2), "write units": cost}
     seen.expect(cost == count * KEYED_UNITS, f"{cost} write units for {count} jobs with keys")
     seen.expect(written(f"drill-{run}-") == cost, "the second call stored more")
@@ -232,7 +233,7 @@ def batch(client: Client, written: Callable[[str], int], *, count: int = 1_000) 
 
 
 def redrive(client: Client, receiver: Receiver, *, count: int = 500, rate: int = 50) -> Outcome:
-    """Many dead jobs by filter at a rate: progress is seen, each runs once more; another redrive is aborted."""
+    """Redrive many dead jobs by a filter, at a rate. Check the rate, the progress, and that each runs once more. Then abort a redrive."""
     seen, name = Outcome(), f"/status/404/redrive-{time.time_ns()}"
     calls = [{"type": "http", "payload": _call(receiver, f"{name}-{n}"), "max_attempts": 1, "tags": ["drill"]} for n in range(count)]
     posted = {each["job"]["id"] for each in client.post_jobs(calls)["results"]}
@@ -252,10 +253,10 @@ def redrive(client: Client, receiver: Receiver, *, count: int = 500, rate: int =
     took = time.monotonic() - start
     seen.expect(found["state"] == "done" and found["redriven"] == count, f"{found['state']}: {found['redriven']} of {count} redriven")
     between = sorted({number for number in counts if 0 < number < count})
-    seen.expect(bool(between) and counts == sorted(counts), f"no progress was seen: {counts}")
+    seen.expect(bool(between) and counts == sorted(counts), f"the redrive showed no progress: {counts}")
     _until(lambda: len(dead(1)) == count, 120)
     called = Counter(path for path, number in receiver.counts().items() if path.startswith(name) for _ in range(number))
-    seen.expect(set(called.values()) == {2} and len(called) == count, f"called otherwise than twice: {Counter(called.values())}")
+    seen.expect(set(called.values()) == {2} and len(called) == count, f"not every job was called twice: {Counter(called.values())}")
     seen.expect(count / rate * 0.8 <= took <= count / rate * 1.5 + 5, f"{count} at {rate}/s took {took:.1f} s")
     seen.figures |= {"redriven": found["redriven"], "at a rate of": rate, "seconds": round(took, 1), "steps of progress seen": len(between)}
     made = client.request("POST", "/dead-letters/redrive", wanted | {"rate": 10})
@@ -265,8 +266,10 @@ def redrive(client: Client, receiver: Receiver, *, count: int = 500, rate: int =
     after = client.request("GET", f"/dead-letters/redrives/{made['id']}")
     time.sleep(3)
     later = client.request("GET", f"/dead-letters/redrives/{made['id']}")
-    seen.expect(after["state"] == later["state"] == "aborted", f"aborted, and {later['state']}")
-    seen.expect(0 < after["redriven"] == later["redriven"] < count, f"aborted, and went on from {after['redriven']} to {later['redriven']}")
+    seen.expect(after["state"] == later["state"] == "aborted", f"the aborted redrive is {later['state']}")
+    seen.expect(
+        0 < after["redriven"] == later["redriven"] < count, f"the aborted redrive continued from {after['redriven']} to {later['redriven']}"
+    )
     seen.figures |= {"redriven until the abort": later["redriven"]}
     return seen
 
@@ -278,7 +281,7 @@ def _until(look: Callable[[], bool], seconds: float) -> None:
 
 
 def ended(client: Client, look: Callable[[], Iterator[Json]], *, seconds: float = SETTLING, count: int = 0) -> list[Json]:
-    """The jobs that `look` finds, by time, once at least `count` are there and all have ended, or as they stand after `seconds`."""
+    """Return the jobs that `look` finds, by scheduled time, once at least `count` exist and all have ended, or after `seconds`."""
     end = time.monotonic() + seconds
     while True:
         jobs = sorted(look(), key=lambda job: (job["scheduled_at"], job["id"]))
@@ -292,7 +295,7 @@ def _call(receiver: Receiver, path: str) -> Json:
 
 
 def _nominals(task: Mapping[str, Any]) -> Iterator[datetime]:
-    """The nominal times of a task by our own reckoning: every minute, or its rate from its start on."""
+    """Yield the nominal times of a task, computed independently of the scheduler: every minute, or its rate from its start on."""
     form = task["schedule"]
     if "cron" in form:
         assert form["cron"] in ("* * * * *", "*/1 * * * *")
@@ -306,18 +309,18 @@ def _nominals(task: Mapping[str, Any]) -> Iterator[datetime]:
 
 
 def _rate_from(start: datetime, every: float, first: int = 0) -> Iterator[datetime]:
-    """Bounded: a day of them."""
+    """Yield the nominal times of one day."""
     yield from (start + timedelta(seconds=every * n) for n in range(first, math.ceil(86_400 / every)))
 
 
 def _odd(wanted: Sequence[datetime], found: Counter[datetime]) -> str:
     missing = [rfc3339(at) for at in wanted if at not in found]
     extra = [rfc3339(at) for at, number in found.items() if number > 1 or at not in set(wanted)]
-    return f"{len(missing)} are missing {missing[:3]}, {len(extra)} are doubled or too many {extra[:3]}"
+    return f"{len(missing)} have no job {missing[:3]}, {len(extra)} jobs are duplicates or unexpected {extra[:3]}"
 
 
 def most_at_once(jobs: Sequence[Json]) -> int:
-    """How many were at work when one of them started, itself counted, however short it was; 0 if none has started."""
+    """Return the largest number of jobs running when one of them started, including that one; 0 if none has started."""
     spans = [(instant_of(job["started_at"]), _end(job)) for job in jobs if job["started_at"]]
     others = ([span for m, span in enumerate(spans) if m != n] for n in range(len(spans)))
     return max((1 + sum(start <= at < end for start, end in rest) for (at, _), rest in zip(spans, others, strict=True)), default=0)

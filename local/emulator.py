@@ -1,9 +1,9 @@
-"""The local AWS (MiniStack) as `local/server.py` starts it: with what it leaves out of PartiQL statements, and a list of grants in use.
+"""The local AWS (MiniStack) as `local/server.py` starts it: with two features of PartiQL statements added, and a log of grants in use.
 
-- Its DynamoDB tells a table's stream of puts, updates and deletes, and of nothing that statements write: batches would never reach the
-  functions that read the streams. On AWS they do.
-- It enforces the call that carries statements, not what each of them does to its table. On AWS that is what a role is granted.
-- If its environment names a file as `GRANTS_LOG`, it writes there what roles were allowed to do, each once: time, role, action, resource.
+- MiniStack writes puts, updates and deletes to a table's stream, but no writes of statements. On AWS the stream has these as well;
+  without them, jobs posted in a batch would never reach the functions that read the streams.
+- MiniStack checks the grant for the call that carries the statements. AWS checks the grant for each statement.
+- If its environment names a file as `GRANTS_LOG`, it writes there each grant that a role used, once: time, role, action, resource.
 """
 
 import copy
@@ -30,13 +30,13 @@ STATEMENTS = {
 
 Item = dict[str, Any]
 
-_statement: ContextVar[bool] = ContextVar("statement", default=False)  # a PartiQL statement is at work
-_call: ContextVar["_Call | None"] = ContextVar("call", default=None)  # the call at work, if roles are enforced
+_statement: ContextVar[bool] = ContextVar("statement", default=False)  # whether a PartiQL statement is being executed
+_call: ContextVar["_Call | None"] = ContextVar("call", default=None)  # the call being executed, if roles are enforced
 
 
 @dataclass(frozen=True)
 class _Call:
-    """Who makes it, and which statements it may carry out: a batch has many of the same."""
+    """The caller's key and region, and the statements allowed so far: a batch has many of the same kind."""
 
     key: str
     region: str
@@ -44,7 +44,7 @@ class _Call:
 
 
 def _as_statement(run: Callable[..., Any], action: str, check: Callable[..., Any]) -> Callable[..., Any]:
-    """A statement, which its caller must be allowed to carry out."""
+    """Wrap the execution of a statement: check that the caller's role is allowed `action` on the table."""
 
     def wrapped(table: Item, *arguments: Any) -> Any:
         call, arn = _call.get(), table["TableArn"]
@@ -63,27 +63,27 @@ def _as_statement(run: Callable[..., Any], action: str, check: Callable[..., Any
     return wrapped
 
 
-def _telling(write: Callable[..., Any]) -> Callable[..., Any]:
-    """A write of one item, as the stream is told of it if a statement wrote it."""
+def _streaming(write: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the write of an item: if a statement wrote it, add the change to the table's stream."""
 
     def wrapped(table: Item, pk: str, sk: str, item: Item | None = None) -> Any:
         if not _statement.get():
             return write(table, pk, sk) if item is None else write(table, pk, sk, item)
         before, after = copy.deepcopy((table["items"].get(pk, {}).get(sk), item))
-        token = _statement.set(False)  # what telling it writes is no statement's
+        token = _statement.set(False)  # writes caused by the stream event do not belong to the statement
         try:
-            done = write(table, pk, sk) if item is None else write(table, pk, sk, item)
+            result = write(table, pk, sk) if item is None else write(table, pk, sk, item)
             event = "REMOVE" if after is None else "MODIFY" if before else "INSERT"
             dynamodb._emit_stream_event(table["TableName"], event, before, after)
         finally:
             _statement.reset(token)
-        return done
+        return result
 
     return wrapped
 
 
 def _remembering(check: Callable[..., Any]) -> Callable[..., Any]:
-    """The check of a call, after which its statements know whose they are."""
+    """Wrap the check of a call: remember its caller for the checks of its statements."""
 
     def wrapped(key: str, action: str, service: str, region: str, *rest: Any, **named: Any) -> Any:
         _call.set(_Call(key, region))
@@ -92,15 +92,15 @@ def _remembering(check: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def _noting(check: Callable[..., Any], log: TextIO) -> Callable[..., Any]:
-    """The check of what a role does, which notes what is allowed."""
-    noted: set[tuple[str, str, str]] = set()
+def _logging(check: Callable[..., Any], log: TextIO) -> Callable[..., Any]:
+    """Wrap the check of a call: write each allowed combination of role, action and resource to `log`, once."""
+    logged: set[tuple[str, str, str]] = set()
 
     def wrapped(key: str, action: str, service: str, region: str, resource_arn: str = "*", **rest: Any) -> Any:
         denied = check(key, action, service, region, resource_arn=resource_arn, **rest)
         used = (_role(key), action, resource_arn)
-        if denied is None and used[0] and used not in noted:
-            noted.add(used)
+        if denied is None and used[0] and used not in logged:
+            logged.add(used)
             log.write(f"{time.time():.3f} {' '.join(used)}\n")
         return denied
 
@@ -108,19 +108,19 @@ def _noting(check: Callable[..., Any], log: TextIO) -> Callable[..., Any]:
 
 
 def _role(key: str) -> str:
-    """The role whose session the key is of; empty if it is another one's."""
+    """Return the name of the role whose session the key belongs to; empty if the key belongs to no role."""
     principal = iam_evaluator.resolve_principal(key, get_account_id())
     return str(getattr(principal, "arn", "")).partition(":assumed-role/")[2].partition("/")[0]
 
 
 def main() -> None:
-    """Be the local AWS until somebody stops this process."""
+    """Run the local AWS until this process is stopped."""
     check = iam_evaluator.enforce
     if path := os.environ.get(GRANTS_LOG):
-        check = _noting(check, Path(path).open("a", buffering=1))  # until the process ends
+        check = _logging(check, Path(path).open("a", buffering=1))  # stays open until the process ends
     iam_evaluator.enforce = _remembering(check)
     for name, action in STATEMENTS.items():
         setattr(dynamodb, name, _as_statement(getattr(dynamodb, name), action, check))
     for name in ("_set_item", "_remove_item"):
-        setattr(dynamodb, name, _telling(getattr(dynamodb, name)))
+        setattr(dynamodb, name, _streaming(getattr(dynamodb, name)))
     runpy.run_module("ministack.app", run_name="__main__", alter_sys=True)

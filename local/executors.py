@@ -1,4 +1,4 @@
-"""Drills of executors: work that is killed, executors that are killed. The workers of the local AWS stand for Lambda's."""
+"""Drills of executors: jobs whose work is killed, and killed executors. A worker process of the local AWS stands for one of Lambda's."""
 
 import random
 import threading
@@ -14,18 +14,18 @@ from local.drills import FINAL, Outcome, ended
 from local.process import Process
 from local.receiver import Call, Receiver
 
-CHILD = "lambdas._child"  # in the command line of the processes that executors start for their own work
-TIMEOUT = 2  # seconds a job may take that would take a minute
-KILLED_WITHIN = 1.0  # seconds after its deadline
-STOPPED_WITHIN = 30.0  # seconds after a cancel was asked
+CHILD = "lambdas._child"  # part of the command line of the child processes in which executors run jobs
+TIMEOUT = 2  # time-out in seconds of a job that would take a minute
+KILLED_WITHIN = 1.0  # seconds after the deadline
+STOPPED_WITHIN = 30.0  # seconds after a cancel was requested
 LEASE = 30.0
-PATIENCE = 420.0  # seconds: a slot is looked at within six minutes
-GROWN = 4.0  # seconds after which a worker has started, however busy the machine is
+PATIENCE = 420.0  # seconds: the tick reconciles a slot within six minutes
+GROWN = 4.0  # seconds after which a worker has started, even on a busy machine
 EACH = 3.0  # seconds that a call of the crash drill takes
 
 
 def kill(client: Client, count: int = 5) -> Outcome:
-    """Work past its time-out is killed in time and its processes are gone; cancelled work stops within its grace."""
+    """Check that work past its time-out is killed in time together with its process, and that cancelled work stops within its grace."""
     seen, work = Outcome(), {"message": "long work", "sleep_seconds": 60}
     with _Watched() as children:
         overdue = [client.post_job("log", work, timeout_seconds=TIMEOUT) for _ in range(count)]
@@ -43,8 +43,8 @@ def kill(client: Client, count: int = 5) -> Outcome:
     pids = [_pid(job) for job in killed]
     unseen = [pid for pid in pids if pid not in {each.pid for each in children.seen}]
     alive = [each.pid for each in children.seen if each.pid in pids and each.alive]
-    seen.expect(not unseen and len(set(pids)) == count, f"no process of its own was seen for {unseen or pids}")
-    seen.expect(not alive, f"the processes {alive} of killed jobs live on")
+    seen.expect(not unseen and len(set(pids)) == count, f"the jobs of {unseen or pids} had no process of their own")
+    seen.expect(not alive, f"the processes {alive} of killed jobs are still alive")
     waits = [_seconds(job["cancel_requested_at"], job["cancelled_at"] or job["cancel_requested_at"]) for job in stopped]
     seen.expect({job["status"] for job in stopped} == {"cancelled"}, f"cancelled while running: {_statuses(stopped)}")
     seen.expect(max(waits) <= STOPPED_WITHIN, f"a cancelled job stopped after {max(waits):.1f} s")
@@ -55,28 +55,28 @@ def kill(client: Client, count: int = 5) -> Outcome:
 
 @dataclass
 class Hunter:
-    """Kills executors: who calls with `/slow/0/poison`, and now and then anyone. `cut`: the calls that were open then, by their kill."""
+    """Kills executors: at random, and each one whose job calls a path with `/poison`."""
 
     workers: Callable[[], Sequence[Process]]
     receiver: Receiver
-    kills: list[float] = field(default_factory=list)
+    kills: list[float] = field(default_factory=list)  # times of the random kills
     most: int = 0  # workers at once
-    cut: list[Call] = field(default_factory=list)
-    poisoned: Counter[str] = field(default_factory=Counter)
+    cut: list[Call] = field(default_factory=list)  # calls that a random kill interrupted
+    poisoned: Counter[str] = field(default_factory=Counter)  # kills by a call, by path
     _since: dict[Process, float] = field(default_factory=dict)  # when each worker was seen first
 
     def watch(self, call: Call) -> None:
-        """A call that kills who made it, told by its connection."""
+        """Kill the executor that made a call with `/poison`, found by its connection."""
         if "/poison" in call.path and (worker := process.connected(self.workers(), call.port, self.receiver.port)):
             self.poisoned[call.path] += 1
             process.kill(worker)
 
     def shoot(self) -> None:
-        """Kill one of the workers that are there, until there were two kills for each of them. Those that just start are spared.
+        """Kill one worker, unless there were two kills for each worker already. Workers that have just started are spared.
 
-        Until a call was cut, and every other time from then on, it is one that is at work; else any.
-        One that dies before it has set the visibility of what it received leaves that to the queue's own, 15 minutes: then the
-        slot finds its jobs, in five minutes or so, and no lease does.
+        The victim is a worker with an open call until a first call was interrupted, and every other time from then on; else any worker.
+        A worker that dies before it has set the visibility of its messages leaves them invisible for the queue's own 15 minutes.
+        In that case no lease expires, and the jobs are found by their slots within about five minutes.
         """
         workers = list(self.workers())
         self.most = max(self.most, len(workers))
@@ -93,15 +93,15 @@ class Hunter:
         victim = random.choice(targets)
         process.kill(victim)
         self.kills.append(time.time())
-        left = self.receiver.open_calls()  # the others were answered just before it died
+        left = self.receiver.open_calls()  # the receiver answered the others just before the worker died
         self.cut += [call for call in at_work.get(victim, ()) if call in left]
 
 
 def crash(
     client: Client, receiver: Receiver, workers: Callable[[], Sequence[Process]], *, count: int = 300, seconds: float = 60
 ) -> Outcome:
-    """Executors are killed at random while jobs run, for as long as three times `seconds` or until there were two kills for each of them;
-    then one job kills each that runs it."""
+    """Kill executors at random while jobs run, until there were two kills for each, at most for three times `seconds`. Then run one job
+    that kills each executor that starts it. Check that every job ends, that crashes are recorded, and that nothing finishes twice."""
     seen, hunter, name = Outcome(), Hunter(workers, receiver), f"/slow/{EACH:g}/crash-{time.time_ns()}"
     paths = [f"{name}-{number}" for number in range(count)]
     posted: list[Json] = []
@@ -117,12 +117,12 @@ def crash(
     time.sleep(max(0.0, last + 2 * LEASE + EACH - time.time()))
     after = [client.job(job["id"]) for job in posted]
     stuck = [job for job in after if job["status"] == "running" and _ms(job["picked_at"]) < last * 1000]
-    seen.expect(not stuck, f"{len(stuck)} are running two lease times after the last kill")
-    # An executor that dies between noting that another one has died and handing its jobs over leaves them to their slots.
+    seen.expect(not stuck, f"{len(stuck)} jobs are still running two lease times after the last kill")
+    # An executor that dies between taking back a dead executor's job and enqueuing it leaves the job to its slot.
     seen.figures |= {"left to their slots": sum(job["status"] in ("scheduled", "queued") for job in after)}
     jobs = _all(client, posted, PATIENCE)
     left = [job["id"] for job in jobs if job["status"] not in FINAL]
-    seen.expect(not left, f"{len(left)} have not ended: {left[:3]}")
+    seen.expect(not left, f"{len(left)} jobs have not ended: {left[:3]}")
     seen.figures |= {"all ended after the last kill, s": round((max(map(_end, jobs)) / 1000) - last, 1)}
     _judge_crashed(seen, jobs, hunter, receiver, dict(zip((job["id"] for job in posted), paths, strict=True)))
     _judge_poison(seen, client, receiver, hunter)
@@ -132,8 +132,8 @@ def crash(
 def _judge_crashed(seen: Outcome, jobs: Sequence[Json], hunter: Hunter, receiver: Receiver, paths: dict[str, str]) -> None:
     crashes = sum(_outcomes(job).count("crashed") for job in jobs)
     by_path = {paths[job["id"]]: job for job in jobs}
-    untold = [call.path for call in hunter.cut if call.path in by_path and not _crashed(by_path[call.path], call)]
-    seen.expect(not untold, f"{len(untold)} crashes are in no history: {untold[:3]}")
+    unrecorded = [call.path for call in hunter.cut if call.path in by_path and not _crashed(by_path[call.path], call)]
+    seen.expect(not unrecorded, f"{len(unrecorded)} crashes are in no history: {unrecorded[:3]}")
     counts = receiver.counts()
     starts = sum(counts[path] for path in by_path)
     fences = sum(max((each["number"] for each in job["attempts"]), default=0) for job in jobs)
@@ -145,7 +145,7 @@ def _judge_crashed(seen: Outcome, jobs: Sequence[Json], hunter: Hunter, receiver
     seen.expect(not unequal, f"two starts under one fence: {unequal[:3]}")
     odd = [job["id"] for job in jobs if job["status"] == "failed" and _outcomes(job).count("crashed") < 2]
     seen.expect(not odd, f"failed without two crashes: {odd[:3]}")
-    seen.expect(bool(hunter.cut) and crashes > 0, "no executor was killed at work: nothing was shown")
+    seen.expect(bool(hunter.cut) and crashes > 0, "no executor was killed during a call: the drill shows nothing")
     seen.figures |= {"jobs": len(jobs), **{f"ended {status}": number for status, number in Counter(job["status"] for job in jobs).items()}}
     seen.figures |= {
         "workers at once, most": hunter.most,
@@ -158,7 +158,7 @@ def _judge_crashed(seen: Outcome, jobs: Sequence[Json], hunter: Hunter, receiver
 
 
 def _judge_poison(seen: Outcome, client: Client, receiver: Receiver, hunter: Hunter) -> None:
-    """One job kills every executor that runs it; those that were with it in a batch are none the worse."""
+    """Check a job that kills every executor that starts it: it fails, and the other jobs of its batch succeed."""
     name = f"/slow/1/neighbour-{time.time_ns()}"
     urls = [receiver.url(f"{name}-{number}") for number in range(9)] + [receiver.url(f"/slow/5/poison-{time.time_ns()}")]
     receiver.watch = hunter.watch
@@ -178,7 +178,7 @@ def _judge_poison(seen: Outcome, client: Client, receiver: Receiver, hunter: Hun
 
 
 class _Watched:
-    """Looks all the time for the processes in which executors work."""
+    """Watches in the background for the child processes in which executors run jobs."""
 
     def __init__(self) -> None:
         self.seen: set[Process] = set()
@@ -199,7 +199,7 @@ class _Watched:
 
 
 def _all(client: Client, posted: Sequence[Json], seconds: float = 90) -> list[Json]:
-    """The jobs in the order in which they were posted, once all have ended, or as they stand."""
+    """Return the jobs in the order in which they were posted, once all have ended, at the latest after `seconds`."""
     left, found = {job["id"] for job in posted}, dict[str, Json]()
 
     def look() -> Iterator[Json]:
@@ -220,7 +220,7 @@ def _until(look: Callable[[], bool], seconds: float = 30) -> None:
 
 
 def _pid(job: Json) -> int | None:
-    """Of the process that the last attempt ran in, as its log says."""
+    """Return the id of the process in which the last attempt ran, read from its log."""
     log = (job["attempts"][-1]["log"] or "") if job["attempts"] else ""
     words = log.split()
     return int(words[1]) if words[:1] == ["process"] else None
@@ -231,7 +231,7 @@ def _outcomes(job: Json) -> list[str]:
 
 
 def _crashed(job: Json, call: Call) -> bool:
-    """Whether the attempt that made the call ended by a crash."""
+    """True if the attempt that made the call ended by a crash."""
     crashed = [each for each in job["attempts"] if each["outcome"] == "crashed"]
     return any(_ms(each["picked_at"]) <= call.at <= _ms(each["ended_at"]) for each in crashed)
 

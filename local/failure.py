@@ -1,4 +1,4 @@
-"""What a person is told when something local cannot go on: what happened and the way out, without a traceback."""
+"""Errors of local commands for people: what happened and what to do, without a traceback."""
 
 import sys
 from collections.abc import Callable
@@ -7,11 +7,11 @@ from local.client import ApiError
 
 
 class Trouble(Exception):
-    """The message is complete: what is wrong, then what to do."""
+    """An error to print. The message says what is wrong, then what to do."""
 
 
-def tell(main: Callable[[], int]) -> int:
-    """Run a verb; its trouble, and the API's, is printed, not raised."""
+def exit_code(main: Callable[[], int]) -> int:
+    """Run a command and return its exit code. Trouble and errors of the API are printed, not raised."""
     try:
         return main()
     except (Trouble, ApiError) as trouble:

@@ -1,6 +1,6 @@
-"""The table of faults: what goes wrong on a running stack, how many jobs were accepted meanwhile, and what became of them.
+"""The table of faults: the faults caused on a running stack, the number of jobs accepted meanwhile, and how these ended.
 
-Each fault has jobs of its own, due while it lasts, which call a receiver; so it is known how often the work of each was really done.
+Each fault has its own jobs, due while it lasts. They call a receiver, which counts how often the work of each was really done.
 """
 
 import itertools
@@ -20,25 +20,25 @@ from local.drills import FINAL, Outcome
 from local.faulty import Fault, Faulty
 from local.receiver import Receiver
 from local.samples import rfc3339
-from local.stack import Stack, again
+from local.stack import Stack, with_valid_token
 from scheduler.model import slots
 
 RATE = 5  # jobs a second
 AHEAD = 2.0  # seconds from a post to its instant
 POSTING_MS = 40_000  # the rows' jobs are posted within this
 SETTLED = 5.0  # seconds between two faults
-PATIENCE = 600.0  # seconds for all to be final: a job whose message is lost waits for its net
+PATIENCE = 600.0  # seconds for all jobs to be final: a job whose message is lost waits for its safety slot
 _batches = itertools.count(1)
 
 
 @dataclass
 class Row:
-    """A fault, and the jobs that were accepted for it."""
+    """A fault, and the jobs accepted for it."""
 
     name: str
     act: Callable[["Table", "Row"], None]
-    minute: int | None = None  # its jobs are due in that minute after the first safe one, and so go the way over dispatch
-    seconds: Sequence[float] = ()  # of the minute, at which they are
+    minute: int | None = None  # its jobs are due in that minute after the first safe one, and go through dispatch
+    seconds: Sequence[float] = ()  # of the minute, at which its jobs are due
     label: str = ""
     asked: int = 0
     jobs: list[Json] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Row:
 
 @dataclass
 class Table:
-    """What the rows act on."""
+    """The objects that the faults act on."""
 
     stack: Stack
     proxy: Faulty
@@ -56,7 +56,7 @@ class Table:
     run: int = field(default_factory=time.time_ns)
 
     def post(self, row: Row, instants: Sequence[float]) -> None:
-        """Post a job for each instant (seconds since the epoch), again and again under the same keys until all are accepted."""
+        """Post a job for each instant (seconds since the epoch); repeat under the same idempotency keys until all are accepted."""
         batch = f"faults-{self.run}-{next(_batches)}"
         items = []
         for at in instants:
@@ -67,7 +67,7 @@ class Table:
         end = time.monotonic() + 60
         while items and time.monotonic() < end:
             try:
-                results = self._say(lambda: self.client.post_jobs(items))["results"]  # noqa: B023
+                results = self._call(lambda: self.client.post_jobs(items))["results"]  # noqa: B023
             except ApiError as error:
                 if 0 < error.status < 500:
                     raise
@@ -77,7 +77,7 @@ class Table:
             items = [items[result["index"]] for result in results if "job" not in result]
 
     def stream(self, row: Row, seconds: float) -> None:
-        """Post jobs for the near future, a second's at a time."""
+        """Post jobs for the near future, those of one second at a time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             began = time.monotonic()
@@ -86,7 +86,7 @@ class Table:
             time.sleep(max(0.0, 1 - (time.monotonic() - began)))
 
     def kill(self, output: str) -> int:
-        """Kill the processes that run a function."""
+        """Kill the processes that run a function; returns their number."""
         found = process.naming(self.stack.home.scratch, self.stack.outputs[output])
         for each in found:
             each.signal(signal.SIGKILL)
@@ -96,11 +96,11 @@ class Table:
         return self.first / 1000 + 60 * (row.minute or 0)
 
     def find(self, job: Json) -> Json:
-        found: Json = self._say(lambda: self.client.job(job["id"]))
+        found: Json = self._call(lambda: self.client.job(job["id"]))
         return found
 
-    def _say(self, call: Callable[[], Any]) -> Any:
-        return again(self.client, self.stack, call)
+    def _call(self, call: Callable[[], Any]) -> Any:
+        return with_valid_token(self.client, self.stack, call)
 
 
 def _dynamodb_throttles(table: Table, row: Row) -> None:
@@ -109,7 +109,7 @@ def _dynamodb_throttles(table: Table, row: Row) -> None:
 
 
 def _dynamodb_fails(table: Table, row: Row) -> None:
-    """Nothing can be accepted meanwhile: the jobs are posted just before."""
+    """The API can accept no job during this fault, so the jobs are posted just before."""
     now = time.time()
     table.post(row, [now + 1.5 + n / RATE for n in range(10 * RATE)])
     with table.proxy.misbehaving(Fault("error", "dynamodb")):
@@ -122,19 +122,19 @@ def _sqs_refuses(table: Table, row: Row) -> None:
 
 
 def _connections_break(table: Table, row: Row) -> None:
-    """Before the call has arrived, or after it has been carried out."""
+    """A connection breaks before the call has arrived, or after it was carried out."""
     with table.proxy.misbehaving(Fault("lose_call", share=0.1), Fault("lose_answer", share=0.1)):
         table.stream(row, 20)
 
 
 def _answers_are_late(table: Table, row: Row) -> None:
-    """Some of them later than anybody waits."""
+    """Some answers arrive later than any client's time-out."""
     with table.proxy.misbehaving(Fault("delay", share=0.05, seconds=8), Fault("delay", share=0.3, seconds=0.5)):
         table.stream(row, 15)
 
 
 def _messages_vanish(table: Table, row: Row) -> None:
-    """Messages that nobody has received are deleted."""
+    """Messages are deleted before an executor receives them."""
     functions, sqs = table.stack.aws.client("lambda"), table.stack.aws.client("sqs")
     name, queue = table.stack.outputs["ExecuteOneTimeFunction"], table.stack.outputs["OneTimeQueueUrl"]
     mapping = functions.list_event_source_mappings(FunctionName=name)["EventSourceMappings"][0]["UUID"]
@@ -173,7 +173,7 @@ def _dispatchers_are_killed(table: Table, row: Row) -> None:
 
 
 def _all_is_doubled(table: Table, row: Row) -> None:
-    """Ticks and dispatchers of the minute, beside those at work."""
+    """Two more ticks and two more dispatchers of the minute run beside its own."""
     _until(table.start_of(row) - 8)
     minute = slots.minute_of(round(table.start_of(row) * 1000))
     functions = table.stack.aws.client("lambda", read_timeout=120, retries={"max_attempts": 0})
@@ -184,7 +184,7 @@ def _all_is_doubled(table: Table, row: Row) -> None:
 
 
 def _no_tick(table: Table, row: Row) -> None:
-    """From before its minute is opened until it is over."""
+    """The tick is off from before the minute is opened until it is over."""
     _until(table.start_of(row) - 210)
     table.stack.set_tick("DISABLED")
     _until(table.start_of(row) + 40)
@@ -192,7 +192,7 @@ def _no_tick(table: Table, row: Row) -> None:
 
 
 def _aws_restarts(table: Table, row: Row) -> None:
-    """All of it, its functions with it; what it had stored is kept."""
+    """The local AWS restarts, together with its functions; its stored state is kept."""
     _until(table.start_of(row) + 4)
     now = time.time()
     table.post(row, [now + 1 + n / RATE for n in range(15 * RATE)])
@@ -201,7 +201,7 @@ def _aws_restarts(table: Table, row: Row) -> None:
 
 
 def rows() -> dict[str, Row]:
-    """All faults by their names, in the order in which they are dealt. Their jobs at a minute begin with its fifth second."""
+    """Return all faults by name, in the order in which they are caused. Jobs of a fault with a minute are due from its fifth second on."""
     spread = [5 + n / 2 for n in range(50)]
     return {
         "throttle": Row("DynamoDB throttles 30 % of its calls, 20 s", _dynamodb_throttles),
@@ -223,12 +223,12 @@ SHORT = ("throttle", "queues", "connections", "messages", "executors", "topic", 
 
 
 def deal(stack: Stack, proxy: Faulty, receiver: Receiver, names: Sequence[str] | None = None) -> tuple[Outcome, list[Json]]:
-    """Deal the faults of these names, or all; what was seen, and the table.
+    """Cause the faults of these names, or all. Returns the outcome and the table's lines.
 
-    The functions of the stack speak through the proxy from now on.
+    From then on the functions of the stack reach AWS through the proxy.
     """
     proxy.behind = stack.aws.port
-    stack.through = proxy.endpoint
+    stack.functions_endpoint = proxy.endpoint
     stack.restart(enforce_iam=True)
     table = Table(stack, proxy, receiver, stack.client())
     known = rows()
@@ -245,7 +245,7 @@ def deal(stack: Stack, proxy: Faulty, receiver: Receiver, names: Sequence[str] |
 
 
 def judge(table: Table, dealt: Sequence[Row]) -> tuple[Outcome, list[Json]]:
-    """Wait until all jobs are final, and tell of each fault what became of them."""
+    """Wait until all jobs are final. Returns the outcome, and for each fault a line that counts how its jobs ended."""
     end = time.monotonic() + PATIENCE
     found = {row.name: list(_ended(table, row, end)) for row in dealt}
     calls = table.receiver.counts()
@@ -265,7 +265,7 @@ def judge(table: Table, dealt: Sequence[Row]) -> tuple[Outcome, list[Json]]:
 
 
 def figures(jobs: Sequence[Json], calls: Counter[str]) -> Json:
-    """What a row tells of its jobs. `calls`: how often the receiver was called, by path."""
+    """Return the figures of a row. `calls`: how often the receiver was called, by path."""
     done = [job for job in jobs if job["status"] in FINAL]
     paths = ["/" + job["payload"]["url"].split("/", 3)[3] for job in jobs]
     succeeded = [sum(attempt["outcome"] == "succeeded" for attempt in job["attempts"]) for job in done]
@@ -285,14 +285,14 @@ COLUMNS = ("fault", "accepted", "final", "lost", "finished twice", "early", "wor
 
 
 def as_text(lines: Sequence[Json]) -> Iterator[str]:
-    """The table in plain lines."""
+    """Yield the table as plain lines."""
     yield " | ".join(COLUMNS)
     for line in lines:
         yield " | ".join(str(line[column]) for column in COLUMNS)
 
 
 def _ended(table: Table, row: Row, end: float) -> Iterator[Json]:
-    """The jobs of a row, each once it is final, or as it stands at the end of patience."""
+    """Yield the jobs of a row, each once it is final, or in its last known state at `end`."""
     for job in row.jobs:
         while True:
             try:

@@ -1,7 +1,7 @@
-"""A proxy in front of a local AWS that can be told to misbehave: refuse, fail, lose calls, lose answers, answer late.
+"""A proxy in front of a local AWS that misbehaves on request: it refuses, fails, loses calls, loses answers, answers late.
 
-The functions speak to AWS through it; for whom and for how long it misbehaves is told at run time. It knows a service by the scope of
-the signature, an operation by `X-Amz-Target` or the form's `Action`.
+The functions reach AWS through it. The faults, and the services they apply to, are set at run time. The proxy finds the service in
+the scope of the signature, and the operation in `X-Amz-Target` or in the form's `Action`.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from local.aws import HOST
 Kind = Literal["throttle", "error", "lose_call", "lose_answer", "delay"]
 HEAD_LIMIT = 1 << 20
 SCOPE = re.compile(r"Credential=[^/]+/\d+/[^/]+/([^/]+)/aws4_request")
-THROTTLES = {  # code by service; DynamoDB and SQS say it in JSON, SNS in XML, Lambda in a header
+THROTTLES = {  # error code by service; DynamoDB and SQS return it in JSON, SNS in XML, Lambda in a header
     "dynamodb": "ProvisionedThroughputExceededException",
     "sqs": "RequestThrottled",
     "sns": "Throttling",
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong, with which share of the calls of a service (None: of all), or of some of its operations only."""
+    """A fault that affects a share of the calls to a service (None: to all services), or only to some of its operations."""
 
     kind: Kind
     service: str | None = None
@@ -47,11 +47,11 @@ class Fault:
 
 
 class Faulty:
-    """Listens on a free port of the loopback while it is open, and passes everything on to the port behind it."""
+    """A context manager: listens on a free port of the loopback, and passes every call on to the port `behind`."""
 
     def __init__(self, behind: int = 0, seed: int = 1) -> None:
         self.behind = behind
-        self.dealt: Counter[str] = Counter()  # faults, by "kind service"
+        self.dealt: Counter[str] = Counter()  # faults caused, by "kind service"
         self.port = 0
         self._faults: tuple[Fault, ...] = ()
         self._random = random.Random(seed)
@@ -76,7 +76,7 @@ class Faulty:
 
     @contextmanager
     def misbehaving(self, *faults: Fault) -> Iterator[None]:
-        """Misbehave while the block lasts."""
+        """Cause these faults during the block."""
         self._faults = faults
         try:
             yield
@@ -94,7 +94,7 @@ class Faulty:
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection of a client, call by call, over one connection of its own."""
+        """Serve one connection of a client, call by call, over one connection to the port behind."""
         with suppress(OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
             await self._relay(reader, writer)
         writer.close()
@@ -116,7 +116,7 @@ class Faulty:
                         continue
                     if fault.kind == "delay":
                         await asyncio.sleep(fault.seconds)
-                if behind is not None and behind[0].at_eof():  # closed there while nobody called
+                if behind is not None and behind[0].at_eof():  # the server has closed it while it was idle
                     behind[1].close()
                     behind = None
                 if behind is None:
@@ -139,7 +139,7 @@ class Faulty:
 
 
 def called(head: bytes, body: bytes) -> tuple[str, str]:
-    """Service and operation of a call; empty where it does not say."""
+    """Return service and operation of a call; empty strings if the call does not name them."""
     text = head.decode("latin-1")
     scope = SCOPE.search(text)
     service = scope[1] if scope else ""
@@ -152,7 +152,7 @@ def called(head: bytes, body: bytes) -> tuple[str, str]:
 
 
 def refusal(kind: Kind, service: str) -> bytes:
-    """The answer of a service that throttles, or has an error of its own, as that service would put it."""
+    """Return the answer with which this service throttles a call or reports an internal error."""
     code = THROTTLES.get(service, "ThrottlingException") if kind == "throttle" else "InternalFailure"
     status = "500 Internal Server Error" if kind == "error" else "429 Too Many Requests" if service == "lambda" else "400 Bad Request"
     if service == "sns":
@@ -166,7 +166,7 @@ def refusal(kind: Kind, service: str) -> bytes:
 
 
 async def _message(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[bytes, bytes]:
-    """Head and body of one request. Who waits to be told to go on (uploads do) is told."""
+    """Read head and body of one request. Answers `Expect: 100-continue`, with which uploads wait before they send the body."""
     head = await reader.readuntil(b"\r\n\r\n")
     if re.search(rb"^expect:\s*100-continue\r\n", head, re.IGNORECASE | re.MULTILINE):
         head = re.sub(rb"^expect:[^\r]*\r\n", b"", head, flags=re.IGNORECASE | re.MULTILINE)
@@ -174,9 +174,9 @@ async def _message(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     return head, await _body(reader, head)
 
 
-async def _answer(reader: asyncio.StreamReader, asked: bytes) -> bytes:
+async def _answer(reader: asyncio.StreamReader, request: bytes) -> bytes:
     head = await reader.readuntil(b"\r\n\r\n")
-    bare = asked.startswith(b"HEAD ") or head.split(b" ", 2)[1] in (b"204", b"304")
+    bare = request.startswith(b"HEAD ") or head.split(b" ", 2)[1] in (b"204", b"304")
     return head if bare else head + await _body(reader, head)
 
 

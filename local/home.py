@@ -1,4 +1,4 @@
-"""Where one local AWS keeps everything it has: a folder that git ignores. Two homes never meet."""
+"""The folder in which one local AWS keeps all its files; git ignores it. Two local AWS never share a folder."""
 
 import json
 from dataclasses import dataclass
@@ -17,22 +17,22 @@ class Home:
 
     @property
     def state(self) -> Path:
-        """One JSON file per emulated service, written when it stops."""
+        """One JSON file per emulated service, written when the local AWS stops."""
         return self.root / "state"
 
     @property
     def objects(self) -> Path:
-        """The content of the S3 buckets, written at once."""
+        """The content of the S3 buckets, written immediately."""
         return self.root / "objects"
 
     @property
     def scratch(self) -> Path:
-        """The unpacked functions, gone when it stops. Names every process that belongs to this home."""
+        """The unpacked functions, deleted when the local AWS stops. Its path is in the command line of every worker of this home."""
         return self.root / "scratch"
 
     @property
     def assembly(self) -> Path:
-        """What the CDK synthesized last."""
+        """The assembly that the CDK synthesized last."""
         return self.root / "cdk.out"
 
     @property
@@ -45,12 +45,12 @@ class Home:
 
     @property
     def running(self) -> "Note":
-        """Who runs here: there while something does, or after it was killed."""
+        """The processes of the current run. The note is absent if nothing runs, and left over if a run was killed."""
         return Note(self.root / "running.json")
 
     @property
     def settled(self) -> "Note":
-        """What outlives a run: the port, the first user."""
+        """Values that the next run uses again: the port, and the first user's password."""
         return Note(self.root / "settled.json")
 
     def create(self) -> "Home":
@@ -61,7 +61,7 @@ class Home:
 
 @dataclass(frozen=True)
 class Note:
-    """A small JSON file that may be missing or, after a crash, unreadable: both read as empty."""
+    """A small JSON file. A missing file, or one that a crash left unreadable, reads as empty."""
 
     path: Path
 
@@ -73,7 +73,7 @@ class Note:
         return content if isinstance(content, dict) else {}
 
     def write(self, **values: Any) -> None:
-        """Replace the note. Only its owner may read it: it can hold a password."""
+        """Replace the note. Only the file's owner may read it: it can contain a password."""
         fresh = self.path.with_suffix(".new")
         fresh.touch(mode=0o600)
         fresh.write_text(json.dumps(values, indent=2) + "\n")

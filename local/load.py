@@ -1,9 +1,9 @@
-"""`make load`: 10,000 jobs for one instant, then 200 jobs a second for five minutes, on a fresh local stack. Is anything lost, how late
-are they, how much waits, and does memory stay bounded?
+"""`make load`: run 10,000 jobs of one instant, then 200 jobs a second for five minutes, on a fresh local stack. Measures lost jobs,
+start delays, the backlog and the memory of the processes.
 
-The jobs are posted ahead, a thousand a call, and go through dispatch. Nothing is asked of the API while they start; what happened is read
-from the table afterwards. A picture of it is left in `.local/load.svg`; the last line is JSON; exit code 1 if anything was lost, doubled
-or early, or if memory grew.
+The jobs are posted ahead, a thousand a call, and go through dispatch. The API gets no call while they start; their results are read
+from the table afterwards. The curves are written to `.local/load.svg`, and the last line is JSON. The exit code is 1 if a job was lost,
+doubled or early, or if memory grew.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from rich.table import Table
 from local import plot, previous, process
 from local.client import Client, Json
 from local.drill_fair import CALL
-from local.failure import Trouble, tell
+from local.failure import Trouble, exit_code
 from local.home import LOCAL
 from local.samples import rfc3339
 from local.stack import Stack, up
@@ -38,14 +38,14 @@ from scheduler.storage.aws.jobs import DynamoJobs
 
 BURST = 10_000
 PER_SECOND, SECONDS = 200, 300
-EXECUTORS = 20  # what two cores keep busy: more would only stand in each other's way
-POSTED_PER_S = 700  # no user may create more than a thousand
-SAFE_S = (slots.HORIZON + slots.MINUTE) // 1000 + 15  # from here on a job's own minute is safe: it goes through dispatch
+EXECUTORS = 20  # as many as two cores keep busy: more would only compete for them
+POSTED_PER_S = 700  # the quota of a user is a thousand
+SAFE_S = (slots.HORIZON + slots.MINUTE) // 1000 + 15  # a job this far ahead is in the slot of its own minute and goes through dispatch
 BETWEEN_S = 120  # from the burst to the first job of the stream
 PATIENCE_S = 600  # after the last due time
 READ_AGAIN_S = 10
-PAGE = 20_000  # jobs of one read: a page asks every partition of the owner for as many
-GROWTH_MB = 32  # by which a process may be larger at the end of the stream than in its first minute
+PAGE = 20_000  # jobs of one read: a page reads that many from every partition of the owner
+GROWTH_MB = 32  # how much larger a process may be in the last minute of the stream than in its first
 FUNCTIONS = {"dispatch": "-DispatchFunction", "execute": "-ExecuteOneTimeFunction"}
 PICTURE = LOCAL / "load.svg"
 
@@ -87,26 +87,30 @@ def main() -> int:
                 with step(f"{part.name}: {_clock(part.begin)} to {_clock(part.end)}"):
                     _until(part.end / 1000 + READ_AGAIN_S)
             owner = str(Client(stack.address).login(stack.username, stack.password)["user"]["id"])
-            with step("Reading what happened") as say:
+            with step("Reading the results") as say:
                 for part in parts:
                     _read(part, table, owner, say)
     return _report(parts, memory)
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m local.load", description="Load on a fresh local stack.")
+    parser = argparse.ArgumentParser(
+        prog="python -m local.load",
+        description="Run a burst and a stream of jobs on a fresh local stack, and measure delays, backlog and memory.",
+        epilog="The last line is JSON. The exit code is 1 if a job was lost, doubled or early, or if memory grew.",
+    )
     parser.add_argument("--burst", type=int, default=BURST, help=f"jobs for one instant (default {BURST})")
-    parser.add_argument("--rate", type=int, default=PER_SECOND, help=f"jobs a second of the stream (default {PER_SECOND})")
-    parser.add_argument("--seconds", type=int, default=SECONDS, help=f"how long the stream is (default {SECONDS})")
-    parser.add_argument("--executors", type=int, default=EXECUTORS, help=f"processes that execute (default {EXECUTORS})")
+    parser.add_argument("--rate", type=int, default=PER_SECOND, help=f"jobs a second in the stream (default {PER_SECOND})")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help=f"length of the stream in seconds (default {SECONDS})")
+    parser.add_argument("--executors", type=int, default=EXECUTORS, help=f"executor processes (default {EXECUTORS})")
     options = parser.parse_args()
     if min(vars(options).values()) < 1:
-        raise Trouble("Every number must be one or more.")
+        raise Trouble("Every number must be at least 1.")
     return options
 
 
 def _parts(now: float, burst: int, rate: int, seconds: int) -> list[Part]:
-    """Both are posted before the burst is due, and far enough ahead of it."""
+    """Return the burst and the stream, so late that all jobs can be posted ahead and go through dispatch."""
     at = int(now + (burst + rate * seconds) / POSTED_PER_S + SAFE_S) * 1000
     stream = at + BETWEEN_S * 1000
     return [
@@ -121,10 +125,10 @@ def _post(part: Part, client: Client) -> None:
         for first in range(0, len(part.instants), CALL):
             instants = part.instants[first : first + CALL]
             time.sleep(max(0.0, began + first / POSTED_PER_S - time.monotonic()))
-            done = client.post_jobs([_job(at) for at in instants])
-            if done["refused"]:
-                raise Trouble(f"{done['refused']} jobs were refused: {done['results'][:1]}")
-            part.posted |= {result["job"]["id"] for result in done["results"]}
+            answer = client.post_jobs([_job(at) for at in instants])
+            if answer["refused"]:
+                raise Trouble(f"{answer['refused']} jobs were refused: {answer['results'][:1]}")
+            part.posted |= {result["job"]["id"] for result in answer["results"]}
             say(f"{first + len(instants):,}")
     part.posting_s = time.monotonic() - began
 
@@ -138,16 +142,16 @@ def _until(at: float) -> None:
 
 
 def _read(part: Part, table: DynamoJobs, owner: str, say: Say) -> None:
-    """All its jobs, once all have ended or as they stand when patience does: again from the first one on that had not."""
+    """Read all jobs of a part until all have ended, at most for `PATIENCE_S`. Each round reads from the first open job on."""
     since, deadline = part.begin, part.end / 1000 + PATIENCE_S
     while True:
         read = list(_stored(table, owner, since, part.end))
         part.found |= {job.id: job for job in read}
-        still = [job.scheduled_at for job in part.found.values() if is_open(job)]
-        say(f"{part.name}: {len(part.found) - len(still):,} of {len(part.posted):,} have ended")
-        if (not still and len(part.found) >= len(part.posted)) or time.time() > deadline:
+        open_since = [job.scheduled_at for job in part.found.values() if is_open(job)]
+        say(f"{part.name}: {len(part.found) - len(open_since):,} of {len(part.posted):,} jobs have ended")
+        if (not open_since and len(part.found) >= len(part.posted)) or time.time() > deadline:
             return
-        since = min(still, default=since)
+        since = min(open_since, default=since)
         time.sleep(READ_AGAIN_S)
 
 
@@ -161,7 +165,7 @@ def _stored(table: DynamoJobs, owner: str, since: int, until: int) -> Iterator[J
 
 
 class Memory:
-    """Looks every second how much memory the processes of dispatch and execute have."""
+    """Measures every second the memory of the processes of dispatch and execute."""
 
     def __init__(self, stack: Stack) -> None:
         self.seen: dict[str, list[tuple[float, list[float]]]] = {name: [] for name in FUNCTIONS}  # (when, MB of each process)
@@ -183,7 +187,7 @@ class Memory:
                 self.seen[name].append((time.time(), sizes))
 
     def most(self, name: str, since: float = 0, until: float = float("inf")) -> float:
-        """The largest process in that time."""
+        """Return the memory in MB of the largest process in that time; 0 if there was none."""
         return max((size for at, sizes in self.seen[name] for size in sizes if since <= at < until), default=0.0)
 
 
@@ -199,10 +203,10 @@ def _report(parts: Sequence[Part], memory: Memory) -> int:
         f"{name}: {count} {kind}" for name, each in figures.items() for kind in ("lost", "doubled", "early") if (count := each[kind])
     ]
     grown = {name: size["last_minute"] - size["first_minute"] for name, size in sizes.items() if size["first_minute"]}
-    complaints += [f"{name} grew by {mb} MB in the stream" for name, mb in grown.items() if mb > GROWTH_MB]
+    complaints += [f"{name} grew by {mb} MB during the stream" for name, mb in grown.items() if mb > GROWTH_MB]
     _show(figures, sizes)
     PICTURE.write_text(picture(parts, memory))
-    console.print(f"  The curves: {PICTURE}")
+    console.print(f"  The curves are in {PICTURE}")
     for complaint in complaints:
         console.print(f"NOT KEPT  {complaint}", style="red", markup=False)
     print(json.dumps({"parts": figures, "largest_process_mb": sizes, "not_kept": complaints}))
@@ -238,12 +242,14 @@ def _show(figures: Mapping[str, Json], sizes: Mapping[str, Mapping[str, int]]) -
         table.add_row(key.replace("_", " "), *(f"{each[key]:,}" for each in figures.values()))
     console.print(table)
     for name, size in sizes.items():
-        told = f"{size['burst']} MB up to the stream, {size['first_minute']} in its first minute, {size['last_minute']} in its last one"
-        console.print(f"  largest process of {name}: {told}")
+        sizes_text = (
+            f"{size['burst']} MB before the stream, {size['first_minute']} MB in its first minute, {size['last_minute']} MB in its last"
+        )
+        console.print(f"  largest process of {name}: {sizes_text}")
 
 
 def picture(parts: Sequence[Part], memory: Memory) -> str:
-    """Delay and backlog of all jobs, and the largest processes, second by second."""
+    """Return an SVG of the delay and backlog of all jobs and of the largest processes, second by second."""
     jobs = [job for part in parts for job in part.found.values()]
     zero = parts[0].begin / 1000 - 10
     last = max([*(job.scheduled_at + (job.delay_ms or 0) for job in jobs), parts[-1].end]) / 1000 + 5
@@ -266,7 +272,7 @@ def picture(parts: Sequence[Part], memory: Memory) -> str:
 
 
 def delays_by_second(jobs: Sequence[Job]) -> list[tuple[float, dict[int, float]]]:
-    """p50 and p99 in seconds of the jobs due in each second."""
+    """Return p50 and p99 of the start delay, in seconds, of the jobs due in each second."""
     groups: dict[int, list[int]] = {}
     for job in jobs:
         if job.delay_ms is not None:
@@ -275,7 +281,7 @@ def delays_by_second(jobs: Sequence[Job]) -> list[tuple[float, dict[int, float]]
 
 
 def backlog(jobs: Sequence[Job]) -> list[tuple[float, float]]:
-    """How many jobs are due and have not started, at the end of each second in which that changes."""
+    """Return the number of jobs that are due and have not started, at the end of each second in which it changes."""
     changes: dict[int, int] = {}
     for job in jobs:
         due = job.scheduled_at // 1000
@@ -295,4 +301,4 @@ def _clock(at: int) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(tell(main))
+    raise SystemExit(exit_code(main))

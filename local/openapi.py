@@ -1,4 +1,4 @@
-"""The OpenAPI document as the API serves it, for the types of the console: python -m local.openapi FILE"""
+"""Write the OpenAPI document that the API serves to a file, for the types of the console: python -m local.openapi FILE"""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from lambdas import api
 
 
 def document() -> dict[str, Any]:
-    """The document with the parts that a component keeps for itself (`$defs`) among the components, where references are looked up."""
+    """Return the document, with the nested definitions (`$defs`) of each component moved to the components and references adapted."""
     served: dict[str, Any] = json.loads(api.app.get_openapi_json_schema())
     schemas = served["components"]["schemas"]
     for schema in list(schemas.values()):

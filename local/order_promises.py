@@ -1,4 +1,4 @@
-"""What is promised of ordering keys, asked of what a round of lines has shown."""
+"""The promises about ordering keys, checked on the jobs and calls of a round."""
 
 import itertools
 import time
@@ -8,11 +8,11 @@ from local.client import Client, Json
 from local.drills import Outcome
 from local.receiver import Receiver
 
-SETTLING = 420.0  # a lost wake costs up to five minutes
+SETTLING = 420.0  # seconds: a lost wake-up costs up to five minutes
 
 
 def in_order(seen: Outcome, receiver: Receiver, lines: Mapping[str, Sequence[str]], jobs: Sequence[Json]) -> None:
-    """The jobs of each key, which call the paths of `lines` in this order, have all run one after the other, retries included."""
+    """Check that the jobs of each key, which call the paths of `lines` in this order, ran one after the other, with their retries."""
     bad, posted = [job["id"] for job in jobs if job["status"] != "succeeded"], sum(map(len, lines.values()))
     seen.expect(len(jobs) == posted and not bad, f"{len(bad)} of {len(jobs)} jobs did not succeed, {posted} were posted")
     calls = receiver.calls()
@@ -21,13 +21,13 @@ def in_order(seen: Outcome, receiver: Receiver, lines: Mapping[str, Sequence[str
         first = list(dict.fromkeys(heard))
         seen.expect(first == [*paths], f"{key}: called in the order {first}")
         mixed = [path for number, path in enumerate(heard) if path in heard[:number] and heard[number - 1] != path]
-        seen.expect(not mixed, f"{key}: another one was called between the attempts of {mixed}")
+        seen.expect(not mixed, f"{key}: another job called between the attempts of {mixed}")
         for one, following in itertools.pairwise(job for job in jobs if job["tags"] == [key]):
             seen.expect(_after(following, one), f"{key}: {following['id']} started before {one['id']} had ended")
 
 
 def parked(seen: Outcome, client: Client, receiver: Receiver, key: str, jobs: Sequence[Json]) -> None:
-    """The first of these has failed and holds up the others of its key, until a resume; then they run in order."""
+    """Check that the first of these jobs has failed and parked its key. Resume the key, and check that the others then run in order."""
     path, waiting = f"/me/ordering-keys/{key}", len(jobs) - 1
     line = client.request("GET", path)
     seen.expect(line["parked_by"] == jobs[0]["id"] and line["waiting"] == waiting, f"the key is not parked: {line}")
@@ -39,12 +39,15 @@ def parked(seen: Outcome, client: Client, receiver: Receiver, key: str, jobs: Se
 
 
 def blocked(seen: Outcome, client: Client, jobs: Sequence[Json], attempts: int) -> None:
-    """The first of these fails after so many attempts, and each of the others runs after the end of the one before."""
-    _succeeded(seen, client, jobs[1:], "behind a job that is tried again")
+    """Check that the first of these jobs fails after this number of attempts, and that each other job starts after the end of the job
+    before it."""
+    _succeeded(seen, client, jobs[1:], "behind a job that is retried")
     line = [client.job(job["id"]) for job in jobs]
-    seen.expect(line[0]["status"] == "failed" and len(line[0]["attempts"]) == attempts, f"the first one was not tried so often: {line[0]}")
+    seen.expect(
+        line[0]["status"] == "failed" and len(line[0]["attempts"]) == attempts, f"the first job did not make {attempts} attempts: {line[0]}"
+    )
     for former, job in itertools.pairwise(line):
-        seen.expect(_after(job, former), f"behind a job that is tried again: {job['id']} started before {former['id']} had ended")
+        seen.expect(_after(job, former), f"behind a job that is retried: {job['id']} started before {former['id']} had ended")
 
 
 def _succeeded(seen: Outcome, client: Client, jobs: Sequence[Json], when: str) -> None:
@@ -55,5 +58,5 @@ def _succeeded(seen: Outcome, client: Client, jobs: Sequence[Json], when: str) -
 
 
 def _after(job: Json, former: Json) -> bool:
-    """Whether `job` started when `former` had ended, well or badly."""
+    """True if `job` started after the end of `former`, successful or not."""
     return bool(former["attempts"] and job["attempts"] and former["attempts"][-1]["ended_at"] <= job["attempts"][0]["started_at"])

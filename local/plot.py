@@ -1,4 +1,4 @@
-"""Curves as a plain SVG, without a library: one panel below the other, one time axis. Pure."""
+"""Draws curves as a plain SVG, without a library: panels one below the other, over the same time axis. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from xml.sax.saxutils import escape
 
 WIDTH, PANEL, LEFT, RIGHT, TOP, GAP = 900, 170, 70, 150, 50, 46
 COLOURS = ("#1f6feb", "#d1242f", "#2da44e", "#8250df")
-LONGEST_GAP = 15  # between two points
+LONGEST_GAP = 15  # between two points that a line connects
 TICKS = (1, 2, 2.5, 5, 10)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """`points`: (time, value), by time."""
+    """A named curve. `points`: (time, value), by time."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -25,7 +25,7 @@ class Panel:
 
 
 def svg(title: str, panels: Sequence[Panel], unit: str = "s") -> str:
-    """The picture. All panels share the time from the first point to the last one, told in `unit`."""
+    """Return the picture. All panels share the time axis from the first point to the last, labelled in `unit`."""
     moments = [at for panel in panels for curve in panel.curves for at, _ in curve.points] or [0.0]
     first, last = min(moments), max(max(moments), min(moments) + 1)
     height = TOP + len(panels) * (PANEL + GAP) + 10
@@ -64,7 +64,7 @@ def _panel(panel: Panel, top: int, first: float, last: float, unit: str) -> list
 
 
 def _unbroken(points: Sequence[tuple[float, float]]) -> Iterator[Sequence[tuple[float, float]]]:
-    """The parts between which nothing is known for a while: a line over such a gap would say more than is known."""
+    """Split the points at gaps longer than `LONGEST_GAP`: a line across a gap would show values that were not measured."""
     begin = 0
     for number in range(1, len(points) + 1):
         if number == len(points) or points[number][0] - points[number - 1][0] > LONGEST_GAP:
@@ -73,7 +73,7 @@ def _unbroken(points: Sequence[tuple[float, float]]) -> Iterator[Sequence[tuple[
 
 
 def nice(most: float) -> float:
-    """The end of an axis on which `most` fits.
+    """Return a round end for an axis up to `most`.
 
     >>> [nice(value) for value in (0, 0.7, 12, 240, 9_999)]
     [1, 1.0, 20.0, 250.0, 10000.0]

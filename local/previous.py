@@ -1,4 +1,4 @@
-"""What an earlier run of the same home left: still alive, half dead, or killed."""
+"""Cleans up after an earlier run in the same home, whether it still runs, lost its owner, or was killed."""
 
 from local import process, server
 from local.failure import Trouble
@@ -7,11 +7,11 @@ from local.process import Process
 
 
 def clear(home: Home) -> list[str]:
-    """Make way for a new run; says what was found. Raises Trouble if a run is alive and in somebody's hands."""
+    """Clean up for a new run; returns what was found, for people. Raises Trouble if a run is alive and has its owner."""
     note = home.running.read()
     found = _settle(home, note) if note else []
     if orphans := server.end_workers(home):
-        found.append(f"Ended {orphans} function workers that an earlier run left behind.")
+        found.append(f"Stopped {orphans} function workers that an earlier run left behind.")
     home.running.drop()
     return found
 
@@ -20,14 +20,14 @@ def _settle(home: Home, note: dict[str, object]) -> list[str]:
     owner, aws = _process(note, "owner", "owner_started"), _process(note, "pid", "started")
     if owner.alive:
         raise Trouble(
-            f"It is running already (process {owner.pid}, port {note.get('port')}).\n"
-            "Use that one, press Ctrl-C there, or stop it from here: make stop"
+            f"Punctual is already running here (process {owner.pid}, port {note.get('port')}).\n"
+            "Use that run, press Ctrl-C in its terminal, or stop it from here: make stop"
         )
     if aws.alive:
         if process.end([aws], server.PATIENCE):
-            return ["An earlier run was killed and its local AWS still ran: stopped it, its jobs are kept."]
-        return ["An earlier run hung and had to be killed: what happened since it started is lost."]
-    return ["The local AWS of an earlier run was killed: what happened since that run started is lost."]
+            return ["An earlier run was killed, but its local AWS was still running. It is stopped now; its jobs are kept."]
+        return ["The local AWS of an earlier run did not stop and was killed. Everything since the start of that run is lost."]
+    return ["The local AWS of an earlier run was killed. Everything since the start of that run is lost."]
 
 
 def _process(note: dict[str, object], pid: str, started: str) -> Process:
@@ -36,11 +36,11 @@ def _process(note: dict[str, object], pid: str, started: str) -> Process:
 
 
 def stop(home: Home) -> list[str]:
-    """Stop whatever runs on the home: its run in order first, then what is left."""
+    """Stop the run of the home in order, then clean up; returns what was found, for people."""
     note = home.running.read()
     found = []
     if note and (owner := _process(note, "owner", "owner_started")).alive:
         clean = process.end([owner], server.PATIENCE + 10)
-        found.append(f"{'Stopped' if clean else 'Killed (it did not answer)'} the run on port {note.get('port')}.")
+        found.append(f"{'Stopped' if clean else 'Killed (it did not stop by itself)'} the run on port {note.get('port')}.")
         note = home.running.read()
     return found + clear(home)

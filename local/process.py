@@ -1,4 +1,4 @@
-"""Processes of this machine, told apart by number *and* start: a number alone is used again."""
+"""Processes of this machine, identified by number *and* start time: the system uses a number again."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Process:
-    """One process; `started` is opaque and never the same for two processes of one number."""
+    """One process. `started` is opaque, and differs between two processes with the same number."""
 
     pid: int
     started: str
@@ -30,13 +30,13 @@ class Process:
 
 
 def kill(process: Process) -> None:
-    """End it with SIGKILL, which it cannot see coming; returns once it is gone."""
+    """End the process with SIGKILL, which it cannot handle. Returns once it is gone, after 5 s at most."""
     process.signal(signal.SIGKILL)
     _left([process], 5)
 
 
 def end(processes: Collection[Process], patience: float) -> bool:
-    """Ask them all to stop, wait, then kill those that are left. False if one had to be killed."""
+    """Send SIGTERM to all, wait up to `patience` seconds, then kill the rest. Returns False if one had to be killed."""
     for process in processes:
         process.signal(signal.SIGTERM)
     left = _left(processes, patience)
@@ -47,7 +47,7 @@ def end(processes: Collection[Process], patience: float) -> bool:
 
 
 def _left(processes: Collection[Process], patience: float) -> list[Process]:
-    """Those that are still alive when all have gone or patience ends."""
+    """Wait up to `patience` seconds until all have ended; returns the processes that are still alive."""
     deadline = time.monotonic() + patience
     while (alive := [process for process in processes if process.alive]) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -55,7 +55,7 @@ def _left(processes: Collection[Process], patience: float) -> list[Process]:
 
 
 def memory_mb(process: Process) -> float | None:
-    """What it has in memory (resident); None once it is gone."""
+    """Return the resident memory of the process in MB; None once it is gone."""
     if PROC.is_dir():
         with suppress(OSError):
             pages = int((PROC / str(process.pid) / "statm").read_text().split()[1])
@@ -70,7 +70,7 @@ def this() -> Process:
 
 
 def started(pid: int) -> str | None:
-    """When the process started; None if there is none or it is a zombie."""
+    """Return an opaque start time of the process; None if it does not exist or is a zombie."""
     if PROC.is_dir():
         return _started_by_proc(pid)
     answer = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout.strip()
@@ -79,7 +79,7 @@ def started(pid: int) -> str | None:
 
 def _started_by_proc(pid: int) -> str | None:
     try:
-        # After the name (in parentheses, may hold spaces): field 3 is the state, field 22 the start in ticks since boot.
+        # Behind the name (in parentheses, may contain spaces): field 3 is the state, field 22 the start in ticks since boot.
         fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
@@ -94,7 +94,8 @@ def _boot() -> str:
 
 
 def naming(folder: Path, function: str = "") -> list[Process]:
-    """The Lambda workers (of one function, if named) that run out of the folder: children of a local AWS, orphans once it is killed."""
+    """Return the Lambda workers that run from the folder, of one function if named. They are children of a local AWS, and orphans once
+    it is killed."""
     found = []
     for pid, command in _commands():
         ours = f"{folder}/" in command and function in command and command.endswith("_worker.py")
@@ -105,14 +106,14 @@ def naming(folder: Path, function: str = "") -> list[Process]:
 
 
 def of_command(words: str) -> list[Process]:
-    """The processes whose command line has these words."""
+    """Return the processes whose command line contains these words."""
     found = [(pid, started(pid)) for pid, command in _commands() if words in command]
     return [Process(pid, start) for pid, start in found if start]
 
 
 def connected(processes: Collection[Process], port: int, to: int) -> Process | None:
-    """Which of them has a TCP connection from this port of the machine to that one. By its own port alone a connection is not known:
-    another process may have one from there to somewhere else."""
+    """Return the process with a TCP connection from `port` to the port `to`, both on this machine. The own port alone does not
+    identify a connection: another process may use the same port for a connection to somewhere else."""
     if PROC.is_dir():
         sockets = _sockets(port, to)
         return next((each for each in processes if _holds(each.pid, sockets)), None)
@@ -127,7 +128,7 @@ def connected(processes: Collection[Process], port: int, to: int) -> Process | N
 
 
 def _sockets(port: int, to: int) -> set[str]:
-    """The connections between the ports, as the links in /proc/<pid>/fd name them."""
+    """Return the connections between the two ports, named as the links in /proc/<pid>/fd."""
     rows = [line.split() for line in (PROC / "net/tcp").read_text().splitlines()[1:]]
     return {f"socket:[{row[9]}]" for row in rows if [int(row[side].rpartition(":")[2], 16) for side in (1, 2)] == [port, to]}
 

@@ -1,6 +1,6 @@
-"""The built console into its bucket: on the local AWS after a deploy, and on AWS with `make deploy`.
+"""Uploads the built console to its bucket: on the local AWS after a deploy, and on AWS with `make deploy`.
 
-What is hashed by name never changes and is cached for ever; the page that names it is asked for anew each time.
+Files with a hash in their name never change: browsers may cache them without limit. Browsers check the page that names them each time.
 """
 
 import argparse
@@ -14,19 +14,19 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local.aws import stack_outputs
-from local.failure import Trouble, tell
+from local.failure import Trouble, exit_code
 from local.home import REPOSITORY
 
 BUILT = REPOSITORY / "console" / "dist"
 PAGE = "index.html"
-FOR_EVER = "public, max-age=31536000, immutable"
-ANEW = "no-cache"
+IMMUTABLE = "public, max-age=31536000, immutable"
+REVALIDATED = "no-cache"
 
 
 def publish(s3: Any, bucket: str, folder: Path = BUILT) -> int:
-    """Upload what is not there yet, the page itself last, so that whoever loads it finds what it names. Returns how many files."""
+    """Upload the missing files, and the page itself last: a page never names a missing file. Returns the number of uploaded files."""
     if not (folder / PAGE).exists():
-        raise Trouble("The web console is not built. Build it: make console")
+        raise Trouble("The web console is not built. Build it with: make console")
     there = {entry["Key"] for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket) for entry in page.get("Contents", [])}
     count = 0
     for path in _page_last(folder):
@@ -35,7 +35,7 @@ def publish(s3: Any, bucket: str, folder: Path = BUILT) -> int:
         if hashed and key in there:
             continue
         kind = mimetypes.guess_type(key)[0] or "application/octet-stream"
-        s3.put_object(Bucket=bucket, Key=key, Body=path.read_bytes(), ContentType=kind, CacheControl=FOR_EVER if hashed else ANEW)
+        s3.put_object(Bucket=bucket, Key=key, Body=path.read_bytes(), ContentType=kind, CacheControl=IMMUTABLE if hashed else REVALIDATED)
         count += 1
     return count
 
@@ -46,20 +46,22 @@ def _page_last(folder: Path) -> Iterator[Path]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="local.publish", description="Put the built console where a stage on AWS serves it.")
+    parser = argparse.ArgumentParser(prog="local.publish", description="Upload the built console to the bucket of a stage on AWS.")
     parser.add_argument("--stage", required=True)
     options = parser.parse_args()
     try:
         session = boto3.Session()
         outputs = stack_outputs(session.client("cloudformation"), f"punctual-{options.stage}")
         if not outputs:
-            raise Trouble(f"There is no deployed stack punctual-{options.stage} here. Deploy it: make deploy STAGE={options.stage}")
+            raise Trouble(
+                f"The stack punctual-{options.stage} is not deployed in this account. Deploy it: make deploy STAGE={options.stage}"
+            )
         count = publish(session.client("s3"), outputs["ConsoleBucket"])
     except (BotoCoreError, ClientError) as error:
         raise Trouble(f"AWS refused: {error}") from error
-    print(f"Put {count} files of the console in place: {outputs['ConsoleUrl']}")
+    print(f"Uploaded {count} files of the console: {outputs['ConsoleUrl']}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(tell(main))
+    sys.exit(exit_code(main))

@@ -1,13 +1,13 @@
-"""A small HTTP server that `http` jobs call: it remembers every call, and can refuse the first ones of a path.
+"""A small HTTP server for `http` jobs: it records every call, and can refuse the first calls of a path.
 
 /ok/<name>                    answers 200
 /fail-once/<name>             answers 500 to the first call, 200 from then on
 /fail-twice/<name>            answers 500 to the first two calls, 200 from then on
 /throttled/<seconds>/<name>   answers 429 with Retry-After: <seconds> to the first call, 200 from then on
 /status/<n>/<name>            answers n
-/slow/<seconds>/<name>        answers 200 after so long
+/slow/<seconds>/<name>        answers 200 after this many seconds
 /large/<bytes>/<name>         answers 200 with a body of that size
-/broken/<name>                answers something that is no HTTP
+/broken/<name>                answers with bytes that are not HTTP
 """
 
 import threading
@@ -34,14 +34,14 @@ class Call:
     headers: Mapping[str, str]
     body: bytes
     status: int
-    port: int  # of the caller's connection, by which its process can be told
+    port: int  # of the caller's connection, which identifies its process
 
 
 class Receiver:
-    """Listens on a free port of the loopback while it is open."""
+    """A context manager: listens on a free port of the loopback."""
 
     def __init__(self) -> None:
-        self.watch: Callable[[Call], None] = lambda call: None  # told of each call before it is answered
+        self.watch: Callable[[Call], None] = lambda call: None  # receives each call before it is answered
         self._calls: list[Call] = []
         self._open: list[Call] = []
         self._lock = threading.Lock()
@@ -66,12 +66,12 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}{path}"
 
     def calls(self, path: str | None = None) -> list[Call]:
-        """The calls so far, of one path or of all, in order of arrival."""
+        """Return the calls so far, of one path or of all, in order of arrival."""
         with self._lock:
             return [call for call in self._calls if path is None or call.path == path]
 
     def open_calls(self) -> list[Call]:
-        """Those of whose answer the caller has nothing yet."""
+        """Return the calls for which no byte of an answer was sent yet."""
         with self._lock:
             return list(self._open)
 
@@ -80,7 +80,7 @@ class Receiver:
 
     @contextmanager
     def answering(self, method: str, path: str, at: int, headers: Mapping[str, str], body: bytes, port: int) -> Iterator[int]:
-        """Remember a call, which is open until its answer may go out; the status to answer."""
+        """Record a call, which is open until its answer may be sent; yields the status of the answer."""
         with self._lock:
             status = answer(path, sum(1 for call in self._calls if call.path == path))
             call = Call(method, path, at, headers, body, status, port)
@@ -97,7 +97,7 @@ class Receiver:
 
 
 def answer(path: str, earlier: int) -> int:
-    """The status for a call whose path was called so often before."""
+    """Return the status for a call whose path was called `earlier` times before."""
     kind, _, rest = path.lstrip("/").partition("/")
     if earlier < FAILURES.get(kind, 0):
         return HTTPStatus.INTERNAL_SERVER_ERROR
@@ -114,7 +114,7 @@ class _Server(ThreadingHTTPServer):
     receiver: Receiver
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Callers hang up in the middle of an answer; that is what some of them are to try."""
+        """Print nothing: some callers are meant to close the connection during an answer."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -128,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
             with self.server.receiver.answering(self.command, self.path, at, dict(self.headers), body, self.client_address[1]) as status:
                 self._respond(status)
         except OSError:
-            self.close_connection = True  # who called has been killed
+            self.close_connection = True  # the caller was killed
 
     def _respond(self, status: int) -> None:
         content = f'{{"received": "{self.path}", "status": {status}}}'.encode()
@@ -150,4 +150,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Not to the terminal: the live table is there."""
+        """Print nothing: the terminal shows the live table."""

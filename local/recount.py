@@ -1,4 +1,5 @@
-"""Count all jobs and tasks of a stage on AWS anew, and correct the counters: `make recount STAGE=dev`. Reads both tables whole."""
+"""Count all jobs and tasks of a stage on AWS from scratch and correct its counters: `make recount STAGE=dev`. Reads both tables
+completely."""
 
 import argparse
 import time
@@ -8,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.settings import settings_for
 from local.aws import stack_outputs
-from local.failure import Trouble, tell
+from local.failure import Trouble, exit_code
 from scheduler.insight.recount import recount
 from scheduler.storage.aws import clients, everything
 from scheduler.storage.aws.counters import DynamoCounters
@@ -22,7 +23,7 @@ def main() -> int:
         settings = settings_for(options.stage)
         outputs = stack_outputs(boto3.Session().client("cloudformation"), f"punctual-{options.stage}")
         if not outputs:
-            raise Trouble(f"There is no deployed stack punctual-{options.stage} here.")
+            raise Trouble(f"The stack punctual-{options.stage} is not deployed in this account.")
         client = clients.dynamodb()
         result = recount(
             everything.jobs(client, outputs["JobsTable"]),
@@ -35,9 +36,9 @@ def main() -> int:
         raise Trouble(str(error)) from error
     except (BotoCoreError, ClientError) as error:
         raise Trouble(f"AWS refused: {error}") from error
-    print(f"{result.jobs} jobs and {result.tasks} tasks; {result.corrected} rows of counters were wrong, and are right now.")
+    print(f"Counted {result.jobs} jobs and {result.tasks} tasks; corrected {result.corrected} rows of counters.")
     return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(tell(main))
+    raise SystemExit(exit_code(main))

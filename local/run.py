@@ -1,4 +1,4 @@
-"""`make run`: everything up, sample jobs and tasks posted, and the jobs live in the terminal until Ctrl-C."""
+"""`make run`: start the whole stack, post sample jobs and tasks, and show the jobs live in the terminal until Ctrl-C."""
 
 import json
 import os
@@ -11,17 +11,17 @@ from rich.live import Live
 
 from local import table
 from local.client import ApiError, Client
-from local.failure import Trouble, tell
+from local.failure import Trouble, exit_code
 from local.home import LOCAL, Home
 from local.receiver import Receiver
 from local.samples import clear_tasks, sample_tasks, samples
-from local.stack import Stack, again, up
+from local.stack import Stack, up, with_valid_token
 from local.steps import console, step
 from local.warmup import warm_up
 
-EVERY = 1.0  # seconds between two looks
-BUSY = 120.0  # seconds without an answer that a machine under load is given
-GONE = "(deleted)"  # the name of a task that is not there any more
+EVERY = 1.0  # seconds between two reads
+BUSY = 120.0  # seconds without an answer before `make run` gives up: a busy machine is slow
+GONE = "(deleted)"  # shown as the name of a deleted task
 
 
 def main() -> int:
@@ -41,27 +41,27 @@ def main() -> int:
         try:
             show(stack, client)
         except KeyboardInterrupt:
-            console.print("\nStopping. The jobs are kept; the next `make run` finds them.")
+            console.print("\nStopping. Your jobs and tasks are kept for the next `make run`.")
     return 0
 
 
 def introduce(stack: Stack, seconds: float) -> None:
-    """How to use what is up, ready to be copied."""
+    """Print addresses, credentials and first commands, ready to copy."""
     console.print(f"\nPunctual is up after {seconds:.0f} s.\n")
     console.print(f"  console    {stack.console_address}", markup=False)
     console.print(f"  API        {stack.address}/api/v1", markup=False)
     console.print(f"  user       {stack.username}", markup=False)
     console.print(f"  password   {stack.password}", markup=False)
     console.print(f"  logs       {stack.home.log}\n", markup=False)
-    console.print("Post a job for 20 seconds ahead from another terminal:\n")
+    console.print("Post a job that runs in 20 seconds, from another terminal:\n")
     console.print(example(stack.address, stack.username, stack.password), markup=False, style="dim")
-    console.print("\nThen a task, with three runs; the sample tasks end in an hour:\n")
+    console.print("\nThen create a task with three runs (the sample tasks end in an hour):\n")
     console.print(task_example(), markup=False, style="dim")
     console.print()
 
 
 def example(address: str, username: str, password: str) -> str:
-    """Lines for a shell with curl and python3, on Linux and macOS."""
+    """Return commands that post a job, for a shell with curl and python3, on Linux and macOS."""
     login = json.dumps({"username": username, "password": password})
     read_token = 'python3 -c \'import json,sys; print(json.load(sys.stdin)["data"]["token"])\''
     in_20_s = "python3 -c 'import datetime as d; print((d.datetime.now(d.timezone.utc)+d.timedelta(seconds=20)).isoformat())'"
@@ -77,7 +77,7 @@ def example(address: str, username: str, password: str) -> str:
 
 
 def task_example() -> str:
-    """What to type after the lines of `example`."""
+    """Return commands that create a task, to run after those of `example`."""
     return "\n".join(
         (
             """  TASK='{"name": "mine", "message": "hello again", "schedule": {"rate": "10 seconds", "max_runs": 3}}'""",
@@ -87,13 +87,13 @@ def task_example() -> str:
 
 
 def show(stack: Stack, client: Client) -> None:
-    """The jobs, live, until an interrupt."""
+    """Show the jobs live, until an interrupt."""
     names: dict[str, str] = {}
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
             while True:
                 jobs = table.choose(*look(stack, client, names), height=max(5, console.height - 6))
-                live.update(table.picture(jobs, "Ctrl-C stops everything and keeps the jobs.", names=names), refresh=True)
+                live.update(table.picture(jobs, "Ctrl-C stops everything; your jobs are kept.", names=names), refresh=True)
                 time.sleep(EVERY)
     status: dict[str, str] = {}
     while True:
@@ -108,15 +108,15 @@ Jobs = Sequence[Mapping[str, Any]]
 
 
 def look(stack: Stack, client: Client, names: dict[str, str]) -> tuple[Jobs, Jobs]:
-    """The latest jobs that were due, and the soonest that wait; learns the names of their tasks.
+    """Return the latest jobs that were due and the next jobs to come; adds the names of their tasks to `names`.
 
-    Raises Trouble if the local AWS is gone, or silent for `BUSY`.
+    Raises Trouble if the local AWS has ended, or has not answered for `BUSY`.
     """
     silent_since = time.monotonic()
     while True:
         try:
-            ahead = again(client, stack, lambda: client.page(limit=50, upcoming=True))["jobs"]
-            past = again(client, stack, lambda: client.page(limit=50))["jobs"]
+            ahead = with_valid_token(client, stack, lambda: client.page(limit=50, upcoming=True))["jobs"]
+            past = with_valid_token(client, stack, lambda: client.page(limit=50))["jobs"]
             learn(names, [*past, *ahead], client.tasks)
             return past, ahead
         except ApiError as error:
@@ -127,21 +127,21 @@ def look(stack: Stack, client: Client, names: dict[str, str]) -> tuple[Jobs, Job
 
 
 def learn(names: dict[str, str], jobs: Jobs, tasks: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
-    """Ask for the names of tasks only when jobs of unknown ones have come."""
+    """Add missing task names to `names`. Reads the tasks only if a job belongs to a task without a name."""
     unknown = {str(job["task_id"]) for job in jobs if job.get("task_id")} - names.keys()
     if unknown:
         names |= dict.fromkeys(unknown, GONE) | {str(task["id"]): str(task["name"]) for task in tasks()}
 
 
 def _gone(stack: Stack, error: ApiError) -> Trouble:
-    """What to tell of an API that does not answer."""
+    """Return the error for an API that does not answer."""
     if stack.server.alive:
-        return Trouble(f"The API does not answer as it should: {error}\nIts log: {stack.home.log}")
+        return Trouble(f"The API does not answer as expected: {error}\nIts log is {stack.home.log}")
     return Trouble(
-        "The local AWS was killed from outside: what happened since this run started is lost.\n"
-        f"Its log: {stack.home.log}. Start again: make run"
+        "Another program killed the local AWS. Everything since the start of this run is lost.\n"
+        f"Its log is {stack.home.log}. Start again with: make run"
     )
 
 
 if __name__ == "__main__":
-    raise SystemExit(tell(main))
+    raise SystemExit(exit_code(main))

@@ -1,4 +1,4 @@
-"""The sample jobs and tasks that `make run` posts: one of each thing worth seeing."""
+"""The sample jobs and tasks that `make run` posts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ from typing import Any
 from local.client import Client, Json
 from local.receiver import Receiver
 
-SAMPLE = "sample"  # the tag by which the next `make run` knows the tasks of this one
-AN_HOUR = timedelta(hours=1)  # the sample tasks end: nobody wants them to go on for ever
+SAMPLE = "sample"  # the tag of sample tasks: the next `make run` deletes them by it
+AN_HOUR = timedelta(hours=1)  # the sample tasks end after this long, so that they do not run unnoticed
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One job to post; `at` None means now."""
+    """A job to post; without `at` it is due now."""
 
     type: str
     payload: dict[str, Any]
     at: datetime | None = None
-    attempts: int = 1  # how many it takes to succeed
-    path: str | None = None  # where the receiver sees it
+    attempts: int = 1  # attempts until it succeeds
+    path: str | None = None  # that it calls at the receiver
     options: dict[str, Any] = field(default_factory=dict)
 
     def post(self, client: Client) -> Json:
@@ -29,7 +29,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class SampleTask:
-    """One task to create."""
+    """A task to create."""
 
     name: str
     type: str
@@ -41,7 +41,7 @@ class SampleTask:
 
 
 def rfc3339(instant: datetime) -> str:
-    """An instant as the API reads it, to the millisecond.
+    """Return the instant in the format of the API, to the millisecond.
 
     >>> rfc3339(datetime(2026, 11, 20, 10, 0, 0, 250_000, tzinfo=UTC))
     '2026-11-20T10:00:00.250Z'
@@ -59,7 +59,7 @@ def call(receiver: Receiver, path: str, at: datetime | None = None, *, attempts:
 
 
 def samples(receiver: Receiver, now: datetime) -> Iterator[Sample]:
-    """What a first look should show. Names are unique per run: the receiver tells them apart."""
+    """Yield the jobs that `make run` shows. Their paths are unique per run: the receiver counts calls by path."""
     run = now.strftime("%H%M%S")
     yield log("now")
     yield log("in ten seconds", now + timedelta(seconds=10))
@@ -69,13 +69,13 @@ def samples(receiver: Receiver, now: datetime) -> Iterator[Sample]:
 
 
 def sample_tasks(now: datetime) -> Iterator[SampleTask]:
-    """A cron and a rate. They log: the receiver would be gone for what an outage leaves to the next `make run`."""
+    """Yield a cron task and a rate task. They use `log`: a run that is left to the next `make run` would not reach this run's receiver."""
     end = rfc3339(now + AN_HOUR)
     for name, schedule in (("minutely", {"cron": "*/1 * * * *"}), ("15 seconds", {"rate": "15 seconds"})):
         yield SampleTask(name, "log", {"message": name}, {**schedule, "end": end})
 
 
 def clear_tasks(client: Client) -> None:
-    """Delete the sample tasks of an earlier run; what they ran stays in the history."""
+    """Delete the sample tasks of an earlier run; their past runs stay in the history."""
     for task in list(client.tasks(tag=SAMPLE)):
         client.delete_task(task["id"])

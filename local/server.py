@@ -1,4 +1,4 @@
-"""The local AWS as a process: started on one port of this machine, healthy, stopped so that its state is kept."""
+"""The process of the local AWS: starts it on a port of this machine, waits until it is healthy, stops it with its state saved."""
 
 import fcntl
 import os
@@ -18,11 +18,11 @@ from local.aws import ACCOUNT, HOST, REGION, LocalAws
 from local.failure import Trouble
 from local.home import REPOSITORY, Home
 
-# Not `-m` with a PYTHONPATH: the functions would inherit it, and import from here what is not in their bundle.
+# Not `-m` with a PYTHONPATH: the functions would inherit it and import modules from here that their bundle lacks.
 START = f"import sys; sys.path.append({str(REPOSITORY)!r}); from local.emulator import main; main()"
 FIRST_PORT = 4566
-PORTS = 500  # that are tried
-PATIENCE = 30.0  # seconds to start, and to stop: it writes its state when it stops
+PORTS = 500  # number of ports that are tried
+PATIENCE = 30.0  # seconds to start, and to stop: the local AWS writes its state when it stops
 
 
 @dataclass(frozen=True)
@@ -38,32 +38,33 @@ class Server:
         return self.child.poll() is None
 
     def stop(self) -> None:
-        """Stop it so that its state is on disk, then whatever it left running. Idempotent."""
+        """Stop the local AWS with its state saved, then the workers that it left running. Idempotent."""
         clean = process.end([process.Process(self.child.pid, process.started(self.child.pid) or "")], PATIENCE) if self.alive else True
         self.child.wait()
         end_workers(self.home)
         self.home.running.drop()
         if not clean:
-            raise Trouble(f"The local AWS did not stop within {PATIENCE:.0f} s and was killed: what happened since it started is lost.")
+            raise Trouble(f"The local AWS did not stop within {PATIENCE:.0f} s and was killed. Everything since its start is lost.")
 
 
-def start(home: Home, port: int, *, enforce_iam: bool = False, through: str | None = None) -> Server:
+def start(home: Home, port: int, *, enforce_iam: bool = False, functions_endpoint: str | None = None) -> Server:
     """Start a local AWS on the state of `home` and wait until it answers. With `enforce_iam`, roles are enforced as on AWS.
 
-    `through`: the address at which its functions look for AWS, if it is not its own (`local/faulty.py`).
+    `functions_endpoint`: the address at which its functions call AWS, if not its own (`local/faulty.py`).
     """
     home.create()
     state.mend(home, port)
     aws = LocalAws(port)
+    endpoint = {"AWS_ENDPOINT_URL": functions_endpoint} if functions_endpoint else {}
     with home.log.open("ab") as log:
         child = subprocess.Popen(
             [sys.executable, "-c", START],
-            env={**aws.environment(), **_settings(home, port, enforce_iam), **({"AWS_ENDPOINT_URL": through} if through else {})},
+            env={**aws.environment(), **_settings(home, port, enforce_iam), **endpoint},
             cwd=home.scratch,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for us: we stop it in order
+            start_new_session=True,  # Ctrl-C reaches only this process, which then stops the local AWS in order
         )
     owner = process.this()
     home.running.write(pid=child.pid, started=process.started(child.pid), owner=owner.pid, owner_started=owner.started, port=port)
@@ -89,9 +90,9 @@ def _settings(home: Home, port: int, enforce_iam: bool) -> dict[str, str]:
         "S3_PERSIST": "1",
         "S3_DATA_DIR": str(home.objects),
         "TMPDIR": str(home.scratch),
-        "IOT_MTLS_ENABLED": "0",  # it would listen on port 8883 of every address
+        "IOT_MTLS_ENABLED": "0",  # otherwise it listens on port 8883 of every address
         "SFTP_ENABLED": "0",
-        "LOG_LEVEL": os.environ.get("LOCAL_AWS_LOG_LEVEL", "WARNING"),  # INFO repeats what every function prints
+        "LOG_LEVEL": os.environ.get("LOCAL_AWS_LOG_LEVEL", "WARNING"),  # INFO repeats the output of every function
         "LAMBDA_ACCOUNT_CONCURRENCY": "1000",  # as on AWS; its own default follows the memory of the machine
         "LAMBDA_WARM_TTL_SECONDS": "3600",  # executors that a burst started stay warm for the next one
         "PYTHONUNBUFFERED": "1",
@@ -102,9 +103,9 @@ def _wait_until_healthy(server: Server) -> None:
     deadline = time.monotonic() + PATIENCE
     while not healthy(server.aws):
         if not server.alive:
-            raise Trouble(f"The local AWS did not start. Its log, {server.home.log}, ends:\n{log_tail(server.home)}")
+            raise Trouble(f"The local AWS did not start. The last lines of its log, {server.home.log}:\n{log_tail(server.home)}")
         if time.monotonic() > deadline:
-            raise Trouble(f"The local AWS did not answer within {PATIENCE:.0f} s. Its log: {server.home.log}")
+            raise Trouble(f"The local AWS did not answer within {PATIENCE:.0f} s. Its log is {server.home.log}")
         time.sleep(0.05)
 
 
@@ -125,7 +126,7 @@ def log_tail(home: Home, lines: int = 15) -> str:
 
 
 def end_workers(home: Home) -> int:
-    """Kill the Lambda workers that no local AWS owns any more (they hold memory and may still write) and drop what they ran."""
+    """End the Lambda workers without a local AWS (they use memory and may still write) and delete their files; returns their number."""
     left = process.naming(home.scratch)
     process.end(left, patience=1)
     shutil.rmtree(home.scratch, ignore_errors=True)
@@ -133,30 +134,30 @@ def end_workers(home: Home) -> int:
 
 
 def choose_port(home: Home, wanted: str | None) -> int:
-    """The port asked for, or the one used last, or the first free one. Raises Trouble if the one asked for is taken.
+    """Return the requested port, else the port used last, else the first free one. Raises Trouble if the requested port is taken.
 
-    It is this process's until that ends, also in the seconds until something listens on it, and between a stop and a start.
+    The port is reserved until this process ends, also while nothing listens on it yet, and between a stop and a start.
     """
     if wanted:
         port = _number(wanted)
         if not _take(port):
             raise Trouble(
-                f"Port {port} is taken by another program. Either choose another one (make run PORT={_first_free(port + 1)}),\n"
-                f"or none (make run), or see who has it: ss -ltnp 'sport = :{port}'   (macOS: lsof -i :{port})"
+                f"Port {port} is taken by another program. Choose another port (make run PORT={_first_free(port + 1)}),\n"
+                f"let Punctual choose one (make run), or find that program: ss -ltnp 'sport = :{port}'   (macOS: lsof -i :{port})"
             )
         return port
     last = home.settled.read().get("port", FIRST_PORT)
     for port in (last, *range(FIRST_PORT, FIRST_PORT + PORTS)):
         if _take(port):
             return int(port)
-    raise Trouble(f"No free port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1}. Choose one: make run PORT=...")
+    raise Trouble(f"No port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1} is free. Choose a port: make run PORT=...")
 
 
-_taken: dict[int, int] = {}  # by port: the descriptor of its lock, which the system lets go of when this process ends
+_taken: dict[int, int] = {}  # by port: the descriptor of its lock, which the system releases when this process ends
 
 
 def _take(port: int) -> bool:
-    """Take a free port, before anybody else of this user does."""
+    """Reserve a free port against other runs of this user. Returns False if it is taken."""
     if not free(port):
         return False
     if port not in _taken:
@@ -171,7 +172,7 @@ def _take(port: int) -> bool:
 
 
 def lock_of(port: int) -> Path:
-    """The file that is locked by who has the port."""
+    """Return the lock file of the port; the process that has reserved the port keeps it locked."""
     return Path(tempfile.gettempdir()) / f"punctual-{os.getuid()}-port-{port}"
 
 
@@ -186,7 +187,7 @@ def _first_free(first: int) -> int:
 
 
 def free(port: int) -> bool:
-    """Whether nobody listens on the port, on this machine's loopback or on all addresses."""
+    """True if no process listens on the port, on the loopback or on all addresses."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Everything the project needs, into its own folders: .venv (Python) and node_modules (the CDK command line).
-# A second call finds the checksums of the locks unchanged and does nothing.
+# Install all dependencies of the project into its own folders: .venv (Python) and node_modules (the CDK command line).
+# Does nothing if the checksums of the locks are unchanged.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,8 +8,8 @@ fail() { printf '\n%s\n' "$*" >&2; exit 1; }
 
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
-# The system's Python comes first: distributions build theirs with profile-guided optimization, while one that pyenv has compiled
-# has none unless it was asked for: the simulation takes a fifth longer with it. Debian's may lack the module that fills a venv.
+# The system's Python comes first: distributions build it with profile-guided optimization. A Python compiled by pyenv usually lacks
+# that, and the simulation takes a fifth longer with it. Debian's Python may lack ensurepip, which a venv needs.
 system_python() { if /usr/bin/python3 -c 'import ensurepip' 2>/dev/null; then echo /usr/bin/python3; fi; }
 
 find_python() {
@@ -17,7 +17,7 @@ find_python() {
         if new_enough "$name"; then echo "$name"; return; fi
     done
     fail "Python 3.11 or newer is missing. Install it (https://www.python.org/downloads, or: apt-get install python3 python3-venv),
-or name yours: make setup PYTHON=/path/to/python3.13"
+or specify yours: make setup PYTHON=/path/to/python3.13"
 }
 
 check_node() {
@@ -38,7 +38,7 @@ install_python() {
     fi
     echo "Installing the Python packages of requirements.txt into .venv (a minute the first time) ..."
     .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-input --require-hashes --no-deps -r requirements.txt ||
-        fail "The Python packages could not be installed; pip says why above. Repeat: make setup"
+        fail "pip could not install the Python packages; its message is above. Then repeat: make setup"
     cksum <requirements.txt >"$stamp"
 }
 
@@ -46,7 +46,7 @@ install_node() {
     stamp=node_modules/lock.cksum
     if [ -e node_modules/aws-cdk/bin/cdk ] && cksum <package-lock.json | cmp -s - "$stamp"; then return; fi
     echo "Installing the CDK command line into node_modules ..."
-    npm ci --no-audit --no-fund || fail "The CDK command line could not be installed; npm says why above. Repeat: make setup"
+    npm ci --no-audit --no-fund || fail "npm could not install the CDK command line; its message is above. Then repeat: make setup"
     cksum <package-lock.json >"$stamp"
 }
 

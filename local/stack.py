@@ -1,4 +1,4 @@
-"""A whole local stack: AWS started, Punctual deployed, a first user in it; taken down in order, whatever happens."""
+"""A whole local stack: starts AWS, deploys Punctual, creates the first user; always stops everything in order."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -20,14 +20,14 @@ USERNAME = "admin"
 
 @dataclass
 class Stack:
-    """What is up. `outputs` are those of the deployed stack."""
+    """A running local AWS with Punctual deployed. `outputs` are those of the deployed stack."""
 
     home: Home
     server: server.Server
     outputs: dict[str, str]
     username: str = USERNAME
     password: str = ""
-    through: str | None = None  # the address at which the functions look for AWS, if it is another one
+    functions_endpoint: str | None = None  # the address at which the functions call AWS, if not the local AWS's own
 
     @property
     def aws(self) -> LocalAws:
@@ -42,13 +42,13 @@ class Stack:
         return self.aws.console_address(self.outputs)
 
     def client(self, **options: Any) -> Client:
-        """The API as its first user sees it."""
+        """Return a client of the API, signed in as the first user."""
         client = Client(self.address, **options)
         client.login(self.username, self.password)
         return client
 
     def user(self, username: str, weight: float = 1.0) -> Client:
-        """The API as another user sees it, made here with this fair-share weight."""
+        """Create another user with this fair-share weight. Returns a client of the API, signed in as that user."""
         secret = user.password()
         cognito = self.aws.client("cognito-idp")
         user.ensure(cognito, self.outputs["UserPoolId"], username, secret, administrator=False)
@@ -59,17 +59,17 @@ class Stack:
 
     @property
     def most_executors(self) -> int:
-        """Of one-time jobs, at once."""
+        """The most executors of one-time jobs at the same time."""
         return int(self._one_time()["ScalingConfig"]["MaximumConcurrency"])
 
     def _one_time(self) -> Any:
-        """What takes the messages of their lane."""
+        """Return the event source mapping of the one-time lane."""
         name = self.outputs["ExecuteOneTimeFunction"]
         (mapping,) = self.aws.client("lambda").list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
         return mapping
 
     def narrow(self, executors: int) -> None:
-        """At most so many executors of one-time jobs at once, and the window of dispatch as a deployment with as many would have it."""
+        """Limit the executors of one-time jobs, and set the window of dispatch as a deployment with this limit would."""
         functions, mapping = self.aws.client("lambda"), self._one_time()
         functions.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": executors})
         known = functions.get_function_configuration(FunctionName=self.outputs["DispatchFunction"])["Environment"]["Variables"]
@@ -77,37 +77,37 @@ class Stack:
         functions.update_function_configuration(FunctionName=self.outputs["DispatchFunction"], Environment={"Variables": variables})
 
     def set_tick(self, state: str) -> None:
-        """ENABLED or DISABLED: the schedule that wakes the scheduler every minute."""
+        """Set the schedule that invokes the tick every minute to ENABLED or DISABLED."""
         scheduler = self.aws.client("scheduler")
         known = scheduler.get_schedule(Name=self.outputs["TickScheduleName"])
-        wanted = {name: known[name] for name in ("Name", "GroupName", "ScheduleExpression", "FlexibleTimeWindow", "Target")}
-        scheduler.update_schedule(**wanted, State=state)
+        kept = {name: known[name] for name in ("Name", "GroupName", "ScheduleExpression", "FlexibleTimeWindow", "Target")}
+        scheduler.update_schedule(**kept, State=state)
 
     def restart(self, *, enforce_iam: bool = False) -> None:
-        """Stop and start on the same port; all state is kept."""
+        """Stop and start the local AWS on the same port; all state is kept."""
         self.server.stop()
-        self.server = server.start(self.home, self.aws.port, enforce_iam=enforce_iam, through=self.through)
+        self.server = server.start(self.home, self.aws.port, enforce_iam=enforce_iam, functions_endpoint=self.functions_endpoint)
 
 
 @contextmanager
 def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Iterator[Stack]:
-    """Bring up the stack of a home; take it down at the end. Raises Trouble with a way out."""
+    """Start the stack of a home, and stop it at the end. Raises Trouble, with a remedy, if it cannot be started."""
     for found in previous.clear(home):
         console.print(f"  [yellow]![/] {found}")
     chosen = server.choose_port(home, port)
-    if not port and chosen != (usual := home.settled.read().get("port", server.FIRST_PORT)):
-        console.print(f"  [yellow]![/] Port {usual} is taken by another program; using {chosen}.")
+    if not port and chosen != (default := home.settled.read().get("port", server.FIRST_PORT)):
+        console.print(f"  [yellow]![/] Port {default} is taken by another program; using port {chosen}.")
     with _interruptible():
         with step(f"Starting the local AWS on port {chosen}"):
             stack = Stack(home, server.start(home, chosen), {})
         try:
             stack.outputs = deploy(home, stack.aws)
             if enforce_iam:
-                with step("Restarting it with IAM enforced"):
+                with step("Restarting the local AWS with IAM enforced"):
                     stack.restart(enforce_iam=True)
-            with step("Putting the console in place"):
+            with step("Uploading the web console"):
                 publish(stack.aws.client("s3"), stack.outputs["ConsoleBucket"])
-            with step("Making sure of the first user"):
+            with step("Creating the first user, or keeping it"):
                 _first_user(stack)
             yield stack
         finally:
@@ -116,7 +116,7 @@ def up(home: Home, *, port: str | None = None, enforce_iam: bool = False) -> Ite
 
 
 def _first_user(stack: Stack) -> None:
-    """The user and a password that stays the same over restarts."""
+    """Create the first user if missing. The password stays the same over restarts."""
     secret = stack.home.settled.read().get("password") or user.password()
     cognito = stack.aws.client("cognito-idp")
     user.ensure(cognito, stack.outputs["UserPoolId"], stack.username, secret)
@@ -130,14 +130,14 @@ Handler = Callable[[int, FrameType | None], Any] | int | None
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """`kill` and a closed terminal end a run as Ctrl-C does."""
+    """Let `kill` and a closed terminal end a run as Ctrl-C does."""
     with _handling((signal.SIGTERM, signal.SIGHUP), signal.default_int_handler):
         yield
 
 
 @contextmanager
 def _uninterruptible() -> Iterator[None]:
-    """A second Ctrl-C must not cost the state that is just being written."""
+    """Ignore signals: a second Ctrl-C must not destroy the state that is just being written."""
     with _handling((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), signal.SIG_IGN):
         yield
 
@@ -152,8 +152,8 @@ def _handling(signals: tuple[signal.Signals, ...], handler: Handler) -> Iterator
             signal.signal(number, old)
 
 
-def again(client: Client, stack: Stack, call: Callable[[], Any]) -> Any:
-    """The call; if the token has expired meanwhile (it lives an hour), sign in and call once more."""
+def with_valid_token(client: Client, stack: Stack, call: Callable[[], Any]) -> Any:
+    """Return the result of `call`. If the token has expired (after an hour), sign in and call again."""
     try:
         return call()
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""The state of a stopped local AWS, mended for the next start. MiniStack 1.5.33 saves three things that do not fit."""
+"""Repairs the saved state of a local AWS before a start. MiniStack 1.5.33 saves three things that do not fit its next start."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from local.home import Home
 
 
 def mend(home: Home, port: int) -> None:
-    """Make the saved state fit a start on `port`. To be called while nothing runs on it."""
+    """Make the saved state fit a start on `port`. Call it only while nothing runs on this home."""
     if not (home.state / "cloudformation.json").exists():
         _forget_objects(home)
     if (home.state / "lambda.json").exists():
@@ -19,13 +19,14 @@ def mend(home: Home, port: int) -> None:
 
 
 def _forget_objects(home: Home) -> None:
-    """Objects are saved at once, stacks when it stops: of a first run that was killed only buckets remain, in the way of the next."""
+    """Delete all objects. MiniStack saves objects immediately, but stacks only when it stops: a killed first run leaves only buckets,
+    which would block the next deploy."""
     shutil.rmtree(home.objects, ignore_errors=True)
     home.objects.mkdir()
 
 
 def _rewind_streams(home: Home) -> None:
-    """Stream positions are saved, stream records are not: a mapping would wait for ever behind its old position."""
+    """Reset stream positions. MiniStack saves these but not the records: a mapping would wait forever at its old position."""
     path = home.state / "lambda.json"
     saved = json.loads(path.read_text())
     positions = saved.get("payload", {}).get("dynamodb_stream_positions", {}).get("data", {})
@@ -35,7 +36,7 @@ def _rewind_streams(home: Home) -> None:
 
 
 def _move(home: Home, old: int, new: int) -> None:
-    """Queue addresses hold the port, in the queues, the functions' environment and the stack's outputs."""
+    """Replace the port in queue addresses: these are in the queues, the functions' environment and the stack's outputs."""
     address = re.compile(rf"(localhost|127\.0\.0\.1):{old}\b")
     for path in home.state.glob("*.json"):
         text = path.read_text()

@@ -1,4 +1,4 @@
-"""Progress that a person can follow: every step with its time, on a terminal also what it is doing right now."""
+"""Progress for people: prints every step with its time, and on a terminal also its current detail."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,12 +10,12 @@ Say = Callable[[str], None]
 
 console = Console(highlight=False, soft_wrap=True)
 if not console.is_terminal:
-    console.width = 120  # a log file has no width; 80 columns would cut the table
+    console.width = 120  # a log file has no width; the default of 80 columns would cut the table
 
 
 @contextmanager
 def step(title: str) -> Iterator[Say]:
-    """Announce a step, pass on what it says, and end with its seconds."""
+    """Print a step, the details that the block reports, and in the end its seconds."""
     begin = time.monotonic()
     if console.is_terminal:
         with console.status(f"{title} …") as status:
@@ -27,7 +27,7 @@ def step(title: str) -> Iterator[Say]:
 
 
 def _sparsely(last: float, gap: float = 3.0) -> Say:
-    """Into a file or a pipe, a line every few seconds is enough."""
+    """Return a function that prints details at most every `gap` seconds, for a file or a pipe."""
 
     def say(detail: str) -> None:
         nonlocal last
@@ -39,4 +39,4 @@ def _sparsely(last: float, gap: float = 3.0) -> Say:
 
 
 def silent(_detail: str) -> None:
-    """For callers that want no progress."""
+    """Print nothing, for callers without progress output."""

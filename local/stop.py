@@ -1,7 +1,7 @@
-"""`make stop`: stop what runs, here or in another terminal, and clean up after runs that were killed."""
+"""`make stop`: stop all runs on this machine, also those of other terminals, and clean up after runs that were killed."""
 
 from local import previous
-from local.failure import tell
+from local.failure import exit_code
 from local.home import LOCAL, Home
 
 DEMO = Home(LOCAL / "demo")
@@ -16,4 +16,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(tell(main))
+    raise SystemExit(exit_code(main))

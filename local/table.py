@@ -1,4 +1,4 @@
-"""The live table: which jobs a person looking on wants to see, and how. Pure: jobs in, rows or a picture out."""
+"""The live table of `make run`: chooses the jobs to show and formats them. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-AHEAD = 12  # at most so many rows for jobs that wait
+AHEAD = 12  # the most rows for scheduled jobs
 COLOURS = {
     "scheduled": "cyan",
     "queued": "yellow",
@@ -22,7 +22,7 @@ COLOURS = {
     "skipped": "dim",
 }
 NO_NAMES: Mapping[str, str] = {}
-MARKS = {"succeeded": "✓", "failed": "✗", "killed": "†", "crashed": "!"}  # one an attempt
+MARKS = {"succeeded": "✓", "failed": "✗", "killed": "†", "crashed": "!"}  # one for each attempt
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Row:
 
 
 def row(job: Mapping[str, Any], zone: tzinfo | None = None, names: Mapping[str, str] = NO_NAMES) -> Row:
-    """`names`: of tasks, by their ids."""
+    """Return the row of a job. `names`: names of tasks by id."""
     delay = job.get("start_delay_ms")
     return Row(
         id=job["id"],
@@ -56,7 +56,7 @@ def row(job: Mapping[str, Any], zone: tzinfo | None = None, names: Mapping[str, 
 
 
 def clock(instant: str, zone: tzinfo | None = None) -> str:
-    """The time of day, in the machine's zone unless one is given, to the millisecond.
+    """Return the time of day to the millisecond, by default in the machine's time zone.
 
     >>> from datetime import UTC
     >>> clock("2026-11-20T10:00:00.250Z", UTC)
@@ -66,9 +66,9 @@ def clock(instant: str, zone: tzinfo | None = None) -> str:
 
 
 def choose(past: Iterable[Mapping[str, Any]], ahead: Iterable[Mapping[str, Any]], height: int) -> list[Mapping[str, Any]]:
-    """The rows that fit, by time: the soonest of what waits, above them the latest of what was due."""
+    """Return the jobs that fit into `height` rows, by time: the latest jobs that were due, then the next scheduled ones."""
     seen: dict[str, Mapping[str, Any]] = {}
-    for job in [*past, *ahead]:  # a job may come due between the two listings: the later one is fresher
+    for job in [*past, *ahead]:  # a job may fall due between the two reads: the later listing is newer
         seen[job["id"]] = job
     ordered = sorted(seen.values(), key=lambda job: (str(job["scheduled_at"]), str(job["id"])))
     waiting = [job for job in ordered if job["status"] == "scheduled"][: min(AHEAD, max(1, height // 2))]
@@ -78,7 +78,7 @@ def choose(past: Iterable[Mapping[str, Any]], ahead: Iterable[Mapping[str, Any]]
 
 
 def changed(before: Mapping[str, str], jobs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The jobs whose status is another one than before; for outputs that are not a terminal."""
+    """Return the jobs whose status has changed, for outputs that are not a terminal."""
     return [job for job in jobs if before.get(job["id"]) != job["status"]]
 
 
@@ -98,7 +98,7 @@ def picture(jobs: Sequence[Mapping[str, Any]], caption: str, zone: tzinfo | None
         table.add_column(name, no_wrap=True)
     table.add_column("delay", justify="right", no_wrap=True)
     table.add_column("tries", no_wrap=True)
-    table.add_column("task")  # the only column that gives way where the terminal is narrow
+    table.add_column("task")  # the only column that is cut on a narrow terminal
     for job in jobs:
         shown = row(job, zone, names)
         status = Text(shown.status, COLOURS.get(shown.status, ""))

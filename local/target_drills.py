@@ -1,4 +1,4 @@
-"""Drills of targets: limits that hold and slow nobody else, a name that is pointed elsewhere, and every way to fail."""
+"""Drills of targets: limits that are kept and slow no other target, a target whose URL changes, and every way to fail."""
 
 import itertools
 import math
@@ -16,12 +16,13 @@ from local.verdict import milliseconds, percentile
 RATE, AT_ONCE, TAKES_MS = 20, 5, 150
 LIMITED, OTHERS = 400, 100
 AHEAD = timedelta(seconds=15)
-NEAR = 0.1  # how far a measure may be from its limit
+NEAR = 0.1  # how far a measured rate may be from the limit, as a fraction
 PATIENCE = 120.0
 
 
 def limits(client: Client, receiver: Receiver) -> Outcome:
-    """A limited target under many due jobs, beside another one; then it is pointed elsewhere under a task."""
+    """Run many jobs of a limited target beside jobs of another target. Check the limits, and that they do not slow the other target.
+    Then change the target's URL while a task uses it."""
     seen, run = Outcome(), time.time_ns()
     free, limited = f"drill-free-{run}", f"drill-limited-{run}"
     client.register_target(free, "http", _call(receiver, f"/slow/{TAKES_MS / 1_000:g}/free-{run}"))
@@ -30,12 +31,12 @@ def limits(client: Client, receiver: Receiver) -> Outcome:
     due = datetime.now(UTC)
     beside_limited = _beside(client, receiver, limited, f"/ok/beside-limited-{run}")
     calls = _calls(client, receiver, f"/slow/{TAKES_MS / 1_000:g}/limited-{run}", LIMITED)
-    seen.expect(len(calls) == LIMITED, f"{len(calls)} calls of {LIMITED}")
+    seen.expect(len(calls) == LIMITED, f"{len(calls)} calls instead of {LIMITED}")
     if len(calls) > 1:
         rate = (len(calls) - 1) * 1_000 / (calls[-1] - calls[0])
-        # At first a busy machine has all the jobs to claim and to give back at once: what comes after that is told besides.
-        standing = calls[len(calls) // 4 :]
-        steady = (len(standing) - 1) * 1_000 / (standing[-1] - standing[0])
+        # At first, executors claim all jobs and requeue most of them, slowly on a busy machine. The rate after that is a figure too.
+        later = calls[len(calls) // 4 :]
+        steady = (len(later) - 1) * 1_000 / (later[-1] - later[0])
         most = max(sum(at <= other < at + TAKES_MS for other in calls) for at in calls)
         by_ten = [sum(at // 10_000 == n for at in (call - calls[0] for call in calls)) for n in range((calls[-1] - calls[0]) // 10_000 + 1)]
         seen.figures["calls by ten seconds"] = ", ".join(map(str, by_ten))
@@ -43,16 +44,16 @@ def limits(client: Client, receiver: Receiver) -> Outcome:
         seen.figures |= {"calls a second, all": round(rate, 2), "once the line stands": round(steady, 2)}
         seen.figures |= {"most calls in a second": fastest, "most at once": most}
         seen.expect(RATE * (1 - NEAR) <= rate <= RATE * (1 + NEAR), f"{rate:.1f} calls a second instead of {RATE}")
-        seen.expect(most <= AT_ONCE, f"{most} at once instead of {AT_ONCE}")
-    backs = [
+        seen.expect(most <= AT_ONCE, f"{most} calls at once instead of {AT_ONCE}")
+    requeues = [
         job["attempts"][0]["number"] - 1 for job in client.jobs(limit=100, **{"from": rfc3339(due)}) if job["target"] and job["attempts"]
     ]
-    seen.figures["times given back, mean"] = round(sum(backs) / max(len(backs), 1), 2)
+    seen.figures["times given back, mean"] = round(sum(requeues) / max(len(requeues), 1), 2)
     ratio = percentile(beside_limited, 99) / max(percentile(beside_free, 99), 1)
     seen.figures |= {"others' p99 ms beside a free target": percentile(beside_free, 99)}
     seen.figures |= {"beside the limited one": percentile(beside_limited, 99), "ratio": round(ratio, 2)}
-    seen.expect(len(beside_limited) == OTHERS, f"{len(beside_limited)} of {OTHERS} others were called")
-    seen.expect(ratio <= 1.5, f"the limited target slows others: p99 is {ratio:.1f} times what it is beside a free one")
+    seen.expect(len(beside_limited) == OTHERS, f"the other target was called {len(beside_limited)} times instead of {OTHERS}")
+    seen.expect(ratio <= 1.5, f"the limited target slows others: their p99 is {ratio:.1f} times that beside an unlimited target")
     _repoint(client, receiver, seen, limited, run)
     for name in (free, limited):
         client.delete_target(name)
@@ -60,7 +61,7 @@ def limits(client: Client, receiver: Receiver) -> Outcome:
 
 
 def _beside(client: Client, receiver: Receiver, target: str, path: str) -> list[int]:
-    """How late the other target's jobs arrived, all due at the instant at which those of `target` are."""
+    """Post jobs of `target` and of another target for the same instant; returns how late the other target was called, in ms."""
     at = (datetime.now(UTC) + AHEAD).replace(microsecond=0)
     others: list[Json] = [{"type": "http", "payload": _call(receiver, path), "execute_at": rfc3339(at)} for _ in range(OTHERS)]
     jobs: list[Json] = [{"target": target, "execute_at": rfc3339(at)} for _ in range(LIMITED)]
@@ -70,7 +71,7 @@ def _beside(client: Client, receiver: Receiver, target: str, path: str) -> list[
 
 
 def _calls(client: Client, receiver: Receiver, path: str, count: int) -> list[int]:
-    """When the path was called, once it was called so often, or as it stands in the end."""
+    """Return the times at which the path was called, once there are `count`, at the latest after `PATIENCE`."""
     end = time.monotonic() + PATIENCE
     while len(calls := receiver.calls(path)) < count and time.monotonic() < end:
         time.sleep(0.5)
@@ -78,25 +79,25 @@ def _calls(client: Client, receiver: Receiver, path: str, count: int) -> list[in
 
 
 def _repoint(client: Client, receiver: Receiver, seen: Outcome, target: str, run: int) -> None:
-    """A task of the target runs every few seconds; the target is replaced under it."""
+    """Change the target's URL while a task of the target runs every few seconds. Check that later runs call the new URL."""
     client.edit_target(target, {"kind": "http", "defaults": _call(receiver, f"/ok/before-{run}")})
     form = {"name": "drill re-pointed", "schedule": {"rate": "2 seconds"}, "target": target}
     task: Json = client.request("POST", "/tasks", form)
     time.sleep(12)
     client.edit_target(target, {"kind": "http", "defaults": _call(receiver, f"/ok/after-{run}")})
-    moved = time.time_ns() // 1_000_000 + 1_500  # executors know a target for a second
+    moved = time.time_ns() // 1_000_000 + 1_500  # executors cache a target for a second
     time.sleep(10)
-    stands: Json = client.request("GET", f"/tasks/{task['id']}")
+    unchanged: Json = client.request("GET", f"/tasks/{task['id']}")
     client.pause_task(task["id"], "the drill is over")
     before, after = (receiver.calls(f"/ok/{when}-{run}") for when in ("before", "after"))
     seen.figures |= {"runs before and after it was re-pointed": f"{len(before)}, {len(after)}"}
-    seen.expect(bool(before) and len(after) >= 3, "the task did not run at both places")
-    seen.expect(all(call.at < moved for call in before), "a run went to the old place after the target was re-pointed")
-    seen.expect(stands["generation"] == task["generation"], "the task was edited")
+    seen.expect(bool(before) and len(after) >= 3, "the task did not call both URLs")
+    seen.expect(all(call.at < moved for call in before), "a run called the old URL after the change of the target")
+    seen.expect(unchanged["generation"] == task["generation"], "the change of the target changed the task")
 
 
 def failures(client: Client, receiver: Receiver) -> Outcome:
-    """Every way in which a target may fail: its class, its attempts, its waits."""
+    """Call targets that fail in every way. Check the kinds of failure, the attempts, and the waits between them."""
     seen, run = Outcome(), time.time_ns()
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -123,17 +124,17 @@ def failures(client: Client, receiver: Receiver) -> Outcome:
     }
     for name, job in jobs.items():
         found = (job["status"], kinds[name])
-        seen.figures[name] = f"{job['status']}, attempts {', '.join(kind or 'well' for kind in kinds[name])}"
+        seen.figures[name] = f"{job['status']}, attempts {', '.join(kind or 'succeeded' for kind in kinds[name])}"
         seen.expect(found == wanted[name], f"{name}: {found} instead of {wanted[name]}")
     _waits(seen, "500, 500, 200", jobs["500, 500, 200"]["attempts"], [(0.5, 1.0), (1.0, 2.0)])
     _waits(seen, "429, 200", jobs["429, 200"]["attempts"], [(7.0, 7.0)])
     after = _ended(client, _post(client, receiver.url(f"/ok/{run}"), max_attempts=1))
-    seen.expect(after["status"] == "succeeded" and len(after["attempts"]) == 1, "an executor was harmed")
+    seen.expect(after["status"] == "succeeded" and len(after["attempts"]) == 1, "an executor does not work any more")
     return seen
 
 
 def _waits(seen: Outcome, name: str, attempts: Sequence[Json], bounds: Sequence[tuple[float, float]]) -> None:
-    """From the end of each attempt to the start of the next; the hand-over may take a second more, never less than the wait."""
+    """Check the waits from the end of each attempt to the start of the next. A wait may be 1.5 s longer than declared, never shorter."""
     waits = [(milliseconds(b["started_at"]) - milliseconds(a["ended_at"])) / 1_000 for a, b in itertools.pairwise(attempts)]
     seen.figures[f"{name}: waits in s"] = ", ".join(f"{wait:.2f}" for wait in waits)
     kept = len(waits) == len(bounds) and all(low <= wait <= high + 1.5 for wait, (low, high) in zip(waits, bounds, strict=True))

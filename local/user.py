@@ -1,4 +1,4 @@
-"""The first administrator, made through Cognito's own administration calls: on the local AWS, and with `make admin` on a real one."""
+"""Creates the first administrator through Cognito's administration API: on the local AWS, and with `make admin` on AWS."""
 
 import argparse
 import getpass
@@ -11,20 +11,20 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local.aws import stack_outputs
-from local.failure import Trouble, tell
+from local.failure import Trouble, exit_code
 from scheduler.storage.aws.users import DynamoUsers
 
-WEIGHT = "custom:job_weight"  # what sign-in tells of it; what counts is the users table
+WEIGHT = "custom:job_weight"  # shown at sign-in only; the scheduler reads the weight from the users table
 ADMINISTRATORS = "administrators"  # the group of that name in infra/accounts.py
 
 
 def password() -> str:
-    """A new one that satisfies any reasonable policy: letters of both cases, digits, a symbol."""
+    """Return a new password that satisfies any reasonable policy: letters of both cases, digits, a symbol."""
     return f"{secrets.token_urlsafe(15)}-aA1"
 
 
 def ensure(cognito: Any, pool: str, username: str, secret: str, *, administrator: bool = True) -> bool:
-    """Make the user exist with this password. True if it is new. Idempotent."""
+    """Create the user if missing, and set this password. Returns True if the user is new. Idempotent."""
     new = _create(cognito, pool, username)
     cognito.admin_set_user_password(UserPoolId=pool, Username=username, Password=secret, Permanent=True)
     if administrator:
@@ -33,13 +33,13 @@ def ensure(cognito: Any, pool: str, username: str, secret: str, *, administrator
 
 
 def weigh(cognito: Any, dynamodb: Any, outputs: Mapping[str, str], username: str, weight: float = 1.0) -> str:
-    """Give the user this fair-share weight; the id of the user. Idempotent."""
+    """Set the user's fair-share weight; returns the user's id. Idempotent."""
     pool = outputs["UserPoolId"]
     cognito.admin_update_user_attributes(UserPoolId=pool, Username=username, UserAttributes=[{"Name": WEIGHT, "Value": str(weight)}])
-    found = cognito.admin_get_user(UserPoolId=pool, Username=username)["UserAttributes"]
-    id = next(str(each["Value"]) for each in found if each["Name"] == "sub")
-    DynamoUsers(dynamodb, outputs["UsersTable"]).set_weight(id, weight)
-    return id
+    attributes = cognito.admin_get_user(UserPoolId=pool, Username=username)["UserAttributes"]
+    user_id = next(str(attribute["Value"]) for attribute in attributes if attribute["Name"] == "sub")
+    DynamoUsers(dynamodb, outputs["UsersTable"]).set_weight(user_id, weight)
+    return user_id
 
 
 def _create(cognito: Any, pool: str, username: str) -> bool:
@@ -51,7 +51,7 @@ def _create(cognito: Any, pool: str, username: str) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="local.user", description="Make the first administrator of a stage deployed on AWS.")
+    parser = argparse.ArgumentParser(prog="local.user", description="Create the first administrator of a stage on AWS.")
     parser.add_argument("--stage", required=True)
     parser.add_argument("--username", default="admin")
     options = parser.parse_args()
@@ -60,7 +60,9 @@ def main() -> int:
         session = boto3.Session()
         outputs = stack_outputs(session.client("cloudformation"), f"punctual-{options.stage}")
         if not outputs:
-            raise Trouble(f"There is no deployed stack punctual-{options.stage} here. Deploy it: make deploy STAGE={options.stage}")
+            raise Trouble(
+                f"The stack punctual-{options.stage} is not deployed in this account. Deploy it: make deploy STAGE={options.stage}"
+            )
         cognito = session.client("cognito-idp")
         new = ensure(cognito, outputs["UserPoolId"], options.username, secret)
         if new:
@@ -69,15 +71,15 @@ def main() -> int:
         raise Trouble(f"AWS refused: {error}") from error
     print(f"{'Created' if new else 'Updated'} the administrator {options.username} of punctual-{options.stage}.")
     print(f"API       {outputs['ApiUrl']}")
-    print(f"password  {'(the one you typed)' if chosen else secret}")
+    print(f"password  {'(the password that you typed)' if chosen else secret}")
     return 0
 
 
 def _ask() -> tuple[str, bool]:
-    """The password and whether a person chose it; without a terminal it is generated."""
-    typed = getpass.getpass("Password (empty: one is made and printed): ") if sys.stdin.isatty() else ""
+    """Return the password and whether a person typed it. Without a terminal it is generated."""
+    typed = getpass.getpass("Password (leave empty to generate one): ") if sys.stdin.isatty() else ""
     return typed or password(), bool(typed)
 
 
 if __name__ == "__main__":
-    raise SystemExit(tell(main))
+    raise SystemExit(exit_code(main))

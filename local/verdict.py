@@ -1,4 +1,4 @@
-"""Was it on time? What the demo promised against what happened. Pure."""
+"""The verdict of `make demo`: compares the promises with the jobs and calls that were seen. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,25 +11,25 @@ TOO_LATE_MS = 10_000
 
 @dataclass(frozen=True)
 class Promise:
-    """One job, posted or of a task: how many attempts it takes, and when the receiver was called for it."""
+    """A job, posted or of a task: the number of attempts it takes, and the times at which it called the receiver."""
 
     id: str
     label: str
     attempts: int = 1
-    calls: Sequence[int] | None = None  # UTC milliseconds; None: it calls nobody
+    calls: Sequence[int] | None = None  # UTC milliseconds; None: the job calls no receiver
 
 
 def of_task(label: str, nominals: Sequence[str], jobs: Sequence[Mapping[str, Any]], calls: Mapping[str, Sequence[int]]) -> list[Promise]:
-    """Of a task: one job for each of its nominal times. A time without one is lost, any job more is a double.
+    """Return a promise for each nominal time of a task. A time without a job counts as lost, an additional job as duplicated.
 
-    `calls`: when the receiver was called, by the id of the job.
+    `calls`: when each job called the receiver, by job id.
     """
     promises = []
     left = sorted(jobs, key=lambda job: str(job["id"]))
     for nominal in nominals:
         job = next((job for job in left if job["nominal_at"] == nominal), None)
         if job is None:
-            promises.append(Promise("no job", f"{label} at {nominal}"))
+            promises.append(Promise("no job", f"{label} at {nominal}"))  # an id that no job has: judged as lost
         else:
             left.remove(job)
             promises.append(Promise(job["id"], f"{label} at {nominal}", calls=calls.get(job["id"], ())))
@@ -54,7 +54,7 @@ class Verdict:
 
 
 def judge(promises: Sequence[Promise], found: Mapping[str, Mapping[str, Any]]) -> Verdict:
-    """The figures, and a complaint for every promise that was not kept."""
+    """Return the figures, and a complaint for every broken promise."""
     counts = {"succeeded": 0, "early": 0, "lost": 0, "duplicated": 0}
     delays: list[int] = []
     complaints: list[str] = []
@@ -78,26 +78,26 @@ def judge(promises: Sequence[Promise], found: Mapping[str, Mapping[str, Any]]) -
 
 
 def _faults(promise: Promise, job: Mapping[str, Any] | None, delay: int | None) -> list[tuple[str, str]]:
-    """What is wrong with one job: (kind, words)."""
+    """Return the faults of one job: (kind, description)."""
     if job is None:
-        return [("lost", "is not there")]
+        return [("lost", "does not exist")]
     if delay is None:
-        return [("lost", f"never started; its status is {job['status']}")]
+        return [("lost", f"has not started; its status is {job['status']}")]
     faults = []
     if delay < 0 or any(at < milliseconds(job["scheduled_at"]) for at in promise.calls or ()):
-        faults.append(("early", f"started {-delay} ms before its time"))
+        faults.append(("early", f"started {-delay} ms early"))
     if delay > TOO_LATE_MS:
         faults.append(("late", f"started {delay} ms late"))
     starts = max(len(job.get("attempts") or ()), len(promise.calls or ()))
     if starts > promise.attempts:
         faults.append(("duplicated", f"ran {starts} times instead of {promise.attempts}"))
     if job["status"] != "succeeded":
-        faults.append(("failed", f"ended {job['status']}: {job.get('reason') or 'no reason given'}"))
+        faults.append(("failed", f"ended as {job['status']}: {job.get('reason') or 'no reason given'}"))
     return faults
 
 
 def milliseconds(instant: str) -> int:
-    """UTC milliseconds of an RFC 3339 instant.
+    """Return an RFC 3339 instant in UTC milliseconds.
 
     >>> milliseconds("1970-01-01T00:00:01.500Z")
     1500
@@ -106,7 +106,7 @@ def milliseconds(instant: str) -> int:
 
 
 def percentile(values: Sequence[int], share: int) -> int:
-    """By nearest rank; 0 of nothing.
+    """Return the percentile by nearest rank; 0 without values.
 
     >>> percentile([5, 1, 3], 50), percentile([5, 1, 3], 99)
     (3, 5)

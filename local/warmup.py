@@ -1,4 +1,4 @@
-"""Warm functions: what provisioned concurrency is on AWS. A batch without messages starts an executor and runs no job."""
+"""Starts executors ahead, as provisioned concurrency does on AWS. A batch without messages starts an executor and runs no job."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ NOTHING = json.dumps({"Records": []})
 
 
 def warm_up(aws: LocalAws, outputs: Mapping[str, str], **executors: int) -> None:
-    """Start so many executors of each lane, named as in the outputs: `OneTime=10`. Calls at one time each get their own."""
+    """Start this number of executors of each lane, named as in the outputs: `OneTime=10`. Each of the simultaneous calls starts one."""
     functions = [outputs[f"Execute{lane}Function"] for lane, count in executors.items() for _ in range(count)]
     client = aws.client("lambda", max_pool_connections=max(10, len(functions)), read_timeout=120, retries={"max_attempts": 0})
     with ThreadPoolExecutor(len(functions)) as pool:

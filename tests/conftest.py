@@ -1,8 +1,10 @@
 """What every test may use: a clock that is set, records with defaults, and an environment without AWS in it."""
 
+import gc
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -10,10 +12,13 @@ from hypothesis import HealthCheck, settings
 
 from scheduler.model import ids, slots
 from scheduler.model.instants import parse
-from scheduler.model.job import Delivery, Failure, Finished, Job, JobKey, Message, Result
+from scheduler.model.job import Delivery, Failure, FailureKind, Finished, Job, JobKey, Message, Result
+from scheduler.model.spec import JobSpec
 
 NOW = parse("2026-11-20T10:00:00Z")
 _numbers = itertools.count(1)
+SPEC = {each.name for each in fields(JobSpec)}
+HELLO = JobSpec("log", {"message": "hello"})
 
 # A busy machine is no failure: examples are not timed. Nor is a test red for one and green for another: examples follow from the
 # tests' own text. `make fuzz` draws others each time.
@@ -21,6 +26,13 @@ _untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow],
 settings.register_profile("repeatable", _untimed, derandomize=True)
 settings.register_profile("exploring", _untimed, max_examples=1_000)
 settings.load_profile("repeatable")
+
+
+gc.set_threshold(100_000, 50, 100)  # thousands of tests and recorded examples are live: a usual search of them takes an eighth of the time
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -87,7 +99,7 @@ class ScriptedPool:
         now = self.clock.now()
         self.cancels.append((job.key, now))
         if self.stops_after is not None:
-            stopped = Result(failure=Failure("timeout", "stopped"))
+            stopped = Result(failure=Failure(FailureKind.TIMEOUT, "stopped"))
             ends = now + self.stops_after
             self._running = [
                 item._replace(ended_at=ends, result=stopped) if item.job.key == job.key and item.ended_at > ends else item
@@ -108,6 +120,12 @@ def clock() -> FixedClock:
     return FixedClock()
 
 
+def with_spec(given: Mapping[str, Any], rest: JobSpec = HELLO) -> dict[str, Any]:
+    """The `given` fields of a job, a task or a draft, those of its spec put into one; `rest` has what is not given of it."""
+    spec = {name: value for name, value in given.items() if name in SPEC}
+    return {name: value for name, value in given.items() if name not in SPEC} | {"spec": replace(rest, **spec)}
+
+
 def a_job(**fields: Any) -> Job:
     """An open job, due at `NOW` unless told, in the slot of its minute."""
     due_at = fields.get("due_at", fields.get("scheduled_at", NOW))
@@ -115,14 +133,12 @@ def a_job(**fields: Any) -> Job:
     chosen: dict[str, Any] = {
         "owner": "ann",
         "id": ids.new(scheduled_at, next(_numbers)),
-        "type": "log",
-        "payload": {"message": "hello"},
         "scheduled_at": scheduled_at,
         "due_at": due_at,
         "created_at": NOW - 600_000,
         "slot": f"{slots.minute_of(due_at)}#00",
     }
-    return Job(**(chosen | fields))
+    return Job(**with_spec(chosen | fields))
 
 
 def a_message(job: Job | None = None, **fields: Any) -> Message:

@@ -3,7 +3,8 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,13 +45,26 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parsed(path)))
+
+
+def imported_by(statement: ast.AST) -> list[str]:
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    return [f"{statement.module}.{alias.name}" for alias in statement.names] if isinstance(statement, ast.ImportFrom) else []
+
+
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """Every module that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    return tuple(module for node in nodes(path) for module in imported_by(node))
 
 
 def within(module: str, packages: tuple[str, ...]) -> bool:
@@ -73,17 +87,20 @@ def layer(module: str) -> str:
     return ".".join(parts[1:3]) if parts[1] == "storage" and len(parts) > 2 and parts[2] in ("aws", "memory") else parts[1]
 
 
-def imported_at_run_time(path: Path) -> Iterator[str]:
+def imported_at_run_time(path: Path) -> list[str]:
     """Every module that a file imports, but for those that only its annotations name (`if TYPE_CHECKING`)."""
-    tree = ast.parse(path.read_text())
-    typing = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
-    for branch in typing:
-        branch.body = [ast.Pass()]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+    branches = [node for node in nodes(path) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    typing = {node for branch in branches for statement in branch.body for node in ast.walk(statement)}
+    return [module for node in nodes(path) if node not in typing for module in imported_by(node)]
+
+
+def test_mypy_reads_every_module_of_cdk_that_the_infrastructure_imports() -> None:
+    """Those it does not read are `Any` to it, without a word."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
+    read = {module for override in settings if override.get("follow_imports") == "normal" for module in override["module"]}
+    imported = {module for path in under("infra/") for module in imports(path) if within(module, ("aws_cdk",))}
+    services = {".".join(module.split(".")[:2]) for module in imported if module.startswith("aws_cdk.aws_")}
+    assert services - read == set() and len(services) > 20
 
 
 def test_there_is_something_to_look_at() -> None:
@@ -127,6 +144,11 @@ def test_handlers_know_nothing_of_the_infrastructure(path: Path) -> None:
     assert [module for module in imports(path) if within(module, ("infra", "local", "aws_cdk"))] == []
 
 
+@pytest.mark.parametrize("path", [path for path in under("lambdas/rest/") if path.stem.endswith(("models", "answers", "shapes"))], ids=name)
+def test_models_know_nothing_of_the_composition_root(path: Path) -> None:
+    assert [module for module in imports(path) if within(module, ("lambdas._runtime",))] == []
+
+
 @pytest.mark.parametrize("path", under("infra/"), ids=name)
 def test_infra_knows_handlers_by_name_only(path: Path) -> None:
     """The typed environment is the one thing both share."""
@@ -138,12 +160,18 @@ def test_infra_knows_handlers_by_name_only(path: Path) -> None:
     assert [module for module in modules if not within(module, ("lambdas._settings",))] == []
 
 
+@pytest.mark.parametrize("path", under("local/", "bench/"), ids=name)
+def test_the_bench_builds_on_the_local_stack_and_not_the_reverse(path: Path) -> None:
+    foreign = ("tests", "bench") if name(path).startswith("local/") else ("tests",)
+    modules = [module for module in imports(path) if within(module, foreign)]
+    assert [module for module in modules if module != "tests.contract.tables"] == []  # the tables as the infrastructure makes them
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_only_entry_points_read_the_clock(path: Path) -> None:
     if name(path).startswith(READS_THE_CLOCK):
         return
-    tree = ast.parse(path.read_text())
-    used = {(node.value.id, node.attr) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)}
+    used = {(node.value.id, node.attr) for node in nodes(path) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)}
     named = {tuple(module.rsplit(".", 1)) for module in imports(path) if "." in module}
     assert (used | named) & CLOCKS == set()
 
@@ -155,8 +183,7 @@ def test_no_file_has_a_name_that_says_nothing(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_every_module_says_what_it_is_for(path: Path) -> None:
-    text = path.read_text()
-    assert not text.strip() or ast.get_docstring(ast.parse(text))
+    assert not parsed(path).body or ast.get_docstring(parsed(path))
 
 
 def test_each_verb_is_a_handler_a_service_and_a_construct() -> None:
@@ -204,6 +231,14 @@ def test_a_hot_function_loads_neither_pydantic_nor_the_http_resolver_nor_schedul
     assert [module for module in loaded if within(module, heavy)] == []
 
 
+def test_the_archive_loads_pydantic_with_its_first_job_and_never_the_http_resolver() -> None:
+    code = "import lambdas.project, sys; print(*sys.modules, '|'); import lambdas.rest.job_answers; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    at_start, later = (part.split() for part in done.stdout.split("|"))
+    assert "pydantic" not in at_start and "pydantic" in later
+    assert [module for module in later if within(module, ("aws_lambda_powertools.event_handler", "lambdas.rest.models"))] == []
+
+
 def test_what_calls_urls_loads_nothing_that_knows_aws() -> None:
     code = "import lambdas.fetch, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
@@ -215,7 +250,5 @@ def test_what_calls_urls_loads_nothing_that_knows_aws() -> None:
 @pytest.mark.parametrize("path", [path for path in SOURCES if name(path).startswith("scheduler/")], ids=name)
 def test_nothing_happens_at_import_but_definitions(path: Path) -> None:
     """No client, no call to AWS, no thread: a top-level expression is a docstring at most."""
-    expressions = [
-        node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)
-    ]
+    expressions = [node for node in parsed(path).body if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)]
     assert expressions == []

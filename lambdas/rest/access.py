@@ -1,12 +1,12 @@
-"""Who may call what: a rule for each route, asked before a body is even read. A route without a rule answers nobody.
+"""Who may call what: each route declares a rule, which is checked before the body is read. A route without a rule answers nobody.
 
-`docs/roles.md` is this table in words; a test walks every cell of it.
+`docs/roles.md` is the table of these rules; a test walks every cell of it.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from lambdas import _runtime
 from lambdas._settings import ADMINISTRATORS, OPERATORS, RESOURCE_SERVER
@@ -16,9 +16,9 @@ from scheduler.model.errors import Forbidden, Invalid, Unauthorized
 
 BASE = "/api/v1"
 USER_ID = r"[A-Za-z0-9-]{1,64}"
-RUNS_OF_TASK = 10  # a task is stored with so many jobs
 
 Event = Mapping[str, Any]
+Route = TypeVar("Route", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,65 +31,24 @@ class Rule:
     creates: int = 0  # jobs that count against the quota of creates
 
 
-RULES: dict[str, Rule] = {
-    "GET /health": Rule(Need.OPEN),
-    "GET /openapi.json": Rule(Need.OPEN),
-    "GET /docs": Rule(Need.OPEN),
-    "POST /auth/login": Rule(Need.OPEN),
-    "POST /auth/refresh": Rule(Need.OPEN),
-    "POST /auth/password": Rule(Need.PERSON, action="user.password"),
-    "POST /jobs/<job_id>/heartbeat": Rule(Need.OPEN),
-    "POST /jobs/<job_id>/complete": Rule(Need.OPEN),
-    "POST /jobs/<job_id>/fail": Rule(Need.OPEN),
-    "GET /me": Rule(Need.SIGNED_IN),
-    "POST /me/jobs": Rule(Need.WRITE, creates=1),
-    "POST /me/jobs/batch": Rule(Need.WRITE),  # counts its own
-    "GET /me/jobs": Rule(Need.READ, foreign=True),
-    "GET /me/jobs/<job_id>": Rule(Need.READ, foreign=True),
-    "PATCH /me/jobs/<job_id>": Rule(Need.WRITE, foreign=True, action="job.change"),
-    "POST /me/jobs/<job_id>/cancel": Rule(Need.WRITE, foreign=True, action="job.cancel"),
-    "POST /me/jobs/<job_id>/retry": Rule(Need.WRITE, foreign=True, action="job.retry", creates=1),
-    "GET /me/jobs/<job_id>/attempts/<number>/output": Rule(Need.READ, foreign=True),
-    "GET /me/jobs/<job_id>/attempts/<number>/log": Rule(Need.READ, foreign=True),
-    "GET /me/ordering-keys/<ordering_key>": Rule(Need.READ, foreign=True),
-    "POST /me/ordering-keys/<ordering_key>/resume": Rule(Need.WRITE, foreign=True, action="ordering-key.resume"),
-    "GET /dead-letters": Rule(Need.READ, foreign=True),
-    "GET /dead-letters/<fingerprint>/jobs": Rule(Need.READ, foreign=True),
-    "POST /dead-letters/redrive": Rule(Need.WRITE, foreign=True, action="redrive.start"),
-    "GET /dead-letters/redrives/<redrive_id>": Rule(Need.READ, foreign=True),
-    "POST /dead-letters/redrives/<redrive_id>/abort": Rule(Need.WRITE, foreign=True, action="redrive.abort"),
-    "POST /tasks": Rule(Need.WRITE, action="task.create", creates=RUNS_OF_TASK),
-    "GET /tasks": Rule(Need.READ, foreign=True),
-    "GET /tasks/<task_id>": Rule(Need.READ, foreign=True),
-    "PUT /tasks/<task_id>": Rule(Need.WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK),
-    "DELETE /tasks/<task_id>": Rule(Need.WRITE, foreign=True, action="task.delete"),
-    "PUT /tasks/<task_id>/inactive": Rule(Need.WRITE, foreign=True, action="task.pause"),
-    "PUT /tasks/<task_id>/active": Rule(Need.WRITE, foreign=True, action="task.resume", creates=RUNS_OF_TASK),
-    "POST /tasks/<task_id>/run": Rule(Need.WRITE, foreign=True, action="task.run", creates=1),
-    "GET /tasks/<task_id>/next": Rule(Need.READ, foreign=True),
-    "GET /tasks/<task_id>/jobs": Rule(Need.READ, foreign=True),
-    "GET /scheduled-tasks-summary": Rule(Need.READ, foreign=True),
-    "GET /task-summary": Rule(Need.READ, foreign=True),
-    "POST /schedules/preview": Rule(Need.SIGNED_IN),
-    "GET /task-types": Rule(Need.SIGNED_IN),
-    "GET /targets": Rule(Need.READ),
-    "GET /targets/<name>": Rule(Need.READ),
-    "POST /targets": Rule(Need.ADMINISTER, action="target.create"),
-    "PUT /targets/<name>": Rule(Need.ADMINISTER, action="target.change"),
-    "DELETE /targets/<name>": Rule(Need.ADMINISTER, action="target.delete"),
-    "GET /system": Rule(Need.OVERSEE),
-    "POST /system/pause": Rule(Need.ADMINISTER, action="system.pause"),
-    "POST /system/resume": Rule(Need.ADMINISTER, action="system.resume"),
-    "POST /users": Rule(Need.ADMINISTER, action="user.create"),
-    "GET /users": Rule(Need.OVERSEE),
-    "GET /users/<user_id>": Rule(Need.OVERSEE),
-    "PATCH /users/<user_id>": Rule(Need.ADMINISTER, action="user.change"),
-    "PUT /users/<user_id>/disabled": Rule(Need.ADMINISTER, action="user.disable"),
-    "PUT /users/<user_id>/enabled": Rule(Need.ADMINISTER, action="user.enable"),
-    "PUT /users/<user_id>/password": Rule(Need.ADMINISTER, action="user.password"),
-    "GET /me/audit": Rule(Need.READ, foreign=True),
-    "GET /audit": Rule(Need.OVERSEE),
-}
+RULES: dict[str, Rule] = {}  # of every route of the application, as `GET /me`; a route enters it as it is registered
+_declared: dict[Callable[..., Any], Rule] = {}
+
+
+def needs(need: Need, *, foreign: bool = False, action: str | None = None, creates: int = 0) -> Callable[[Route], Route]:
+    """Declare the rule of a route, beside the function that answers it."""
+
+    def declared(function: Route) -> Route:
+        _declared[function] = Rule(need, foreign, action, creates)
+        return function
+
+    return declared
+
+
+def register(method: str, path: str, function: Callable[..., Any]) -> None:
+    """Enter a route with the rule that its function declares; one that declares none has no rule."""
+    if function in _declared:
+        RULES[f"{method} {path.removeprefix(BASE)}"] = _declared[function]
 
 
 def admit(event: Event, method: str, path: str) -> Rule:

@@ -8,13 +8,15 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas.rest import access, parameters
-from lambdas.rest import render_accounts as render
+from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
-from lambdas.rest.models import Answer, QueryInstant
+from lambdas.rest.models import QueryInstant
 from lambdas.rest.parameters import Cursor, Limit
 from lambdas.rest.resolver import answers
+from lambdas.rest.shapes import Answer
 from lambdas.rest.user_models import TrailShape
 from scheduler.accounts import audit_trail
+from scheduler.accounts.access import Need
 from scheduler.accounts.audit_trail import Search
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
@@ -34,6 +36,7 @@ PARAMETERS = ("action", "object", "actor", "from", "to", "limit", "cursor")
     tags=["audit"],
     responses=answers(200, Answer[TrailShape], errors=(400, 401, 403, 503)),
 )
+@needs(Need.READ, foreign=True)
 def list_own(
     action: Action = None,
     object: Object = None,
@@ -54,6 +57,7 @@ def list_own(
     tags=["audit"],
     responses=answers(200, Answer[TrailShape], errors=(400, 401, 403, 503)),
 )
+@needs(Need.OVERSEE)
 def list_all(
     action: Action = None,
     object: Object = None,
@@ -70,4 +74,4 @@ def _answer(search: Search) -> Response[str]:
     parameters.known(router.current_event, *PARAMETERS)
     world = _runtime.api()
     entries, cursor = audit_trail.search(search, trail=world.trail, now=world.clock.now())
-    return answer({"entries": [render.entry(entry) for entry in entries], "cursor": cursor})
+    return answer(TrailShape.of(entries, cursor))

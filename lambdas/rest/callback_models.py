@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from lambdas.rest.models import Request, Shape, WrittenTime
-from scheduler.model.job import Failure, Progress, Result, Status
-from scheduler.model.lifecycle import KEPT_FAILURE
+from lambdas.rest.models import Request
+from lambdas.rest.shapes import Json, Shape, WrittenTime
+from scheduler.model.job import Failure, FailureKind, Job, Progress, Result, Status
+from scheduler.model.lifecycle import KEPT_FAILURE, status
 
 KEPT_OUTPUT = 4_096  # characters of an output that are kept, as of any target's
 
@@ -58,7 +59,7 @@ class FailRequest(Request):
     @property
     def result(self) -> Result:
         after = None if self.retry_after_seconds is None else round(self.retry_after_seconds * 1_000)
-        return Result(failure=Failure(self.kind, self.message, after))
+        return Result(failure=Failure(FailureKind(self.kind), self.message, after))
 
 
 class BeatShape(Shape):
@@ -74,3 +75,7 @@ class ReportedShape(Shape):
     id: str
     status: Status
     """After a failure `scheduled` or `queued` if another attempt follows."""
+
+    @classmethod
+    def of(cls, job: Job, now: int) -> Json:
+        return cls.from_record(job, status=status(job, now))

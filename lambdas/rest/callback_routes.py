@@ -1,6 +1,6 @@
 """Routes of workers: that they live, and how it ended. Nobody signs in here: the token of the attempt is all it takes."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
@@ -8,14 +8,14 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._runtime import logger
-from lambdas.rest import render
+from lambdas.rest.access import needs
 from lambdas.rest.callback_models import BeatShape, CompleteRequest, FailRequest, HeartbeatRequest, ReportedShape
 from lambdas.rest.envelope import answer
-from lambdas.rest.models import Answer
 from lambdas.rest.resolver import REPORTED, answers, bearer_of
+from lambdas.rest.shapes import Answer
+from scheduler.accounts.access import Need
 from scheduler.callbacks import reports
 from scheduler.callbacks.tokens import AttemptKey
-from scheduler.model import lifecycle
 from scheduler.model.errors import Unauthorized
 from scheduler.model.job import Result
 
@@ -32,9 +32,10 @@ ERRORS = (400, 401, 404, 409, 413, 415, 503)
     openapi_extensions=REPORTED,
     responses=answers(200, Answer[BeatShape], errors=ERRORS),
 )
+@needs(Need.OPEN)
 def heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Response[str]:
     world, which = _runtime.api(), _attempt(job_id)
-    return answer(render.beat(reports.heartbeat(which, body.told, jobs=world.jobs, clock=world.clock)))
+    return answer(BeatShape.from_record(reports.heartbeat(which, body.told, jobs=world.jobs, clock=world.clock)))
 
 
 @router.post(
@@ -45,6 +46,7 @@ def heartbeat(job_id: str, body: Annotated[HeartbeatRequest, Body()]) -> Respons
     openapi_extensions=REPORTED,
     responses=answers(200, Answer[ReportedShape], errors=ERRORS),
 )
+@needs(Need.OPEN)
 def complete(job_id: str, body: Annotated[CompleteRequest, Body()]) -> Response[str]:
     return _report(job_id, body.result)
 
@@ -57,6 +59,7 @@ def complete(job_id: str, body: Annotated[CompleteRequest, Body()]) -> Response[
     openapi_extensions=REPORTED,
     responses=answers(200, Answer[ReportedShape], errors=ERRORS),
 )
+@needs(Need.OPEN)
 def fail(job_id: str, body: Annotated[FailRequest, Body()]) -> Response[str]:
     return _report(job_id, body.result)
 
@@ -67,8 +70,7 @@ def _report(job_id: str, result: Result) -> Response[str]:
         which, result, jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules
     )
     logger.info("reported", extra=job.log_context())
-    status: Any = lifecycle.status(job, world.clock.now())
-    return answer({"id": job.id, "status": str(status)})
+    return answer(ReportedShape.of(job, world.clock.now()))
 
 
 def _attempt(job_id: str) -> AttemptKey:

@@ -4,9 +4,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from lambdas.rest.models import FailureShape, Instant, Request, Shape, WrittenTime
+from lambdas.rest.job_answers import FailureShape
+from lambdas.rest.models import Instant, Request
+from lambdas.rest.shapes import Json, Shape, WrittenTime, optional
 from scheduler.dead_letters import model
-from scheduler.dead_letters.model import Filter, State
+from scheduler.dead_letters.groups import Group, Overview
+from scheduler.dead_letters.model import Filter, Redrive, State
 from scheduler.model import ids
 from scheduler.model.fingerprint import LENGTH, is_fingerprint
 
@@ -65,6 +68,16 @@ class GroupShape(Shape):
     job_id: str
     """The latest one."""
 
+    @classmethod
+    def of(cls, group: Group) -> Json:
+        return cls.from_record(
+            group,
+            error=optional(FailureShape.of, group.sample),
+            types=sorted(group.types),
+            task_ids=sorted(group.tasks),
+            job_id=group.latest.key.id,
+        )
+
 
 class OverviewShape(Shape):
     groups: list[GroupShape]
@@ -73,6 +86,10 @@ class OverviewShape(Shape):
     """How many letters were looked at."""
     complete: bool
     """False: there are more letters or groups than one answer counts; ask for shorter times."""
+
+    @classmethod
+    def of(cls, overview: Overview) -> Json:
+        return cls.from_record(overview, groups=[GroupShape.of(group) for group in overview.groups])
 
 
 class FilterShape(Shape):
@@ -97,3 +114,7 @@ class RedriveShape(Shape):
     started_at: WrittenTime
     """What failed later is left alone."""
     ended_at: WrittenTime | None
+
+    @classmethod
+    def of(cls, redrive: Redrive) -> Json:
+        return cls.from_record(redrive, filter=FilterShape.from_record(redrive.filter))

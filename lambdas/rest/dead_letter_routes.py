@@ -9,12 +9,15 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._runtime import logger
-from lambdas.rest import parameters, render
+from lambdas.rest import parameters
+from lambdas.rest.access import needs
 from lambdas.rest.dead_letter_models import OverviewShape, RedriveRequest, RedriveShape
 from lambdas.rest.envelope import answer
-from lambdas.rest.models import Answer, JobShape, PageShape
+from lambdas.rest.job_answers import JobShape, PageShape
 from lambdas.rest.parameters import Cursor, Limit, OfTask, Since, Until
 from lambdas.rest.resolver import answers, job_of, owner_of
+from lambdas.rest.shapes import Answer
+from scheduler.accounts.access import Need
 from scheduler.dead_letters import requests
 from scheduler.dead_letters.groups import listing, overview
 from scheduler.dead_letters.model import Filter
@@ -33,10 +36,11 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     tags=["dead letters"],
     responses=answers(200, Answer[JobShape], errors=(401, 404, 409, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="job.retry", creates=1)
 def retry(job_id: str) -> Response[str]:
     world, key = _runtime.api(), job_of(router.current_event.raw_event, job_id)
     again = retry_job(key, jobs=world.jobs, tasks=world.tasks, orders=world.orders, lanes=world.lanes, clock=world.clock, rules=world.rules)
-    return answer(render.job(again, world.clock.now()))
+    return answer(JobShape.of(again, world.clock.now()))
 
 
 @router.get(
@@ -46,12 +50,13 @@ def retry(job_id: str) -> Response[str]:
     tags=["dead letters"],
     responses=answers(200, Answer[OverviewShape], errors=(400, 401, 503)),
 )
+@needs(Need.READ, foreign=True)
 def list_errors(
     task: OfTask = None, type: Annotated[str | None, Query()] = None, since: Since = None, until: Until = None
 ) -> Response[str]:
     parameters.known(router.current_event, "task", "type", "from", "to")
     filter = Filter(parameters.task_id(task), type, None, since, until)
-    return answer(render.dead_letters(overview(_owner(), filter, jobs=_runtime.api().jobs)))
+    return answer(OverviewShape.of(overview(_owner(), filter, jobs=_runtime.api().jobs)))
 
 
 @router.get(
@@ -61,6 +66,7 @@ def list_errors(
     tags=["dead letters"],
     responses=answers(200, Answer[PageShape], errors=(400, 401, 404, 503)),
 )
+@needs(Need.READ, foreign=True)
 def list_letters(
     fingerprint: str,
     task: OfTask = None,
@@ -75,7 +81,7 @@ def list_letters(
         raise NotFound("that is no fingerprint")
     filter = Filter(parameters.task_id(task), type, fingerprint, since, until)
     world = _runtime.api()
-    return answer(render.page(listing(_owner(), filter, limit=limit, cursor=cursor, jobs=world.jobs), world.clock.now()))
+    return answer(PageShape.of(listing(_owner(), filter, limit=limit, cursor=cursor, jobs=world.jobs), world.clock.now()))
 
 
 @router.post(
@@ -85,6 +91,7 @@ def list_letters(
     tags=["dead letters"],
     responses=answers(202, Answer[RedriveShape], errors=(400, 401, 409, 413, 415, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="redrive.start")
 def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     made = requests.start(
@@ -98,7 +105,7 @@ def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
         random=secrets.randbits(ids.RANDOM_BITS),
     )
     logger.info("redrive started", extra={"redrive_id": made.id, "rate": made.rate})
-    return answer(render.redrive(made), 202, {"Location": f"/api/v1/dead-letters/redrives/{made.id}"})
+    return answer(RedriveShape.of(made), 202, {"Location": f"/api/v1/dead-letters/redrives/{made.id}"})
 
 
 @router.get(
@@ -107,8 +114,9 @@ def start_redrive(body: Annotated[RedriveRequest, Body()]) -> Response[str]:
     tags=["dead letters"],
     responses=answers(200, Answer[RedriveShape], errors=(401, 404, 503)),
 )
+@needs(Need.READ, foreign=True)
 def get_redrive(redrive_id: str) -> Response[str]:
-    return answer(render.redrive(requests.find(_owner(), redrive_id, redrives=_runtime.api().redrives)))
+    return answer(RedriveShape.of(requests.find(_owner(), redrive_id, redrives=_runtime.api().redrives)))
 
 
 @router.post(
@@ -118,9 +126,10 @@ def get_redrive(redrive_id: str) -> Response[str]:
     tags=["dead letters"],
     responses=answers(200, Answer[RedriveShape], errors=(401, 404, 409, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="redrive.abort")
 def abort_redrive(redrive_id: str) -> Response[str]:
     world = _runtime.api()
-    return answer(render.redrive(requests.abort(_owner(), redrive_id, redrives=world.redrives, clock=world.clock)))
+    return answer(RedriveShape.of(requests.abort(_owner(), redrive_id, redrives=world.redrives, clock=world.clock)))
 
 
 def _owner() -> str:

@@ -6,7 +6,9 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.content_types import APPLICATION_JSON
+from pydantic import ValidationError
 
+from lambdas.rest.shapes import ErrorShape
 from scheduler.model.errors import (
     Conflict,
     Forbidden,
@@ -75,11 +77,7 @@ def refusal(error: SchedulerError, request_id: str) -> Response[str]:
     """The answer to an error. One that the table does not know is a fault of ours: its message stays inside."""
     code = status(error)
     shown = error if code != 500 else SchedulerError("Something went wrong on our side; the request id finds it in the logs.")
-    return _response({"success": False, "error": described(shown) | {"request_id": request_id}}, code, _headers(error))
-
-
-def described(error: SchedulerError) -> dict[str, Any]:
-    return {"code": error.code, "message": error.message, "details": error.details}
+    return _response({"success": False, "error": ErrorShape.of(shown, request_id)}, code, _headers(error))
 
 
 def _headers(error: SchedulerError) -> dict[str, str]:
@@ -98,6 +96,11 @@ def _response(body: Mapping[str, Any], status: int, headers: Mapping[str, str]) 
 def violations(errors: Sequence[Mapping[str, Any]]) -> Invalid:
     """The error that names every broken rule; `errors` as pydantic lists them, each `loc` led by where it is: body or query."""
     return _broken([{"field": _field(error["loc"]), "rule": rule(error)} for error in errors])
+
+
+def body_violations(error: ValidationError) -> Invalid:
+    """The same of a body that is wrong in this stage, or beside the job that it changes."""
+    return violations([{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False, include_input=False)])
 
 
 def item_violations(errors: Sequence[Mapping[str, Any]], item: str) -> Invalid:

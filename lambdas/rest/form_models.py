@@ -3,13 +3,18 @@
 The fields of a schedule are checked by `scheduler/tasks/schedule_form.py` alone; here they are only described.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from lambdas.rest.models import WRITTEN_INSTANT, Instant, Request, Shape, WrittenTime
+from lambdas.rest.models import Instant, Request
+from lambdas.rest.resolution import given_to, payload_of
+from lambdas.rest.shapes import WRITTEN_INSTANT, Json, Shape, WrittenTime
+from scheduler.targets import registry
+from scheduler.targets.named_target import NamedTarget
 from scheduler.tasks import schedule_form
-from scheduler.tasks.schedule import DST_GAP, DST_OVERLAP
+from scheduler.tasks.schedule import DST_GAP, DST_OVERLAP, Run, Skipped
 
 Text = Annotated[Any, WithJsonSchema({"type": "string"})]
 WrittenInstant = Annotated[Any, WRITTEN_INSTANT]
@@ -89,6 +94,10 @@ class PreviewShape(Shape):
 
     runs: list[RunShape]
 
+    @classmethod
+    def of(cls, runs: Iterable[Run | Skipped]) -> Json:
+        return {"runs": [RunShape.from_record(run) for run in runs]}
+
 
 class TaskTypeShape(Shape):
     """A type, or a named target: then a job says `target` instead of `type`."""
@@ -99,10 +108,25 @@ class TaskTypeShape(Shape):
     payload_schema: dict[str, Any]
     """JSON Schema of what a job gives: of a target, its own schema, else that of the type without the fields that are locked."""
 
+    @classmethod
+    def of_type(cls, name: str) -> Json:
+        schema = payload_of(name).json_schema()
+        return cls.from_record(None, type=name, target=None, description=registry.description(name), payload_schema=schema)
+
+    @classmethod
+    def of_target(cls, target: NamedTarget) -> Json:
+        return cls.from_record(
+            target, type=target.kind, target=target.name, description=target.description or target.name, payload_schema=given_to(target)
+        )
+
 
 class TaskTypesShape(Shape):
     task_types: list[TaskTypeShape]
     """The types, and behind them the targets that are enabled."""
+
+    @classmethod
+    def of(cls, types: Iterable[str], targets: Iterable[NamedTarget]) -> Json:
+        return {"task_types": [*map(TaskTypeShape.of_type, types), *map(TaskTypeShape.of_target, targets)]}
 
 
 EXAMPLES: dict[str, Any] = {

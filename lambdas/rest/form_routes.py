@@ -7,12 +7,12 @@ from aws_lambda_powertools.event_handler.openapi.params import Body
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas.rest import render
+from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.form_models import EXAMPLES, PreviewRequest, PreviewShape, TaskTypesShape
-from lambdas.rest.models import Answer, payload_of
 from lambdas.rest.resolver import answers
-from lambdas.rest.target_models import given_to
+from lambdas.rest.shapes import Answer
+from scheduler.accounts.access import Need
 from scheduler.targets import registry
 from scheduler.tasks.preview import preview
 
@@ -26,9 +26,10 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     tags=["schedules"],
     responses=answers(200, Answer[PreviewShape], errors=(400, 401, 413, 415)),
 )
+@needs(Need.SIGNED_IN)
 def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     runs = preview(body.form, count=body.count, after=body.after, now=_runtime.api().clock.now())
-    return answer({"runs": [render.run(run) for run in runs]})
+    return answer(PreviewShape.of(runs))
 
 
 @router.get(
@@ -37,15 +38,8 @@ def preview_schedule(body: Annotated[PreviewRequest, Body(openapi_examples=EXAMP
     tags=["tasks"],
     responses=answers(200, Answer[TaskTypesShape], errors=(401, 503)),
 )
+@needs(Need.SIGNED_IN)
 def list_task_types() -> Response[str]:
-    types = [
-        {"type": name, "target": None, "description": registry.description(name), "payload_schema": payload_of(name).json_schema()}
-        for name in registry.names()
-        if name != "http" or _runtime.api().settings.raw_http
-    ]
-    named = [
-        {"type": each.kind, "target": each.name, "description": each.description or each.name, "payload_schema": given_to(each)}
-        for each in _runtime.api().targets.all()
-        if each.enabled
-    ]
-    return answer({"task_types": types + named})
+    world = _runtime.api()
+    types = [name for name in registry.names() if name != "http" or world.settings.raw_http]
+    return answer(TaskTypesShape.of(types, [target for target in world.targets.all() if target.enabled]))

@@ -1,10 +1,8 @@
 """The shapes of requests and answers, as they are checked and as OpenAPI describes them."""
 
-import json
 import re
-from collections.abc import Sequence
-from functools import cache
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -13,27 +11,28 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
-    TypeAdapter,
-    ValidationError,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
     model_validator,
 )
-from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from lambdas import _runtime
-from lambdas.rest import envelope, idempotency
+from lambdas.rest import envelope, idempotency, resolution
+from lambdas.rest.job_answers import AcceptedShape
+from lambdas.rest.resolution import Broken, Stage
+from lambdas.rest.shapes import WRITTEN_INSTANT, Json, Shape, Violation, WrittenTime, optional, present
+from scheduler.jobs.ordering_keys import LineView
 from scheduler.model import instants
-from scheduler.model.errors import Invalid
-from scheduler.model.job import USUAL_RETRIES, CallBack, Jitter, Lane, Misfire, OnFailure, Ordering, Outcome, Overlap, RetryPolicy, Status
-from scheduler.pipeline.submit import NewJob
-from scheduler.targets import payload_schema, registry
-from scheduler.targets.base import NotAllowed
-from scheduler.targets.named_target import NAME, NamedTarget, merged, overridden
+from scheduler.model.errors import Invalid, SchedulerError
+from scheduler.model.job import Lane
+from scheduler.model.spec import USUAL_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
+from scheduler.pipeline.lag import Lag
+from scheduler.pipeline.submit import Accepted, NewJob
+from scheduler.storage.ports import Session
+from scheduler.targets import registry
+from scheduler.targets.named_target import NAME, NamedTarget, merged
 
 T = TypeVar("T")
-WRITTEN_INSTANT = WithJsonSchema({"type": "string", "format": "date-time"})
 
 
 def _from_query(value: Any) -> int:
@@ -98,6 +97,15 @@ class Request(BaseModel):
     """A request body: unknown fields are refused, nothing is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+
+    def broken(self, stage: Stage) -> Iterator[Broken]:
+        """The rules that a request of valid shape breaks in this stage."""
+        yield from ()
+
+    def resolve(self, stage: Stage) -> None:
+        """Check what the request names. Raises ValidationError, as for its shape, with every broken rule."""
+        if broken := list(self.broken(stage)):
+            raise resolution.error_of(broken)
 
 
 class Login(Request):
@@ -196,17 +204,7 @@ class WorkRequest(Request):
     on_failure: Annotated[OnFailure, Field(strict=False)] | None = None
     """With an ordering key, what its failure means for those behind it: `block` (absent: this), they go on once it is tried no more;
     `park`, they wait until the key is resumed, or it is retried and succeeds."""
-    _kind: str | None = PrivateAttr(None)
-
-    @field_validator("target")
-    @classmethod
-    def _registered(cls, value: str | None) -> str | None:
-        target = None if value is None else _runtime.api().named.find(value)
-        if value is not None and target is None:
-            raise ValueError("there is no such target; GET /targets lists them")
-        if target is not None and not target.enabled:
-            raise ValueError("is disabled")
-        return value
+    _kind: str | None = PrivateAttr(None)  # of its target, once that is resolved
 
     @field_validator("type")
     @classmethod
@@ -216,7 +214,6 @@ class WorkRequest(Request):
             raise ValueError("give either message alone, or type with its payload, or target with its payload")
         if value is not None and value not in registry.names():
             raise ValueError(f"there is no such type; known types: {', '.join(registry.names())}")
-        _check_raw(value)
         return value
 
     @field_validator("payload")
@@ -224,28 +221,11 @@ class WorkRequest(Request):
     def _fits(cls, value: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
         """Runs after the type was found good or bad; a bad one is reported already."""
         if info.data.get("type") is not None:
-            _check_payload(value or {}, info.data["type"])
-        elif info.data.get("target") is not None:
-            _check_for(_runtime.api().named.find(info.data["target"]), value or {})
-        elif value is not None and "type" in info.data:
+            if broken := list(resolution.of_shape(info.data["type"], value or {})):
+                raise resolution.error_of(broken)
+        elif value is not None and "type" in info.data and info.data.get("target") is None:
             raise ValueError("goes with type, not with message")
         return value
-
-    @field_validator("callback")
-    @classmethod
-    def _reports(cls, value: CallBackRequest | None, info: ValidationInfo) -> CallBackRequest | None:
-        if value is not None and {"type", "payload", "target"} <= info.data.keys():
-            kind, payload = info.data["type"] or "log", info.data["payload"] or {}
-            named = None if info.data["target"] is None else _runtime.api().named.find(info.data["target"])
-            try:
-                registry.check_callback(*((kind, payload) if named is None else (named.kind, merged(named, payload))))
-            except NotAllowed as error:
-                raise ValueError(str(error)) from None
-        return value
-
-    @property
-    def chosen_callback(self) -> CallBack | None:
-        return None if self.callback is None else self.callback.policy
 
     @field_validator("on_failure")
     @classmethod
@@ -255,28 +235,50 @@ class WorkRequest(Request):
             raise ValueError("goes with an ordering_key")
         return value
 
-    @property
-    def chosen_ordering(self) -> Ordering | None:
-        return None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK)
+    def broken(self, stage: Stage) -> Iterator[Broken]:
+        """The kind by which the payload is checked is the one that is stored with it."""
+        target = None if self.target is None else stage.find_target(self.target)
+        if self.target is not None and target is None:
+            yield ("target",), "there is no such target; GET /targets lists them"
+        elif target is not None and not target.enabled:
+            yield ("target",), "is disabled"
+        elif self.type == "http" and not stage.raw_http:
+            yield ("type",), "raw http is switched off in this stage: name a target (GET /targets lists them)"
+        else:
+            self._kind = None if target is None else target.kind
+            yield from self._broken_of(target, stage)
 
-    @model_validator(mode="after")
-    def _of_its_kind(self) -> Self:
-        """As its payload was checked, a moment ago: this is the kind that is stored with it."""
-        target = None if self.target is None else _runtime.api().named.find(self.target)
-        self._kind = None if target is None else target.kind
-        return self
+    def _broken_of(self, target: NamedTarget | None, stage: Stage) -> Iterator[Broken]:
+        payload = self.payload or {}
+        if target is not None:
+            broken = resolution.of_target(target, payload, stage)
+        else:
+            broken = [] if self.type is None else list(resolution.of_reach(self.type, payload, stage))
+        yield from resolution.within("payload", broken)
+        if self.callback is not None and not broken:
+            given = payload if target is None else merged(target, payload)
+            yield from resolution.within("callback", resolution.of_callback(self.chosen_type, given))
 
     @property
     def chosen_type(self) -> str:
+        """Of a request that names a target, only once that is resolved."""
+        assert self.target is None or self._kind is not None
         return self.type or self._kind or "log"
 
     @property
-    def chosen_retry(self) -> RetryPolicy:
-        return USUAL_RETRIES if self.retry is None else self.retry.policy
-
-    @property
-    def chosen_payload(self) -> dict[str, Any]:
-        return (self.payload or {}) if self.message is None else {"message": self.message}
+    def spec(self) -> JobSpec:
+        """The request as the record that is stored; its target, if it names one, is resolved."""
+        return JobSpec(
+            type=self.chosen_type,
+            payload=(self.payload or {}) if self.message is None else {"message": self.message},
+            target=self.target,
+            tags=tuple(self.tags),
+            max_attempts=self.max_attempts,
+            retry=USUAL_RETRIES if self.retry is None else self.retry.policy,
+            timeout_ms=self.timeout_seconds * 1_000,
+            callback=None if self.callback is None else self.callback.policy,
+            ordering=None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK),
+        )
 
 
 class JobRequest(WorkRequest):
@@ -293,20 +295,7 @@ class JobRequest(WorkRequest):
             instants.check_start(f"{within}execute_at", self.execute_at, now)
         if self.expires_at is not None:
             instants.check_end(f"{within}expires_at", self.expires_at, max(self.execute_at or now, now))
-        return NewJob(
-            owner=owner,
-            type=self.chosen_type,
-            payload=self.chosen_payload,
-            execute_at=self.execute_at,
-            max_attempts=self.max_attempts,
-            retry=self.chosen_retry,
-            timeout_ms=self.timeout_seconds * 1000,
-            callback=self.chosen_callback,
-            expires_at=self.expires_at,
-            tags=tuple(self.tags),
-            ordering=self.chosen_ordering,
-            target=self.target,
-        )
+        return NewJob(owner, self.spec, execute_at=self.execute_at, expires_at=self.expires_at)
 
 
 def _absent() -> Any:
@@ -339,33 +328,34 @@ class JobChange(Request):
             raise ValueError("give either message or payload")
         return self
 
-    def wanted(self, job_type: str, now: int, target: str | None = None) -> dict[str, Any]:
-        """The fields of a job of this type, and of this target, that change.
+    def wanted(self, job_type: str, now: int, target: str | None, stage: Stage) -> dict[str, Any]:
+        """The fields of a job of this type, and of this target, that change; those of its `spec` by themselves.
 
         Raises Invalid for a time out of bounds or a payload that is not of the type.
         """
         given = self.model_fields_set
         wanted: dict[str, Any] = {}
+        spec: dict[str, Any] = {}
         if "execute_at" in given:
             instants.check_start("execute_at", self.execute_at, now)
             wanted["scheduled_at"] = self.execute_at
         if "message" in given:
             if job_type != "log":
                 raise Invalid.field("message", f"goes with jobs of type log; this one is of type {job_type}: give its payload")
-            wanted["payload"] = _checked({"message": self.message}, job_type, target)
+            spec["payload"] = _checked({"message": self.message}, job_type, target, stage)
         if "payload" in given:
-            wanted["payload"] = _checked(self.payload, job_type, target)
+            spec["payload"] = _checked(self.payload, job_type, target, stage)
         if "max_attempts" in given:
-            wanted["max_attempts"] = self.max_attempts
+            spec["max_attempts"] = self.max_attempts
         if "retry" in given:
-            wanted["retry"] = self.retry.policy
+            spec["retry"] = self.retry.policy
         if "timeout_seconds" in given:
-            wanted["timeout_ms"] = self.timeout_seconds * 1000
+            spec["timeout_ms"] = self.timeout_seconds * 1000
         if "expires_at" in given:
             wanted["start_by"] = self.expires_at
         if "tags" in given:
-            wanted["tags"] = tuple(self.tags)
-        return wanted
+            spec["tags"] = tuple(self.tags)
+        return wanted | {"spec": spec}
 
 
 class BatchItem(JobRequest):
@@ -382,203 +372,15 @@ class BatchRequest(Request):
     """Each as for POST /me/jobs, and with a key of its own; all in all at most 4 MB."""
 
 
-def _checked(payload: dict[str, Any], job_type: str, target: str | None) -> dict[str, Any]:
+def _checked(payload: dict[str, Any], job_type: str, target: str | None, stage: Stage) -> dict[str, Any]:
     """The payload, if it is one of the type, or of the target. Raises Invalid naming every broken rule."""
-    try:
-        if target is None:
-            _check_payload(payload, job_type)
-        else:
-            _check_for(_runtime.api().named.find(target), payload)
-    except ValidationError as error:
-        errors = error.errors(include_url=False, include_input=False)
-        raise envelope.violations([{**each, "loc": ("body", "payload", *each["loc"])} for each in errors]) from None
-    return payload
-
-
-def _check_payload(payload: dict[str, Any], job_type: str) -> None:
-    """Raises ValidationError naming every broken rule, or what of AWS may not be reached."""
-    payload_of(job_type).validate_json(json.dumps(payload), strict=True)
-    try:
-        registry.check_reach(job_type, payload, _runtime.api().reach)
-    except NotAllowed as error:
-        raise broken_rules(job_type, [((error.field,) if error.field else (), str(error))]) from None
-
-
-def _check_raw(job_type: str | None) -> None:
-    if job_type == "http" and not _runtime.api().settings.raw_http:
-        raise ValueError("raw http is switched off in this stage: name a target (GET /targets lists them)")
-
-
-def _check_for(target: NamedTarget | None, payload: dict[str, Any]) -> None:
-    """Raises ValidationError if it is no payload for this target: by its own schema, by what is locked, or by its type."""
     if target is None:
-        raise broken_rules("target", [((), "its target does not exist any more")])
-    broken: list[tuple[tuple[str | int, ...], str]] = [((name,), "is set by the target and locked") for name in overridden(target, payload)]
-    if target.payload_schema is not None:
-        broken += payload_schema.broken(target.payload_schema, payload)
+        broken = resolution.of_payload(job_type, payload, stage)
+    else:
+        broken = resolution.of_target(stage.find_target(target), payload, stage)
     if broken:
-        raise broken_rules(target.name, broken)
-    _check_payload(merged(target, payload), target.kind)
-
-
-def broken_rules(title: str, rules: Sequence[tuple[tuple[str | int, ...], str]]) -> ValidationError:
-    """The error that names these rules, each with its field."""
-    errors = [
-        InitErrorDetails(type=PydanticCustomError("value_error", "{error}", {"error": rule}), loc=field, input=None)
-        for field, rule in rules
-    ]
-    return ValidationError.from_exception_data(title, errors)
-
-
-@cache
-def payload_of(job_type: str) -> TypeAdapter[Any]:
-    """The check and the JSON Schema of a task type's payload."""
-    return TypeAdapter(registry.load(job_type).payload)
-
-
-class Shape(BaseModel):
-    """Part of an answer."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-
-
-WrittenTime = Annotated[str, WRITTEN_INSTANT]
-
-
-class RetryShape(Shape):
-    """How it is tried again, as it may be posted."""
-
-    base_seconds: float
-    cap_seconds: float
-    jitter: Jitter
-    max_elapsed_seconds: float | None
-    """Null: no limit, but a day for throttled attempts."""
-    on_timeout: bool
-
-
-class CallBackShape(Shape):
-    """How its worker reports, as it may be posted."""
-
-    lease_seconds: int
-    max_seconds: int
-
-
-class ProgressShape(Shape):
-    """What its worker told last."""
-
-    fraction: float | None
-    message: str | None
-
-
-class FailureShape(Shape):
-    kind: Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried"]
-    message: str
-    retry_after_seconds: float | None
-    """How long its target asked to be left alone."""
-
-
-class AttemptShape(Shape):
-    number: int
-    """Rises from attempt to attempt; a gap is a hand-over that never started."""
-    picked_at: WrittenTime
-    started_at: WrittenTime | None
-    ended_at: WrittenTime
-    outcome: Outcome
-    failure: FailureShape | None
-    output: str | None
-    """The beginning of what it put out, or of the body of the answer it got; of the last one that is in `response`."""
-    log: str | None
-    """What was written while it ran, or the end of that."""
-    output_kept: Literal["whole", "excerpt"]
-    """Whether `/attempts/{number}/output` and `/log` have all of it, or only what is shown here."""
-
-
-class ResponseShape(Shape):
-    status: int
-    headers: dict[str, str]
-    body: str
-    """As much of it as fits into 4 KB with the logs; the whole is at `/attempts/{number}/output`."""
-
-
-class JobShape(Shape):
-    """A job. Every field is always there; null where there is nothing to tell."""
-
-    id: str
-    type: str
-    target: str | None
-    """The named target whose defaults complete its payload; `type` is its kind."""
-    status: Status
-    lane: Lane
-    shard_id: int | None
-    """The shard of the minute that holds it; null once it is finished."""
-    payload: dict[str, Any]
-    created_at: WrittenTime
-    scheduled_at: WrittenTime
-    due_at: WrittenTime
-    """When its next attempt may start."""
-    picked_at: WrittenTime | None
-    started_at: WrittenTime | None
-    completed_at: WrittenTime | None
-    failed_at: WrittenTime | None
-    killed_at: WrittenTime | None
-    cancelled_at: WrittenTime | None
-    skipped_at: WrittenTime | None
-    start_delay_ms: int | None
-    """First start minus scheduled time."""
-    late: bool
-    cancel_requested_at: WrittenTime | None
-    max_attempts: int
-    retry: RetryShape
-    timeout_seconds: int
-    callback: CallBackShape | None
-    """Null: what its target answers is the end."""
-    lease_until: WrittenTime | None
-    """Of one that waits for its call-back: until when it must be heard of."""
-    heartbeat_at: WrittenTime | None
-    """The last one of this attempt."""
-    progress: ProgressShape | None
-    attempts: list[AttemptShape]
-    """The last five."""
-    output: str | None
-    response: ResponseShape | None
-    reason: str | None
-    fingerprint: str | None
-    """Of a failed or killed job: the same for errors that differ in ids, numbers, times and addresses only."""
-    redrives: int
-    """How often it was retried after it had failed or was killed."""
-    redriven_at: WrittenTime | None
-    """When it was last."""
-    tags: list[str]
-    ordering_key: str | None
-    """Those of one key start one after the other."""
-    on_failure: OnFailure | None
-    """What its failure means for those behind it; null without an ordering key."""
-    expires_at: WrittenTime | None
-    """If it has not started by then, it is skipped."""
-    task_id: str | None
-    """The task it is a run of."""
-    generation: int | None
-    """The task's when this run was planned."""
-    nominal_at: WrittenTime | None
-    """Its time by the schedule, before jitter; null if it was asked for by hand."""
-    overlap: Overlap | None
-    misfire: Misfire | None
-
-
-class TextShape(Shape):
-    """What an attempt put out, or what was logged meanwhile."""
-
-    number: int
-    """Of the attempt."""
-    text: str
-    complete: bool
-    """False: more than 1 MB, or the rest could not be stored."""
-
-
-class PageShape(Shape):
-    jobs: list[JobShape]
-    cursor: str | None
-    """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+        raise envelope.body_violations(resolution.error_of(resolution.within("payload", broken)))
+    return payload
 
 
 class OrderingKeyShape(Shape):
@@ -596,19 +398,22 @@ class OrderingKeyShape(Shape):
     more: bool
     """There are more than these."""
 
-
-class AcceptedShape(Shape):
-    """What is new of an accepted job; GET tells the rest."""
-
-    id: str
-    status: Status
-    scheduled_at: WrittenTime
+    @classmethod
+    def of(cls, key: str, line: LineView) -> Json:
+        parked = line.parked_by
+        return cls.from_record(
+            line,
+            ordering_key=key,
+            job_id=None if line.turn is None else line.turn.id,
+            parked_by=None if parked is None else parked.id,
+            parked_at=None if parked is None else parked.failed_at or parked.killed_at,
+        )
 
 
 class ItemErrorShape(Shape):
     code: Literal["validation_failed", "payload_too_large", "conflict", "unavailable"]
     message: str
-    details: list["Violation"]
+    details: list[Violation]
     """The first broken rules, each field led by its item: `jobs[3].execute_at`."""
 
 
@@ -621,12 +426,25 @@ class ResultShape(Shape):
     replayed: Literal[True] | None = None
     """There if its idempotency key was used before: this is what was answered then, and nothing new was made."""
 
+    @classmethod
+    def of(cls, index: int, done: Accepted | SchedulerError) -> Json:
+        if isinstance(done, SchedulerError):
+            return {"index": index, "error": ItemErrorShape.from_record(done)}
+        return present(
+            cls.from_record(None, index=index, job=AcceptedShape.of(done.job, done.at), error=None, replayed=done.replayed or None)
+        )
+
 
 class BatchShape(Shape):
     accepted: int
     refused: int
     results: list[ResultShape]
     """One per item, in their order."""
+
+    @classmethod
+    def of(cls, results: Sequence[Json]) -> Json:
+        accepted = sum("job" in result for result in results)
+        return cls.from_record(None, accepted=accepted, refused=len(results) - accepted, results=results)
 
 
 class UserShape(Shape):
@@ -641,12 +459,20 @@ class RefreshedShape(Shape):
     refresh_token: str | None = None
     """There only if the old one was replaced."""
 
+    @classmethod
+    def of(cls, session: Session) -> Json:
+        return present(cls.from_record(session))
+
 
 class SessionShape(Shape):
     token: str
     expire: WrittenTime
     refresh_token: str
     user: UserShape
+
+    @classmethod
+    def of(cls, session: Session) -> Json:
+        return present(cls.from_record(session, user=optional(UserShape.from_record, session.user)))
 
 
 class HealthShape(Shape):
@@ -660,29 +486,10 @@ class HealthShape(Shape):
     paused_lanes: list[Lane] | None = None
     """Lanes that administrators have paused (with a token only)."""
 
-
-class Answer(Shape, Generic[T]):
-    """Every answer that is not an error."""
-
-    success: Literal[True]
-    data: T
-
-
-class Violation(Shape):
-    field: str
-    rule: str
-
-
-class ErrorShape(Shape):
-    code: str
-    message: str
-    details: list[Violation]
-    """One entry per broken rule, if the request was at fault."""
-    request_id: str
-
-
-class ErrorAnswer(Shape):
-    """Every error."""
-
-    success: Literal[False]
-    error: ErrorShape
+    @classmethod
+    def of(cls, behind: Lag | None) -> Json:
+        if behind is None:
+            return {"status": "ok"}
+        return cls.from_record(
+            behind, status="ok", oldest_open_minute=behind.minute, lag_seconds=behind.ms / 1000, paused_lanes=behind.paused
+        )

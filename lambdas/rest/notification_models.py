@@ -1,11 +1,13 @@
 """The shapes of who is told of a task's runs, and of what. Receivers follow the rules for jobs of types `email` and `http`."""
 
+from collections.abc import Iterator
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from lambdas import _runtime
-from lambdas.rest.models import Request, Shape
+from lambdas.rest.models import Request
+from lambdas.rest.resolution import Broken, Stage
+from lambdas.rest.shapes import Json, Shape
 from scheduler.model.notifications import USUAL, Notifications, Occasion, Webhook
 from scheduler.targets import credentials
 from scheduler.targets.base import NotAllowed
@@ -17,19 +19,11 @@ _USUAL = Notifications()
 
 def _address(text: str) -> str:
     email.is_address(text)
-    if not _runtime.api().reach.sender:
-        raise ValueError("no e-mail can be sent: this stage has no sender (deploy it with -c email_sender=...)")
     return text
 
 
 def _url(text: str) -> str:
     http.is_url(text)
-    if not _runtime.api().settings.raw_http:
-        raise ValueError("raw http is switched off in this stage: give e-mail addresses")
-    try:
-        http.check({"url": text}, _runtime.api().reach)
-    except NotAllowed as error:
-        raise ValueError(str(error)) from None
     return text
 
 
@@ -69,6 +63,13 @@ class NotificationsRequest(Request):
             raise ValueError("give emails, webhooks or both")
         return self
 
+    def broken(self, stage: Stage) -> Iterator[Broken]:
+        if not stage.reach.sender:
+            rule = "no e-mail can be sent: this stage has no sender (deploy it with -c email_sender=...)"
+            yield from ((("emails", number), rule) for number in range(len(self.emails)))
+        for number, hook in enumerate(self.webhooks):
+            yield from ((("webhooks", number, "url"), rule) for rule in _unreachable(hook.url, stage))
+
     @property
     def wanted(self) -> Notifications:
         """Named twice is as good as once."""
@@ -79,6 +80,16 @@ class NotificationsRequest(Request):
             after_failures=self.after_failures,
             digest_ms=self.digest_seconds * 1_000,
         )
+
+
+def _unreachable(url: str, stage: Stage) -> Iterator[str]:
+    if not stage.raw_http:
+        yield "raw http is switched off in this stage: give e-mail addresses"
+        return
+    try:
+        http.check({"url": url}, stage.reach)
+    except NotAllowed as error:
+        yield str(error)
 
 
 class WebhookShape(Shape):
@@ -95,3 +106,8 @@ class NotificationsShape(Shape):
     on: list[Occasion]
     after_failures: int
     digest_seconds: int
+
+    @classmethod
+    def of(cls, notifications: Notifications) -> Json:
+        hooks = [WebhookShape.from_record(hook) for hook in notifications.webhooks]
+        return cls.from_record(notifications, webhooks=hooks, digest_seconds=notifications.digest_ms // 1000)

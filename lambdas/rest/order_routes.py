@@ -4,10 +4,12 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas.rest import render
+from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
-from lambdas.rest.models import ORDERING_KEY_RULE, Answer, OrderingKeyShape, is_ordering_key
+from lambdas.rest.models import ORDERING_KEY_RULE, OrderingKeyShape, is_ordering_key
 from lambdas.rest.resolver import answers, owner_of
+from lambdas.rest.shapes import Answer
+from scheduler.accounts.access import Need
 from scheduler.jobs import ordering_keys
 from scheduler.model.errors import Invalid
 from scheduler.model.job import OrderKey
@@ -22,9 +24,10 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     tags=["ordering keys"],
     responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 503)),
 )
+@needs(Need.READ, foreign=True)
 def get_ordering_key(ordering_key: str) -> Response[str]:
     world, order = _runtime.api(), _order(ordering_key)
-    return answer(render.ordering_key(order.key, ordering_keys.look(order, jobs=world.jobs, orders=world.orders)))
+    return answer(OrderingKeyShape.of(order.key, ordering_keys.look(order, jobs=world.jobs, orders=world.orders)))
 
 
 @router.post(
@@ -34,10 +37,11 @@ def get_ordering_key(ordering_key: str) -> Response[str]:
     tags=["ordering keys"],
     responses=answers(200, Answer[OrderingKeyShape], errors=(400, 401, 404, 409, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="ordering-key.resume")
 def resume_ordering_key(ordering_key: str) -> Response[str]:
     world, order = _runtime.api(), _order(ordering_key)
     view = ordering_keys.resume(order, jobs=world.jobs, orders=world.orders, lanes=world.lanes, clock=world.clock)
-    return answer(render.ordering_key(order.key, view))
+    return answer(OrderingKeyShape.of(order.key, view))
 
 
 def _order(key: str) -> OrderKey:

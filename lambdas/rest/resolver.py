@@ -1,6 +1,6 @@
 """The HTTP resolver: Powertools', with our envelope, our reading of bodies, and an OpenAPI document that tells no lies."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -10,9 +10,14 @@ from aws_lambda_powertools.event_handler.middlewares.openapi_validation import O
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, OpenAPI
 from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
+from pydantic import ValidationError
 
+from lambdas import _runtime
 from lambdas._runtime import logger
 from lambdas.rest import access, envelope, idempotency, models, request_body
+from lambdas.rest.access import Route
+from lambdas.rest.resolution import Stage, payload_of
+from lambdas.rest.shapes import ErrorAnswer
 from scheduler.accounts.access import Need, need_of_foreign
 from scheduler.model import ids
 from scheduler.model.errors import NotFound, SchedulerError
@@ -20,7 +25,6 @@ from scheduler.model.job import JobKey
 from scheduler.targets import registry
 
 REPORTED: dict[str, Any] = {"security": [{"callback": []}]}  # that of a route that needs the token of an attempt
-OPEN: dict[str, Any] = {"security": []}  # the OpenAPI mark of a route that needs no token
 KEYED: dict[str, Any] = {"x-keyed": True}  # the mark of a route that takes an idempotency key; the document shows its header instead
 KEY_PARAMETER = {
     "name": idempotency.HEADER,
@@ -56,6 +60,7 @@ class _Reading(OpenAPIRequestValidationMiddleware):
         rule = access.admit(event, route.method, route.path)
 
         def passed(app: Any) -> Any:
+            _resolve(app.context["_route_args"].values())
             return access.passed(event, rule, app.context["_route_args"], lambda: next_middleware(app))
 
         proceed: Any = passed
@@ -65,6 +70,22 @@ class _Reading(OpenAPIRequestValidationMiddleware):
         return request_body.read(
             app.current_event.raw_event, request_body.LARGE if app.current_event.path in self._large else request_body.LIMIT
         )
+
+
+def stage() -> Stage:
+    """What requests may name in the stage that this function serves."""
+    world = _runtime.api()
+    return Stage(world.named.find, world.reach, world.settings.raw_http)
+
+
+def _resolve(arguments: Iterable[Any]) -> None:
+    """Check what a body of valid shape names, before the request counts against a quota. Raises Invalid."""
+    for body in arguments:
+        if isinstance(body, models.Request):
+            try:
+                body.resolve(stage())
+            except ValidationError as error:
+                raise envelope.body_violations(error) from None
 
 
 class Resolver(APIGatewayHttpResolver):
@@ -87,6 +108,17 @@ class Resolver(APIGatewayHttpResolver):
         self.exception_handler(RequestValidationError)(lambda error: self._refused(envelope.violations(error.errors())))
         self.exception_handler(NotFoundError)(lambda error: self._refused(self._no_route()))
         self.exception_handler(Exception)(self._refused)
+
+    def route(self, rule: str, method: Any, *options: Any, **more: Any) -> Callable[[Route], Route]:
+        """Powertools' own, which enters the route among the rules."""
+        register = super().route(rule, method, *options, **more)
+
+        def registered(function: Route) -> Route:
+            for each in [method] if isinstance(method, str) else method:
+                access.register(each, rule, function)
+            return register(function)
+
+        return registered
 
     def resolve(self, event: Any, context: Any) -> dict[str, Any]:
         """The answer, with what keeps browsers from making something else of it."""
@@ -132,8 +164,10 @@ class Resolver(APIGatewayHttpResolver):
 
 
 def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
-    """What the rule of its route adds to an operation: whose objects it may name, and what it may be refused for."""
+    """What the rule of its route adds to an operation: whether it needs a token, whose objects it may name, what it is refused for."""
     rule = access.RULES[f"{method.upper()} {path.removeprefix(access.BASE).replace('{', '<').replace('}', '>')}"]
+    if rule.need is Need.OPEN:
+        operation.setdefault("security", [])
     if rule.foreign:
         who = "operators" if need_of_foreign(method.upper()) is Need.OVERSEE else "administrators"
         operation.setdefault("parameters", []).append(USER_PARAMETER | {"description": f"the id of another user, for {who}"})
@@ -166,7 +200,7 @@ def job_of(event: Mapping[str, Any], job_id: str) -> JobKey:
 
 def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
     """The components with a schema per task type, the requests that have one naming them, and the batch its items."""
-    payloads = {f"{name.title()}Payload": models.payload_of(name).json_schema() for name in registry.names()}
+    payloads = {f"{name.title()}Payload": payload_of(name).json_schema() for name in registry.names()}
     for name in WITH_PAYLOAD:
         fields = schemas[name]["properties"]
         fields["payload"] |= {"anyOf": [{"$ref": f"#/components/schemas/{payload}"} for payload in payloads] + [{"type": "null"}]}
@@ -178,7 +212,7 @@ def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
 
 def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:
     """What a route answers, for the document, under `status` or one of the `others`; any route may also say 500."""
-    shapes = dict.fromkeys((status, *others), model) | dict.fromkeys((*errors, 500), models.ErrorAnswer)
+    shapes = dict.fromkeys((status, *others), model) | dict.fromkeys((*errors, 500), ErrorAnswer)
     return {
         code: {"description": HTTPStatus(code).phrase, "content": {"application/json": {"model": shape}}} for code, shape in shapes.items()
     }

@@ -1,6 +1,12 @@
 """The shapes of what is to come, and of what has been."""
 
-from lambdas.rest.models import Shape, WrittenTime
+from collections.abc import Iterable, Mapping
+
+from lambdas.rest.shapes import Json, Shape, WrittenTime
+from scheduler.insight.counting import LATE
+from scheduler.insight.forecast import Expected
+from scheduler.insight.summary import TypeSummary
+from scheduler.model.lifecycle import FINAL_TIMES
 
 
 class MinuteShape(Shape):
@@ -13,6 +19,10 @@ class MinuteShape(Shape):
     required_instances: int
     """Executors that end so much work in 10 s with a tenth of each left free, one job at a time: ms / 9,000, rounded up."""
 
+    @classmethod
+    def of(cls, minute: Expected) -> Json:
+        return cls.from_record(minute, scheduled_at=minute.at, required_instances=minute.executors)
+
 
 class ScheduledSummaryShape(Shape):
     scope: str
@@ -21,6 +31,10 @@ class ScheduledSummaryShape(Shape):
     """Executors that there may be at once."""
     minutes: list[MinuteShape]
     """Every minute of the next three hours, beginning with this one."""
+
+    @classmethod
+    def of(cls, scope: str, executors: int, minutes: Iterable[Expected]) -> Json:
+        return cls.from_record(None, scope=scope, available_instances=executors, minutes=[MinuteShape.of(minute) for minute in minutes])
 
 
 class TypeSummaryShape(Shape):
@@ -39,11 +53,21 @@ class TypeSummaryShape(Shape):
     late: int
     """Of all of them: started 10 s or more after their time, or posted for a time already past."""
 
+    @classmethod
+    def of(cls, summary: TypeSummary) -> Json:
+        average = None if summary.average_ms is None else round(summary.average_ms, 1)
+        counts = {str(name): summary.counts.get(str(name), 0) for name in (*FINAL_TIMES, LATE)}
+        return cls.from_record(summary, average_ms=average, **counts)
+
 
 class DaySummaryShape(Shape):
     day: str
     """In UTC: `2026-11-20`. Days on which nothing ended are left out."""
     types: list[TypeSummaryShape]
+
+    @classmethod
+    def of(cls, day: str, types: Iterable[TypeSummary]) -> Json:
+        return cls.from_record(None, day=day, types=[TypeSummaryShape.of(each) for each in types])
 
 
 class TaskSummaryShape(Shape):
@@ -54,3 +78,16 @@ class TaskSummaryShape(Shape):
     types: list[TypeSummaryShape]
     daily: list[DaySummaryShape] | None
     """Null without `days`."""
+
+    @classmethod
+    def of(
+        cls, scope: str, since: int, until: int, types: Iterable[TypeSummary], daily: Mapping[str, Iterable[TypeSummary]] | None
+    ) -> Json:
+        return cls.from_record(
+            None,
+            scope=scope,
+            since=since,
+            until=until,
+            types=[TypeSummaryShape.of(each) for each in types],
+            daily=None if daily is None else [DaySummaryShape.of(day, of_day) for day, of_day in daily.items()],
+        )

@@ -7,15 +7,15 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas.rest import access, parameters, render_summary
+from lambdas.rest import access, parameters
+from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
-from lambdas.rest.models import Answer
 from lambdas.rest.resolver import answers, owner_of
+from lambdas.rest.shapes import Answer
 from lambdas.rest.summary_models import ScheduledSummaryShape, TaskSummaryShape
 from scheduler.accounts.access import Need
 from scheduler.insight import summary
 from scheduler.insight.counting import EVERYBODY
-from scheduler.model.instants import render as instant
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
@@ -31,10 +31,11 @@ Days = Annotated[int | None, Query(ge=1, le=90, description="of the last so many
     tags=["summaries"],
     responses=answers(200, Answer[ScheduledSummaryShape], errors=(400, 401, 403, 503)),
 )
+@needs(Need.READ, foreign=True)
 def scheduled_tasks_summary(scope: Scope = None) -> Response[str]:
     world, (told, owner) = _runtime.api(), _scope(scope)
     minutes = summary.ahead(owner, world.clock.now(), world.counters)
-    return answer({"scope": told, "available_instances": world.settings.executors, "minutes": list(map(render_summary.minute, minutes))})
+    return answer(ScheduledSummaryShape.of(told, world.settings.executors, minutes))
 
 
 @router.get(
@@ -44,14 +45,14 @@ def scheduled_tasks_summary(scope: Scope = None) -> Response[str]:
     tags=["summaries"],
     responses=answers(200, Answer[TaskSummaryShape], errors=(400, 401, 403, 503)),
 )
+@needs(Need.READ, foreign=True)
 def task_summary(scope: Scope = None, days: Days = None) -> Response[str]:
     world, (told, owner) = _runtime.api(), _scope(scope, "days")
     now = world.clock.now()
     since = now - (summary.YEAR if days is None else (days - 1) * summary.DAY)
     types = summary.by_type(owner, since, now, world.counters)
-    daily = {} if days is None else {"daily": list(map(render_summary.day, summary.by_day(owner, since, now, world.counters).items()))}
-    span = {"since": instant(since), "until": instant(now)}
-    return answer({"scope": told, **span, "types": list(map(render_summary.type_summary, types)), "daily": None, **daily})
+    daily = None if days is None else summary.by_day(owner, since, now, world.counters)
+    return answer(TaskSummaryShape.of(told, since, now, types, daily))
 
 
 def _scope(asked: str | None, *others: str) -> tuple[str, str]:

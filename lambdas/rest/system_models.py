@@ -1,11 +1,13 @@
 """The shapes of what administrators ask of the whole system."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import Field
 
-from lambdas.rest.models import Request, Shape, WrittenTime
-from scheduler.model.job import Lane
+from lambdas.rest.models import Request
+from lambdas.rest.shapes import Json, Shape, WrittenTime
+from scheduler.model.job import Lane, LaneState
 
 
 class LanesRequest(Request):
@@ -30,7 +32,15 @@ class LaneShape(Shape):
     reason: str | None
     """Why it was paused or resumed."""
 
+    @classmethod
+    def of(cls, state: LaneState) -> Json:
+        return cls.from_record(state, paused=state.paused_at is not None)
+
 
 class SystemShape(Shape):
     lanes: list[LaneShape]
     """All three."""
+
+    @classmethod
+    def of(cls, states: Iterable[LaneState]) -> Json:
+        return {"lanes": [LaneShape.of(state) for state in states]}

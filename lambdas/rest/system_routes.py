@@ -1,6 +1,5 @@
 """Routes for administrators: what holds for everybody's jobs."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
@@ -9,13 +8,13 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._runtime import logger
-from lambdas.rest import render
+from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
-from lambdas.rest.models import Answer
 from lambdas.rest.resolver import answers
+from lambdas.rest.shapes import Answer
 from lambdas.rest.system_models import LanesRequest, SystemShape
+from scheduler.accounts.access import Need
 from scheduler.admission.lane_state import pause, resume, states
-from scheduler.model.job import LaneState
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
@@ -27,8 +26,9 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     tags=["system"],
     responses=answers(200, Answer[SystemShape], errors=(401, 403, 503)),
 )
+@needs(Need.OVERSEE)
 def get_system() -> Response[str]:
-    return _lanes(states(_runtime.api().ledger))
+    return answer(SystemShape.of(states(_runtime.api().ledger)))
 
 
 @router.post(
@@ -38,10 +38,11 @@ def get_system() -> Response[str]:
     tags=["system"],
     responses=answers(200, Answer[SystemShape], errors=(400, 401, 403, 413, 415, 503)),
 )
+@needs(Need.ADMINISTER, action="system.pause")
 def pause_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("pause", extra={"lanes": body.lanes, "reason": body.reason})
-    return _lanes(pause(body.lanes, body.reason, ledger=world.ledger, clock=world.clock))
+    return answer(SystemShape.of(pause(body.lanes, body.reason, ledger=world.ledger, clock=world.clock)))
 
 
 @router.post(
@@ -51,11 +52,8 @@ def pause_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
     tags=["system"],
     responses=answers(200, Answer[SystemShape], errors=(400, 401, 403, 413, 415, 503)),
 )
+@needs(Need.ADMINISTER, action="system.resume")
 def resume_lanes(body: Annotated[LanesRequest, Body()]) -> Response[str]:
     world = _runtime.api()
     logger.info("resume", extra={"lanes": body.lanes, "reason": body.reason})
-    return _lanes(resume(body.lanes, body.reason, ledger=world.ledger, clock=world.clock))
-
-
-def _lanes(shown: Sequence[LaneState]) -> Response[str]:
-    return answer({"lanes": [render.lane(state) for state in shown]})
+    return answer(SystemShape.of(resume(body.lanes, body.reason, ledger=world.ledger, clock=world.clock)))

@@ -1,16 +1,16 @@
 """The shapes of named targets, as administrators register them and as everybody reads them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
-from lambdas import _runtime
-from lambdas.rest import envelope
-from lambdas.rest.models import Request, Shape, TargetName, WrittenTime, broken_rules, payload_of
+from lambdas.rest import envelope, resolution
+from lambdas.rest.models import Request, TargetName
+from lambdas.rest.resolution import Broken, Stage, given_to, payload_of
+from lambdas.rest.shapes import Json, Shape, WrittenTime
 from scheduler.targets import payload_schema, registry
-from scheduler.targets.base import NotAllowed
 from scheduler.targets.named_target import (
     LEAST_PER_SECOND,
     MOST_AT_ONCE,
@@ -60,7 +60,6 @@ class TargetEdit(Request):
     @field_validator("defaults")
     @classmethod
     def _fit(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        """They are of the type, as far as they go; and what they name may be reached."""
         if len(json.dumps(value).encode()) > MOST_DEFAULTS:
             raise ValueError(f"must not have more than {MOST_DEFAULTS:,} bytes")
         if (kind := info.data.get("kind")) is not None:
@@ -76,6 +75,11 @@ class TargetEdit(Request):
         if (kind := info.data.get("kind")) is not None:
             _check_secrets(kind, info.data.get("defaults", {}), value)
         return value
+
+    def broken(self, stage: Stage) -> Iterator[Broken]:
+        resource = registry.load(self.kind).resource
+        if resource is None or resource.field in self.defaults:  # else jobs give it, and are checked then
+            yield from resolution.within("defaults", resolution.of_reach(self.kind, self.defaults, stage))
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -99,19 +103,13 @@ class TargetRequest(TargetEdit):
 
 
 def _check_defaults(defaults: Mapping[str, Any], kind: str) -> None:
+    """Raises ValidationError: they are of the type, as far as they go."""
     try:
         payload_of(kind).validate_json(json.dumps(defaults), strict=True)
     except ValidationError as error:
         errors = [each for each in error.errors(include_url=False, include_input=False) if each["type"] not in EARLIER]
         if errors:
-            raise broken_rules(kind, [(each["loc"], envelope.rule(each)) for each in errors]) from None
-    resource = registry.load(kind).resource
-    if resource is not None and resource.field not in defaults:
-        return  # jobs give it, and are checked then
-    try:
-        registry.check_reach(kind, defaults, _runtime.api().reach)
-    except NotAllowed as error:
-        raise broken_rules(kind, [((error.field,) if error.field else (), str(error))]) from None
+            raise resolution.error_of([(each["loc"], envelope.rule(each)) for each in errors]) from None
 
 
 def _check_secrets(kind: str, defaults: Mapping[str, Any], locked: list[str] | None) -> None:
@@ -120,16 +118,6 @@ def _check_secrets(kind: str, defaults: Mapping[str, Any], locked: list[str] | N
     destination = registry.load(kind).destination
     if own_secrets(kind, fixed) and destination not in fixed:
         raise ValueError(f"must include {destination}, with a default: else a job would choose where the target's secrets are sent")
-
-
-def given_to(target: NamedTarget) -> dict[str, Any]:
-    """The JSON Schema of what a job gives to a target: its own, or what its defaults leave open of the type's."""
-    if target.payload_schema is not None:
-        return dict(target.payload_schema)
-    whole = payload_of(target.kind).json_schema()
-    fields = {name: field for name, field in whole["properties"].items() if name not in target.locked}
-    required = [name for name in whole.get("required", ()) if name not in target.defaults]
-    return whole | {"properties": fields, "required": required}
 
 
 class TargetShape(Shape):
@@ -156,10 +144,20 @@ class TargetShape(Shape):
     updated_at: WrittenTime
     updated_by: str | None
 
+    @classmethod
+    def of(cls, target: NamedTarget, *, whole: bool) -> Json:
+        """`whole`: with what only administrators see."""
+        hidden = {} if whole else dict.fromkeys(("defaults", "locked", "payload_schema", "created_by", "updated_by"))
+        return cls.from_record(target, given=given_to(target), **hidden)
+
 
 class TargetsShape(Shape):
     targets: list[TargetShape]
     """By name."""
+
+    @classmethod
+    def of(cls, targets: Iterable[NamedTarget], *, whole: bool) -> Json:
+        return {"targets": [TargetShape.of(target, whole=whole) for target in targets]}
 
 
 class DeletedTargetShape(Shape):

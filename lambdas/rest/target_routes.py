@@ -8,11 +8,12 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas._runtime import logger
-from lambdas.rest import access, render
+from lambdas.rest import access
+from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
-from lambdas.rest.models import Answer
 from lambdas.rest.resolver import answers, owner_of
-from lambdas.rest.target_models import EXAMPLES, DeletedTargetShape, TargetEdit, TargetRequest, TargetShape, TargetsShape, given_to
+from lambdas.rest.shapes import Answer
+from lambdas.rest.target_models import EXAMPLES, DeletedTargetShape, TargetEdit, TargetRequest, TargetShape, TargetsShape
 from scheduler.accounts.access import Need
 from scheduler.targets import service as verbs
 from scheduler.targets.named_target import NamedTarget
@@ -26,8 +27,9 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     tags=["targets"],
     responses=answers(200, Answer[TargetsShape], errors=(401, 503)),
 )
+@needs(Need.READ)
 def list_targets() -> Response[str]:
-    return answer({"targets": [_shown(target) for target in _runtime.api().targets.all()]})
+    return answer(TargetsShape.of(_runtime.api().targets.all(), whole=_sees_all()))
 
 
 @router.get(
@@ -36,8 +38,9 @@ def list_targets() -> Response[str]:
     tags=["targets"],
     responses=answers(200, Answer[TargetShape], errors=(401, 404, 503)),
 )
+@needs(Need.READ)
 def get_target(name: str) -> Response[str]:
-    return answer(_shown(verbs.find(name, targets=_runtime.api().targets)))
+    return answer(TargetShape.of(verbs.find(name, targets=_runtime.api().targets), whole=_sees_all()))
 
 
 @router.post(
@@ -47,11 +50,12 @@ def get_target(name: str) -> Response[str]:
     tags=["targets"],
     responses=answers(201, Answer[TargetShape], errors=(400, 401, 403, 409, 413, 415, 503)),
 )
+@needs(Need.ADMINISTER, action="target.create")
 def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world = _runtime.api()
     made = verbs.register(body.name, body.kind, body.fields, by=_user(), targets=world.targets, now=world.clock.now())
     _changed("registered", made)
-    return answer(_shown(made), 201, {"Location": f"/api/v1/targets/{made.name}"})
+    return answer(TargetShape.of(made, whole=_sees_all()), 201, {"Location": f"/api/v1/targets/{made.name}"})
 
 
 @router.put(
@@ -61,12 +65,13 @@ def create_target(body: Annotated[TargetRequest, Body(openapi_examples=EXAMPLES)
     tags=["targets"],
     responses=answers(200, Answer[TargetShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
+@needs(Need.ADMINISTER, action="target.change")
 def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[str]:
     world = _runtime.api()
     now = world.clock.now()
     made = verbs.edit(name, body.kind, body.fields, by=_user(), targets=world.targets, now=now, version=body.version)
     _changed("replaced", made)
-    return answer(_shown(made))
+    return answer(TargetShape.of(made, whole=_sees_all()))
 
 
 @router.delete(
@@ -76,10 +81,11 @@ def replace_target(name: str, body: Annotated[TargetEdit, Body()]) -> Response[s
     tags=["targets"],
     responses=answers(200, Answer[DeletedTargetShape], errors=(401, 403, 404, 503)),
 )
+@needs(Need.ADMINISTER, action="target.delete")
 def delete_target(name: str) -> Response[str]:
     gone = verbs.delete(name, targets=_runtime.api().targets)
     _changed("deleted", gone)
-    return answer({"name": gone.name})
+    return answer(DeletedTargetShape.from_record(gone))
 
 
 def _changed(what: str, target: NamedTarget) -> None:
@@ -87,9 +93,8 @@ def _changed(what: str, target: NamedTarget) -> None:
     logger.info("named target", extra={"target": target.name, "change": what, "version": target.version, "by": _user()})
 
 
-def _shown(target: NamedTarget) -> dict[str, object]:
-    whole = access.caller_of(router.current_event.raw_event).may(Need.ADMINISTER)
-    return render.target(target, given_to(target), whole=whole)
+def _sees_all() -> bool:
+    return access.caller_of(router.current_event.raw_event).may(Need.ADMINISTER)
 
 
 def _user() -> str:

@@ -1,15 +1,23 @@
 """The shapes of tasks, as they are asked for and as they are answered."""
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from lambdas.rest import resolution
 from lambdas.rest.form_models import RunShape, ScheduleRequest
-from lambdas.rest.models import CallBackShape, Request, RetryShape, Shape, WorkRequest, WrittenTime
+from lambdas.rest.job_answers import SpecShape
+from lambdas.rest.models import Request, WorkRequest
 from lambdas.rest.notification_models import NotificationsRequest, NotificationsShape
-from scheduler.model.job import Misfire, OnFailure, Overlap
+from lambdas.rest.resolution import Broken, Stage
+from lambdas.rest.shapes import Json, Shape, WrittenTime, optional
+from scheduler.model.job import Misfire, Overlap
+from scheduler.tasks import schedule_form
+from scheduler.tasks.schedule import Run
 from scheduler.tasks.service import NewTask
-from scheduler.tasks.task import TaskStatus
+from scheduler.tasks.task import Task, TaskPage, TaskStatus
+from scheduler.tasks.task import status as task_status
 
 _Overlap = Annotated[Overlap, Field(strict=False)]  # an enum has no form of its own in JSON
 _Misfire = Annotated[Misfire, Field(strict=False)]
@@ -56,6 +64,11 @@ class TaskRequest(WorkRequest):
             raise ValueError("goes with misfire run_all, the only rule that catches up")
         return value
 
+    def broken(self, stage: Stage) -> Iterator[Broken]:
+        yield from super().broken(stage)
+        if self.notifications is not None:
+            yield from resolution.within("notifications", self.notifications.broken(stage))
+
     def asked(self, owner: str) -> NewTask:
         """The task to create, or to put in the place of one."""
         seconds = self.misfire_threshold_seconds
@@ -63,20 +76,12 @@ class TaskRequest(WorkRequest):
             owner=owner,
             name=self.name,
             description=self.description,
-            type=self.chosen_type,
-            payload=self.chosen_payload,
+            spec=self.spec,
             schedule=None if self.schedule is None else self.schedule.form,
-            tags=tuple(self.tags),
             overlap=self.overlap,
             misfire=self.misfire,
             misfire_threshold_ms=None if seconds is None else seconds * 1_000,
             max_catch_up=self.max_catch_up,
-            max_attempts=self.max_attempts,
-            retry=self.chosen_retry,
-            timeout_ms=self.timeout_seconds * 1_000,
-            callback=self.chosen_callback,
-            ordering=self.chosen_ordering,
-            target=self.target,
             notifications=None if self.notifications is None else self.notifications.wanted,
         )
 
@@ -124,33 +129,22 @@ class ScheduleShape(Shape):
     dst_overlap: str | None = None
 
 
-class TaskFacts(Shape):
+class TaskFacts(SpecShape):
     """What is always told of a task; null where there is nothing to tell."""
 
-    id: str
     name: str
     description: str | None
     status: TaskStatus
-    type: str
-    target: str | None
-    """The named target whose defaults complete its payload; `type` is its kind."""
-    payload: dict[str, Any]
     schedule: ScheduleShape | None
     """Null: at once, when it was created."""
-    tags: list[str]
     ordering_key: str | None
     """Its runs start one after the other, and after other jobs of the key."""
-    on_failure: OnFailure | None
     overlap: Overlap
     misfire: Misfire | None
     """Null if it does not recur, as are the next two."""
     misfire_threshold_seconds: int | None
     max_catch_up: int | None
     """Null but with misfire run_all."""
-    max_attempts: int
-    retry: RetryShape
-    timeout_seconds: int
-    callback: CallBackShape | None
     notifications: NotificationsShape | None
     """Who is told of its runs; null: nobody."""
     generation: int
@@ -161,6 +155,21 @@ class TaskFacts(Shape):
     """Since when it is paused."""
     inactive_reason: str | None
 
+    @classmethod
+    def facts(cls, task: Task, now: int, **next_runs: Any) -> Json:
+        """All there is to know of a task at `now`, and its next runs."""
+        recurring = task.is_recurring
+        return cls.of_spec(
+            task,
+            status=task_status(task, now),
+            schedule=optional(schedule_form.write, task.schedule),
+            misfire=task.misfire if recurring else None,
+            misfire_threshold_seconds=task.misfire_threshold_ms // 1000 if recurring else None,
+            max_catch_up=task.max_catch_up if recurring and task.misfire is Misfire.RUN_ALL else None,
+            notifications=optional(NotificationsShape.of, task.notifications),
+            **next_runs,
+        )
+
 
 class TaskShape(TaskFacts):
     """A task and its next runs."""
@@ -168,17 +177,29 @@ class TaskShape(TaskFacts):
     next_runs: list[RunShape]
     """The next ten."""
 
+    @classmethod
+    def of(cls, task: Task, runs: Sequence[Run], now: int) -> Json:
+        return cls.facts(task, now, next_runs=[RunShape.from_record(run) for run in runs])
+
 
 class ListedTaskShape(TaskFacts):
     """A task and its next run."""
 
     next_run: RunShape | None
 
+    @classmethod
+    def of(cls, task: Task, runs: Sequence[Run], now: int) -> Json:
+        return cls.facts(task, now, next_run=RunShape.from_record(runs[0]) if runs else None)
+
 
 class TaskPageShape(Shape):
     tasks: list[ListedTaskShape]
     cursor: str | None
     """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+
+    @classmethod
+    def of(cls, page: TaskPage, next_runs: Callable[[Task], Sequence[Run]], now: int) -> Json:
+        return cls.from_record(page, tasks=[ListedTaskShape.of(task, next_runs(task), now) for task in page.tasks])
 
 
 class DeletedShape(Shape):

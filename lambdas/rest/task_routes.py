@@ -9,13 +9,16 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
-from lambdas.rest import idempotency, parameters, render
+from lambdas.rest import idempotency, parameters
+from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
 from lambdas.rest.form_models import PreviewShape
-from lambdas.rest.models import Answer, JobShape, PageShape
+from lambdas.rest.job_answers import JobShape, PageShape
 from lambdas.rest.parameters import Cursor, Limit, Since, Tagged, Until, Upcoming
 from lambdas.rest.resolver import KEYED, answers, owner_of
+from lambdas.rest.shapes import Answer
 from lambdas.rest.task_models import EXAMPLES, DeletedShape, PauseRequest, RunRequest, TaskEdit, TaskPageShape, TaskRequest, TaskShape
+from scheduler.accounts.access import Need
 from scheduler.jobs.history import Query as HistoryQuery
 from scheduler.jobs.history import history
 from scheduler.model import ids
@@ -27,6 +30,7 @@ from scheduler.tasks.service import Search, World
 from scheduler.tasks.task import Task, TaskStatus
 
 NEXT_RUNS = 10
+RUNS_OF_TASK = 10  # a task is stored with so many jobs
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
 
@@ -39,6 +43,7 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     openapi_extensions=KEYED,
     responses=answers(201, Answer[TaskShape], errors=(400, 401, 409, 413, 415, 503)),
 )
+@needs(Need.WRITE, action="task.create", creates=RUNS_OF_TASK)
 def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world, receipt = _world(), _receipt()
     task = service.create(body.asked(_owner()), world, random=_random(receipt), receipt=receipt)
@@ -52,6 +57,7 @@ def create_task(body: Annotated[TaskRequest, Body(openapi_examples=EXAMPLES)]) -
     tags=["tasks"],
     responses=answers(200, Answer[TaskPageShape], errors=(400, 401, 503)),
 )
+@needs(Need.READ, foreign=True)
 def list_tasks(
     name: Annotated[str | None, Query(description="part of the name, in any case")] = None,
     tag: Tagged = None,
@@ -64,13 +70,13 @@ def list_tasks(
     world = _world()
     page = service.search(Search(_owner(), name, tag, type, status, limit, cursor), world)
     now = world.clock.now()
-    listed = [render.listed_task(task, service.next_runs(task, 1, now), now) for task in page.tasks]
-    return answer({"tasks": listed, "cursor": page.cursor})
+    return answer(TaskPageShape.of(page, lambda task: service.next_runs(task, 1, now), now))
 
 
 @router.get(
     "/api/v1/tasks/<task_id>", summary="One task", tags=["tasks"], responses=answers(200, Answer[TaskShape], errors=(401, 404, 503))
 )
+@needs(Need.READ, foreign=True)
 def get_task(task_id: str) -> Response[str]:
     world = _world()
     return _task(service.find(_key(task_id), world), world.clock.now())
@@ -83,6 +89,7 @@ def get_task(task_id: str) -> Response[str]:
     tags=["tasks"],
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 409, 413, 415, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="task.edit", creates=RUNS_OF_TASK)
 def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAMPLES)]) -> Response[str]:
     world, key = _world(), _key(task_id)
     return _task(service.edit(key, body.asked(key.owner), world, generation=body.generation), world.clock.now())
@@ -95,8 +102,9 @@ def edit_task(task_id: str, body: Annotated[TaskEdit, Body(openapi_examples=EXAM
     tags=["tasks"],
     responses=answers(200, Answer[DeletedShape], errors=(401, 404, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="task.delete")
 def delete_task(task_id: str) -> Response[str]:
-    return answer({"id": service.delete(_key(task_id), _world()).id})
+    return answer(DeletedShape.from_record(service.delete(_key(task_id), _world())))
 
 
 @router.put(
@@ -106,6 +114,7 @@ def delete_task(task_id: str) -> Response[str]:
     tags=["tasks"],
     responses=answers(200, Answer[TaskShape], errors=(400, 401, 404, 413, 415, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="task.pause")
 def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[str]:
     world = _world()
     return _task(service.deactivate(_key(task_id), body.reason, world), world.clock.now())
@@ -118,6 +127,7 @@ def pause_task(task_id: str, body: Annotated[PauseRequest, Body()]) -> Response[
     tags=["tasks"],
     responses=answers(200, Answer[TaskShape], errors=(401, 404, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="task.resume", creates=RUNS_OF_TASK)
 def resume_task(task_id: str) -> Response[str]:
     world = _world()
     return _task(service.activate(_key(task_id), world), world.clock.now())
@@ -131,10 +141,11 @@ def resume_task(task_id: str) -> Response[str]:
     openapi_extensions=KEYED,
     responses=answers(201, Answer[JobShape], errors=(400, 401, 404, 409, 413, 415, 503)),
 )
+@needs(Need.WRITE, foreign=True, action="task.run", creates=1)
 def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]:
     world, receipt = _world(), _receipt()
     job = service.run_now(_key(task_id), world, random=_random(receipt), overlap=body.overlap, receipt=receipt)
-    return answer(render.job(job, job.created_at), 201, _created("me/jobs", job.id, receipt))
+    return answer(JobShape.of(job, job.created_at), 201, _created("me/jobs", job.id, receipt))
 
 
 @router.get(
@@ -144,15 +155,16 @@ def run_task(task_id: str, body: Annotated[RunRequest, Body()]) -> Response[str]
     tags=["tasks"],
     responses=answers(200, Answer[PreviewShape], errors=(400, 401, 404, 503)),
 )
+@needs(Need.READ, foreign=True)
 def next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NEXT_RUNS) -> Response[str]:
     parameters.known(router.current_event, "count")
     world = _world()
     task, now = service.find(_key(task_id), world), world.clock.now()
     runs = service.next_runs(task, count, now)
     if task.schedule is None or task.inactive_at is not None:
-        return answer({"runs": [render.run(run) for run in runs]})
+        return answer(PreviewShape.of(runs))
     ended = len(runs) < count and task.schedule.max_runs is None
-    return answer({"runs": [render.run(run) for run in with_skipped(task.schedule, runs, now, ended=ended)]})
+    return answer(PreviewShape.of(with_skipped(task.schedule, runs, now, ended=ended)))
 
 
 @router.get(
@@ -162,6 +174,7 @@ def next_runs(task_id: str, count: Annotated[int, Query(ge=1, le=100)] = NEXT_RU
     tags=["tasks"],
     responses=answers(200, Answer[PageShape], errors=(400, 401, 404, 503)),
 )
+@needs(Need.READ, foreign=True)
 def list_runs(
     task_id: str,
     upcoming: Upcoming = False,
@@ -175,7 +188,7 @@ def list_runs(
     world = _world()
     task, now = service.find(_key(task_id), world), world.clock.now()
     query = HistoryQuery(task.owner, upcoming, task=task.id, status=status, since=since, until=until, limit=limit, cursor=cursor)
-    return answer(render.page(history(query, jobs=world.jobs, now=now), now))
+    return answer(PageShape.of(history(query, jobs=world.jobs, now=now), now))
 
 
 def _world() -> World:
@@ -209,4 +222,4 @@ def _created(path: str, made: str, receipt: Receipt | None) -> dict[str, str]:
 
 
 def _task(task: Task, now: int, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[str]:
-    return answer(render.task(task, service.next_runs(task, NEXT_RUNS, now), now), status, headers)
+    return answer(TaskShape.of(task, service.next_runs(task, NEXT_RUNS, now), now), status, headers)

@@ -1,13 +1,17 @@
 """The shapes of users and of the audit trail."""
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from lambdas.rest.models import Request, Shape, WrittenTime
-from scheduler.accounts.access import Role, Scope
+from lambdas.rest.models import Request
+from lambdas.rest.shapes import Json, Shape, WrittenTime
+from scheduler.accounts.access import Caller, Role, Scope
+from scheduler.accounts.audit import Entry
 from scheduler.accounts.model import Quotas
+from scheduler.accounts.user_admin import Known
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -103,12 +107,23 @@ class AccountShape(Shape):
     """What holds for them."""
     created_at: WrittenTime | None
 
+    @classmethod
+    def of(cls, known: Known, allowed: Quotas, *, machine: bool) -> Json:
+        hidden = {"role": None, "created_at": None} if machine else {}
+        return cls.from_record(
+            known.account, quotas=QuotasShape.from_record(known.profile.quotas), allowed=QuotasShape.from_record(allowed), **hidden
+        )
+
 
 class AccountPageShape(Shape):
     users: list[AccountShape]
     clients: list[AccountShape]
     """The machine clients of the deployment, on the first page."""
     cursor: str | None
+
+    @classmethod
+    def of(cls, users: Iterable[Json], clients: Iterable[Json], cursor: str | None) -> Json:
+        return cls.from_record(None, users=list(users), clients=list(clients), cursor=cursor)
 
 
 class MeShape(Shape):
@@ -121,11 +136,20 @@ class MeShape(Shape):
     job_weight: float
     allowed: QuotasShape
 
+    @classmethod
+    def of(cls, caller: Caller, weight: float, allowed: Quotas) -> Json:
+        scopes = sorted(map(str, caller.scopes))
+        return cls.from_record(caller, username=caller.name, scopes=scopes, job_weight=weight, allowed=QuotasShape.from_record(allowed))
+
 
 class ChangedShape(Shape):
     """That it was done."""
 
     changed: bool
+
+    @classmethod
+    def of(cls) -> Json:
+        return cls.from_record(None, changed=True)
 
 
 class EntryShape(Shape):
@@ -154,3 +178,7 @@ class TrailShape(Shape):
     entries: list[EntryShape]
     cursor: str | None
     """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry], cursor: str | None) -> Json:
+        return cls.from_record(None, entries=[EntryShape.from_record(entry) for entry in entries], cursor=cursor)

@@ -9,10 +9,10 @@ from aws_lambda_powertools.event_handler.router import APIGatewayHttpRouter
 
 from lambdas import _runtime
 from lambdas.rest import access, parameters
-from lambdas.rest import render_accounts as render
+from lambdas.rest.access import needs
 from lambdas.rest.envelope import answer
-from lambdas.rest.models import Answer
 from lambdas.rest.resolver import answers, bearer_of
+from lambdas.rest.shapes import Answer, Json
 from lambdas.rest.user_models import (
     AccountPageShape,
     AccountShape,
@@ -24,6 +24,7 @@ from lambdas.rest.user_models import (
     UserRequest,
 )
 from scheduler.accounts import user_admin
+from scheduler.accounts.access import Need
 from scheduler.accounts.login import change_password
 from scheduler.accounts.model import Quotas
 from scheduler.accounts.user_admin import Known, World
@@ -38,10 +39,11 @@ router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
     tags=["users"],
     responses=answers(200, Answer[MeShape], errors=(400, 401, 403, 503)),
 )
+@needs(Need.SIGNED_IN)
 def get_me() -> Response[str]:
     world, caller = _runtime.api(), access.caller_of(router.current_event.raw_event)
     weight = world.users.weights([caller.id]).get(caller.id, 1.0)
-    return answer(render.me(caller, weight, world.quotas.allowed(world.quotas.profile(caller.id))))
+    return answer(MeShape.of(caller, weight, world.quotas.allowed(world.quotas.profile(caller.id))))
 
 
 @router.post(
@@ -50,6 +52,7 @@ def get_me() -> Response[str]:
     tags=["auth"],
     responses=answers(200, Answer[ChangedShape], errors=(400, 401, 403, 413, 415, 429, 503)),
 )
+@needs(Need.PERSON, action="user.password")
 def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]:
     world, event = _runtime.api(), router.current_event.raw_event
     token = bearer_of(event)
@@ -64,7 +67,7 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
         tallies=world.tallies,
         clock=world.clock,
     )
-    return answer({"changed": True})
+    return answer(ChangedShape.of())
 
 
 @router.post(
@@ -74,6 +77,7 @@ def change_my_password(body: Annotated[PasswordChange, Body()]) -> Response[str]
     tags=["users"],
     responses=answers(201, Answer[AccountShape], errors=(400, 401, 403, 409, 413, 415, 503)),
 )
+@needs(Need.ADMINISTER, action="user.create")
 def create_user(body: Annotated[UserRequest, Body()]) -> Response[str]:
     quotas = body.quotas.quotas if body.quotas else Quotas()
     made = user_admin.create(body.username, body.password, body.role, body.job_weight, quotas, _world())
@@ -87,6 +91,7 @@ def create_user(body: Annotated[UserRequest, Body()]) -> Response[str]:
     tags=["users"],
     responses=answers(200, Answer[AccountPageShape], errors=(400, 401, 403, 503)),
 )
+@needs(Need.OVERSEE)
 def list_users(
     limit: Annotated[int, Query(ge=1, le=60)] = 20,
     cursor: Annotated[str | None, Query(min_length=1, max_length=4_096, description="the cursor of the page before")] = None,
@@ -95,7 +100,7 @@ def list_users(
     world = _world()
     found, after = user_admin.page(cursor, limit, world)
     clients = [user_admin.find(id, world) for id in world.clients] if cursor is None else []
-    return answer({"users": [_shown(each) for each in found], "clients": [_shown(each) for each in clients], "cursor": after})
+    return answer(AccountPageShape.of(map(_shown, found), map(_shown, clients), after))
 
 
 @router.get(
@@ -105,6 +110,7 @@ def list_users(
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 503)),
 )
+@needs(Need.OVERSEE)
 def get_user(user_id: str) -> Response[str]:
     return _user(user_admin.find(_id(user_id), _world()))
 
@@ -116,6 +122,7 @@ def get_user(user_id: str) -> Response[str]:
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
+@needs(Need.ADMINISTER, action="user.change")
 def change_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[str]:
     return _user(user_admin.change(_id(user_id), body.wanted, _caller(), _world()))
 
@@ -127,6 +134,7 @@ def change_user(user_id: str, body: Annotated[UserChange, Body()]) -> Response[s
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 503)),
 )
+@needs(Need.ADMINISTER, action="user.disable")
 def disable_user(user_id: str) -> Response[str]:
     return _user(user_admin.disable(_id(user_id), _caller(), _world()))
 
@@ -138,6 +146,7 @@ def disable_user(user_id: str) -> Response[str]:
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 503)),
 )
+@needs(Need.ADMINISTER, action="user.enable")
 def enable_user(user_id: str) -> Response[str]:
     return _user(user_admin.enable(_id(user_id), _world()))
 
@@ -149,6 +158,7 @@ def enable_user(user_id: str) -> Response[str]:
     tags=["users"],
     responses=answers(200, Answer[AccountShape], errors=(400, 401, 403, 404, 409, 413, 415, 503)),
 )
+@needs(Need.ADMINISTER, action="user.password")
 def set_password(user_id: str, body: Annotated[PasswordRequest, Body()]) -> Response[str]:
     return _user(user_admin.set_password(_id(user_id), body.password, _world()))
 
@@ -174,6 +184,6 @@ def _user(known: Known, status: int = 200, headers: Any = None) -> Response[str]
     return answer(_shown(known), status, headers)
 
 
-def _shown(known: Known) -> dict[str, Any]:
+def _shown(known: Known) -> Json:
     world = _runtime.api()
-    return render.account(known, world.quotas.allowed(known.profile), known.account.id in world.settings.clients)
+    return AccountShape.of(known, world.quotas.allowed(known.profile), machine=known.account.id in world.settings.clients)

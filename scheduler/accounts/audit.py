@@ -27,11 +27,6 @@ class Entry:
     status: int | None = None  # of the answer; None: no answer yet, or none at all
     ended_at: int | None = None
 
-    @property
-    def payload(self) -> Mapping[str, Any]:
-        """The part of an entry that may be large."""
-        return self.changes
-
 
 class Trail(Protocol):
     """The entries, kept for `KEPT_DAYS`."""

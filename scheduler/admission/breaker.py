@@ -7,7 +7,7 @@ twice as long.
 from dataclasses import dataclass, replace
 
 from scheduler.model import misfire
-from scheduler.model.job import Job, Result
+from scheduler.model.job import FailureKind, Job, Result
 
 FAILURES, OVER_MS = 5, 1_000  # in a row, seen by one executor; a batch that fails at one instant is no row yet
 FIRST_MS, LONGEST_MS = 10_000, 300_000  # how long it stays open, at first and at most
@@ -29,12 +29,12 @@ class Breaker:
 
 def circuit(job: Job) -> str | None:
     """What fails together: a named target, else what the job's type declares. None: nothing that could be dead."""
-    if job.target is not None:
-        return f"target {job.target}"
+    if job.spec.target is not None:
+        return f"target {job.spec.target}"
     from scheduler.targets import registry  # functions that run no jobs never load it
 
     try:
-        return registry.load(job.type).circuit_of(job.payload)
+        return registry.load(job.spec.type).circuit_of(job.spec.payload)
     except registry.UnknownType:
         return None
 
@@ -42,7 +42,7 @@ def circuit(job: Job) -> str | None:
 def is_dead(result: Result) -> bool:
     """Whether the attempt says that its target is dead: no answer, none in time, or a 5xx. Not that it refused, nor wanted none now."""
     failure = result.failure
-    if failure is None or failure.kind not in ("retryable", "timeout"):
+    if failure is None or failure.kind not in (FailureKind.RETRYABLE, FailureKind.TIMEOUT):
         return False
     if result.response is not None:
         return int(result.response.get("status", 0)) >= 500
@@ -63,7 +63,7 @@ def may_probe(breaker: Breaker, now: int) -> bool:
 
 def probed(breaker: Breaker, job: Job, now: int) -> Breaker:
     """Half-open: this job tries."""
-    return replace(breaker, probe_until=now + job.timeout_ms + PROBE_MS, version=breaker.version + 1)
+    return replace(breaker, probe_until=now + job.spec.timeout_ms + PROBE_MS, version=breaker.version + 1)
 
 
 def back_at(breaker: Breaker, now: int, chance: float) -> int:
@@ -79,5 +79,5 @@ def can_wait(job: Job, at: int) -> bool:
     if expires_at is not None and at >= expires_at:
         return False
     begin = max(job.scheduled_at + (job.delay_ms or 0), job.redriven_at or 0, job.created_at)
-    limit = job.retry.max_elapsed_ms if job.delay_ms is not None else None
+    limit = job.spec.retry.max_elapsed_ms if job.delay_ms is not None else None
     return at <= begin + (PATIENCE_MS if limit is None else limit)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from scheduler.admission import breaker as rule
 from scheduler.admission.breaker import Breaker
-from scheduler.admission.gate import Clear, HandBack, Verdict
+from scheduler.admission.gate import Clear, Requeue, Verdict
 from scheduler.admission.lane_state import Watch
 from scheduler.model import instants
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Finished, Job, JobKey
+from scheduler.model.job import Finished, Job, JobKey, RequeueCause
 from scheduler.storage.ports import Clock, Ledger
 
 log = logging.getLogger(__name__)
@@ -108,6 +108,13 @@ class BreakerGate:
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         return {job.key: self._decide(job) for job in jobs}
 
+    def left(self, jobs: Sequence[Job]) -> None:
+        """Nothing."""
+
+    def ended(self, done: Sequence[Finished]) -> None:
+        for each in done:
+            self.circuits.note(each)
+
     def _decide(self, job: Job) -> Verdict:
         now, breaker = self.clock.now(), self.circuits.find(job)
         if breaker is None or (rule.may_probe(breaker, now) and self.circuits.probe(breaker, job)):
@@ -116,4 +123,4 @@ class BreakerGate:
         if not rule.can_wait(job, at):
             return Clear(now)  # waiting would end it: its attempts are its own
         what = f"open until {instants.render(breaker.until)}" if now < breaker.until else "tried by another job"
-        return HandBack(f"breaker: {breaker.circuit} does not answer; {what}", at=at)
+        return Requeue(RequeueCause.BREAKER, f"breaker: {breaker.circuit} does not answer; {what}", at=at)

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.admission.overlap import Skip
-from scheduler.model.job import Job, JobKey
+from scheduler.model.job import Finished, Job, JobKey, RequeueCause
 from scheduler.model.records import quick
 
 READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
 READ_SPREAD_MS = 280  # ... earlier: a hundred executors holding for one instant do not read at once
 READ_WINDOW_MS = READ_AHEAD_MS + READ_SPREAD_MS  # nothing starts by what was read longer ago: who changed it waits no longer
-REFUSED = "what lets it start could not be read"
 
 
 @quick
@@ -35,25 +34,41 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
-class HandBack:
-    """It has to be given back.
+class Requeue:
+    """It has to go back to its queue.
 
     `blocker`: the job that must end first, and whose executor hands this one over. `at`: its new instant; `reserved`: that is its ticket
     in the line of a limited target. `look_at`: when the scheduler need look at it again, if it is not handed over before; None: soon.
     """
 
-    reason: str
+    cause: RequeueCause
+    reason: str  # as its owner reads it
     blocker: JobKey | None = None
     at: int | None = None
     look_at: int | None = None
     reserved: bool = False
 
 
-Verdict = Clear | Cancel | Skip | HandBack
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """Its gates are to be asked again at `at`; it does not start before."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """What decides could not be read, or changes at this moment: ask again soon. Whoever asks gives up after a while."""
+
+
+Verdict = Clear | Cancel | Skip | Requeue | AskAgain | Undecided
+UNDECIDED = Undecided()
+PAUSED = Requeue(RequeueCause.PAUSED, "its lane is paused")
+REFUSED = Requeue(RequeueCause.REFUSED, "what lets it start could not be read")
 
 
 class Gate(Protocol):
-    """One rule. A job without a verdict could not be decided: ask again. Neither call raises Unavailable."""
+    """One rule. No call raises Unavailable."""
 
     def concerns(self, job: Job) -> bool:
         """Whether the rule has a say in this job; for ever the same for the job as claimed."""
@@ -62,7 +77,13 @@ class Gate(Protocol):
         """Verdicts on jobs shortly before their instant: those that cannot change until then."""
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """Verdicts on jobs whose instant has come."""
+        """A verdict on each of the jobs, whose instant has come."""
+
+    def left(self, jobs: Sequence[Job]) -> None:
+        """These jobs occupy their targets no more: their work has come back, or does not begin here. A job may be named twice."""
+
+    def ended(self, done: Sequence[Finished]) -> None:
+        """The work of these jobs ended so, and they are about to be settled."""
 
 
 Ask = Callable[[Gate, Sequence[Job]], Mapping[JobKey, Verdict]]
@@ -84,6 +105,16 @@ class Admission:
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         """See `Gate`."""
         return self._ask(jobs, lambda gate, asked: gate.decide(asked))
+
+    def left(self, jobs: Sequence[Job]) -> None:
+        """See `Gate`."""
+        for gate in self.gates:
+            gate.left(jobs)
+
+    def ended(self, done: Sequence[Finished]) -> None:
+        """See `Gate`."""
+        for gate in self.gates:
+            gate.ended(done)
 
     def _ask(self, jobs: Sequence[Job], ask: Ask) -> dict[JobKey, Verdict]:
         verdicts: dict[JobKey, Verdict] = {}

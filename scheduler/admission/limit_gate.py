@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.admission import limits
-from scheduler.admission.gate import Clear, HandBack, Verdict
+from scheduler.admission.gate import UNDECIDED, AskAgain, Clear, Requeue, Verdict
 from scheduler.admission.limits import Answer, Ask, At, Place, Start, Ticket, Usage, Use
 from scheduler.admission.target_cache import Known
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, JobKey
+from scheduler.model.job import Finished, Job, JobKey, RequeueCause
 from scheduler.model.lifecycle import is_open
 from scheduler.storage.ports import Clock, Jobs, TargetGate
 from scheduler.targets.named_target import NamedTarget
@@ -46,7 +46,7 @@ class LimitGate:
         return self.known.gate
 
     def concerns(self, job: Job) -> bool:
-        return job.target is not None
+        return job.spec.target is not None
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         """A rate gives its instants ahead: the start is on the millisecond, and who has to stand in line leaves before the instant comes.
@@ -56,17 +56,17 @@ class LimitGate:
         return self._judged(jobs, ahead=True)
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        return self._judged(jobs, ahead=False)
+        return dict.fromkeys((job.key for job in jobs), UNDECIDED) | self._judged(jobs, ahead=False)
 
-    def release(self, ended: Collection[Job]) -> None:
-        """The places of these jobs, whose work has come back or never began, are free.
+    def left(self, jobs: Sequence[Job]) -> None:
+        """The places of these jobs are free.
 
         Never raises: a place not freed is found out when it is missed.
         """
         if not self._placed:
             return
         left: dict[str, list[Place]] = {}
-        for job in ended:
+        for job in jobs:
             name, place = self._placed.pop(job.key, (None, None))
             if name is not None and place is not None:
                 left.setdefault(name, []).append(place)
@@ -78,6 +78,9 @@ class LimitGate:
         except Unavailable:
             pass
         log.info("places not freed; their jobs have ended, which is seen when one is missed", extra={"targets": sorted(left)})
+
+    def ended(self, done: Sequence[Finished]) -> None:
+        """Nothing: their places are free already."""
 
     def _release(self, ended: Mapping[str, list[Place]]) -> dict[str, list[Place]]:
         """One round; those that are left. A place that is not there any more was taken for lost by somebody, or its lease is over."""
@@ -94,10 +97,10 @@ class LimitGate:
         verdicts: dict[JobKey, Verdict] = {}
         try:
             asked_at = self.clock.now()
-            found = self.known.look(job.target for job in jobs if job.target is not None)
+            found = self.known.look(job.spec.target for job in jobs if job.spec.target is not None)
             limited: dict[str, list[Job]] = {}
             for job in jobs:
-                target = found[job.target or ""]
+                target = found[job.spec.target or ""]
                 if target is None or not target.is_limited or not target.enabled:
                     verdicts[job.key] = Clear(asked_at)  # one that is not there fails as its start finds out
                 elif not (ahead and target.rate is None):
@@ -150,9 +153,9 @@ class LimitGate:
         waits, since = job.key in self._waiting, self._waiting.get(job.key, now)
         ticket = self._tickets.get(job.key, job.due_at if job.reserved_at == job.due_at else None)
         if now - since >= WAIT_MS:
-            return Ask(job.key, job.fence, job.timeout_ms, now + AWAY_MS, again=True)
+            return Ask(job.key, job.fence, job.spec.timeout_ms, now + AWAY_MS, again=True)
         start = now if waits else self._starts.get(job.key)
-        return Ask(job.key, job.fence, job.timeout_ms, max(job.due_at, now), ticket, start)
+        return Ask(job.key, job.fence, job.spec.timeout_ms, max(job.due_at, now), ticket, start)
 
     def _gone(self, usage: Usage, target: NamedTarget, now: int) -> Collection[Place]:
         """Places whose executor has died, or could not free them; looked for only when none is free."""
@@ -186,14 +189,14 @@ class LimitGate:
             gave_up = self._waiting.pop(job.key, None) is not None
             self._starts.pop(job.key, None)
             if answer.at - now > limits.NEAR_MS or gave_up or job.key in self._tickets:
-                return HandBack(f"target {target.name} is at its limit", at=answer.at, reserved=True)
+                return Requeue(RequeueCause.LIMIT, f"target {target.name} is at its limit", at=answer.at, reserved=True)
             self._tickets[job.key] = answer.at
-            return Clear(0, answer.at)  # asked again when it has come
+            return AskAgain(answer.at)
         if isinstance(answer, At):
             self._starts[job.key] = answer.at
-            return Clear(asked_at if target.concurrency is None else 0, answer.at)  # 0: its place is asked for when it has come
+            return Clear(asked_at, answer.at) if target.concurrency is None else AskAgain(answer.at)  # for its place
         waited = now - self._waiting.setdefault(job.key, now)
-        return Clear(0, now + min(max(ASK_MS, waited // 4), SELDOM_MS))
+        return AskAgain(now + min(max(ASK_MS, waited // 4), SELDOM_MS))
 
 
 def _runs(job: Job | None, fence: int) -> bool:

@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from scheduler.model.job import Job, JobKey, Line, Marker, OnFailure, OrderKey, Turn
+from scheduler.model.job import Job, JobKey, Line, Marker, OrderKey, Turn
 from scheduler.model.lifecycle import DEAD, is_open, state
+from scheduler.model.spec import OnFailure
 
 YOUNG_MS = 60_000  # so long a marker may be there before its job, or before its job is moved to it
 KEPT_PARKED_MS = 3_600_000  # how often a job of a parked key is looked at: nothing but a resume lets it go on
@@ -64,9 +65,9 @@ class _Means(Enum):
 
 def order_of(job: Job) -> OrderKey:
     """The line the job stands in. Raises ValueError if it has no ordering key."""
-    if job.ordering is None:
+    if job.spec.ordering is None:
         raise ValueError(f"job {job.id} has no ordering key")
-    return OrderKey(job.owner, job.ordering.key)
+    return OrderKey(job.owner, job.spec.ordering.key)
 
 
 def marker(job: Job, at: int = 0) -> Marker:
@@ -76,7 +77,7 @@ def marker(job: Job, at: int = 0) -> Marker:
 
 def parks(job: Job) -> bool:
     """Whether the job has ended in a way that parks its key."""
-    return job.ordering is not None and job.ordering.on_failure is OnFailure.PARK and not is_open(job) and state(job) in DEAD
+    return job.spec.ordering is not None and job.spec.ordering.on_failure is OnFailure.PARK and not is_open(job) and state(job) in DEAD
 
 
 def has_begun(job: Job) -> bool:

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.admission import ordering
-from scheduler.admission.gate import Clear, HandBack, Verdict
+from scheduler.admission.gate import UNDECIDED, Clear, Requeue, Verdict
 from scheduler.admission.ordering import Decision, LookAgain, LookLater, Start, Wait
 from scheduler.admission.ordering_queue import HEAD, named
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, JobKey, Line, Marker, OrderKey, Turn
+from scheduler.model.job import Finished, Job, JobKey, Line, Marker, OrderKey, RequeueCause, Turn
 from scheduler.storage.ports import Clock, Jobs, Orders
 
 ROUNDS = 5  # looks at lines that others change at the same time, or that have to be tidied first
@@ -30,7 +30,7 @@ class OrderGate:
     clock: Clock
 
     def concerns(self, job: Job) -> bool:
-        return job.ordering is not None
+        return job.spec.ordering is not None
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         return {}
@@ -44,7 +44,13 @@ class OrderGate:
                     verdicts |= self._round(left)
         except Unavailable:
             log.info("lines not read: the table refuses for now", extra={"keys": len(left)})
-        return verdicts
+        return dict.fromkeys((job.key for job in jobs), UNDECIDED) | verdicts
+
+    def left(self, jobs: Sequence[Job]) -> None:
+        """Nothing: the turn goes with its job."""
+
+    def ended(self, done: Sequence[Finished]) -> None:
+        """Nothing."""
 
     def _round(self, left: dict[OrderKey, list[Job]]) -> dict[JobKey, Verdict]:
         """One read of everything, one write of each kind. Takes those lines out of `left` that need no other look now."""
@@ -57,7 +63,7 @@ class OrderGate:
         verdicts: dict[JobKey, Verdict] = {}
         for order, (first, decision) in decisions.items():
             if isinstance(decision, LookLater) or (isinstance(decision, Start) and written.get(order, True) is None):
-                del left[order]  # no verdict: it is asked again, but not at once
+                del left[order]  # undecided: it is asked again, but not at once
             elif isinstance(decision, Wait) or (isinstance(decision, Start) and written.get(order, True)):
                 verdicts |= _verdicts(first, left.pop(order), decision, asked_at)
         return verdicts
@@ -110,7 +116,7 @@ def _decide(jobs: Sequence[Job], line: Line, known: Mapping[JobKey, Job], now: i
 def _verdicts(first: Job, jobs: Sequence[Job], decision: Start | Wait, asked_at: int) -> dict[JobKey, Verdict]:
     if isinstance(decision, Wait) and decision.parked:
         look_at = asked_at + ordering.KEPT_PARKED_MS
-        return {job.key: HandBack(decision.reason, decision.blocker, look_at=look_at) for job in jobs}
-    verdict = Clear(asked_at) if isinstance(decision, Start) else HandBack(decision.reason, decision.blocker)
-    behind: dict[JobKey, Verdict] = {job.key: HandBack(ordering.after(first.id), first.key) for job in jobs}
+        return {job.key: Requeue(RequeueCause.ORDERING, decision.reason, decision.blocker, look_at=look_at) for job in jobs}
+    verdict = Clear(asked_at) if isinstance(decision, Start) else Requeue(RequeueCause.ORDERING, decision.reason, decision.blocker)
+    behind: dict[JobKey, Verdict] = {job.key: Requeue(RequeueCause.ORDERING, ordering.after(first.id), first.key) for job in jobs}
     return behind | {first.key: verdict}

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 def line_up(jobs: Sequence[Job], *, orders: Orders, now: int) -> list[bool]:
     """Put the markers of those that have an ordering key. In order, whether each may be stored: one without its marker may not."""
-    ordered = [job for job in jobs if job.ordering is not None]
+    ordered = [job for job in jobs if job.spec.ordering is not None]
     if not ordered:
         return [True] * len(jobs)
     try:
@@ -28,7 +28,7 @@ def line_up(jobs: Sequence[Job], *, orders: Orders, now: int) -> list[bool]:
 
 def step_out(left: Sequence[Job], *, orders: Orders) -> None:
     """Take away the markers of jobs that have ended, or whose time was changed. One that parks its key stays where it is."""
-    markers = [ordering.marker(job) for job in left if job.ordering is not None and not ordering.parks(job)]
+    markers = [ordering.marker(job) for job in left if job.spec.ordering is not None and not ordering.parks(job)]
     if not markers:
         return
     try:
@@ -39,7 +39,7 @@ def step_out(left: Sequence[Job], *, orders: Orders) -> None:
 
 def next_in_line(of: Sequence[Job], *, jobs: Jobs, orders: Orders) -> list[Job]:
     """Whose turn it is in the lines that these jobs stand or stood in; nobody while a table refuses."""
-    lines_of = sorted({ordering.order_of(job) for job in of if job.ordering is not None})
+    lines_of = sorted({ordering.order_of(job) for job in of if job.spec.ordering is not None})
     if not lines_of:
         return []
     try:

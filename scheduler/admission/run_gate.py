@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.admission import overlap
-from scheduler.admission.gate import READ_WINDOW_MS, Cancel, Clear, HandBack, Verdict
+from scheduler.admission.gate import READ_WINDOW_MS, UNDECIDED, Cancel, Clear, Requeue, Verdict
 from scheduler.admission.overlap import Skip
-from scheduler.model import ids, settlement
+from scheduler.model import ids, lifecycle, settlement
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Holder, Job, JobKey, Origin, Overlap, TaskHead, TaskKey
-from scheduler.model.lifecycle import Event, apply, is_open
+from scheduler.model.job import Finished, Holder, Job, JobKey, Origin, Overlap, RequeueCause, TaskHead, TaskKey
+from scheduler.model.lifecycle import is_open
 from scheduler.model.rules import Rules
 from scheduler.storage.ports import Change, Clock, Jobs, TaskGate
 
@@ -36,7 +36,7 @@ class _PassOn:
     """It has the place of its task, but is late by now and has one before it, which gets the place (`hold`)."""
 
     hold: Holder
-    back: HandBack
+    back: Requeue
 
 
 _Write = overlap.Start | overlap.Wait | _PassOn
@@ -71,7 +71,13 @@ class RunGate:
                     left = [run for run in left if run.key not in verdicts]
         except Unavailable:
             log.info("tasks not asked: the table refuses for now", extra={"runs": len(left)})
-        return verdicts
+        return dict.fromkeys((run.key for run in runs), UNDECIDED) | verdicts
+
+    def left(self, jobs: Sequence[Job]) -> None:
+        """Nothing: a holder holds until its job is final."""
+
+    def ended(self, done: Sequence[Finished]) -> None:
+        """Nothing."""
 
     def _round(self, runs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
         """One read of everything, one write of the holder items, the earlier run of a task first. Who has to look again is left out."""
@@ -89,7 +95,7 @@ class RunGate:
             if isinstance(decision, _Write):
                 if not ahead or isinstance(decision, overlap.Start):
                     writes.append((run, decision))
-            elif not (ahead and isinstance(decision, Skip | HandBack)):
+            elif not (ahead and isinstance(decision, Skip | Requeue)):
                 verdicts[run.key] = decision
         return verdicts | self._carry_out(writes, known)
 
@@ -112,11 +118,11 @@ class RunGate:
             return None
         return JobKey(run.owner, ids.run(origin.previous_at, origin.task, origin.generation))
 
-    def _decide(self, run: Job, known: _Known) -> Clear | Skip | HandBack | _Write:
+    def _decide(self, run: Job, known: _Known) -> Clear | Skip | Requeue | _Write:
         origin, holder = _origin(run), known.holders.get(task_of(run))
         before = self._before(run)
         if before is not None and before in known.jobs and is_open(known.jobs[before]):
-            back = HandBack(f"misfire: it runs after run {before.id}", before)
+            back = Requeue(RequeueCause.MISFIRE, f"misfire: it runs after run {before.id}", before)
             if holder is not None and holder.job == run.id:  # it stood still since it took the place; the one before may wait for that
                 return _PassOn(overlap.passed_on(holder, before.id), back)
             return back
@@ -140,7 +146,7 @@ class RunGate:
                 verdicts[run.key] = Clear(known.asked_at)
             elif not over:
                 blocker = JobKey(run.owner, (decision.hold or known.holders[task_of(run)]).job)
-                verdicts[run.key] = HandBack(f"overlap: it runs after run {blocker.id}", blocker)
+                verdicts[run.key] = Requeue(RequeueCause.OVERLAP, f"overlap: it runs after run {blocker.id}", blocker)
         return verdicts
 
     def _end(self, replaced: Sequence[Job]) -> bool:
@@ -148,9 +154,9 @@ class RunGate:
         now, changes = self.clock.now(), []
         for job in replaced:
             if job.claim is None:
-                changes.append(Change(job, apply(job, Event.CANCEL, now, reason=overlap.REPLACED, retention=self.rules.retention)))
+                changes.append(Change(job, lifecycle.cancel(job, now, reason=overlap.REPLACED, retention=self.rules.retention)))
             elif job.cancel_requested_at is None:
-                changes.append(Change(job, settlement.flag(job, overlap.REPLACED, now, shards=self.rules.shards)))
+                changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, shards=self.rules.shards)))
         held = self.jobs.change(changes) if changes else []
         return any(not ok or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
 

@@ -9,7 +9,6 @@ from scheduler.callbacks.tokens import AttemptKey, NotSigned
 from scheduler.model import callback_lease, lifecycle, settlement
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Attempt, Finished, Job, Outcome, Progress, Result
-from scheduler.model.lifecycle import Event
 from scheduler.model.rules import Rules
 from scheduler.pipeline.follow_up import send_on
 from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, SigningKeys, TaskGate
@@ -35,8 +34,8 @@ class Addresses:
 
     def of(self, job: Job, now: int) -> CallBackAddress:
         """That of the attempt at the claimed job which starts now. Raises Unavailable if the keys cannot be read."""
-        most = 0 if job.callback is None else job.callback.max_ms
-        token = tokens.sign(AttemptKey(job.key, job.fence), now + job.timeout_ms + most + SLACK_MS, self.keys.keys(now)[0])
+        most = 0 if job.spec.callback is None else job.spec.callback.max_ms
+        token = tokens.sign(AttemptKey(job.key, job.fence), now + job.spec.timeout_ms + most + SLACK_MS, self.keys.keys(now)[0])
         return CallBackAddress(f"{self.base}/api/v1/jobs/{job.id}", token, job.fence)
 
 
@@ -60,7 +59,7 @@ def heartbeat(which: AttemptKey, progress: Progress | None, *, jobs: Jobs, clock
     def beaten(job: Job, now: int) -> Job:
         if now >= callback_lease.must_end_at(job):
             raise Conflict(callback_lease.silence(job, now).message)
-        return lifecycle.apply(job, Event.HEARTBEAT, now, lease_until=callback_lease.lease(job, now), progress=progress)
+        return lifecycle.heartbeat(job, now, lease_until=callback_lease.lease(job, now), progress=progress)
 
     job = _changed(which, beaten, lambda job: None, jobs, clock)
     until = callback_lease.ends_at(job) if lifecycle.waits(job) else callback_lease.lease(job, job.heartbeat_at or clock.now())

@@ -106,5 +106,6 @@ def listing(owner: str, filter: Filter, *, limit: int, cursor: str | None, jobs:
         limit=limit,
         matches=is_dead,  # the index lags behind a redrive
         position=lambda job: ids.position(job.id, job.scheduled_at),
+        payload=lambda job: job.spec.payload,
     )
     return Page(found, following)

@@ -7,9 +7,9 @@ until when nobody else need look at it. What keeps a job from being redriven twi
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from scheduler.model import ids, slots
+from scheduler.model import ids, lifecycle, slots
 from scheduler.model.job import Job, Letter
-from scheduler.model.lifecycle import DEAD, Event, apply, is_open, state
+from scheduler.model.lifecycle import DEAD, is_open, state
 
 DEFAULT_RATE = 50
 MAX_RATE = 1_000
@@ -89,4 +89,4 @@ def is_dead(job: Job) -> bool:
 
 def again(job: Job, now: int, shards: int) -> Job:
     """The dead job scheduled again, for now, in a slot that is safe."""
-    return apply(job, Event.REDRIVE, now, slot=slots.place(now, now, job.shard_key, shards).slot)
+    return lifecycle.redrive(job, now, slot=slots.place(now, now, job.shard_key, shards).slot)

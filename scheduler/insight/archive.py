@@ -50,8 +50,8 @@ def record(job: Job, details: Details | None) -> dict[str, Any]:
     return {
         "id": job.id,
         "owner": job.owner,
-        "type": job.type,
-        "target": job.target,
+        "type": job.spec.type,
+        "target": job.spec.target,
         "status": str(lifecycle.state(job)),
         "task_id": None if job.origin is None else job.origin.task,
         "scheduled_at": job.scheduled_at,
@@ -63,7 +63,7 @@ def record(job: Job, details: Details | None) -> dict[str, Any]:
         "redrives": job.redrives,
         "fingerprint": job.fingerprint,
         "reason": job.reason,
-        "tags": list(job.tags),
+        "tags": list(job.spec.tags),
         "details": None if details is None else json.dumps(details(job, ended), ensure_ascii=False, separators=(",", ":")),
         DAY: day_of(ids.time(job.id)),
     }

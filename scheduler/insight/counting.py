@@ -130,13 +130,13 @@ def _load(owner: str, before: Job | None, after: Job | None) -> Iterator[tuple[R
     taken = after is not None and after.claim is not None
     old = before if _waits(before) and not taken else None
     new = after if _waits(after) else None
-    if old is not None and new is not None and (old.due_at // MINUTE, old.type) == (new.due_at // MINUTE, new.type):
+    if old is not None and new is not None and (old.due_at // MINUTE, old.spec.type) == (new.due_at // MINUTE, new.spec.type):
         return
     for job, amount in ((old, -1), (new, 1)):
         if job is not None:
             minute = minute_of(job.due_at)
             row = Row(load_partition(owner), minute[:13], job.due_at // 1_000 + KEPT_LOAD_S)
-            yield row, {f"{minute[14:16]}#{job.type}": amount}
+            yield row, {f"{minute[14:16]}#{job.spec.type}": amount}
 
 
 def _stats(owner: str, before: Job | None, after: Job | None) -> Iterator[tuple[Row, Amounts]]:
@@ -151,7 +151,7 @@ def _stats(owner: str, before: Job | None, after: Job | None) -> Iterator[tuple[
         amounts |= {RUNS: 1, RUN_MS: ran, f"{BUCKET}{bucket(ran)}": 1}
     if status is not Status.CANCELLED and lifecycle.is_late(after, ended):
         amounts[LATE] = 1
-    yield Row(stats_partition(owner), f"{day_of(ended)}#{after.type}", ended // 1_000 + KEPT_STATS_S), amounts
+    yield Row(stats_partition(owner), f"{day_of(ended)}#{after.spec.type}", ended // 1_000 + KEPT_STATS_S), amounts
 
 
 def ended_at(job: Job) -> int:
@@ -162,6 +162,6 @@ def ended_at(job: Job) -> int:
 
 def run_ms(job: Job) -> int | None:
     """How long the last attempt of a final job ran; None if it never started, or if a worker outside the executor reported its end."""
-    if job.started_at is None or job.callback is not None or lifecycle.state(job) in (Status.CANCELLED, Status.SKIPPED):
+    if job.started_at is None or job.spec.callback is not None or lifecycle.state(job) in (Status.CANCELLED, Status.SKIPPED):
         return None
     return max(0, ended_at(job) - job.started_at)

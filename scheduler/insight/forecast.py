@@ -63,12 +63,12 @@ def recurrence(task: Task) -> Recurrence | None:
     plain = replace(schedule, end=_end(task, schedule), max_runs=None, jitter_ms=0)
     shift = _shift(task, schedule)
     if not isinstance(plain.spec, Rate):
-        return Recurrence(plain, task.type, shift // MINUTE * MINUTE)
+        return Recurrence(plain, task.spec.type, shift // MINUTE * MINUTE)
     rate = plain.spec
     start = (rate.start + shift) // 1_000 * 1_000
     if start <= task.updated_at + rate.every_ms:
         start %= rate.every_ms  # it has begun: only the phase of its rate matters
-    return Recurrence(replace(plain, spec=Rate(rate.every_ms, start)), task.type)
+    return Recurrence(replace(plain, spec=Rate(rate.every_ms, start)), task.spec.type)
 
 
 def expected(

@@ -126,4 +126,4 @@ def _note(before: Job | None, after: Job | None, result: ProjectResult) -> None:
 
 def _waited_for_its_time_alone(job: Job) -> bool:
     """Whether the job was not retried, not delayed by an ordering rule of its owner, and not created for a time in the past."""
-    return job.fence == 1 and job.ordering is None and job.created_at <= job.scheduled_at
+    return job.fence == 1 and job.spec.ordering is None and job.created_at <= job.scheduled_at

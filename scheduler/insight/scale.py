@@ -10,6 +10,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Lane
 from scheduler.model.rules import Rules
 from scheduler.model.slots import HORIZON, MINUTE
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.storage.ports import Capacity, Clock, Counters, Jobs, Lanes, Orders
 
@@ -64,7 +65,7 @@ def _send_canary(random: int, jobs: Jobs, orders: Orders, lanes: Lanes, clock: C
     If it cannot be stored, the alarm on missing canaries reports that.
     """
     at = (clock.now() + CANARY_AHEAD) // MINUTE * MINUTE + CANARY_OFFSET
-    request = NewJob(CANARY_OWNER, "log", {"message": "canary"}, at, max_attempts=1)
+    request = NewJob(CANARY_OWNER, JobSpec("log", {"message": "canary"}, max_attempts=1), at)
     try:
         submit(request, jobs=jobs, orders=orders, lanes=lanes, clock=clock, rules=rules, random=random)
     except Unavailable:

@@ -3,7 +3,6 @@
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Status
-from scheduler.model.lifecycle import Event
 from scheduler.model.rules import Rules
 from scheduler.pipeline.follow_up import send_on
 from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
@@ -27,10 +26,12 @@ def cancel(key: JobKey, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: L
         if job.cancel_requested_at is not None and job.claim is not None:
             return _settled(job, jobs, clock, rules)
         if job.claim is None:
-            changed = lifecycle.apply(job, Event.CANCEL, clock.now(), reason=settlement.CANCELLED, retention=rules.retention)
+            changed = lifecycle.cancel(job, clock.now(), reason=settlement.CANCELLED, retention=rules.retention)
+            change = Change(job, changed)
         else:
             changed = settlement.flag(job, settlement.CANCELLED, clock.now(), shards=rules.shards)
-        (held,) = jobs.change([Change(job, changed)])
+            change = Change.of_slot(job, changed)
+        (held,) = jobs.change([change])
         if held is None:
             raise Unavailable
         if held and job.claim is not None and not lifecycle.waits(job):

@@ -12,7 +12,7 @@ from scheduler.admission.ordering_queue import line_up, step_out
 from scheduler.model import instants, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey
-from scheduler.model.lifecycle import Event
+from scheduler.model.records import replace
 from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import on_their_way
 from scheduler.pipeline.follow_up import wake_line
@@ -23,7 +23,8 @@ TIMES = ("scheduled_at", "start_by")  # of a run of a schedule, these are its ta
 
 
 def reschedule(key: JobKey, wanted: Mapping[str, Any], *, jobs: Jobs, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
-    """The job with the fields in `wanted` (by their names in the record, each checked already), handed over if it is due soon.
+    """The job with the fields in `wanted` (by their names in the record, `spec` with those of it that change; each checked already),
+    handed over if it is due soon.
 
     Raises NotFound; Conflict if it has started, is about to, is finished or being cancelled, or if its time is its
     task's; Invalid if it would end before it starts; Unavailable.
@@ -35,7 +36,7 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], *, jobs: Jobs, orders: Or
             raise NotFound("there is no such job")
         _check(before, wanted, now)
         after = _changed(before, wanted, now, rules)
-        moved = before.ordering is not None and ordering.marker(before) != ordering.marker(after)
+        moved = before.spec.ordering is not None and ordering.marker(before) != ordering.marker(after)
         if moved and not all(line_up([after], orders=orders, now=now)):
             raise Unavailable
         (held,) = jobs.change([Change(before, after)])
@@ -69,7 +70,12 @@ def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job
     start = max(wanted["scheduled_at"], now) if "scheduled_at" in wanted else job.due_at
     _check_end(job, wanted, max(start, now))
     slot = slots.place(start, now, job.shard_key, rules.shards).slot
-    return lifecycle.apply(job, Event.RESCHEDULE, now, slot=slot, fields={**wanted, "due_at": start})
+    return lifecycle.reschedule(job, slot=slot, fields={**_fields(job, wanted), "due_at": start})
+
+
+def _fields(job: Job, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are to be, the job's own `spec` completing what is wanted of it."""
+    return {**wanted, "spec": replace(job.spec, **wanted.get("spec", {}))}
 
 
 def _check_end(job: Job, wanted: Mapping[str, Any], start: int) -> None:
@@ -82,4 +88,4 @@ def _check_end(job: Job, wanted: Mapping[str, Any], start: int) -> None:
 
 def _is_ours(stored: Job | None, wanted: Mapping[str, Any]) -> bool:
     """Whether the change that held was this one: another one at the very same moment may have left the same fence and slot."""
-    return stored is not None and all(getattr(stored, name) == value for name, value in wanted.items())
+    return stored is not None and all(getattr(stored, name) == value for name, value in _fields(stored, wanted).items())

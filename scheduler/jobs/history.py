@@ -51,6 +51,7 @@ def history(query: Query, *, jobs: Jobs, now: int) -> Page:
         limit=query.limit,
         matches=(lambda job: _matches(job, query, now)) if filtered else None,
         position=lambda job: ids.position(job.id, job.scheduled_at),
+        payload=lambda job: job.spec.payload,
     )
     return Page(found, cursor)
 
@@ -73,8 +74,8 @@ def _reader(query: Query, jobs: Jobs, now: int) -> Callable[[str | None, int], P
 
 def _matches(job: Job, query: Query, now: int) -> bool:
     return (
-        query.type in (None, job.type)
+        query.type in (None, job.spec.type)
         and (query.status is None or lifecycle.status(job, now) is query.status)
         and (query.task is None or (job.origin is not None and job.origin.task == query.task))
-        and (query.tag is None or query.tag in job.tags)
+        and (query.tag is None or query.tag in job.spec.tags)
     )

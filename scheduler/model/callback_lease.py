@@ -1,7 +1,8 @@
 """Jobs that report by call-back: how long they may stay silent, and what becomes of one that has. Pure; see `docs/call-backs.md`."""
 
 from scheduler.model import lifecycle
-from scheduler.model.job import CallBack, Failure, Job
+from scheduler.model.job import Failure, FailureKind, Job
+from scheduler.model.spec import CallBack
 
 GRACE_MS = 30_000  # how long a worker that was asked to stop may take to
 
@@ -33,9 +34,9 @@ def silence(job: Job, now: int) -> Failure:
     """What it means that the lease of the job has passed."""
     policy = _policy(job)
     if now >= must_end_at(job):
-        return Failure("timeout", f"it did not report within {policy.max_ms // 1000} s")
-    return Failure("crashed", f"no heartbeat within {policy.lease_ms // 1000} s")
+        return Failure(FailureKind.TIMEOUT, f"it did not report within {policy.max_ms // 1000} s")
+    return Failure(FailureKind.CRASHED, f"no heartbeat within {policy.lease_ms // 1000} s")
 
 
 def _policy(job: Job) -> CallBack:
-    return job.callback or CallBack()
+    return job.spec.callback or CallBack()

@@ -7,10 +7,9 @@ with a digit or an @ in it is such a detail. Only the status of an HTTP answer i
 import hashlib
 import re
 
-from scheduler.model.job import Failure, Job
+from scheduler.model.job import Failure, FailureKind, Job
 
 LENGTH = 12  # hex digits
-BURIED = "buried"  # the kind of an error without an attempt: no executor could start it
 _WORD = re.compile(r"HTTP [1-5]\d\d(?!\w)|[\w.:+@-]+")
 
 
@@ -29,7 +28,7 @@ def error(job: Job) -> Failure:
     last = job.attempts[-1] if job.attempts else None
     if last is not None and last.fence == job.fence and last.failure is not None:
         return last.failure
-    return Failure(BURIED, job.reason or "")
+    return Failure(FailureKind.BURIED, job.reason or "")
 
 
 def normal(message: str) -> str:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from scheduler.model.records import quick
+from scheduler.model.spec import JobSpec, Ordering
 
 
 class Lane(StrEnum):
@@ -46,21 +47,6 @@ class Misfire(StrEnum):
     SKIP = "skip"  # it is skipped
 
 
-class OnFailure(StrEnum):
-    """What the failure of a job means for those behind it in the line of its ordering key."""
-
-    BLOCK = "block"  # they wait while it is retried, and go on when it has ended, whichever way
-    PARK = "park"  # if it fails or is killed, they wait until a person resumes the key, or retries it and it succeeds
-
-
-class Jitter(StrEnum):
-    """Which part of a wait before another attempt is left to chance, so that jobs which failed together do not come back together."""
-
-    FULL = "full"  # all of it
-    EQUAL = "equal"  # its second half
-    NONE = "none"  # nothing
-
-
 class Outcome(StrEnum):
     """How one attempt ended."""
 
@@ -90,14 +76,6 @@ class OrderKey(NamedTuple):
 
     owner: str
     key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ordering:
-    """The jobs of one ordering key of one owner start one after the other: `scheduler.admission.ordering`."""
-
-    key: str
-    on_failure: OnFailure = OnFailure.BLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,27 +190,49 @@ class Claim:
     lease_until: int | None = None  # its target took the job over and will report by call-back: who is not heard of until then is dead
 
 
+class RequeueCause(StrEnum):
+    """Why a claimed job went back to its queue before it started."""
+
+    PAUSED = "paused"  # its lane is paused
+    MISFIRE = "misfire"  # the late run before it has not ended
+    OVERLAP = "overlap"  # another run of its task has not ended
+    ORDERING = "ordering"  # another job of its ordering key is first
+    BREAKER = "breaker"  # its target does not answer
+    LIMIT = "limit"  # its target is at its limit
+    REFUSED = "refused"  # its gates could not be asked: a table refused
+
+
+class FailureKind(StrEnum):
+    """What the failure of an attempt means for the next one: `retry.decide`."""
+
+    RETRYABLE = "retryable"
+    PERMANENT = "permanent"
+    THROTTLED = "throttled"  # its target wants no attempt now
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"  # its executor died, or its worker was silent for its lease
+    CANCELLED = "cancelled"  # a cancel was requested, and its work did not stop in time
+    BURIED = "buried"  # of no attempt: no executor could start it
+
+
+_FAILURE_KINDS = {kind.value: kind for kind in FailureKind}
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why an attempt did not succeed."""
 
-    kind: str  # retryable | permanent | throttled | timeout | crashed
+    kind: FailureKind
     message: str
     retry_after_ms: int | None = None  # how long its target asked to be left alone
 
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How a job is tried again; how often is its `max_attempts`. `retry.decide` reads it."""
-
-    base_ms: int = 1_000  # the first wait at most; each one after it twice the one before ...
-    cap_ms: int = 900_000  # ... up to this
-    jitter: Jitter = Jitter.FULL
-    max_elapsed_ms: int | None = None  # no attempt starts later than this after the first start; None: only a throttled one is bounded
-    on_timeout: bool = False  # an attempt that ran out of time is followed by another, too
-
-
-USUAL_RETRIES = RetryPolicy()
+    @classmethod
+    def read(cls, kind: str, message: str, retry_after_ms: int | None = None) -> "Failure":
+        """As it was stored or sent, perhaps by another version: a kind that this version does not have becomes retryable, and its
+        name a part of the message."""
+        known = _FAILURE_KINDS.get(kind)
+        if known is None:
+            return cls(FailureKind.RETRYABLE, f"{kind}: {message}", retry_after_ms)
+        return cls(known, message, retry_after_ms)
 
 
 class Kept(StrEnum):
@@ -240,14 +240,6 @@ class Kept(StrEnum):
 
     STORED = "stored"  # the whole is among the `Outputs`
     CUT = "cut"  # nowhere: it could not be stored, or was not worth it once another attempt had begun
-
-
-@dataclass(frozen=True, slots=True)
-class CallBack:
-    """A good answer of the job's target means "accepted": its worker reports the end itself, and heartbeats until then."""
-
-    lease_ms: int = 300_000  # without a heartbeat for so long its worker is dead
-    max_ms: int = 86_400_000  # from the start of an attempt to its report, whatever the heartbeats say
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +283,7 @@ class Job:
 
     owner: str
     id: str
-    type: str
-    payload: Mapping[str, Any]
+    spec: JobSpec
     scheduled_at: int  # when its owner wants it; never changed by the scheduler
     due_at: int  # when its next attempt may start
     created_at: int
@@ -300,15 +291,9 @@ class Job:
     lane: Lane = Lane.ONE_TIME
     origin: Origin | None = None  # the task it is a run of
     start_by: int | None = None  # it is not started at this instant or later: its misfire rule, else the expiry its owner set
-    tags: tuple[str, ...] = ()
-    ordering: Ordering | None = None  # it waits for its turn
     fence: int = 1
     charged: int = 0
     throttled: int = 0  # attempts that charged nothing because the target wanted none now
-    max_attempts: int = 3
-    retry: RetryPolicy = USUAL_RETRIES
-    timeout_ms: int = 300_000
-    callback: CallBack | None = None
     claim: Claim | None = None
     looks: int = 0  # rechecks that found it not started since its last hand-back
     crashes: int = 0  # charged crashes: alone in its batch
@@ -325,10 +310,10 @@ class Job:
     heartbeat_at: int | None = None  # the last one of this attempt
     progress: Progress | None = None  # as last told in this attempt
     reason: str | None = None
+    requeue_cause: RequeueCause | None = None  # recorded where a decision reads it: only PAUSED, for the misfire rule
     output: str | None = None
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()
-    target: str | None = None  # a named target, whose defaults its payload completes; `type` is its kind
     reserved_at: int | None = None  # its ticket in the line of a limited target; counts as long as it is its `due_at`
     fingerprint: str | None = None  # of the error of a failed or killed job: `fingerprint.of_job`
     redrives: int = 0  # times it was given another life after it had failed or was killed
@@ -342,11 +327,11 @@ class Job:
     @property
     def shard_key(self) -> str:
         """What its slot's shard is chosen by: jobs of one ordering key share it, so that one dispatcher hands them out in order."""
-        return shard_key(self.owner, self.id, self.ordering)
+        return shard_key(self.owner, self.id, self.spec.ordering)
 
     def log_context(self) -> dict[str, Any]:
         """The fields that name this job in a log line."""
-        named = {"job_id": self.id, "user_id": self.owner, "fence": self.fence, "lane": str(self.lane), "type": self.type}
+        named = {"job_id": self.id, "user_id": self.owner, "fence": self.fence, "lane": str(self.lane), "type": self.spec.type}
         return named if self.origin is None else named | {"task_id": self.origin.task}
 
 

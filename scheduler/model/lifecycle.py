@@ -1,17 +1,17 @@
-"""The state machine of a job: one table of transitions and the one function that applies an event.
+"""The state machine of a job: one table of transitions and one function per event.
 
 The state is never stored. A job without a slot is final, and its times say how it ended; with a slot it is open, and
 running while it has a claim. `docs/lifecycle.md` draws `TRANSITIONS`; a test holds the two equal.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from scheduler.model import attempt_output, fingerprint
 from scheduler.model.errors import IllegalTransition
-from scheduler.model.job import Attempt, Claim, Failure, Job, Lane, Outcome, Result, Status
+from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Progress, RequeueCause, Result, Status
 from scheduler.model.records import replace
 
 KEPT_ATTEMPTS = attempt_output.KEPT_ATTEMPTS
@@ -28,9 +28,10 @@ FINAL_TIMES = {
 }
 DEAD = (Status.FAILED, Status.KILLED)
 Changes = dict[str, Any]  # of a job's fields, by name
-_OUTCOMES = {"timeout": Outcome.KILLED, "crashed": Outcome.CRASHED}  # of a failed attempt, by the kind of its failure
+_OUTCOMES = {FailureKind.TIMEOUT: Outcome.KILLED, FailureKind.CRASHED: Outcome.CRASHED}  # of failed attempts; of others it is FAILED
 
-CRASHED = Failure("crashed", "its executor died")
+CRASHED = Failure(FailureKind.CRASHED, "its executor died")
+NO_RESULT = Result()
 
 
 class Event(StrEnum):
@@ -47,7 +48,7 @@ class Event(StrEnum):
     CANCEL = "cancel"  # asked for, before the work started
     FLAG = "flag"  # a cancel is asked of a claimed job; its executor decides
     SKIP = "skip"  # a rule says no
-    WAIT = "wait"  # its instant has come, but another job must end first, or what it needs is not free
+    REQUEUE = "requeue"  # its instant has come, but another job must end first, or what it needs is not free
     RESCHEDULE = "reschedule"  # its owner changed its time or content before it started
     MOVE = "move"  # the scheduler will look at it again in another slot
     BURY = "bury"  # its message reached a dead-letter queue though it never started
@@ -66,14 +67,14 @@ TRANSITIONS: dict[Event, dict[Status, Status]] = {
     Event.CANCEL: {Status.SCHEDULED: Status.CANCELLED, Status.RUNNING: Status.CANCELLED},
     Event.FLAG: {Status.RUNNING: Status.RUNNING},
     Event.SKIP: {Status.SCHEDULED: Status.SKIPPED, Status.RUNNING: Status.SKIPPED},
-    Event.WAIT: {Status.RUNNING: Status.SCHEDULED},
+    Event.REQUEUE: {Status.RUNNING: Status.SCHEDULED},
     Event.RESCHEDULE: {Status.SCHEDULED: Status.SCHEDULED},
     Event.MOVE: {Status.SCHEDULED: Status.SCHEDULED, Status.RUNNING: Status.RUNNING},
     Event.BURY: {Status.SCHEDULED: Status.SCHEDULED},
     Event.REDRIVE: {Status.FAILED: Status.SCHEDULED, Status.KILLED: Status.SCHEDULED},
 }
 TRIES_AGAIN = (Event.RETRY, Event.TAKE_BACK, Event.REDRIVE)  # these go on in the retry lane
-HANDS_BACK = (*TRIES_AGAIN, Event.WAIT, Event.RESCHEDULE)  # these raise the fence
+HANDS_BACK = (*TRIES_AGAIN, Event.REQUEUE, Event.RESCHEDULE)  # these raise the fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +126,6 @@ def waits(job: Job) -> bool:
     return job.claim is not None and job.claim.lease_until is not None
 
 
-def is_move(before: Job, after: Job) -> bool:
-    """Whether a change only says where to look next, and so must not undo another one. Who accepts a job has more to say."""
-    if after.slot in (None, before.slot) or after.fence != before.fence:
-        return False
-    return waits(before) or not waits(after)
-
-
 def delay(job: Job, now: int) -> int | None:
     """First start minus scheduled time, in ms; None while it has not started."""
     if job.delay_ms is not None:
@@ -156,71 +150,178 @@ def marks(job: Job) -> tuple[object, ...]:
     return (job.fence, job.slot, job.due_at, nonce, job.buried, job.cancel_requested_at is None, ends)
 
 
-def apply(job: Job, event: Event, at: int, **data: Any) -> Job:
-    """The job after `event` at the instant `at`. Raises IllegalTransition if the table has no such arrow.
+# Events: one function each, of the event's name. Each raises IllegalTransition if the table has no arrow for it; final ones take how
+# long the job is kept.
 
-    `data` by event: CLAIM `claim`; SUCCEED, RETRY, FAIL, KILL `started_at`, `result` (and RETRY `due_at`, `slot`); TAKE_BACK, REDRIVE
-    `slot` (and TAKE_BACK `failure`, if it is another one); ACCEPT `started_at`, `result`, `lease_until`, `slot`; HEARTBEAT `lease_until`,
-    `progress`; WAIT `slot`, `reason` (and `due_at`, `reserved_at`, if they are other ones); RESCHEDULE `slot`, `fields` (what changes, by
-    name); MOVE `slot`, `looked` (and `due_at`); FLAG `reason` (and of a job that waits for its call-back `due_at`, `slot`);
-    FAIL of a scheduled job, SKIP, CANCEL `reason`, and CANCEL of work that had begun `started_at` and perhaps `result`.
-    Final events take `retention`.
-    """
+
+def claim(job: Job, *, claim: Claim) -> Job:
+    return _same_fence(job, Event.CLAIM, {"claim": claim})
+
+
+def accept(job: Job, *, started_at: int, result: Result, lease_until: int, slot: str) -> Job:
+    """Its lease is its due time now, at which somebody is to look; so its start is written down."""
+    changes = {
+        "claim": replace(job.claim, lease_until=lease_until) if job.claim is not None else None,
+        "due_at": lease_until,
+        "slot": slot,
+        "started_at": started_at,
+        "delay_ms": job.delay_ms if job.delay_ms is not None else started_at - job.scheduled_at,
+        "reason": None,
+        "requeue_cause": None,
+        "output": result.output,
+        "response": result.response,
+    }
+    return _same_fence(job, Event.ACCEPT, changes)
+
+
+def heartbeat(job: Job, at: int, *, lease_until: int, progress: Progress | None = None) -> Job:
+    """Due time and slot stay: who looks then finds the longer lease. A worker may be faster than the answer that accepts its job."""
+    claim = replace(job.claim, lease_until=lease_until) if job.claim is not None and waits(job) else job.claim
+    return _same_fence(job, Event.HEARTBEAT, {"claim": claim, "heartbeat_at": at, "progress": progress or job.progress})
+
+
+def succeed(job: Job, at: int, *, started_at: int, result: Result, retention: Retention = USUAL_RETENTION) -> Job:
+    changes = _attempted(job, at, Outcome.SUCCEEDED, started_at, result)
+    changes |= {"charged": job.charged + 1, "reason": None, "output": result.output, "response": result.response}
+    return _ended(job, Event.SUCCEED, at, changes, retention)
+
+
+def retry(job: Job, at: int, *, started_at: int, result: Result, due_at: int, slot: str) -> Job:
+    changes = {"due_at": due_at, "slot": slot, "reason": None, "requeue_cause": None}
+    return _next_fence(job, Event.RETRY, _failed(job, at, started_at, result) | changes)
+
+
+def fail(
+    job: Job,
+    at: int,
+    *,
+    reason: str | None = None,
+    started_at: int | None = None,
+    result: Result = NO_RESULT,
+    retention: Retention = USUAL_RETENTION,
+) -> Job:
+    """With a `result` if an attempt failed; a job that fails unclaimed, as it is buried, has none."""
+    changes = _failed(job, at, started_at, result) if job.claim is not None else {}
+    return _ended(job, Event.FAIL, at, changes | {"reason": reason or job.reason}, retention)
+
+
+def kill(job: Job, at: int, *, started_at: int, result: Result, reason: str | None = None, retention: Retention = USUAL_RETENTION) -> Job:
+    changes = _failed(job, at, started_at, result) | {"reason": reason or job.reason}
+    return _ended(job, Event.KILL, at, changes, retention)
+
+
+def take_back(job: Job, at: int, *, slot: str, failure: Failure = CRASHED) -> Job:
+    """Alone in its batch, a job that lost its executor is charged; in company it may be innocent and is not."""
+    start = started_at(job)
+    charge = 1 if is_alone(job) else 0
+    changes = _attempted(job, at, Outcome.CRASHED, start if start <= at else None, Result(failure=failure))
+    changes |= {"due_at": at, "slot": slot, "charged": job.charged + charge, "crashes": job.crashes + charge}
+    return _next_fence(job, Event.TAKE_BACK, changes)
+
+
+def cancel(
+    job: Job,
+    at: int,
+    *,
+    reason: str | None = None,
+    started_at: int | None = None,
+    result: Result = NO_RESULT,
+    retention: Retention = USUAL_RETENTION,
+) -> Job:
+    """With `started_at` if its work had begun, which leaves an attempt, and with its `result` if it came back."""
+    stopped = _attempted(job, at, Outcome.CANCELLED, started_at, replace(result, failure=None)) if started_at is not None else {}
+    changes = stopped | {"reason": reason or job.reason, "cancel_requested_at": job.cancel_requested_at or at}
+    return _ended(job, Event.CANCEL, at, changes, retention)
+
+
+def flag(job: Job, at: int, *, reason: str | None = None, due_at: int | None = None, slot: str | None = None) -> Job:
+    """With `due_at` and `slot`, the end of its grace, if it waits for its call-back."""
+    look = {"due_at": due_at, "slot": slot} if due_at is not None and slot is not None and waits(job) else {}
+    why = {"reason": reason, "requeue_cause": None} if reason else {}
+    return _same_fence(job, Event.FLAG, {"cancel_requested_at": job.cancel_requested_at or at} | why | look)
+
+
+def skip(job: Job, at: int, *, reason: str, retention: Retention = USUAL_RETENTION) -> Job:
+    return _ended(job, Event.SKIP, at, {"reason": reason}, retention)
+
+
+def requeue(
+    job: Job,
+    *,
+    reason: str,
+    cause: RequeueCause | None = None,
+    slot: str | None = None,
+    due_at: int | None = None,
+    reserved_at: int | None = None,
+) -> Job:
+    """With `cause` if it is to be recorded; with `slot`, `due_at` and `reserved_at` if they are other ones."""
+    given = {"slot": slot, "due_at": due_at, "reserved_at": reserved_at}
+    why = {"reason": reason, "requeue_cause": cause}
+    return _next_fence(job, Event.REQUEUE, why | {name: value for name, value in given.items() if value is not None})
+
+
+def reschedule(job: Job, *, slot: str, fields: Mapping[str, Any]) -> Job:
+    """`fields`: what its owner changed, by name."""
+    return _next_fence(job, Event.RESCHEDULE, {"slot": slot, **fields})
+
+
+def move(job: Job, *, slot: str, looked: bool = False, due_at: int | None = None) -> Job:
+    """`looked`: a recheck found it not started, and hands it over again."""
+    return _same_fence(job, Event.MOVE, {"slot": slot, "due_at": due_at or job.due_at, "looks": job.looks + looked})
+
+
+def bury(job: Job) -> Job:
+    return _same_fence(job, Event.BURY, {"buried": job.buried + 1})
+
+
+def redrive(job: Job, at: int, *, slot: str) -> Job:
+    """A new life, due at once: all attempts are its own again, and neither misfire nor expiry ends it. Its history stays."""
+    ends = dict.fromkeys((*FINAL_TIMES.values(), "expires", "fingerprint", "start_by", "cancel_requested_at", "reason"))
+    life = {"redrives": job.redrives + 1, "redriven_at": at, "charged": 0, "throttled": 0, "crashes": 0}
+    return _next_fence(job, Event.REDRIVE, attempt_output.superseded(job) | ends | life | {"slot": slot, "due_at": at})
+
+
+def is_alone(job: Job) -> bool:
+    """Whether a crash of the claimed job would be its own, and not that of a job beside it."""
+    return job.claim is not None and (job.claim.alone or waits(job))
+
+
+def _arrow(job: Job, event: Event) -> Status:
+    """Where `event` leads. Raises IllegalTransition if the table has no such arrow."""
     before = state(job)
     after = TRANSITIONS[event].get(before)
     if after is None:
         raise IllegalTransition(f"{event} of a job that is {before}")
-    changes = _EFFECTS[event](job, at, data)
-    if event in HANDS_BACK:
-        lane = Lane.RETRY if event in TRIES_AGAIN else changes.get("lane", job.lane)
-        fresh = dict.fromkeys(("picked_at", "started_at", "heartbeat_at", "progress", "claim"))
-        return replace(job, **changes | {"fence": job.fence + 1, "lane": lane, "looks": 0, "buried": 0} | fresh)
-    if after in FINAL_TIMES:
-        return _ended(job, changes, after, at, data.get("retention", USUAL_RETENTION))
+    return after
+
+
+def _same_fence(job: Job, event: Event, changes: Changes) -> Job:
+    _arrow(job, event)
     return replace(job, **changes)
 
 
-def _ended(job: Job, changes: Changes, status: Status, at: int, retention: Retention) -> Job:
+def _next_fence(job: Job, event: Event, changes: Changes) -> Job:
+    _arrow(job, event)
+    lane = Lane.RETRY if event in TRIES_AGAIN else changes.get("lane", job.lane)
+    fresh = dict.fromkeys(("picked_at", "started_at", "heartbeat_at", "progress", "claim"))
+    return replace(job, **changes | {"fence": job.fence + 1, "lane": lane, "looks": 0, "buried": 0} | fresh)
+
+
+def _ended(job: Job, event: Event, at: int, changes: Changes, retention: Retention) -> Job:
+    status = _arrow(job, event)
     days = retention.failure_days if status in DEAD else retention.days
-    changes |= {FINAL_TIMES[status]: at, "slot": None, "claim": None, "expires": at // 1000 + days * DAY_S}
+    changes |= {FINAL_TIMES[status]: at, "slot": None, "claim": None, "requeue_cause": None, "expires": at // 1000 + days * DAY_S}
     ended = replace(job, **changes)
     return replace(ended, fingerprint=fingerprint.of_job(ended)) if status in DEAD else ended
 
 
-def _claim(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    claim: Claim = data["claim"]
-    return {"claim": claim}
-
-
-def _accept(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    """Its lease is its due time now, at which somebody is to look; so its start is written down."""
-    result, started, until = data["result"], data["started_at"], data["lease_until"]
-    return {
-        "claim": replace(job.claim, lease_until=until) if job.claim is not None else None,
-        "due_at": until,
-        "slot": data["slot"],
-        "started_at": started,
-        "delay_ms": job.delay_ms if job.delay_ms is not None else started - job.scheduled_at,
-        "reason": None,
-        "output": result.output,
-        "response": result.response,
-    }
-
-
-def _heartbeat(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    """Due time and slot stay: who looks then finds the longer lease. A worker may be faster than the answer that accepts its job."""
-    claim = replace(job.claim, lease_until=data["lease_until"]) if job.claim is not None and waits(job) else job.claim
-    return {"claim": claim, "heartbeat_at": at, "progress": data.get("progress") or job.progress}
-
-
-def _attempted(job: Job, at: int, data: dict[str, Any], outcome: Outcome, failure: Failure | None) -> Changes:
+def _attempted(job: Job, at: int, outcome: Outcome, started: int | None, result: Result) -> Changes:
     """One more attempt in its history. What the job had put out was that of the attempt before."""
-    claim, started = job.claim, data.get("started_at")
+    claim, failure = job.claim, result.failure
     if claim is None:
         return {}
     if failure is not None and len(failure.message) > KEPT_FAILURE:
         failure = replace(failure, message=failure.message[:KEPT_FAILURE])
-    result: Result = data.get("result") or Result()
     attempt = Attempt(job.fence, claim.at, started, at, outcome, failure, result.log, kept=result.kept)
     changes = attempt_output.superseded(job)
     changes["attempts"] = (*changes.get("attempts", job.attempts), attempt)[-KEPT_ATTEMPTS:]
@@ -230,99 +331,13 @@ def _attempted(job: Job, at: int, data: dict[str, Any], outcome: Outcome, failur
     return changes
 
 
-def _succeed(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    result: Result = data["result"]
-    changes = _attempted(job, at, data, Outcome.SUCCEEDED, None)
-    changes |= {"charged": job.charged + 1, "reason": None, "output": result.output, "response": result.response}
-    return changes
-
-
-def _retry(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    return _failed(job, at, data) | {"due_at": data["due_at"], "slot": data["slot"], "reason": None}
-
-
-def _failed(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    if job.claim is None:  # failed without a start: buried
-        return {"reason": data["reason"]}
-    result: Result = data["result"]
-    outcome = _OUTCOMES.get(result.failure.kind if result.failure else "", Outcome.FAILED)
-    throttled = 1 if result.failure and result.failure.kind == "throttled" else 0
-    return _attempted(job, at, data, outcome, result.failure) | {
+def _failed(job: Job, at: int, started: int | None, result: Result) -> Changes:
+    kind = result.failure.kind if result.failure is not None else FailureKind.RETRYABLE
+    outcome = _OUTCOMES.get(kind, Outcome.FAILED)
+    throttled = 1 if kind is FailureKind.THROTTLED else 0
+    return _attempted(job, at, outcome, started, result) | {
         "charged": job.charged + 1 - throttled,
         "throttled": job.throttled + throttled,
         "output": result.output,
         "response": result.response,
-        "reason": data.get("reason") or job.reason,
     }
-
-
-def _crash(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    """Alone in its batch, a job that lost its executor is charged; in company it may be innocent and is not."""
-    start = started_at(job)
-    changes = _attempted(job, at, {"started_at": start if start <= at else None}, Outcome.CRASHED, data.get("failure", CRASHED))
-    charge = 1 if is_alone(job) else 0
-    return changes | {"due_at": at, "slot": data["slot"], "charged": job.charged + charge, "crashes": job.crashes + charge}
-
-
-def is_alone(job: Job) -> bool:
-    """Whether a crash of the claimed job would be its own, and not that of a job beside it."""
-    return job.claim is not None and (job.claim.alone or waits(job))
-
-
-def _reason(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    return {"reason": data.get("reason")}
-
-
-def _wait(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    due_at, reserved_at = data.get("due_at", job.due_at), data.get("reserved_at", job.reserved_at)
-    return {"slot": data["slot"], "due_at": due_at, "reason": data["reason"], "reserved_at": reserved_at}
-
-
-def _reschedule(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    return {"slot": data["slot"], **data["fields"]}
-
-
-def _cancel(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    stopped = _attempted(job, at, data, Outcome.CANCELLED, None) if data.get("started_at") is not None else {}
-    return stopped | {"reason": data.get("reason") or job.reason, "cancel_requested_at": job.cancel_requested_at or at}
-
-
-def _flag(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    look = {"due_at": data["due_at"], "slot": data["slot"]} if waits(job) and "due_at" in data else {}
-    return {"reason": data.get("reason") or job.reason, "cancel_requested_at": job.cancel_requested_at or at} | look
-
-
-def _move(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    looks = job.looks + (1 if data.get("looked") else 0)
-    return {"slot": data["slot"], "due_at": data.get("due_at") or job.due_at, "looks": looks}
-
-
-def _bury(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    return {"buried": job.buried + 1}
-
-
-def _redrive(job: Job, at: int, data: dict[str, Any]) -> Changes:
-    """A new life, due at once: all attempts are its own again, and neither misfire nor expiry ends it. Its history stays."""
-    ends = dict.fromkeys((*FINAL_TIMES.values(), "expires", "fingerprint", "start_by", "cancel_requested_at", "reason"))
-    life = {"redrives": job.redrives + 1, "redriven_at": at, "charged": 0, "throttled": 0, "crashes": 0}
-    return attempt_output.superseded(job) | ends | life | {"slot": data["slot"], "due_at": at}
-
-
-_EFFECTS: dict[Event, Callable[[Job, int, dict[str, Any]], Changes]] = {
-    Event.CLAIM: _claim,
-    Event.ACCEPT: _accept,
-    Event.HEARTBEAT: _heartbeat,
-    Event.SUCCEED: _succeed,
-    Event.RETRY: _retry,
-    Event.FAIL: _failed,
-    Event.KILL: _failed,
-    Event.TAKE_BACK: _crash,
-    Event.CANCEL: _cancel,
-    Event.FLAG: _flag,
-    Event.SKIP: _reason,
-    Event.WAIT: _wait,
-    Event.RESCHEDULE: _reschedule,
-    Event.MOVE: _move,
-    Event.BURY: _bury,
-    Event.REDRIVE: _redrive,
-}

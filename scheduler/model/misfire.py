@@ -6,9 +6,7 @@
 from collections.abc import Sequence
 
 from scheduler.model.instants import render
-from scheduler.model.job import Job, Misfire
-
-PAUSED = "its lane is paused"  # why a job was given back that is not to blame: it keeps its misfire rule
+from scheduler.model.job import Job, Misfire, RequeueCause
 
 
 def plan_start_by(misfire: Misfire, scheduled_at: int, following: Sequence[int], threshold_ms: int, max_catch_up: int) -> int | None:
@@ -38,5 +36,5 @@ def too_late(job: Job, now: int) -> str | None:
         return None
     if expires_at(job) is not None:
         return f"expired: it was not to start at {render(job.start_by)} or later" if job.delay_ms is None else None
-    tried = job.fence > 1 and (job.reason != PAUSED or bool(job.attempts))
+    tried = job.fence > 1 and (job.requeue_cause is not RequeueCause.PAUSED or bool(job.attempts))
     return None if tried else f"misfire: it could not start before {render(job.start_by)}"

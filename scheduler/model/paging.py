@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from scheduler.model import ids
 from scheduler.model.errors import Invalid
@@ -14,14 +14,7 @@ READS = 10  # reads per page: a filter that finds little answers a short page an
 ANSWER_BYTES = 4_000_000  # payload in one page: a Lambda function answers 6 MB at most
 
 
-class Record(Protocol):
-    """What is listed: its payload is what may be large."""
-
-    @property
-    def payload(self) -> Mapping[str, Any]: ...
-
-
-T = TypeVar("T", bound=Record)
+T = TypeVar("T")
 
 
 def read_on(
@@ -31,16 +24,18 @@ def read_on(
     limit: int,
     matches: Callable[[T], bool] | None,
     position: Callable[[T], str],
+    payload: Callable[[T], Mapping[str, Any]],
 ) -> tuple[list[T], str | None]:
     """Up to `limit` records beyond the position `after` that match (None: all do), and the cursor of the next page.
 
-    The cursor is None only if nothing more can match. `read` takes a position and a number of records.
+    The cursor is None only if nothing more can match. `read` takes a position and a number of records; the
+    `payload` of a record is what may be large.
     """
     found: list[T] = []
     for _ in range(READS):
         records, after = read(after, limit if matches is None else CHUNK)
         matching = [record for record in records if matches is None or matches(record)]
-        more = _fitting(found, matching)[: limit - len(found)]
+        more = _fitting(found, matching, payload)[: limit - len(found)]
         found += more
         if len(more) < len(matching):
             return found, written_position(position(found[-1]))
@@ -49,18 +44,18 @@ def read_on(
     return found, None if after is None else written_position(after)
 
 
-def _fitting(found: Sequence[T], matching: list[T]) -> list[T]:
+def _fitting(found: Sequence[T], matching: list[T], payload: Callable[[T], Mapping[str, Any]]) -> list[T]:
     """As many more records as the page has room for; one always fits into an empty page."""
-    room = ANSWER_BYTES - sum(_size(record) for record in found)
+    room = ANSWER_BYTES - sum(_size(payload(record)) for record in found)
     for count, record in enumerate(matching):
-        room -= _size(record)
+        room -= _size(payload(record))
         if room < 0 and (found or count):
             return matching[:count]
     return matching
 
 
-def _size(record: Record) -> int:
-    return len(json.dumps(record.payload))
+def _size(payload: Mapping[str, Any]) -> int:
+    return len(json.dumps(payload))
 
 
 def written_position(position: str) -> str:

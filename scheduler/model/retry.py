@@ -4,7 +4,8 @@ import zlib
 from dataclasses import dataclass
 
 from scheduler.model import lifecycle, misfire
-from scheduler.model.job import Failure, Jitter, Job, RetryPolicy
+from scheduler.model.job import Failure, FailureKind, Job
+from scheduler.model.spec import Jitter, RetryPolicy
 
 MAX_CRASHES = 2  # charged crashes (alone in the batch) that end a job
 MAX_RETRY_AFTER_MS = 3_600_000  # a target that asks for more is asked again after this
@@ -56,26 +57,26 @@ def backoff(policy: RetryPolicy, number: int, seed: str) -> int:
 
 def _last(job: Job, failure: Failure) -> str | None:
     """Why no attempt follows, whatever the time; None if one may."""
-    if failure.kind == "permanent":
+    if failure.kind is FailureKind.PERMANENT:
         return "the error is permanent"
-    if failure.kind == "throttled":
+    if failure.kind is FailureKind.THROTTLED:
         return None
-    if failure.kind == "timeout" and not job.retry.on_timeout:
+    if failure.kind is FailureKind.TIMEOUT and not job.spec.retry.on_timeout:
         return TIMED_OUT
-    if failure.kind == "crashed":
-        ended = lifecycle.is_alone(job) and (job.crashes + 1 >= MAX_CRASHES or job.charged + 1 >= job.max_attempts)
+    if failure.kind is FailureKind.CRASHED:
+        ended = lifecycle.is_alone(job) and (job.crashes + 1 >= MAX_CRASHES or job.charged + 1 >= job.spec.max_attempts)
         each_time = "each time" if lifecycle.waits(job) else "each time it ran alone"
         return f"{failure.message} {each_time}" if ended else None
-    return f"no attempt is left of {job.max_attempts}" if job.charged + 1 >= job.max_attempts else None
+    return f"no attempt is left of {job.spec.max_attempts}" if job.charged + 1 >= job.spec.max_attempts else None
 
 
 def _wait(job: Job, failure: Failure) -> int:
     """A crash waits for nothing: its lease has passed. What a target asks for goes before the formula."""
-    if failure.kind == "crashed":
+    if failure.kind is FailureKind.CRASHED:
         return 0
     if failure.retry_after_ms is not None:
         return min(failure.retry_after_ms, MAX_RETRY_AFTER_MS)
-    return backoff(job.retry, job.charged + job.throttled + 1, f"{job.id}{job.fence}")
+    return backoff(job.spec.retry, job.charged + job.throttled + 1, f"{job.id}{job.fence}")
 
 
 def _too_late(job: Job, failure: Failure, at: int, now: int) -> str | None:
@@ -86,8 +87,8 @@ def _too_late(job: Job, failure: Failure, at: int, now: int) -> str | None:
     expires_at = misfire.expires_at(job)
     if expires_at is not None and at >= expires_at:
         return EXPIRED
-    limit = job.retry.max_elapsed_ms
-    if limit is None and failure.kind == "throttled":
+    limit = job.spec.retry.max_elapsed_ms
+    if limit is None and failure.kind is FailureKind.THROTTLED:
         limit = THROTTLED_MS
     begin = max(job.scheduled_at + delay, job.redriven_at or 0)  # a redrive is a new life
     if limit is not None and at > begin + limit:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Failure, Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.model.notifications import Notifications
 from scheduler.notify import text
 from scheduler.notify.messages import Message
@@ -158,14 +158,14 @@ def _posted(sending: Sending, post: Post) -> Result:
         return post.call(notice.task.owner, payload | more, sending.id)
     except Exception as error:  # our own bug must not stop the other sendings; its text could contain a secret
         log.error("notice not sent: unexpected error", extra={"sending": sending.id, "error": type(error).__name__})
-        return Result(failure=Failure("retryable", f"it could not be sent: {type(error).__name__}"))
+        return Result(failure=Failure(FailureKind.RETRYABLE, f"it could not be sent: {type(error).__name__}"))
 
 
 def _settled(taken: Mark, result: Result, notices: Notices, now: int) -> _Answer:
     """Record the result of a sending. If the table refuses that after a success, the message is still deleted: it is not sent again."""
     failure = result.failure
     error = None if failure is None else f"{failure.kind}: {failure.message}"[:KEPT_ERROR]
-    over = failure is None or failure.kind == "permanent" or taken.tries >= MOST_TRIES
+    over = failure is None or failure.kind is FailureKind.PERMANENT or taken.tries >= MOST_TRIES
     after = replace(taken, lease_until=0, done_at=now if over else None, error=error)
     try:
         notices.set_mark(taken, after, now)

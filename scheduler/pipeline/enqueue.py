@@ -3,10 +3,9 @@
 import logging
 from collections.abc import Sequence
 
-from scheduler.model import slots
+from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey
-from scheduler.model.lifecycle import Event, apply
 from scheduler.model.rules import Rules
 from scheduler.pipeline.send import hand_over
 from scheduler.storage.ports import Change, Clock, Jobs, Lanes
@@ -41,7 +40,7 @@ def _moved(stored: Sequence[Job], unsafe: set[JobKey], now: int, jobs: Jobs, rul
 
 
 def _move(job: Job, now: int, rules: Rules) -> Change:
-    return Change(job, apply(job, Event.MOVE, now, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot))
+    return Change.of_slot(job, lifecycle.move(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot))
 
 
 def _hand_over(jobs: Sequence[Job], lanes: Lanes, clock: Clock) -> None:

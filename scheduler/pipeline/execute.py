@@ -12,24 +12,37 @@ from dataclasses import dataclass, field
 
 from scheduler.admission import gate
 from scheduler.admission.breaker_gate import BreakerGate, Circuits
-from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS, READ_WINDOW_MS, Admission, Cancel, Clear, Gate, HandBack, Verdict
+from scheduler.admission.gate import (
+    READ_AHEAD_MS,
+    READ_SPREAD_MS,
+    READ_WINDOW_MS,
+    UNDECIDED,
+    Admission,
+    AskAgain,
+    Cancel,
+    Clear,
+    Gate,
+    Requeue,
+    Undecided,
+    Verdict,
+)
 from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, Watch
 from scheduler.admission.limit_gate import LimitGate
 from scheduler.admission.ordering_gate import OrderGate
 from scheduler.admission.overlap import Skip
 from scheduler.admission.run_gate import RunGate
 from scheduler.admission.target_cache import Known
-from scheduler.model import misfire, settlement, slots
+from scheduler.model import lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Finished, Job, JobKey, Lane
-from scheduler.model.lifecycle import Event, apply, is_open, waits
+from scheduler.model.lifecycle import is_open, waits
 from scheduler.model.rules import Rules
 from scheduler.pipeline import delivery
 from scheduler.pipeline.follow_up import Onward
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.running_jobs import Work
-from scheduler.storage.ports import Change, ClaimRequest, Clock, Jobs, Lanes, Ledger, Orders, Pool, TaskGate
+from scheduler.storage.ports import Change, ClaimRequest, Clock, Guard, Jobs, Lanes, Ledger, Orders, Pool, TaskGate
 
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
 CROWD = 3  # so many held jobs started at once say that other executors start theirs at this instant too ...
@@ -38,6 +51,7 @@ SETTLE_TRIES = 5
 SETTLE_PAUSE_MS = 500
 ASK_PAUSE_MS = 200  # when to ask again for what lets a job start while its table refuses ...
 ASK_LIMIT_MS = 2_000  # ... and for how long, before the job is given back
+NO_REQUEUES: Mapping[JobKey, Requeue] = {}
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +61,16 @@ class _Held:
     job: Job
     read_at: int | None  # when to look at it once more; None: no need
     waited: bool  # it came well before its instant
-    due_at: int  # when it may start, or its gates be asked again
+    start_at: int  # its instant, or a later one that a gate gave it
     gated: bool  # somebody has to be asked before it starts
-    cleared_at: int | None = None  # as of when it may
+    ask_at: int = 0  # when its gates, or its lane, are to be asked again
+    cleared_at: int | None = None  # as of when it may start
     give_up_at: int | None = None  # they could not be asked; until when that is tried
+
+    @property
+    def next_at(self) -> int:
+        """When it may start, or has to be asked about."""
+        return max(self.start_at, self.ask_at)
 
     def is_ready(self, now: int) -> bool:
         """Whether nothing is left to ask. A clearance grows old: its executor was frozen, or a read took long."""
@@ -74,9 +94,7 @@ class Execution:
     work: Work
     onward: Onward
     is_paused: Callable[..., bool]  # `Watch.is_paused`
-    circuits: Circuits
     ahead: Callable[[Job], int]  # how long before its instant a job's work is sent on its way, which then keeps to it
-    limits: LimitGate | None = None
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
@@ -159,7 +177,7 @@ class Execution:
             elif isinstance(decision, delivery.Later):
                 self._in_hand[item.message.key] = item
                 slot = slots.place(decision.at, now, decision.job.shard_key, self.rules.shards).slot
-                later.append(Change(decision.job, apply(decision.job, Event.MOVE, now, slot=slot, due_at=decision.at)))
+                later.append(Change.of_slot(decision.job, lifecycle.move(decision.job, slot=slot, due_at=decision.at)))
         self._write(later)
         self._take_back(lost, now)
 
@@ -175,7 +193,7 @@ class Execution:
         is_asked = gated and wait > 0  # however short the time: at the instant it would be late
         read_at = job.due_at - READ_AHEAD_MS - self._spread() if wait > FRESH_CLAIM_MS or is_asked else None
         read_at = read_at if job.cancel_requested_at is None else now
-        self._held.append(_Held(job, read_at, waited=wait > FRESH_CLAIM_MS, due_at=job.due_at, gated=gated))
+        self._held.append(_Held(job, read_at, waited=wait > FRESH_CLAIM_MS, start_at=job.due_at, gated=gated))
 
     def _spread(self) -> int:
         return zlib.crc32(self.request_id.encode()) % READ_SPREAD_MS
@@ -192,7 +210,7 @@ class Execution:
             log.warning("silent for its lease" if waits(job) else "executor died", extra=job.log_context())
         rules = self.rules
         after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
-        self._write([Change(job, back, lapsed=True) for job, back in zip(lost, after, strict=True)])
+        self._write([Change(job, back, Guard.LEASE) for job, back in zip(lost, after, strict=True)])
 
     # hold and start
 
@@ -201,7 +219,7 @@ class Execution:
         now = self.clock.now()
         if not [held for held in self._held if held.read_at is not None and held.read_at <= now]:
             return
-        near = [held for held in self._held if held.read_at is not None and (held.read_at <= now or held.due_at <= now + READ_WINDOW_MS)]
+        near = [held for held in self._held if held.read_at is not None and (held.read_at <= now or held.next_at <= now + READ_WINDOW_MS)]
         try:
             stored = self.jobs.get_many([held.job.key for held in near])
         except Unavailable:
@@ -212,18 +230,17 @@ class Execution:
         flagged = [job for held in ours if (job := stored[held.job.key]).cancel_requested_at is not None]
         self._drop([held.job.key for held in near if held not in ours] + [job.key for job in flagged])
         self._write([Change(job, settlement.cancel(job, self.clock.now(), retention=self.rules.retention)) for job in flagged])
-        self._look_ahead([held for held in ours if held in self._held])
+        self._look_ahead([held for held in ours if held in self._held], now)
 
-    def _look_ahead(self, near: Sequence[_Held]) -> None:
+    def _look_ahead(self, near: Sequence[_Held], now: int) -> None:
         """What is decided before the instant: a paused lane's jobs go back to their slots, and gates are asked."""
         if near and self.is_paused(self.lane, SEEN_MS):
-            self._give_back(near)
+            self._give_back(near, now)
         elif gated := [held.job for held in near if held.gated]:
-            self._act(self.admission.ahead(gated))
+            self._act(self.admission.ahead(gated), now)
 
-    def _give_back(self, paused: Sequence[_Held]) -> None:
-        back = HandBack(misfire.PAUSED)
-        self._act({held.job.key: back for held in paused})
+    def _give_back(self, paused: Sequence[_Held], now: int) -> None:
+        self._act(dict.fromkeys((held.job.key for held in paused), gate.PAUSED), now)
 
     def _still_ours(self, ours: Job, stored: Job | None) -> bool:
         if stored is not None and is_open(stored) and stored.fence == ours.fence and stored.claim == ours.claim:
@@ -247,77 +264,74 @@ class Execution:
         try:  # whoever stood still since the last read may have missed a pause
             paused = self.is_paused(self.lane, SEEN_MS, trust_ms=TRUSTED_MS)
         except Unavailable:
-            self._act(self._ask_again(due, now))
+            self._act(dict.fromkeys((held.job.key for held in due), UNDECIDED), now)
             return
         if paused:
-            self._give_back(due)
+            self._give_back(due, now)
             return
         if self.lease.is_lost():
             return  # the look took that long
         now = self.clock.now()
-        late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, max(now, held.due_at)))}
+        late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, max(now, held.next_at)))}
         ready = [held for held in due if held.is_ready(now) and held.job.key not in late]
         for held in ready:
             self._held.remove(held)
             self.work.start(held.job)
         if late:
-            self._act(late)
+            self._act(late, now)
         if len(ready) >= CROWD and sum(held.waited for held in ready) >= CROWD:
             least, most = LINGER_MS
             self._settle_at = now + least + self._spread() * (most - least) // READ_SPREAD_MS
 
     def _leaves_at(self, held: _Held) -> int:
         """When its work leaves us: at its instant, or ahead of that, if nothing is left to look at or to ask."""
-        settled = held.read_at is None and held.due_at == held.job.due_at and held.is_ready(self.clock.now())
-        return held.due_at - (self.ahead(held.job) if settled else 0)
+        settled = held.read_at is None and held.next_at == held.job.due_at and held.is_ready(self.clock.now())
+        return held.next_at - (self.ahead(held.job) if settled else 0)
 
     def _admit(self) -> bool:
         """Ask about the jobs that are due and not cleared yet. False if there are none."""
         now = self.clock.now()
-        asking = [held for held in self._held if held.due_at <= now and not held.is_ready(now)]
+        asking = [held for held in self._held if held.next_at <= now and not held.is_ready(now)]
         if not asking:
             return False
         if self.is_paused(self.lane):  # whoever has to ask this late has looked at its lane a while ago
-            self._give_back(asking)
+            self._give_back(asking, now)
             return False
-        verdicts = self.admission.decide([held.job for held in asking])
-        self._act(verdicts | self._ask_again([held for held in asking if held.job.key not in verdicts], now))
+        self._act(self.admission.decide([held.job for held in asking]), now)
         return True
 
-    def _ask_again(self, unknown: Sequence[_Held], now: int) -> dict[JobKey, Verdict]:
-        """Ask a little later for what is refused for now. The verdicts on those for which that has been tried long enough."""
-        given_up: dict[JobKey, Verdict] = {}
-        for held in unknown:
-            held.due_at = now + ASK_PAUSE_MS
-            held.give_up_at = held.give_up_at or now + ASK_LIMIT_MS
-            if now >= held.give_up_at:
-                # By a write of ours, not by letting the lease end: that would look like a crash, and be charged as one.
-                given_up[held.job.key] = HandBack(gate.REFUSED)
-        return given_up
-
-    def _act(self, verdicts: Mapping[JobKey, Verdict]) -> None:
-        """Carry out what was decided on held jobs."""
+    def _act(self, verdicts: Mapping[JobKey, Verdict], asked_at: int) -> None:
+        """Carry out what was decided on held jobs, which were asked about at `asked_at`."""
         if not verdicts:
             return
+        dropped: dict[JobKey, Cancel | Skip | Requeue] = {}
         for held in self._held:
             verdict = verdicts.get(held.job.key)
             if isinstance(verdict, Clear):
-                held.cleared_at = verdict.asked_at
-                held.due_at = max(held.due_at, verdict.not_before)
-        others = {key: verdict for key, verdict in verdicts.items() if not isinstance(verdict, Clear)}
-        if others:
-            self._write([Change(job, self._dropped(job, others[job.key])) for job in self._drop(others)])
+                held.cleared_at, held.start_at = verdict.asked_at, max(held.start_at, verdict.not_before)
+            elif isinstance(verdict, AskAgain):
+                held.cleared_at, held.ask_at = None, verdict.at
+            elif isinstance(verdict, Undecided):
+                held.ask_at = asked_at + ASK_PAUSE_MS
+                held.give_up_at = held.give_up_at or asked_at + ASK_LIMIT_MS
+                if asked_at >= held.give_up_at:
+                    # By a write of ours, not by letting the lease end: that would look like a crash, and be charged as one.
+                    dropped[held.job.key] = gate.REFUSED
+            elif verdict is not None:
+                dropped[held.job.key] = verdict
+        if dropped:
+            requeues = {key: verdict for key, verdict in dropped.items() if isinstance(verdict, Requeue)}
+            self._write([Change(job, self._dropped(job, dropped[job.key])) for job in self._drop(dropped)], requeues)
 
-    def _dropped(self, job: Job, verdict: Cancel | Skip | HandBack) -> Job:
+    def _dropped(self, job: Job, verdict: Cancel | Skip | Requeue) -> Job:
         now = self.clock.now()
-        if isinstance(verdict, HandBack):
-            self.onward.backs[job.key] = verdict
+        if isinstance(verdict, Requeue):
             at, reserved = verdict.at, verdict.reserved
-            return settlement.hand_back(
-                job, verdict.reason, now, shards=self.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
+            return settlement.requeue(
+                job, verdict.cause, verdict.reason, now, shards=self.rules.shards, at=at, reserved=reserved, look_at=verdict.look_at
             )
-        event = Event.CANCEL if isinstance(verdict, Cancel) else Event.SKIP
-        return apply(job, event, now, reason=verdict.reason, retention=self.rules.retention)
+        end = lifecycle.cancel if isinstance(verdict, Cancel) else lifecycle.skip
+        return end(job, now, reason=verdict.reason, retention=self.rules.retention)
 
     def _wake(self) -> int:
         """When there is something to do next, unless work comes back before."""
@@ -325,30 +339,28 @@ class Execution:
         if look is not None and look < wake:
             wake = look
         for held in self._held:
-            wake = min(wake, self._leaves_at(held) if held.read_at is None else min(held.read_at, held.due_at))
+            wake = min(wake, self._leaves_at(held) if held.read_at is None else min(held.read_at, held.next_at))
         return min(wake, self._settle_at) if self._done else wake
 
     # settle
 
     def _came_back(self, done: Sequence[Finished]) -> None:
-        """Their targets are idle, whenever they are settled."""
         self._done += done
-        if self.limits is not None:
-            self.limits.release([each.job for each in done])
+        self.admission.left([each.job for each in done])
 
     def _settle(self) -> None:
         """Settle what came back, in one write, once its instant's crowd has started."""
         if not self._done or (now := self.clock.now()) < self._settle_at:
             return
         done, self._done = self._done, []
-        for each in done:
-            self.circuits.note(each)
+        self.admission.ended(done)
         rules = self.rules
         after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
         # What accepts a job, written again after a lost answer, must not take back the lease that a heartbeat has got meanwhile.
-        self._write([Change(each.job, job, lapsed=waits(job)) for each, job in zip(done, after, strict=True)])
+        guards = [Guard.LEASE if waits(job) else Guard.FENCE for job in after]
+        self._write([Change(each.job, job, guard) for each, job, guard in zip(done, after, guards, strict=True)])
 
-    def _write(self, changes: Sequence[Change]) -> None:
+    def _write(self, changes: Sequence[Change], requeues: Mapping[JobKey, Requeue] = NO_REQUEUES) -> None:
         """Apply changes under their fences, again while the table refuses; then hand over what goes to a lane at once."""
         pending = changes
         for number in range(SETTLE_TRIES):
@@ -358,13 +370,13 @@ class Execution:
                 self.clock.sleep_until(self.clock.now() + SETTLE_PAUSE_MS * number)
             if not self._beat():
                 break
-            pending = self._try(pending)
+            pending = self._try(pending, requeues)
         self.returned |= {self._in_hand[change.before.key].message_id for change in pending if change.before.key in self._in_hand}
         for change in pending:
             self._in_hand.pop(change.before.key, None)
             log.error("not settled: the table refuses; it will be taken back", extra=change.before.log_context())
 
-    def _try(self, changes: Sequence[Change]) -> list[Change]:
+    def _try(self, changes: Sequence[Change], requeues: Mapping[JobKey, Requeue]) -> list[Change]:
         """One try; what was refused for now comes back."""
         try:
             held = self.jobs.change(changes)
@@ -382,9 +394,8 @@ class Execution:
                 log.info("its worker was faster than this answer, or the job has moved on", extra=change.before.log_context())
             else:
                 log.warning("lost its fence before it settled", extra=change.before.log_context())
-        if self.limits is not None:
-            self.limits.release([change.before for change in applied])
-        self.onward.send([change.after for change in applied])
+        self.admission.left([change.before for change in applied])
+        self.onward.send([change.after for change in applied], requeues)
         return refused
 
 
@@ -413,8 +424,9 @@ def execute(
     """
     watch = pauses or Watch(ledger, clock)
     is_paused, circuits = watch.is_paused, circuits or Circuits(ledger, clock, watch)
-    limits = None if named is None else LimitGate(named, jobs, clock)
     gates: list[Gate] = [OrderGate(jobs, orders, clock), RunGate(jobs, tasks, clock, rules), BreakerGate(circuits, clock)]
+    if named is not None:
+        gates.append(LimitGate(named, jobs, clock))
     batch = Execution(
         lane,
         deliveries,
@@ -425,12 +437,10 @@ def execute(
         rules=rules,
         meter=meter,
         lease=Lease(lane, lanes, clock),
-        admission=Admission(gates if limits is None else [*gates, limits]),
+        admission=Admission(gates),
         work=Work(pool, jobs, clock),
         onward=Onward(jobs, tasks, orders, lanes, clock, rules, is_paused),
         is_paused=is_paused,
-        circuits=circuits,
-        limits=limits,
         ahead=ahead,
     )
     left = batch.run()

@@ -5,15 +5,15 @@ A wake may be lost (its sender dies, the lane refuses): the slot of who waits is
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from scheduler.admission import overlap
-from scheduler.admission.gate import REFUSED, HandBack
+from scheduler.admission.gate import Requeue
 from scheduler.admission.ordering_queue import next_in_line, step_out
 from scheduler.model import ids, slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, JobKey, Lane, TaskKey
+from scheduler.model.job import Job, JobKey, Lane, RequeueCause, TaskKey
 from scheduler.model.lifecycle import is_open
 from scheduler.model.rules import Rules
 from scheduler.pipeline.send import hand_over
@@ -35,14 +35,16 @@ class Onward:
     clock: Clock
     rules: Rules
     is_paused: Callable[[Lane], bool]
-    backs: dict[JobKey, HandBack] = field(default_factory=dict)  # given back instead of started, and why
 
-    def send(self, written: Sequence[Job]) -> None:
-        """What follows from jobs as they were just written: retries that are due soon go, and who waited for one that has ended."""
+    def send(self, written: Sequence[Job], requeues: Mapping[JobKey, Requeue]) -> None:
+        """What follows from jobs as they were just written: retries that are due soon go, and who waited for one that has ended.
+
+        `requeues`: why those of them that went back to their queues did.
+        """
         now = self.clock.now()
-        go, ended, backs = list[Job](), list[Job](), list[tuple[Job, HandBack]]()
+        go, ended, backs = list[Job](), list[Job](), list[tuple[Job, Requeue]]()
         for job in written:
-            back = self.backs.get(job.key)
+            back = requeues.get(job.key)
             if back is not None:
                 backs.append((job, back))
             if not is_open(job):
@@ -50,11 +52,11 @@ class Onward:
             elif (back is None or back.at is not None) and slots.place(job.due_at, now, job.shard_key, self.rules.shards).direct:
                 go.append(job)
         free = released([(job, back.blocker) for job, back in backs if back.blocker is not None], jobs=self.jobs)
-        go += [job for job in free if job.ordering is None]
+        go += [job for job in free if job.spec.ordering is None]
         go += successors(ended, jobs=self.jobs, tasks=self.tasks, now=now)
         go += in_line(ended, free, jobs=self.jobs, orders=self.orders, now=now)
         self._hand_over(go)
-        self._hand_over([job for job, back in backs if back.reason == REFUSED], after=now + ASK_LATER_MS)
+        self._hand_over([job for job, back in backs if back.cause is RequeueCause.REFUSED], after=now + ASK_LATER_MS)
 
     def _hand_over(self, jobs: Sequence[Job], *, after: int = 0) -> None:
         if not jobs:
@@ -111,7 +113,7 @@ def in_line(ended: Sequence[Job], free: Sequence[Job], *, jobs: Jobs, orders: Or
 
     Of a line it is one that goes on, however many were given back: the others would only come to wait again.
     """
-    of = [job for job in (*ended, *free) if job.ordering is not None]
+    of = [job for job in (*ended, *free) if job.spec.ordering is not None]
     if not of:
         return []
     step_out(ended, orders=orders)
@@ -134,7 +136,7 @@ def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
 
 def _sleeps(first: Job, behind: Job) -> bool:
     """Whether the first one of a line will be looked at later than who waits behind it."""
-    return behind.ordering is not None and first.claim is None and slots.minute(first.slot or "") > slots.minute(behind.slot or "")
+    return behind.spec.ordering is not None and first.claim is None and slots.minute(first.slot or "") > slots.minute(behind.slot or "")
 
 
 def _queued(runs: Sequence[Job], tasks: TaskGate) -> list[JobKey]:

@@ -50,7 +50,7 @@ def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, p
         placement = slots.place(ends_at, now, job.shard_key, shards)
         return TakeBack() if now >= ends_at else Move(placement.slot, placement.direct, ends_at)
     if lifecycle.state(job) is Status.RUNNING:
-        lost_at = lifecycle.started_at(job) + job.timeout_ms + STOP_GRACE
+        lost_at = lifecycle.started_at(job) + job.spec.timeout_ms + STOP_GRACE
         return TakeBack() if now >= lost_at else _move(job, lost_at, now, shards, hand_over=False)
     if paused:
         return Stay()

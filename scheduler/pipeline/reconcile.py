@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from scheduler.model import settlement, slots
+from scheduler.model import lifecycle, settlement, slots
 from scheduler.model.job import DueEntry, Job, Lane, Unit
-from scheduler.model.lifecycle import Event, apply, is_open
+from scheduler.model.lifecycle import is_open
 from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
 from scheduler.pipeline.follow_up import wake
 from scheduler.pipeline.send import hand_over
-from scheduler.storage.ports import Change, Jobs, Lanes, Orders, TaskGate
+from scheduler.storage.ports import Change, Guard, Jobs, Lanes, Orders, TaskGate
 
 log = logging.getLogger(__name__)
 
@@ -90,13 +90,13 @@ def _plan(slot: str, job: Job, done: Recheck, lanes: Lanes, now: int, rules: Rul
     decision = leftover.decide(job, slot, now, shards=rules.shards, behind=behind, paused=job.lane in paused)
     if isinstance(decision, leftover.Move):
         done.moved += 1
-        moved = apply(job, Event.MOVE, now, slot=decision.slot, looked=decision.hand_over, due_at=decision.due_at)
-        return Change(job, moved), decision.hand_over
+        moved = lifecycle.move(job, slot=decision.slot, looked=decision.hand_over, due_at=decision.due_at)
+        return Change.of_slot(job, moved), decision.hand_over
     if isinstance(decision, leftover.TakeBack):
         done.taken_back += 1
         after = settlement.take_back(job, now, shards=rules.shards, retention=rules.retention)
         send = is_open(after) and slots.place(after.due_at, now, job.shard_key, rules.shards).direct
-        return Change(job, after, lapsed=True), send
+        return Change(job, after, Guard.LEASE), send
     return None, False
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Failure, Finished, Job, JobKey, Result
+from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result
 from scheduler.storage.ports import Clock, Jobs, Pool
 
 LOOK_MS = 2_000  # how often a batch that works so long looks whether a cancel was asked of its jobs
@@ -63,7 +63,7 @@ class Work:
         for each in over:
             del self._started[each.job.key]
             self.pool.kill(each.job)
-        failure = Failure("cancelled", f"it did not stop within {GRACE_MS // 1000} s")
+        failure = Failure(FailureKind.CANCELLED, f"it did not stop within {GRACE_MS // 1000} s")
         return [Finished(each.job, each.at, now, Result(failure=failure)) for each in over]
 
     def stop(self) -> None:

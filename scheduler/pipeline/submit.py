@@ -6,13 +6,14 @@ once, and a try that broke off after its receipt or before its hand-over is made
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scheduler.admission.ordering_queue import line_up
 from scheduler.model import ids, slots
 from scheduler.model.errors import Conflict, Unavailable
-from scheduler.model.job import USUAL_RETRIES, CallBack, Job, JobKey, Ordering, Receipt, RetryPolicy, shard_key
+from scheduler.model.job import Job, JobKey, Receipt, shard_key
 from scheduler.model.rules import Rules
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.enqueue import on_their_way
 from scheduler.storage.ports import Clock, Jobs, Lanes, Orders, Receipts
@@ -23,17 +24,9 @@ class NewJob:
     """A job as its owner asks for it, already validated. `execute_at` None means now."""
 
     owner: str
-    type: str
-    payload: Mapping[str, Any]
+    spec: JobSpec
     execute_at: int | None = None
-    max_attempts: int = 3
-    retry: RetryPolicy = USUAL_RETRIES
-    timeout_ms: int = 300_000
-    callback: CallBack | None = None
     expires_at: int | None = None  # it is not started at this instant or later
-    tags: tuple[str, ...] = ()
-    ordering: Ordering | None = None
-    target: str | None = None  # `type` is its kind
 
 
 class Asked(NamedTuple):
@@ -183,18 +176,10 @@ def _draft(request: NewJob, now: int, rules: Rules, random: int) -> Job:
     return Job(
         owner=request.owner,
         id=job_id,
-        type=request.type,
-        payload=request.payload,
+        spec=request.spec,
         scheduled_at=scheduled_at,
         due_at=due_at,
         created_at=now,
-        slot=slots.place(due_at, now, shard_key(request.owner, job_id, request.ordering), rules.shards).slot,
-        max_attempts=request.max_attempts,
-        retry=request.retry,
-        timeout_ms=request.timeout_ms,
-        callback=request.callback,
+        slot=slots.place(due_at, now, shard_key(request.owner, job_id, request.spec.ordering), rules.shards).slot,
         start_by=request.expires_at,
-        tags=request.tags,
-        ordering=request.ordering,
-        target=request.target,
     )

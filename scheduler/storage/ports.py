@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from scheduler.model.job import (
@@ -68,19 +69,25 @@ class ClaimResult(NamedTuple):
     job: Job | None
 
 
-class Change(NamedTuple):
-    """Replace `before` by `after`, a later state of the same job.
+class Guard(Enum):
+    """What of the stored job must be as in `before` of a change."""
 
-    Holds only if the stored job has the fence of `before`, the same claim (by nonce, or none) and is still open, or, if
-    `before` has ended (a redrive), still ended; and, if `after` is a move (another slot under the same fence), the slot of
-    `before`: an executor settles or hands back its job wherever a recheck has moved it meanwhile. What the change does not
-    touch keeps its stored value. `lapsed`: only while the job has the lease of `before` for its call-back, or none as there,
-    so that whoever got an answer to a heartbeat has the lease that it names.
-    """
+    FENCE = auto()  # its fence, its claim (by nonce, or none), and whether it is open
+    SLOT = auto()  # its slot as well: of a change that only moves it, which must not undo another move
+    LEASE = auto()  # its lease for its call-back as well: a worker whose heartbeat was answered has the lease that it was told
+
+
+class Change(NamedTuple):
+    """Replace `before` by `after`, a later state of the same job. What the change does not touch keeps its stored value."""
 
     before: Job
     after: Job
-    lapsed: bool = False
+    guard: Guard = Guard.FENCE
+
+    @classmethod
+    def of_slot(cls, before: Job, after: Job) -> Change:
+        """A change that only says when the scheduler looks at the job next: guarded by its slot if it takes another one."""
+        return cls(before, after, Guard.FENCE if after.slot == before.slot else Guard.SLOT)
 
 
 KEPT_RECEIPTS_MS = 86_400_000

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scheduler.model.job import Failure, Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import arns
 from scheduler.targets.base import Context, NotAllowed
 from scheduler.targets.calls import Calls, Left, Refused, Request
@@ -33,7 +33,7 @@ def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Calla
     try:
         check_reach(name, payload, context.reach)
     except NotAllowed as error:
-        return Result(failure=Failure("permanent", f"{error.field or name} {error}"[:500]))
+        return Result(failure=Failure(FailureKind.PERMANENT, f"{error.field or name} {error}"[:500]))
     answers: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
     threading.Thread(target=_aside, args=(call, context, answers), name=f"job-{name}", daemon=True).start()
     while left := context.left():
@@ -44,14 +44,14 @@ def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Calla
         if isinstance(answer, BaseException):
             raise answer
         return answer
-    return Result(failure=Failure("timeout", STOPPED))
+    return Result(failure=Failure(FailureKind.TIMEOUT, STOPPED))
 
 
 def _aside(call: Callable[[Calls], Result], context: Context, answers: "queue.SimpleQueue[Result | BaseException]") -> None:
     try:
         answers.put(call(context.calls()))
     except Refused as refused:
-        answers.put(Result(failure=Failure("retryable" if refused.retryable else "permanent", str(refused))))
+        answers.put(Result(failure=Failure(FailureKind.RETRYABLE if refused.retryable else FailureKind.PERMANENT, str(refused))))
     except BaseException as error:  # a bug: `attempt` raises it again in its own thread
         answers.put(error)
 

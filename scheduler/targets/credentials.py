@@ -17,7 +17,7 @@ from urllib.parse import quote, quote_plus
 from annotated_types import MaxLen, Predicate
 
 from scheduler.model.errors import SchedulerError, Unavailable
-from scheduler.model.job import Failure, Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import webhooks
 from scheduler.targets.base import Context, NotAllowed
 
@@ -68,7 +68,7 @@ def check(payload: Mapping[str, Any]) -> None:
 class Secrets:
     """The secrets that were read for one attempt."""
 
-    added: Mapping[str, str] = field(default_factory=dict)  # headers of the request
+    added: Mapping[str, str] = field(default_factory=dict)  # headers of the request of the request
     signing: Sequence[str] = ()
     id: str = ""
     at: int = 0  # the timestamp of the signature, in ms
@@ -168,7 +168,7 @@ def _values(name: str, context: Context) -> Sequence[str]:
     try:
         found = context.secrets(secret)
     except Unavailable:
-        raise Unusable(Failure("retryable", f"the secret {secret!r} cannot be read for now")) from None
+        raise Unusable(Failure(FailureKind.RETRYABLE, f"the secret {secret!r} cannot be read for now")) from None
     except SchedulerError as error:
         raise _unusable(f"the secret {secret!r} cannot be read: {error}") from None
     values = [value for text in found if (value := _part(text, part)) is not None]
@@ -200,4 +200,4 @@ def _forms(values: Sequence[str]) -> Sequence[str]:
 
 
 def _unusable(message: str) -> Unusable:
-    return Unusable(Failure("permanent", message))
+    return Unusable(Failure(FailureKind.PERMANENT, message))

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from scheduler.model.job import Failure, Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.storage.ports import Clock
 from scheduler.targets import fetch_call
 from scheduler.targets.base import NotAllowed, Reach
@@ -22,8 +22,8 @@ def fetch(asked: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock:
         http.check(payload, reach)
         result = http.fetch(payload, secret, context)
     except NotAllowed as error:
-        result = Result(failure=Failure("permanent", f"{error.field} {error}"))
+        result = Result(failure=Failure(FailureKind.PERMANENT, f"{error.field} {error}"))
     except Exception as error:
         log.error("URL not called: unexpected error", extra={"error": type(error).__name__})
-        result = Result(failure=Failure("retryable", f"the call could not be made: {type(error).__name__}"))
+        result = Result(failure=Failure(FailureKind.RETRYABLE, f"the call could not be made: {type(error).__name__}"))
     return fetch_call.answering(result, began_at)

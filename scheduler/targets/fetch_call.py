@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from scheduler.model.job import Failure, Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import aws_call
 from scheduler.targets.base import CallBackAddress, Context, Reach
 from scheduler.targets.calls import Calls, Refused
@@ -67,7 +67,7 @@ def answering(result: Result, began_at: int) -> dict[str, Any]:
     body = None if response is None else base64.b64encode(response["body"].encode("utf-8", "surrogatepass")).decode()
     return {
         "began_at": began_at,
-        "failure": failure and [failure.kind, failure.message, failure.retry_after_ms],
+        "failure": failure and [failure.kind.value, failure.message, failure.retry_after_ms],
         "response": None if response is None else {**response, "body": body},
         "log": result.log,
     }
@@ -79,7 +79,7 @@ def answered(answer: Mapping[str, Any]) -> Result:
     body = "" if response is None else base64.b64decode(response["body"]).decode("utf-8", "surrogatepass")
     return Result(
         response=None if response is None else {**response, "body": body},
-        failure=None if failure is None else Failure(*failure),
+        failure=None if failure is None else Failure.read(*failure),
         log=answer["log"],
         began_at=answer["began_at"],
     )
@@ -95,9 +95,9 @@ def _asked(calls: Calls, event: str, context: Context) -> Result:
                 raise
             if time.monotonic() < give_up and context.left() > AGAIN_S and not context.stop.wait(AGAIN_S):
                 continue
-            return Result(failure=Failure("throttled", "all functions that call URLs are at work", WAIT_MS))
+            return Result(failure=Failure(FailureKind.THROTTLED, "all functions that call URLs are at work", WAIT_MS))
         if invoked.error:  # it died or ran out of memory; its message could contain parts of the event
-            return Result(failure=Failure("retryable", "the function that calls URLs ended before it had an answer"))
+            return Result(failure=Failure(FailureKind.RETRYABLE, "the function that calls URLs ended before it had an answer"))
         return answered(json.loads(invoked.payload))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scheduler.model.job import Failure, Job
+from scheduler.model.job import Failure, FailureKind, Job
 
 if TYPE_CHECKING:
     from scheduler.targets.target_type import TargetType
@@ -67,16 +67,16 @@ def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure
 
     The target's own secrets are named as by `secret_of`.
     """
-    if job.target is None:
-        return job.payload
+    if job.spec.target is None:
+        return job.spec.payload
     if target is None:
-        return Failure("permanent", f"target {job.target} does not exist")
+        return Failure(FailureKind.PERMANENT, f"target {job.spec.target} does not exist")
     if not target.enabled:
-        return Failure("permanent", f"target {job.target} is disabled")
-    if target.kind != job.type:  # the target was deleted and registered again with another type
-        return Failure("permanent", f"target {job.target} is of kind {target.kind} now, not {job.type}")
+        return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is disabled")
+    if target.kind != job.spec.type:  # deleted, and made anew as something else
+        return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is of kind {target.kind} now, not {job.spec.type}")
     own = own_secrets(target.kind, target.locked)
-    return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, job.payload).items()}
+    return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, job.spec.payload).items()}
 
 
 def _declared(kind: str) -> "TargetType":

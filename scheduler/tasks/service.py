@@ -7,10 +7,11 @@ from typing import Any
 from scheduler.admission.ordering_queue import line_up
 from scheduler.model import ids
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
-from scheduler.model.job import USUAL_RETRIES, CallBack, Job, JobKey, Misfire, Ordering, Overlap, Receipt, RetryPolicy, TaskKey
+from scheduler.model.job import Job, JobKey, Misfire, Overlap, Receipt, TaskKey
 from scheduler.model.notifications import Notifications
 from scheduler.model.paging import read_on, read_position
 from scheduler.model.rules import Rules
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.enqueue import on_their_way
 from scheduler.storage.ports import Clock, Jobs, Lanes, Orders, Receipts, Tasks
 from scheduler.tasks import planning, schedule_form
@@ -28,21 +29,13 @@ class NewTask:
 
     owner: str
     name: str
-    type: str
-    payload: Mapping[str, Any]
+    spec: JobSpec
     schedule: Mapping[str, object] | None = None  # as `schedule_form.parse` takes it; None: at once
     description: str | None = None
-    tags: tuple[str, ...] = ()
     overlap: Overlap | None = None  # recurring: skip; else allow
     misfire: Misfire | None = None  # of recurring tasks only
     misfire_threshold_ms: int | None = None
     max_catch_up: int | None = None
-    max_attempts: int = 3
-    retry: RetryPolicy = USUAL_RETRIES
-    timeout_ms: int = 300_000
-    callback: CallBack | None = None
-    ordering: Ordering | None = None
-    target: str | None = None  # `type` is its kind
     notifications: Notifications | None = None
 
 
@@ -188,6 +181,7 @@ def search(query: Search, world: World) -> TaskPage:
         limit=query.limit,
         matches=(lambda task: _matches(task, query, now)) if filtered else None,
         position=lambda task: task.id,
+        payload=lambda task: task.spec.payload,
     )
     return TaskPage(found, cursor)
 
@@ -278,20 +272,12 @@ def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Ta
         owner=new.owner,
         id=task_id,
         name=new.name,
-        type=new.type,
-        payload=new.payload,
+        spec=new.spec,
         schedule=schedule,
         created_at=now,
         updated_at=now,
         description=new.description,
-        tags=new.tags,
         overlap=new.overlap or (Overlap.SKIP if recurring else Overlap.ALLOW),
-        max_attempts=new.max_attempts,
-        retry=new.retry,
-        timeout_ms=new.timeout_ms,
-        callback=new.callback,
-        ordering=new.ordering,
-        target=new.target,
         notifications=new.notifications,
         **given,
     )
@@ -300,7 +286,7 @@ def _made(new: NewTask, task_id: str, schedule: Schedule | None, now: int) -> Ta
 def _matches(task: Task, query: Search, now: int) -> bool:
     return (
         (query.name is None or query.name.casefold() in task.name.casefold())
-        and (query.tag is None or query.tag in task.tags)
-        and query.type in (None, task.type)
+        and (query.tag is None or query.tag in task.spec.tags)
+        and query.type in (None, task.spec.type)
         and query.status in (None, status(task, now))
     )

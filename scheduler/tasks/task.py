@@ -1,12 +1,11 @@
 """A task: what to run, and when. Its runs are jobs; hot functions know of it only what `model.Origin` and `model.TaskHead` say."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
 
-from scheduler.model.job import USUAL_RETRIES, CallBack, Lane, Misfire, Ordering, Overlap, RetryPolicy, TaskHead, TaskKey
+from scheduler.model.job import Lane, Misfire, Overlap, TaskHead, TaskKey
 from scheduler.model.notifications import Notifications
+from scheduler.model.spec import JobSpec
 from scheduler.tasks.schedule import Once, Schedule
 
 STORED_WITH_IT = 10  # runs that are stored in one transaction with their task
@@ -31,23 +30,15 @@ class Task:
     owner: str
     id: str
     name: str
-    type: str
-    payload: Mapping[str, Any]
+    spec: JobSpec
     schedule: Schedule | None
     created_at: int
     updated_at: int
     description: str | None = None
-    tags: tuple[str, ...] = ()
     overlap: Overlap = Overlap.SKIP
     misfire: Misfire = Misfire.RUN_LATEST
     misfire_threshold_ms: int = 60_000  # a start this much after its time is a misfire
     max_catch_up: int = 100  # with run_all: how many of the missed runs run, the last ones
-    max_attempts: int = 3
-    retry: RetryPolicy = USUAL_RETRIES
-    timeout_ms: int = 300_000
-    callback: CallBack | None = None
-    ordering: Ordering | None = None  # its runs wait for their turns
-    target: str | None = None  # a named target; `type` is its kind
     notifications: Notifications | None = None  # who is told of its runs; None: nobody
     generation: int = 1
     inactive_at: int | None = None

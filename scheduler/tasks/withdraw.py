@@ -29,8 +29,8 @@ def withdraw_runs(old: Task, *, jobs: Jobs, orders: Orders, clock: Clock) -> Non
     now = clock.now()
     runs = to_withdraw(old, now)
     stay = withdraw(runs, jobs)
-    if old.ordering is not None:
-        _step_out(OrderKey(old.owner, old.ordering.key), set(runs) - set(stay), orders)
+    if old.spec.ordering is not None:
+        _step_out(OrderKey(old.owner, old.spec.ordering.key), set(runs) - set(stay), orders)
     clock.sleep_until(now + READ_WINDOW_MS + STARTED_MS)
 
 

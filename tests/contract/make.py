@@ -4,11 +4,11 @@ import itertools
 from typing import Any
 
 from scheduler.model import ids, lifecycle, slots
-from scheduler.model.job import Claim, Failure, Holder, Job, JobKey, Lane, Message, Origin, Progress, Receipt, Result, TaskKey
-from scheduler.model.lifecycle import Event
+from scheduler.model.job import Claim, Failure, FailureKind, Holder, Job, JobKey, Lane, Message, Origin, Progress, Receipt, Result, TaskKey
 from scheduler.storage.ports import ClaimRequest
 from scheduler.tasks.schedule import Rate, Schedule
 from scheduler.tasks.task import Task
+from tests.conftest import with_spec
 
 NOW = 1_795_000_000_000  # some day in November 2026
 _numbers = itertools.count(1)
@@ -19,14 +19,12 @@ def job(**fields: Any) -> Job:
     chosen: dict[str, Any] = {
         "owner": "ada",
         "id": ids.new(at, next(_numbers)),
-        "type": "log",
-        "payload": {"message": "hello"},
         "scheduled_at": at,
         "due_at": at,
         "created_at": NOW - 60_000,
         "slot": slots.slot(slots.minute_of(at), "any", 16),
     }
-    return Job(**(chosen | fields))
+    return Job(**with_spec(chosen | fields))
 
 
 def task(**fields: Any) -> Task:
@@ -35,8 +33,6 @@ def task(**fields: Any) -> Task:
         "owner": "ada",
         "id": ids.new(NOW, next(_numbers)),
         "name": "a task",
-        "type": "log",
-        "payload": {"message": "hello"},
         "schedule": Schedule(Rate(300_000, NOW)),
         "created_at": NOW,
         "updated_at": NOW,
@@ -44,7 +40,7 @@ def task(**fields: Any) -> Task:
         "planned": 2,
         "replenish": "2026-11-20T10:01#03",
     }
-    return Task(**(chosen | fields))
+    return Task(**with_spec(chosen | fields))
 
 
 def holder(task: TaskKey | None = None, **fields: Any) -> Holder:
@@ -70,57 +66,57 @@ def request(job: Job, **fields: Any) -> ClaimRequest:
 
 
 def succeeded(job: Job, at: int = NOW + 100) -> Job:
-    return lifecycle.apply(job, Event.SUCCEED, at, started_at=NOW, result=Result("hello", {"status": 200}))
+    return lifecycle.succeed(job, at, started_at=NOW, result=Result("hello", {"status": 200}))
 
 
 def failed(job: Job, at: int = NOW + 100) -> Job:
-    return lifecycle.apply(job, Event.FAIL, at, started_at=NOW, result=Result(failure=Failure("permanent", "no")), reason="no")
+    return lifecycle.fail(job, at, started_at=NOW, result=Result(failure=Failure(FailureKind.PERMANENT, "no")), reason="no")
 
 
 def retried(job: Job, slot: str, due_at: int = NOW + 30_000) -> Job:
-    failure = Result(failure=Failure("retryable", "later"))
-    return lifecycle.apply(job, Event.RETRY, NOW + 100, started_at=NOW, result=failure, due_at=due_at, slot=slot)
+    failure = Result(failure=Failure(FailureKind.RETRYABLE, "later"))
+    return lifecycle.retry(job, NOW + 100, started_at=NOW, result=failure, due_at=due_at, slot=slot)
 
 
 def rescheduled(job: Job, at: int) -> Job:
     slot = slots.slot(slots.minute_of(at), "any", 16)
-    return lifecycle.apply(job, Event.RESCHEDULE, NOW, slot=slot, fields={"scheduled_at": at, "due_at": at})
+    return lifecycle.reschedule(job, slot=slot, fields={"scheduled_at": at, "due_at": at})
 
 
 def redriven(job: Job, slot: str = "2026-11-20T10:09#03", at: int = NOW + 60_000) -> Job:
-    return lifecycle.apply(job, Event.REDRIVE, at, slot=slot)
+    return lifecycle.redrive(job, at, slot=slot)
 
 
 def moved(job: Job, slot: str) -> Job:
-    return lifecycle.apply(job, Event.MOVE, NOW, slot=slot, looked=True)
+    return lifecycle.move(job, slot=slot, looked=True)
 
 
 def accepted(job: Job, slot: str = "2026-11-20T10:05#03", until: int = NOW + 300_000) -> Job:
-    return lifecycle.apply(job, Event.ACCEPT, NOW + 20, started_at=NOW, result=Result("queued"), lease_until=until, slot=slot)
+    return lifecycle.accept(job, started_at=NOW, result=Result("queued"), lease_until=until, slot=slot)
 
 
 def beaten(job: Job, until: int = NOW + 900_000) -> Job:
-    return lifecycle.apply(job, Event.HEARTBEAT, NOW + 90, lease_until=until, progress=Progress(0.25, "a quarter"))
+    return lifecycle.heartbeat(job, NOW + 90, lease_until=until, progress=Progress(0.25, "a quarter"))
 
 
 def taken_back(job: Job, slot: str = "2026-11-20T10:09#03") -> Job:
-    return lifecycle.apply(job, Event.TAKE_BACK, NOW + 300_000, slot=slot)
+    return lifecycle.take_back(job, NOW + 300_000, slot=slot)
 
 
 def flagged(job: Job) -> Job:
-    return lifecycle.apply(job, Event.FLAG, NOW)
+    return lifecycle.flag(job, NOW)
 
 
 def cancelled(job: Job) -> Job:
-    return lifecycle.apply(job, Event.CANCEL, NOW, reason="asked for")
+    return lifecycle.cancel(job, NOW, reason="asked for")
 
 
 def buried(job: Job) -> Job:
-    return lifecycle.apply(job, Event.BURY, NOW)
+    return lifecycle.bury(job)
 
 
 def claimed(job: Job, nonce: str = "m1/r1/1") -> Job:
-    return lifecycle.apply(job, Event.CLAIM, NOW, claim=Claim("m1", nonce, NOW, False))
+    return lifecycle.claim(job, claim=Claim("m1", nonce, NOW, False))
 
 
 def message(**fields: Any) -> Message:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import boto3
 import pytest
 
-from lambdas.rest import render
+from lambdas.rest.job_answers import JobShape
 from scheduler.insight import archive
 from scheduler.insight.archive import COLUMNS, DAY, where
 from scheduler.model import ids
@@ -23,7 +23,7 @@ KINDS: dict[str, tuple[type, ...]] = {"string": (str,), "bigint": (int,), "int":
 
 
 def ended(**fields: Any) -> dict[str, Any]:
-    return archive.record(make.failed(make.claimed(make.job(origin=Origin("t1", 1, NOW), tags=("a",), **fields))), render.job)
+    return archive.record(make.failed(make.claimed(make.job(origin=Origin("t1", 1, NOW), tags=("a",), **fields))), JobShape.of)
 
 
 def test_a_record_has_the_columns_of_the_table_and_its_partition() -> None:
@@ -37,8 +37,8 @@ def test_a_record_has_the_columns_of_the_table_and_its_partition() -> None:
 
 def test_a_rescheduled_job_is_archived_under_the_day_of_its_id() -> None:
     moved = make.rescheduled(make.job(at=NOW), NOW + 5 * archive.DAY_MS)
-    record = archive.record(make.cancelled(moved), render.job)
-    assert record[DAY] == archive.record(make.cancelled(make.job(at=NOW)), render.job)[DAY]
+    record = archive.record(make.cancelled(moved), JobShape.of)
+    assert record[DAY] == archive.record(make.cancelled(make.job(at=NOW)), JobShape.of)[DAY]
     assert record["scheduled_at"] == NOW + 5 * archive.DAY_MS
 
 

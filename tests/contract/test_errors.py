@@ -17,7 +17,7 @@ from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
-from scheduler.storage.ports import Change
+from scheduler.storage.ports import Change, Guard
 from tests.contract import make
 from tests.contract.test_ledger import look
 from tests.contract.wire import Wire
@@ -93,7 +93,7 @@ def test_a_throttled_claim_or_change_is_refused_for_now(jobs: tuple[DynamoJobs, 
         wire.refuse(operation, "ThrottlingException")
     made = [make.job() for _ in range(1 + company)]
     assert port.claim([make.request(job) for job in made]) == [None] * len(made)
-    assert port.change([Change(job, make.moved(job, "elsewhere")) for job in made]) == [None] * len(made)
+    assert port.change([Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]) == [None] * len(made)
     for operation in ("UpdateItem", "BatchExecuteStatement"):
         wire.cut(operation)
     assert port.claim([make.request(job) for job in made]) == [None] * len(made)
@@ -108,7 +108,7 @@ def test_a_statement_refused_for_now_does_not_disturb_its_batch_mates(jobs: tupl
     wire.answer("BatchExecuteStatement", {"Responses": answers})
     refused, won, lost = port.claim([make.request(job) for job in made])
     assert refused is None and won is not None and won.won and lost is not None and not lost.won
-    assert port.change([Change(job, make.moved(job, "elsewhere")) for job in made]) == [None, True, False]
+    assert port.change([Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]) == [None, True, False]
 
 
 @pytest.mark.parametrize("trouble", ["ThrottlingException", "no connection"])
@@ -140,7 +140,7 @@ def test_a_statement_that_dynamodb_cannot_take_stays_undone_and_is_logged(
     port, wire = jobs
     made = [make.job(), make.job()]
     wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "ValidationError", "Message": "Item size"}}, {}]})
-    assert port.change([Change(job, make.moved(job, "elsewhere")) for job in made]) == [None, True]
+    assert port.change([Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]) == [None, True]
     assert made[0].id in caplog.text
 
 
@@ -260,7 +260,7 @@ def test_no_call_names_an_item_twice_nor_holds_more_than_25_statements(jobs: tup
 
     wire.answers["BatchExecuteStatement"] = agree
     made = [make.job() for _ in range(27)]
-    changes = [Change(job, make.moved(job, "elsewhere")) for job in [*made, made[26], made[0]]]
+    changes = [Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in [*made, made[26], made[0]]]
     assert port.change(changes) == [True] * 29
     assert [len(call["Statements"]) for call in wire.sent("BatchExecuteStatement")] == [25, 2, 2]
 

@@ -175,7 +175,7 @@ def settle(jobs: Jobs, *made: Job) -> Sequence[Job]:
         jobs.put(job)
         (result,) = jobs.claim([make.request(job, due_by=NOW + 1_000_000)])
         assert result is not None and result.job is not None
-        after = make.failed(result.job) if job.payload["number"] % 2 else make.succeeded(result.job)
+        after = make.failed(result.job) if job.spec.payload["number"] % 2 else make.succeeded(result.job)
         assert jobs.change([Change(result.job, after)]) == [True]
         ended.append(after)
     return ended

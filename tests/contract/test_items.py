@@ -1,5 +1,6 @@
 """Jobs as items."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -7,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model import ids, lifecycle
+from scheduler.admission import gate
+from scheduler.model import ids, lifecycle, settlement
 from scheduler.model.job import (
     Attempt,
-    CallBack,
     Claim,
     Failure,
-    Jitter,
+    FailureKind,
     Job,
     Kept,
     Lane,
@@ -23,13 +24,15 @@ from scheduler.model.job import (
     Outcome,
     Overlap,
     Progress,
+    RequeueCause,
     Result,
-    RetryPolicy,
 )
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 from scheduler.storage.aws import items, keys
 from tests.contract import make, tables
 from tests.contract.make import NOW
+from tests.events import happen
 
 instants = st.integers(min_value=0, max_value=2**45)
 counts = st.integers(min_value=0, max_value=100)
@@ -47,12 +50,24 @@ attempts = st.builds(
     started_at=maybe_instants,
     ended_at=instants,
     outcome=st.sampled_from(Outcome),
-    failure=st.none() | st.builds(Failure, st.text(), st.text(), maybe_instants),
+    failure=st.none() | st.builds(Failure, st.sampled_from(FailureKind), st.text(), maybe_instants),
     log=st.none() | st.text(),
     output=st.none() | st.text(),
     kept=st.none() | st.sampled_from(Kept),
 )
 retries = st.builds(RetryPolicy, instants, instants, st.sampled_from(Jitter), maybe_instants, st.booleans())
+job_specs = st.builds(
+    JobSpec,
+    type=st.text(),
+    payload=objects,
+    target=st.none() | st.text(),
+    tags=st.lists(st.text(), max_size=3).map(tuple),
+    max_attempts=counts,
+    retry=retries,
+    timeout_ms=instants,
+    callback=st.none() | st.builds(CallBack, instants, instants),
+    ordering=st.none() | st.builds(Ordering, st.text(), st.sampled_from(OnFailure)),
+)
 origins = st.builds(
     Origin,
     task=st.builds(ids.new, instants, st.integers(0, 2**75 - 1)),
@@ -80,28 +95,23 @@ all_jobs = st.builds(
     Job,
     owner=st.text(min_size=1),
     id=st.builds(ids.new, instants, st.integers(0, 2**75 - 1)),
-    type=st.text(),
-    payload=objects,
+    spec=job_specs,
     scheduled_at=instants,
     due_at=instants,
     created_at=instants,
     slot=st.none() | st.text(min_size=1),
     lane=st.sampled_from(Lane),
     origin=st.none() | origins,
-    tags=st.lists(st.text(), max_size=3).map(tuple),
     fence=st.integers(1, 1000),
     charged=counts,
     throttled=counts,
-    max_attempts=counts,
-    retry=retries,
-    timeout_ms=instants,
-    callback=st.none() | st.builds(CallBack, instants, instants),
     claim=st.none() | st.builds(Claim, st.text(), st.text(), instants, st.booleans(), maybe_instants),
     progress=st.none() | st.builds(Progress, st.none() | st.floats(0, 1), st.none() | st.text()),
     looks=counts,
     crashes=counts,
     buried=counts,
     reason=st.none() | st.text(),
+    requeue_cause=st.none() | st.sampled_from(RequeueCause),
     fingerprint=st.none() | st.text(),
     redrives=counts,
     output=st.none() | st.text(),
@@ -148,15 +158,62 @@ def test_defaults_are_not_stored() -> None:
     assert set(items.encode(make.job())) == {"pk", "sk", "v", "type", "payload", "scheduled_at", "due_at", "created_at", "fence", "slot"}
 
 
+def test_every_kind_of_failure_is_stored_by_its_value() -> None:
+    values = {"retryable", "permanent", "throttled", "timeout", "crashed", "cancelled", "buried"}
+    assert {str(kind) for kind in FailureKind} == values
+    for kind in FailureKind:
+        attempt = Attempt(1, NOW, NOW, NOW + 9, Outcome.FAILED, Failure(kind, "no"))
+        item = items.encode(make.job(attempts=(attempt,)))
+        assert json.loads(item["attempts"]["S"])[0][5] == [kind.value, "no"]
+        assert items.decode(item).attempts == (attempt,)
+
+
+def test_a_kind_of_failure_that_this_version_does_not_have_is_readable() -> None:
+    item = items.encode(make.job(attempts=(Attempt(1, NOW, NOW, NOW + 9, Outcome.FAILED, Failure(FailureKind.PERMANENT, "no", 7)),)))
+    item["attempts"]["S"] = item["attempts"]["S"].replace("permanent", "melted")
+    (attempt,) = items.decode(item).attempts
+    assert attempt.failure == Failure(FailureKind.RETRYABLE, "melted: no", 7)
+
+
+def test_a_job_of_a_paused_lane_stores_why_it_waits() -> None:
+    job = settlement.requeue(make.claimed(make.job()), RequeueCause.PAUSED, gate.PAUSED.reason, NOW, shards=1)
+    item = items.encode(job)
+    assert (item["requeue_cause"], item["reason"]) == ({"S": "paused"}, {"S": "its lane is paused"})
+    assert items.decode(item) == job
+
+
+@pytest.mark.parametrize(
+    ("reason", "slot", "cause"),
+    [
+        ("its lane is paused", "2026-11-20T10:05#00", RequeueCause.PAUSED),
+        ("order: it waits", "2026-11-20T10:05#00", None),
+        ("its lane is paused", None, None),
+    ],
+    ids=["open", "another reason", "it has ended"],
+)
+def test_the_cause_is_read_from_the_reason_of_items_that_store_none(reason: str, slot: str | None, cause: RequeueCause | None) -> None:
+    former = items.encode(make.job(fence=2, reason=reason, slot=slot))
+    assert "requeue_cause" not in former
+    read = items.decode(former)
+    assert read.requeue_cause is cause
+    changed, removed = items.differences(read, make.claimed(read) if slot else read)
+    assert ("requeue_cause" in changed, removed) == (False, [])
+
+
+def test_a_cause_that_this_version_does_not_have_is_none() -> None:
+    item = items.encode(make.job(fence=2, reason="why")) | {"requeue_cause": {"S": "flooded"}}
+    assert items.decode(item).requeue_cause is None
+
+
 def ended(job: Job, event: Event, **data: Any) -> Job:
     claimed = replace(job, claim=Claim("m" * 36, "m" * 36 + "/" + "r" * 36 + "/1", NOW - 400, False))
-    return lifecycle.apply(claimed, event, NOW + 12, started_at=NOW, **data)
+    return happen(claimed, event, NOW + 12, started_at=NOW, **data)
 
 
 def test_a_typical_job_stays_within_one_write_unit_from_its_creation_to_its_end() -> None:
     job = make.job(owner="0" * 36, payload={"message": "x" * 80})
     done = ended(job, Event.SUCCEED, result=Result("x" * 80))
-    dead = ended(job, Event.FAIL, result=Result(failure=Failure("permanent", "y" * 80)), reason="y" * 80)
+    dead = ended(job, Event.FAIL, result=Result(failure=Failure(FailureKind.PERMANENT, "y" * 80)), reason="y" * 80)
     sizes = [items.size(items.encode(stage)) for stage in (job, done, dead)]
     assert max(sizes) <= 1024 and sizes == sorted(sizes)
 
@@ -206,8 +263,8 @@ def test_only_a_job_whose_time_was_changed_is_in_the_index_of_moved_jobs() -> No
 
 def test_only_failed_and_killed_jobs_are_in_the_index_of_failures() -> None:
     job = make.job()
-    dead = ended(job, Event.FAIL, result=Result(failure=Failure("permanent", "no")), reason="no")
-    killed = ended(job, Event.KILL, result=Result(failure=Failure("timeout", "no")), reason="no")
+    dead = ended(job, Event.FAIL, result=Result(failure=Failure(FailureKind.PERMANENT, "no")), reason="no")
+    killed = ended(job, Event.KILL, result=Result(failure=Failure(FailureKind.TIMEOUT, "no")), reason="no")
     done = ended(job, Event.SUCCEED, result=Result())
     assert ["failed_owner" in items.encode(stage) for stage in (job, dead, killed, done)] == [False, True, True, False]
     assert {"failed_owner", "position", "failed_at", "expires", "fingerprint"} <= set(items.differences(dead, make.redriven(dead))[1])

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.model.job import CallBack, DueEntry, Job, JobKey, Lane, Misfire, Origin, Overlap, Progress, UnitKey
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Jobs
+from scheduler.model.job import DueEntry, Job, JobKey, Lane, Misfire, Origin, Overlap, Progress, UnitKey
+from scheduler.model.spec import CallBack
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Guard, Jobs
 from tests.contract import make
 from tests.contract.make import NOW
 
 Claim = Callable[[ClaimRequest], ClaimResult]
-Apply = Callable[[Job, Job], bool | None]
+Apply = Callable[..., bool | None]
 
 
 @pytest.fixture(params=["alone", "in company"])
@@ -33,9 +34,10 @@ def claim(request: pytest.FixtureRequest, jobs: Jobs) -> Claim:
 def apply(request: pytest.FixtureRequest, jobs: Jobs) -> Apply:
     """Changes one job, by itself or between two others."""
 
-    def run(before: Job, after: Job) -> bool | None:
+    def run(before: Job, after: Job, guard: Guard = Guard.FENCE) -> bool | None:
         company = stored(jobs, *(make.job() for _ in range(2 if request.param == "in company" else 0)))
-        result, *others = jobs.change([Change(before, after), *(Change(job, make.moved(job, "2026-11-20T23:59#15")) for job in company)])
+        moves = [Change(job, make.moved(job, "2026-11-20T23:59#15"), Guard.SLOT) for job in company]
+        result, *others = jobs.change([Change(before, after, guard), *moves])
         assert all(others)
         return result
 
@@ -57,14 +59,14 @@ def running(jobs: Jobs, job: Job | None = None, **fields: object) -> Job:
 def test_a_stored_job_is_read_back_whole(jobs: Jobs) -> None:
     job = make.job(payload={"deep": [1, 2.5, {"": None}]}, lane=Lane.RECURRING, fence=3, max_attempts=7, reason="")
     origin = Origin("01JD4Q8XKZ38W2M5R7T9V1C4FH", 3, NOW, Overlap.SKIP, Misfire.RUN_ALL, NOW + 1, NOW + 2, NOW + 3)
-    job = replace(job, origin=origin, start_by=NOW + 9, tags=("a", "b"))
+    job = replace(job, spec=replace(job.spec, tags=("a", "b")), origin=origin, start_by=NOW + 9)
     assert jobs.put(job)
     assert jobs.get(job.key) == job
 
 
 def test_put_never_overwrites(jobs: Jobs) -> None:
     (job,) = stored(jobs, make.job())
-    assert not jobs.put(replace(job, payload={"message": "other"}))
+    assert not jobs.put(replace(job, spec=replace(job.spec, payload={"message": "other"})))
     assert jobs.get(job.key) == job
 
 
@@ -82,7 +84,7 @@ def test_putting_many_overwrites_nothing_and_stores_the_rest_a2(jobs: Jobs) -> N
     done = make.succeeded(job)
     assert jobs.change([Change(job, done)]) == [True]
     others = [make.job() for _ in range(30)]
-    again = [*others[:7], replace(job, claim=None, payload={"message": "other"}), *others[7:]]
+    again = [*others[:7], replace(job, spec=replace(job.spec, payload={"message": "other"}), claim=None), *others[7:]]
     assert jobs.put_many(again) == [True] * 7 + [False] + [True] * 23
     assert jobs.get_many([each.key for each in again]) == {each.key: each for each in [done, *others]}
     assert jobs.put_many(again) == [False] * 31
@@ -179,7 +181,7 @@ def test_a_change_fails_under_another_claim(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs, nonce="mine")
     assert job.claim is not None
     assert not apply(replace(job, claim=replace(job.claim, nonce="yours")), make.succeeded(job))
-    assert not apply(replace(job, claim=None), make.moved(replace(job, claim=None), "2026-11-20T11:00#01"))
+    assert not apply(replace(job, claim=None), make.moved(replace(job, claim=None), "2026-11-20T11:00#01"), Guard.SLOT)
     assert jobs.get(job.key) == job
 
 
@@ -192,22 +194,22 @@ def test_a_change_of_a_claimed_job_fails_once_the_claim_is_gone(jobs: Jobs, appl
 
 def test_a_move_fails_once_the_job_is_in_another_slot(jobs: Jobs, apply: Apply) -> None:
     (job,) = stored(jobs, make.job())
-    assert apply(job, make.moved(job, "2026-11-20T11:00#01"))
-    assert not apply(job, make.moved(job, "2026-11-20T12:00#01"))
+    assert apply(job, make.moved(job, "2026-11-20T11:00#01"), Guard.SLOT)
+    assert not apply(job, make.moved(job, "2026-11-20T12:00#01"), Guard.SLOT)
     current = jobs.get(job.key)
     assert current is not None and current.slot == "2026-11-20T11:00#01"
 
 
 def test_a_settlement_holds_whatever_slot_the_job_was_moved_to(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
-    assert apply(job, make.moved(job, "2026-11-20T11:00#01"))
+    assert apply(job, make.moved(job, "2026-11-20T11:00#01"), Guard.SLOT)
     assert apply(job, make.succeeded(job))
     assert jobs.due("2026-11-20T11:00#01")[0] == []
 
 
 def test_a_hand_back_holds_whatever_slot_the_job_was_moved_to(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
-    assert apply(job, make.moved(job, "2026-11-20T11:00#01"))
+    assert apply(job, make.moved(job, "2026-11-20T11:00#01"), Guard.SLOT)
     again = make.retried(job, "2026-11-20T10:05#03")
     assert apply(job, again)  # by an executor that has not seen the move
     current = jobs.get(job.key)
@@ -217,7 +219,7 @@ def test_a_hand_back_holds_whatever_slot_the_job_was_moved_to(jobs: Jobs, apply:
 
 def test_an_accepted_job_is_read_back_whole_and_stands_where_its_lease_ends(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs, make.job(callback=CallBack(60_000, 120_000)))
-    assert apply(job, make.moved(job, "2026-11-20T11:00#01"))  # by a recheck, which its executor has not seen
+    assert apply(job, make.moved(job, "2026-11-20T11:00#01"), Guard.SLOT)  # by a recheck, which its executor has not seen
     accepted = make.accepted(job)
     assert apply(job, accepted)
     assert jobs.get(job.key) == replace(accepted, looks=1)
@@ -250,18 +252,18 @@ def test_a_take_back_by_an_old_look_fails(jobs: Jobs, looked: str) -> None:
     seen = job if looked == "before it was accepted" else accepted
     for before, after in steps:
         assert jobs.change([Change(before, after)]) == [True]
-        stale = Change(seen, make.taken_back(seen), lapsed=True)
+        stale = Change(seen, make.taken_back(seen), Guard.LEASE)
         company = running(jobs)
         if after is not seen:
             assert jobs.change([stale]) == [False]
-            assert jobs.change([stale, Change(company, make.taken_back(company), lapsed=True)]) == [False, True]
+            assert jobs.change([stale, Change(company, make.taken_back(company), Guard.LEASE)]) == [False, True]
 
 
 def test_a_take_back_of_who_was_not_heard_of_holds(jobs: Jobs) -> None:
     job, plain = running(jobs), running(jobs)
     accepted = make.accepted(job)
     assert jobs.change([Change(job, accepted)]) == [True]
-    back = [Change(each, make.taken_back(each), lapsed=True) for each in (accepted, plain)]
+    back = [Change(each, make.taken_back(each), Guard.LEASE) for each in (accepted, plain)]
     assert jobs.change(back) == [True, True]
     assert jobs.get(job.key) == make.taken_back(accepted)
 
@@ -314,19 +316,24 @@ def test_a_job_that_expired_from_the_table_is_not_redriven(jobs: Jobs, apply: Ap
 
 def test_a_change_of_no_job_fails_and_makes_none(jobs: Jobs, apply: Apply) -> None:
     job = make.job()
-    assert not apply(job, make.moved(job, "2026-11-20T11:00#01"))
+    assert not apply(job, make.moved(job, "2026-11-20T11:00#01"), Guard.SLOT)
     assert jobs.get(job.key) is None
 
 
 @pytest.mark.parametrize(
-    "after",
-    [make.succeeded, make.failed, lambda job: make.retried(job, "2026-11-20T10:05#03"), lambda job: make.moved(job, "2026-11-20T10:05#03")],
+    ("after", "guard"),
+    [
+        (make.succeeded, Guard.FENCE),
+        (make.failed, Guard.FENCE),
+        (lambda job: make.retried(job, "2026-11-20T10:05#03"), Guard.FENCE),
+        (lambda job: make.moved(job, "2026-11-20T10:05#03"), Guard.SLOT),
+    ],
     ids=["success", "failure", "retry", "move"],
 )
-def test_a_change_whose_answer_was_lost_holds_when_tried_again(jobs: Jobs, apply: Apply, after: Callable[[Job], Job]) -> None:
+def test_a_change_whose_answer_was_lost_holds_when_tried_again(jobs: Jobs, apply: Apply, after: Callable[[Job], Job], guard: Guard) -> None:
     job = running(jobs)
-    assert apply(job, after(job))
-    assert apply(job, after(job))
+    assert apply(job, after(job), guard)
+    assert apply(job, after(job), guard)
     assert jobs.get(job.key) == after(job)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scheduler.model import ids
 from scheduler.model.job import Job, Misfire, Overlap, Receipt, TaskHead, TaskKey
 from scheduler.model.notifications import Notifications, Occasion, Webhook
+from scheduler.model.spec import JobSpec
 from scheduler.storage.aws import task_items
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Tasks
 from scheduler.tasks.schedule import Cron, Once, Rate, Schedule
@@ -16,7 +17,7 @@ from scheduler.tasks.task import STORED_WITH_IT, Task
 from tests.contract import make
 from tests.contract.conftest import Stores
 from tests.contract.make import NOW
-from tests.contract.test_items import instants, maybe_instants, objects, retries
+from tests.contract.test_items import instants, job_specs, maybe_instants
 
 maybe_texts = st.none() | st.text()
 numbers = st.integers(0, 2**40)
@@ -38,20 +39,15 @@ all_tasks = st.builds(
     owner=st.text(min_size=1),
     id=st.builds(ids.new, instants, st.integers(0, 2**75 - 1)),
     name=st.text(),
-    type=st.text(),
-    payload=objects,
+    spec=job_specs,
     schedule=st.none() | st.builds(Schedule, specs, jitter_ms=st.integers(0, 3_600).map(lambda seconds: seconds * 1_000)),
     created_at=instants,
     updated_at=instants,
     description=maybe_texts,
-    tags=st.lists(st.text(), max_size=3).map(tuple),
     overlap=st.sampled_from(Overlap),
     misfire=st.sampled_from(Misfire),
     misfire_threshold_ms=numbers,
     max_catch_up=numbers,
-    max_attempts=numbers,
-    retry=retries,
-    timeout_ms=numbers,
     notifications=st.none() | receivers,
     generation=numbers,
     inactive_at=maybe_instants,
@@ -111,13 +107,13 @@ def test_storing_is_all_or_nothing(stores: Stores, taken: str) -> None:
     runs = runs_of(after)
     assert stores.tasks.store(None, before, [])
     if taken == "a run's id":
-        assert stores.jobs.put(replace(runs[7], payload={"message": "other"}))
+        assert stores.jobs.put(replace(runs[7], spec=JobSpec("log", {"message": "other"})))
     else:
         assert stores.receipts.keep([replace(receipt, fingerprint="f2")], NOW) == [replace(receipt, fingerprint="f2")]
     assert not stores.tasks.store(before, after, runs, receipt)
     assert stores.tasks.get(before.key) == before
     there = stores.jobs.get_many([run.key for run in runs])
-    assert [job.payload for job in there.values()] == ([{"message": "other"}] if taken == "a run's id" else [])
+    assert [job.spec.payload for job in there.values()] == ([{"message": "other"}] if taken == "a run's id" else [])
     found = stores.receipts.find("ada", receipt.key, NOW)
     assert found == (None if taken == "a run's id" else replace(receipt, fingerprint="f2"))
 

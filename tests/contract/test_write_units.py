@@ -19,7 +19,7 @@ from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.memory.orders import MemoryOrders
 from scheduler.storage.memory.stores import MemoryLanes
-from scheduler.storage.ports import Change
+from scheduler.storage.ports import Change, Guard
 from scheduler.tasks.task import Task
 from tests.conftest import FixedClock
 from tests.contract import make, tables
@@ -146,7 +146,7 @@ def test_a_run_of_a_recurring_task_stays_within_its_budget(
 def run(task: Task, at: int) -> Job:
     in_order = {"late_from": at, "previous_at": at, "next_at": at} if task.misfire is Misfire.RUN_ALL else {}
     origin = Origin(task.id, 1, at, task.overlap, task.misfire, **in_order)
-    return make.run(task.key, at=at, origin=origin, start_by=at + 60_000, payload=REQUEST.payload, tags=("billing",))
+    return make.run(task.key, at=at, origin=origin, start_by=at + 60_000, payload=REQUEST.spec.payload, tags=("billing",))
 
 
 def test_withdrawing_a_run_costs_what_inserting_it_did(jobs: DynamoJobs, recorder: Recorder) -> None:
@@ -160,7 +160,7 @@ def test_a_refused_write_is_paid_for_too(counted: tuple[DynamoJobs, Recorder]) -
     jobs, recorder = counted
     job = make.job()
     jobs.put(job)
-    assert jobs.change([Change(make.moved(job, "b"), make.moved(job, "c"))]) == [False]
+    assert jobs.change([Change(make.moved(job, "b"), make.moved(job, "c"), Guard.SLOT)]) == [False]
     assert recorder.total() == 2 + 1
 
 

@@ -83,12 +83,19 @@ def name_of(value: Any) -> str:
     return str(value)
 
 
+def app(**options: Any) -> cdk.App:
+    """An app whose synth takes the templates as they are: CloudFormation's rules for them cost three times the synth, see test_stack.py.
+
+    Nothing is bundled: the asset is the bare sources.
+    """
+    return cdk.App(**{"builtin_cloud_formation_validation": False, "context": {**FLAGS, "aws:cdk:bundling-stacks": []}} | options)
+
+
 @cache
 def synthesized(stage: str, **context: str) -> Synthesized:
     settings = settings_for(stage, **context)
-    app = cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": []})  # no bundling: the asset contains only the sources
-    stack = PunctualStack(app, settings)
-    return Synthesized(settings, stack, app.synth().get_stack_by_name(stack.stack_name).template)
+    stack = PunctualStack(made := app(), settings)
+    return Synthesized(settings, stack, made.synth().get_stack_by_name(stack.stack_name).template)
 
 
 @pytest.fixture(scope="session")

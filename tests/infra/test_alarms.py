@@ -1,6 +1,5 @@
 from collections.abc import Callable
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
@@ -8,7 +7,7 @@ from bench import idle
 from infra.settings import settings_for
 from infra.stack import PunctualStack
 from scheduler.insight import metrics
-from tests.infra.conftest import FLAGS, Synthesized, name_of
+from tests.infra.conftest import Synthesized, app, name_of
 
 
 @pytest.mark.parametrize("name", ["OneTime", "Recurring", "Retry"])
@@ -68,8 +67,7 @@ def test_alarms_of_this_account_may_publish_to_the_operators(any_stage: Synthesi
 def test_operators_get_e_mail_if_the_context_names_an_address(synth: Callable[[str], Synthesized]) -> None:
     mails = [item for item in synth("dev").all("SNS::Subscription").values() if item["Protocol"] == "email"]
     assert mails == []
-    app = cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": []})
-    template = Template.from_stack(PunctualStack(app, settings_for("dev", operator_email="ops@example.org")))
+    template = Template.from_stack(PunctualStack(app(), settings_for("dev", operator_email="ops@example.org")))
     template.has_resource_properties("AWS::SNS::Subscription", {"Protocol": "email", "Endpoint": "ops@example.org"})
 
 

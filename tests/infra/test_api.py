@@ -1,3 +1,5 @@
+from lambdas import api
+from scheduler.accounts.access import Need
 from tests.infra.conftest import Synthesized
 
 OPEN = {
@@ -14,6 +16,12 @@ WRITES = [f"{method} /api/v1/{{proxy+}}" for method in ("POST", "PUT", "PATCH", 
 def test_only_health_sign_in_docs_and_reports_are_open(any_stage: Synthesized) -> None:
     routes = any_stage.all("ApiGatewayV2::Route").values()
     assert {route["RouteKey"] for route in routes if route.get("AuthorizationType", "NONE") == "NONE"} == OPEN | REPORTS
+
+
+def test_the_gateway_opens_the_routes_that_declare_themselves_open() -> None:
+    declared = [route for route, rule in api.RULES.items() if rule.need is Need.OPEN]
+    keys = {route.replace(" ", " /api/v1").replace("<", "{").replace(">", "}") for route in declared}
+    assert keys == OPEN | REPORTS
 
 
 def test_all_other_routes_need_a_token_even_unknown_ones(any_stage: Synthesized) -> None:

@@ -10,7 +10,7 @@ import pytest
 from infra import bundle
 from infra.settings import settings_for
 from infra.stack import PunctualStack
-from tests.infra.conftest import FLAGS, ROOT
+from tests.infra.conftest import FLAGS, ROOT, app
 
 
 def test_the_asset_hash_covers_only_the_sources_and_the_lock(tmp_path: Path) -> None:
@@ -68,9 +68,8 @@ def test_synth_bundles_once_for_all_functions(tmp_path: Path, monkeypatch: pytes
         (folder / "marker").touch()
 
     monkeypatch.setattr(bundle, "bundle_into", record)
-    app = cdk.App(context=FLAGS, outdir=str(tmp_path))
-    PunctualStack(app, settings_for("prod"))
-    app.synth()
+    PunctualStack(made := app(context=FLAGS, outdir=str(tmp_path)), settings_for("prod"))
+    made.synth()
     assert len(calls) == 1
     (asset,) = tmp_path.glob("asset.*")
     assert (asset / "marker").exists()
@@ -80,9 +79,8 @@ def test_synth_bundles_once_for_all_functions(tmp_path: Path, monkeypatch: pytes
 def test_the_bundle_for_another_machine_is_another_asset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "bundle_into", lambda folder, *, host_packages: (folder / "marker").touch())
     for stage in ("dev", "prod", "local"):
-        app = cdk.App(context=FLAGS, outdir=str(tmp_path / stage))
-        PunctualStack(app, settings_for(stage))
-        app.synth()
+        PunctualStack(made := app(context=FLAGS, outdir=str(tmp_path / stage)), settings_for(stage))
+        made.synth()
     dev, prod, local = ([path.name for path in (tmp_path / stage).glob("asset.*")] for stage in ("dev", "prod", "local"))
     assert dev == prod
     assert dev != local

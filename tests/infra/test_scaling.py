@@ -3,13 +3,12 @@
 from dataclasses import replace
 from functools import cache
 
-import aws_cdk as cdk
 import pytest
 
 from infra import settings
 from infra.stack import PunctualStack
 from scheduler.insight import scaling
-from tests.infra.conftest import FLAGS, Resource, Synthesized
+from tests.infra.conftest import Resource, Synthesized, app
 from tests.infra.test_functions import environ
 
 
@@ -17,8 +16,8 @@ from tests.infra.test_functions import environ
 def keeping_ready() -> Synthesized:
     """A stage that keeps pollers ready."""
     chosen = replace(settings.DEV, most_pollers=100)
-    stack = PunctualStack(app := cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": []}), chosen)
-    return Synthesized(chosen, stack, app.synth().get_stack_by_name(stack.stack_name).template)
+    stack = PunctualStack(made := app(), chosen)
+    return Synthesized(chosen, stack, made.synth().get_stack_by_name(stack.stack_name).template)
 
 
 @pytest.mark.parametrize("table", ["Jobs", "Tasks"])

@@ -1,12 +1,13 @@
 import json
 
 import aws_cdk as cdk
+import pytest
 from aws_cdk import aws_sqs as sqs
 from cdk_nag import AwsSolutionsChecks
 
 from infra.settings import settings_for
 from infra.stack import PunctualStack
-from tests.infra.conftest import FLAGS, Synthesized
+from tests.infra.conftest import Synthesized, app
 
 LANES = ("OneTime", "Recurring", "Retry")
 
@@ -103,7 +104,32 @@ def test_cdk_nag_finds_nothing_that_is_not_acknowledged(on_aws: Synthesized) -> 
 
 
 def test_cdk_nag_would_find_a_queue_without_tls_and_dead_letters() -> None:
-    stack = PunctualStack(cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": []}), settings_for("dev"))
+    stack = PunctualStack(app(), settings_for("dev"))
     sqs.Queue(stack, "Careless")
     report = AwsSolutionsChecks(stack).validate_scope(stack)
     assert {finding.rule_name for finding in report.violations} == {"AwsSolutions-SQS3", "AwsSolutions-SQS4"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("stage", "options"),
+    [
+        ("local", {}),
+        ("dev", {}),
+        ("prod", {}),
+        ("dev", {"operator_email": "ops@example.org", "self_sign_up": "true"}),
+        ("prod", {"customer_key": "true", "waf": "true", "allowed_targets": "arn:aws:sqs:eu-west-1:123456789012:orders"}),
+    ],
+)
+def test_a_stage_passes_the_rules_of_cloudformation(stage: str, options: dict[str, str]) -> None:
+    """`cdk synth` applies the same rules and fails as this does."""
+    PunctualStack(made := app(builtin_cloud_formation_validation=True), settings_for(stage, **options))
+    made.synth()
+
+
+@pytest.mark.long
+def test_the_rules_of_cloudformation_would_find_a_wrong_property() -> None:
+    stack = cdk.Stack(made := app(builtin_cloud_formation_validation=True), "careless")
+    cdk.CfnResource(stack, "Careless", type="AWS::SQS::Queue", properties={"DelaySeconds": "soon"})
+    with pytest.raises(RuntimeError, match="DelaySeconds"):
+        made.synth()

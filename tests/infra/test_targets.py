@@ -1,13 +1,12 @@
 """The targets that a deployment allows: the grants of the executors, the settings of the API, and the samples of the local stage."""
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks
 
 from infra.samples import SamplesStack
 from infra.settings import LOCAL, SAMPLE, settings_for
-from tests.infra.conftest import FLAGS, Synthesized, synthesized
+from tests.infra.conftest import Synthesized, app, synthesized
 
 PLACE = "eu-west-1:123456789012"
 FUNCTION = f"arn:aws:lambda:{PLACE}:function:orders-*"
@@ -69,8 +68,7 @@ def test_a_wildcard_over_all_machines_covers_their_executions() -> None:
 
 
 def test_the_samples_are_what_the_local_stage_allows() -> None:
-    app = cdk.App(context=FLAGS)
-    template = Template.from_stack(SamplesStack(app, settings_for("local")))
+    template = Template.from_stack(SamplesStack(app(), settings_for("local")))
     kinds = {
         "lambda": ("AWS::Lambda::Function", {"FunctionName": SAMPLE}),
         "sqs": ("AWS::SQS::Queue", {"QueueName": f"{SAMPLE}-queue"}),

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lambdas import _runtime, api
-from lambdas.rest import models
+from lambdas.rest import job_answers, models, shapes
 from lambdas.rest.envelope import refusal
 from scheduler.model import errors
 from scheduler.model.job import Cursor
@@ -49,7 +49,7 @@ def test_login_answers_tokens_and_user() -> None:
         "refresh_token": "fresh",
         "user": {"id": "sub-ann", "username": "ann", "job_weight": 2.0},
     }
-    models.Answer[models.SessionShape].model_validate(answered.body)
+    shapes.Answer[models.SessionShape].model_validate(answered.body)
 
 
 def test_a_wrong_password_and_an_unknown_user_are_refused_alike() -> None:
@@ -71,7 +71,7 @@ def refresh(**rest: Any) -> Answered:
 def test_refresh_takes_the_token_as_bearer_or_in_the_body() -> None:
     for answered in (refresh(headers={"authorization": "Bearer fresh"}), refresh(json_body={"refresh_token": "fresh"})):
         assert answered.data == {"token": "token2", "expire": "2026-11-20T11:00:00.500Z"}
-        models.Answer[models.RefreshedShape].model_validate(answered.body)
+        shapes.Answer[models.RefreshedShape].model_validate(answered.body)
 
 
 def test_refresh_without_a_valid_token_is_unauthorized() -> None:
@@ -227,7 +227,7 @@ def test_no_json_body_breaks_the_api(world: World, body: Any) -> None:
     answered = send("POST", "/me/jobs", body=json.dumps(body))
     assert answered.status in (201, 400)
     if answered.status == 201:
-        models.Answer[models.JobShape].model_validate(answered.body)
+        shapes.Answer[job_answers.JobShape].model_validate(answered.body)
     else:
         assert answered.error["details"] or answered.error["code"] == "malformed_json"
 

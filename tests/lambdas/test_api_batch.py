@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import models
+from lambdas.rest import models, shapes
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import Job, JobKey, Lane
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("world")
 def post(*jobs: Any, **rest: Any) -> Answered:
     answered = send("POST", "/me/jobs/batch", json_body={"jobs": list(jobs)}, **rest)
     if answered.status < 400:
-        models.Answer[models.BatchShape].model_validate(answered.body)
+        shapes.Answer[models.BatchShape].model_validate(answered.body)
         assert [result["index"] for result in answered.data["results"]] == list(range(len(jobs)))
         assert all(("job" in result) != ("error" in result) for result in answered.data["results"])
     return answered
@@ -66,7 +66,10 @@ def test_a_bad_item_changes_nothing_for_the_others_and_is_told_by_its_field(worl
             assert result["error"]["code"] == "validation_failed"
             assert all(field in result["error"]["message"] for field in found[result["index"]])
     kept = {result["job"]["id"] for result in answered.data["results"] if "job" in result}
-    assert {key.id for key in world.jobs.rows} == kept and {job.payload["message"] for job in world.jobs.rows.values()} == {"first", "last"}
+    assert {key.id for key in world.jobs.rows} == kept and {job.spec.payload["message"] for job in world.jobs.rows.values()} == {
+        "first",
+        "last",
+    }
 
 
 @pytest.mark.parametrize("item", [None, 5, "job", [], [{"message": "m"}], True])
@@ -101,7 +104,7 @@ def test_a_batch_that_is_none_or_too_long_is_refused_as_a_whole(world: World, bo
 def test_a_thousand_jobs_are_taken_and_answered_by_as_many_different_ids(world: World) -> None:
     answered = post(*({"message": f"{number}", "execute_at": render(NOW + DAY)} for number in range(1_000)))
     made = [world.jobs.get(JobKey("sub-ann", result["job"]["id"])) for result in answered.data["results"]]
-    assert [job and job.payload["message"] for job in made] == [f"{number}" for number in range(1_000)]
+    assert [job and job.spec.payload["message"] for job in made] == [f"{number}" for number in range(1_000)]
     assert len(world.jobs.rows) == 1_000
 
 
@@ -143,7 +146,7 @@ def test_what_the_table_refuses_for_now_is_not_accepted_and_told_so(world: World
     codes = [result.get("error", {}).get("code") for result in answered.data["results"]]
     assert codes == ["unavailable", "validation_failed", None, "unavailable"]
     assert set(errors(answered)[0]) == {"jobs[0]"} and set(errors(answered)[3]) == {"jobs[3]"}
-    assert [job.payload["message"] for job in world.jobs.rows.values()] == ["b"]
+    assert [job.spec.payload["message"] for job in world.jobs.rows.values()] == ["b"]
 
 
 def test_a_table_that_refuses_them_all_at_once_is_a_503(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ from scheduler.callbacks.reports import Addresses
 from scheduler.model import lifecycle
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import render
-from scheduler.model.job import CallBack, Claim, Job, JobKey, Result, Status
-from scheduler.model.lifecycle import Event
+from scheduler.model.job import Claim, Job, JobKey, Result, Status
+from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryKeys
 from scheduler.targets.base import Reach
 from tests.conftest import a_job
@@ -28,7 +28,7 @@ def accepted(world: World, **fields: Any) -> Job:
     job = a_job(owner="sub-ann", due_at=NOW - 500, callback=CallBack(LEASE, 600_000), claim=claim, **fields)
     answer = Result("queued", {"status": 202, "headers": {}, "body": ""})
     until = NOW + LEASE
-    job = lifecycle.apply(job, Event.ACCEPT, NOW, started_at=NOW - 500, result=answer, lease_until=until, slot="2026-11-20T10:05#00")
+    job = lifecycle.accept(job, started_at=NOW - 500, result=answer, lease_until=until, slot="2026-11-20T10:05#00")
     world.jobs.put(job)
     return job
 
@@ -138,7 +138,7 @@ def test_the_token_of_somebody_elses_job_of_that_id_reaches_that_one_alone(world
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_token_of_an_attempt_that_is_over_is_refused(world: World, verb: str) -> None:
     job = accepted(world)
-    after = lifecycle.apply(job, Event.TAKE_BACK, NOW, slot="2026-11-20T10:05#00")
+    after = lifecycle.take_back(job, NOW, slot="2026-11-20T10:05#00")
     world.jobs.rows[job.key] = after
     answered = report(job, verb)
     assert answered.status == 409 and "another attempt" in answered.error["message"]
@@ -148,7 +148,7 @@ def test_the_token_of_an_attempt_that_is_over_is_refused(world: World, verb: str
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_job_that_has_ended_otherwise_is_told_so(world: World, verb: str) -> None:
     job = accepted(world)
-    ended = lifecycle.apply(job, Event.CANCEL, NOW, reason="asked for", started_at=NOW)
+    ended = lifecycle.cancel(job, NOW, reason="asked for", started_at=NOW)
     world.jobs.rows[job.key] = ended
     answered = report(job, verb)
     assert answered.status == 409 and answered.error["message"] == "the job is finished: cancelled"
@@ -212,7 +212,7 @@ def test_a_job_is_posted_with_its_policy_and_without_one_has_none(world: World) 
     assert send("POST", "/me/jobs", json_body=HTTP).data["callback"] is None
     made = send("POST", "/me/jobs", json_body=HTTP | {"callback": {}}).data
     assert made["callback"] == {"lease_seconds": 300, "max_seconds": 86_400}
-    assert world.jobs.rows[JobKey("sub-ann", made["id"])].callback == CallBack()
+    assert world.jobs.rows[JobKey("sub-ann", made["id"])].spec.callback == CallBack()
     chosen = {"lease_seconds": 10, "max_seconds": 30 * 86_400}
     (done,) = send("POST", "/me/jobs/batch", json_body={"jobs": [HTTP | {"callback": chosen}]}).data["results"]
     assert send("GET", f"/me/jobs/{done['job']['id']}").data["callback"] == chosen

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import dead_letter_models, models
+from lambdas.rest import dead_letter_models, job_answers, shapes
 from scheduler.dead_letters.redrive import redrive
 from scheduler.model import ids
 from scheduler.model.fingerprint import of_job
 from scheduler.model.instants import render
-from scheduler.model.job import Attempt, Failure, Job, Outcome
+from scheduler.model.job import Attempt, Failure, FailureKind, Job, Outcome
+from scheduler.model.spec import JobSpec
+from tests.conftest import with_spec
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 NO_FINGERPRINT = "0123456789ab"
@@ -19,9 +21,17 @@ NO_FINGERPRINT = "0123456789ab"
 
 def dead(world: World, number: int = 0, message: str = "HTTP 404", owner: str = "sub-ann", **fields: Any) -> Job:
     at = NOW - 60_000 + number * 1_000
-    failure = Attempt(1, at, at, at + 5, Outcome.FAILED, Failure("permanent", message))
+    failure = Attempt(1, at, at, at + 5, Outcome.FAILED, Failure(FailureKind.PERMANENT, message))
     chosen = {"attempts": (failure,), "failed_at": at + 5, "expires": 9, "delay_ms": 0} | fields
-    job = Job(owner, ids.new(at, number), "http", {"url": "http://a"}, at, at, at, slot=None, **chosen)
+    job = Job(
+        owner,
+        ids.new(at, number),
+        scheduled_at=at,
+        due_at=at,
+        created_at=at,
+        slot=None,
+        **with_spec(chosen, JobSpec("http", {"url": "http://a"})),
+    )
     job = replace(job, fingerprint=of_job(job))
     world.jobs.put(job)
     return job
@@ -41,7 +51,7 @@ def work(world: World) -> None:
 
 def shown(answered: Answered) -> Any:
     """The redrive of an answer of the documented shape."""
-    models.Answer[dead_letter_models.RedriveShape].model_validate(answered.body)
+    shapes.Answer[dead_letter_models.RedriveShape].model_validate(answered.body)
     return answered.data
 
 
@@ -50,7 +60,7 @@ def test_a_dead_job_is_retried_and_shown_as_it_stands(world: World) -> None:
     before = send("GET", f"/me/jobs/{job.id}").data
     assert (before["status"], before["fingerprint"], before["redrives"], before["redriven_at"]) == ("failed", job.fingerprint, 0, None)
     answered = send("POST", f"/me/jobs/{job.id}/retry")
-    models.Answer[models.JobShape].model_validate(answered.body)
+    shapes.Answer[job_answers.JobShape].model_validate(answered.body)
     again = answered.data
     assert (answered.status, again["status"], again["lane"], again["failed_at"]) == (200, "queued", "retry", None)
     assert (again["fingerprint"], again["redrives"], again["redriven_at"], again["due_at"]) == (None, 1, render(NOW), render(NOW))
@@ -78,7 +88,7 @@ def test_errors_are_counted_with_a_sample(world: World) -> None:
     for number, message in enumerate(["order 1 is gone", "order 22 is gone", "no answer"]):
         dead(world, number, message)
     answered = send("GET", "/dead-letters")
-    models.Answer[dead_letter_models.OverviewShape].model_validate(answered.body)
+    shapes.Answer[dead_letter_models.OverviewShape].model_validate(answered.body)
     assert (answered.data["read"], answered.data["complete"]) == (3, True)
     first, second = answered.data["groups"]
     assert (first["count"], first["types"], first["task_ids"]) == (2, ["http"], [])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lambdas.rest import form_models, models
+from lambdas.rest import form_models, shapes
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
 from scheduler.targets import registry
 from scheduler.tasks import schedule_form
@@ -26,7 +26,7 @@ def preview(**body: Any) -> Answered:
 
 def runs(**body: Any) -> list[Any]:
     answered = preview(**body)
-    models.Answer[form_models.PreviewShape].model_validate(answered.body)
+    shapes.Answer[form_models.PreviewShape].model_validate(answered.body)
     return list(answered.data["runs"])
 
 
@@ -236,7 +236,7 @@ def test_no_body_breaks_the_preview(form: dict[str, Any], more: dict[str, Any]) 
 
 def task_types() -> dict[str, Any]:
     answered = send("GET", "/task-types")
-    models.Answer[form_models.TaskTypesShape].model_validate(answered.body)
+    shapes.Answer[form_models.TaskTypesShape].model_validate(answered.body)
     return {each["type"]: each for each in answered.data["task_types"]}
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import models
+from lambdas.rest import job_answers, models, shapes
 from scheduler.model import ids, lifecycle, paging
 from scheduler.model.instants import DAY, render
-from scheduler.model.job import Attempt, Claim, Failure, Jitter, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result, RetryPolicy
-from scheduler.model.lifecycle import Event
+from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result
+from scheduler.model.spec import Jitter, JobSpec, RetryPolicy
+from tests.conftest import with_spec
 from tests.lambdas.gateway import NOW, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -23,30 +24,29 @@ def stored(world: World, at: int = NOW, *, owner: str = "sub-ann", number: int =
     job = Job(
         owner=owner,
         id=ids.new(at, number),
-        type="log",
-        payload={"message": f"at {at}"},
+        spec=JobSpec("log", {"message": f"at {at}"}),
         scheduled_at=at,
         due_at=at,
         created_at=min(at, NOW),
         slot="2026-11-20T10:09#07",
     )
-    job = replace(job, **changes)
+    job = replace(job, **with_spec(changes, job.spec))
     world.jobs.put(job)
     return job
 
 
 def claimed(job: Job, at: int) -> Job:
-    return lifecycle.apply(job, Event.CLAIM, at, claim=Claim("message", "nonce", at, True))
+    return lifecycle.claim(job, claim=Claim("message", "nonce", at, True))
 
 
 def succeeded(job: Job) -> Job:
     result = Result(output="done", response={"status": 200, "headers": {"a": "b"}, "body": "x"})
-    return lifecycle.apply(claimed(job, job.due_at), Event.SUCCEED, job.due_at + 40, started_at=job.due_at + 3, result=result)
+    return lifecycle.succeed(claimed(job, job.due_at), job.due_at + 40, started_at=job.due_at + 3, result=result)
 
 
 def failed(job: Job) -> Job:
-    result = Result(failure=Failure("permanent", "HTTP 404"))
-    return lifecycle.apply(claimed(job, job.due_at), Event.FAIL, job.due_at + 40, started_at=job.due_at, result=result)
+    result = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
+    return lifecycle.fail(claimed(job, job.due_at), job.due_at + 40, started_at=job.due_at, result=result)
 
 
 # Post
@@ -99,8 +99,8 @@ def test_a_retry_policy_is_shown_as_it_holds_and_may_be_posted_again(world: Worl
     for policy in (USUAL, CHOSEN):
         job = send("POST", "/me/jobs", json_body={"message": "m", "retry": policy}).data
         assert job["retry"] == policy == send("GET", f"/me/jobs/{job['id']}").data["retry"]
-        models.Answer[models.JobShape].model_validate(send("GET", f"/me/jobs/{job['id']}").body)
-    assert world.jobs.get(JobKey("sub-ann", job["id"])).retry == RetryPolicy(500, 60_000, Jitter.EQUAL, 7_200_000, True)
+        shapes.Answer[job_answers.JobShape].model_validate(send("GET", f"/me/jobs/{job['id']}").body)
+    assert world.jobs.get(JobKey("sub-ann", job["id"])).spec.retry == RetryPolicy(500, 60_000, Jitter.EQUAL, 7_200_000, True)
 
 
 def test_the_documents_tell_the_parts_and_defaults_of_a_retry_policy() -> None:
@@ -118,17 +118,17 @@ def test_the_documents_tell_the_parts_and_defaults_of_a_retry_policy() -> None:
 def test_an_attempt_tells_how_long_its_target_asked_to_be_left_alone(world: World) -> None:
     posted = send("POST", "/me/jobs", json_body={"message": "m"}).data
     stored = world.jobs.get(JobKey("sub-ann", posted["id"]))
-    failed = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure("throttled", "HTTP 429", 7_000))
+    failed = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure(FailureKind.THROTTLED, "HTTP 429", 7_000))
     world.jobs.rows[stored.key] = replace(stored, attempts=(failed,))
     answered = send("GET", f"/me/jobs/{posted['id']}")
-    models.Answer[models.JobShape].model_validate(answered.body)
+    shapes.Answer[job_answers.JobShape].model_validate(answered.body)
     assert answered.data["attempts"][0]["failure"] == {"kind": "throttled", "message": "HTTP 429", "retry_after_seconds": 7}
 
 
 def test_tags_are_kept_as_they_were_given(world: World) -> None:
     tags = ["b", "env:prod", "Team_1/a.b-c", "x" * 32]
     job = send("POST", "/me/jobs", json_body={"message": "m", "tags": tags}).data
-    assert job["tags"] == tags and world.jobs.rows[JobKey("sub-ann", job["id"])].tags == tuple(tags)
+    assert job["tags"] == tags and world.jobs.rows[JobKey("sub-ann", job["id"])].spec.tags == tuple(tags)
 
 
 @pytest.mark.parametrize(("shift", "status"), [(-DAY, 201), (-DAY - 1, 400), (3_653 * DAY, 201), (3_653 * DAY + 1, 400)])
@@ -424,7 +424,7 @@ def test_a_page_that_ends_at_a_rescheduled_job_goes_on_from_where_that_stands_no
     world.jobs.rows[moved.key] = moved
     for number in (2, 3, 4):
         stored(world, NOW - number, tags=("a",))
-    world.jobs.rows[moved.key] = replace(moved, tags=("a",), payload={"message": "moved"})
+    world.jobs.rows[moved.key] = replace(moved, spec=replace(moved.spec, tags=("a",), payload={"message": "moved"}))
     seen, query = [], {"tag": "a", "limit": "1"}
     for _ in range(4):
         page = send("GET", "/me/jobs", query=query).data
@@ -484,9 +484,9 @@ def test_every_answer_has_the_shape_that_the_document_gives(world: World) -> Non
     waiting, done, dead = stored(world, NOW + DAY), stored(world, NOW - 9_000), stored(world, NOW - 8_000)
     world.jobs.rows[done.key], world.jobs.rows[dead.key] = succeeded(done), failed(dead)
     for job in (waiting, done, dead):
-        models.Answer[models.JobShape].model_validate(send("GET", f"/me/jobs/{job.id}").body)
-    models.Answer[models.PageShape].model_validate(send("GET", "/me/jobs").body)
-    models.ErrorAnswer.model_validate(send("GET", "/me/jobs/unknown").body)
+        shapes.Answer[job_answers.JobShape].model_validate(send("GET", f"/me/jobs/{job.id}").body)
+    shapes.Answer[job_answers.PageShape].model_validate(send("GET", "/me/jobs").body)
+    shapes.ErrorAnswer.model_validate(send("GET", "/me/jobs/unknown").body)
 
 
 def test_of_an_id_older_than_jobs_are_kept_it_is_told_where_to_look(world: World) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import models
+from lambdas.rest import models, shapes
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import JobKey, Lane
@@ -24,7 +24,7 @@ def post(body: Any = HELLO, key: str | None = "k", **rest: Any) -> Answered:
 
 def batch(*jobs: Any, key: str | None = None) -> list[dict[str, Any]]:
     answered = send("POST", "/me/jobs/batch", json_body={"jobs": list(jobs)}, headers={"idempotency-key": key} if key is not None else {})
-    models.Answer[models.BatchShape].model_validate(answered.body)
+    shapes.Answer[models.BatchShape].model_validate(answered.body)
     assert answered.status == (207 if answered.data["refused"] else 200)
     results: list[dict[str, Any]] = answered.data["results"]
     return results
@@ -211,13 +211,13 @@ def test_an_end_and_tags_are_stored_with_the_job(world: World) -> None:
     body = HELLO | {"execute_at": render(NOW + 60_000), "expires_at": render(NOW + 60_001), "tags": tags}
     answered = post(body)
     job = job_of(world, answered)
-    assert (job.start_by, job.tags) == (NOW + 60_001, tuple(tags))
+    assert (job.start_by, job.spec.tags) == (NOW + 60_001, tuple(tags))
     assert (answered.data["expires_at"], answered.data["tags"]) == (render(NOW + 60_001), tags)
 
 
 def test_without_them_a_job_has_no_end_and_no_tags(world: World) -> None:
     job = job_of(world, post())
-    assert (job.start_by, job.tags) == (None, ())
+    assert (job.start_by, job.spec.tags) == (None, ())
 
 
 @pytest.mark.parametrize(
@@ -243,4 +243,4 @@ def test_tags_that_break_a_rule_are_refused(world: World, tags: Any) -> None:
 
 
 def test_ten_tags_of_32_letters_are_taken(world: World) -> None:
-    assert len(job_of(world, post(HELLO | {"tags": [f"{number:032}" for number in range(10)]})).tags) == 10
+    assert len(job_of(world, post(HELLO | {"tags": [f"{number:032}" for number in range(10)]})).spec.tags) == 10

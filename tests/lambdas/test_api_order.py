@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import models
+from lambdas.rest import models, shapes
 from scheduler.admission import ordering
-from scheduler.model.job import JobKey, OnFailure, Ordering, OrderKey
+from scheduler.model.job import JobKey, OrderKey
+from scheduler.model.spec import OnFailure, Ordering
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 KEY = OrderKey("sub-ann", "customer:17")
@@ -20,7 +21,7 @@ def posted(**fields: Any) -> Any:
 
 def shown(answered: Answered) -> Any:
     """The line of an answer of the documented shape."""
-    models.Answer[models.OrderingKeyShape].model_validate(answered.body)
+    shapes.Answer[models.OrderingKeyShape].model_validate(answered.body)
     return answered.data
 
 
@@ -34,7 +35,7 @@ def test_a_job_shows_its_ordering_key_and_stands_in_its_line(world: World) -> No
     job = posted(on_failure="park")
     assert (job["ordering_key"], job["on_failure"]) == (KEY.key, "park")
     stored = world.jobs.rows[JobKey("sub-ann", job["id"])]
-    assert stored.ordering == Ordering(KEY.key, OnFailure.PARK)
+    assert stored.spec.ordering == Ordering(KEY.key, OnFailure.PARK)
     assert world.orders.lines([KEY], limit=9)[KEY].markers == (ordering.marker(stored),)
     assert posted()["on_failure"] == "block"
     plain = send("POST", "/me/jobs", json_body={"message": "m"}).data
@@ -90,7 +91,7 @@ def test_a_line_tells_who_waits_and_what_parks_it_and_is_resumed_once(world: Wor
     line = shown(send("GET", PATH))
     assert (line["waiting"], line["parked_by"]) == (2, None)
     for job in list(world.jobs.rows.values()):
-        world.jobs.rows[job.key] = replace(job, ordering=Ordering(KEY.key, OnFailure.PARK))
+        world.jobs.rows[job.key] = replace(job, spec=replace(job.spec, ordering=Ordering(KEY.key, OnFailure.PARK)))
     assert send("POST", f"{PATH}/resume").status == 409
     fail(world, first)
     parked = shown(send("GET", PATH))
@@ -113,7 +114,7 @@ def test_a_task_passes_its_ordering_key_on_to_its_runs(world: World) -> None:
     task = send("POST", "/tasks", json_body=body).data
     assert (task["ordering_key"], task["on_failure"]) == (KEY.key, "park")
     runs = list(world.jobs.rows.values())
-    assert runs and all(run.ordering == Ordering(KEY.key, OnFailure.PARK) for run in runs)
+    assert runs and all(run.spec.ordering == Ordering(KEY.key, OnFailure.PARK) for run in runs)
     markers = world.orders.lines([KEY], limit=100)[KEY].markers
     assert [marker.job for marker in markers] == sorted(run.id for run in runs)
     by_hand = send("POST", f"/tasks/{task['id']}/run", json_body={}).data

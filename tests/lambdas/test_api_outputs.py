@@ -3,16 +3,16 @@
 import pytest
 
 from lambdas import _runtime
-from scheduler.model import settlement
-from scheduler.model.job import Claim, Failure, Finished, Job, Result
-from scheduler.model.lifecycle import Event, Retention, apply
+from scheduler.model import lifecycle, settlement
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Result
+from scheduler.model.lifecycle import Retention
 from scheduler.pipeline.output_store import keep
 from scheduler.storage.memory.stores import MemoryOutputs
 from tests.conftest import a_job
 from tests.lambdas.gateway import NOW, World, send
 
 LONG = "o" * 10_000
-AGAIN = Failure("retryable", "once more")
+AGAIN = Failure(FailureKind.RETRYABLE, "once more")
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def outputs(monkeypatch: pytest.MonkeyPatch) -> MemoryOutputs:
 def ran(world: World, outputs: MemoryOutputs, *results: Result, owner: str = "sub-ann") -> Job:
     job = a_job(owner=owner)
     for number, result in enumerate(results):
-        job = apply(job, Event.CLAIM, NOW, claim=Claim("m", f"n{number}", NOW, alone=False))
+        job = lifecycle.claim(job, claim=Claim("m", f"n{number}", NOW, alone=False))
         kept = keep(job, result, lambda: outputs)
         job = settlement.settle(Finished(job, NOW, NOW, kept), NOW, shards=1, retention=Retention())
     world.jobs.put(job)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import models
+from lambdas.rest import job_answers, shapes
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import Job, JobKey, Lane
 from tests.lambdas.gateway import NOW, Answered, World, send
@@ -35,7 +35,7 @@ def stored(world: World, job_id: str) -> Job:
 def test_a_job_is_put_off_under_its_id_and_listed_at_its_new_time(world: World) -> None:
     moved, other = posted(), posted(execute_at=render(NOW + DAY + 1))
     answered = patch(moved, {"execute_at": LATER})
-    models.Answer[models.JobShape].model_validate(answered.body)
+    shapes.Answer[job_answers.JobShape].model_validate(answered.body)
     assert (answered.status, answered.data["id"], answered.data["scheduled_at"], answered.data["due_at"]) == (200, moved, LATER, LATER)
     assert send("GET", f"/me/jobs/{moved}").data == answered.data
     assert [job["id"] for job in send("GET", "/me/jobs", query={"upcoming": "true"}).data["jobs"]] == [other, moved]
@@ -51,13 +51,13 @@ def test_everything_else_changes_alike_and_what_is_absent_stays(world: World) ->
     job = posted(tags=["a"], max_attempts=7, expires_at=render(NOW + 2 * DAY))
     assert patch(job, {"message": "new", "timeout_seconds": 5}).data["payload"] == {"message": "new"}
     kept = stored(world, job)
-    assert (kept.timeout_ms, kept.max_attempts, kept.tags, kept.start_by) == (5_000, 7, ("a",), NOW + 2 * DAY)
+    assert (kept.spec.timeout_ms, kept.spec.max_attempts, kept.spec.tags, kept.start_by) == (5_000, 7, ("a",), NOW + 2 * DAY)
     assert patch(job, {"max_attempts": 1, "tags": ["b", "c"], "expires_at": None}).status == 200
     kept = stored(world, job)
-    assert (kept.timeout_ms, kept.max_attempts, kept.tags, kept.start_by) == (5_000, 1, ("b", "c"), None)
-    assert (kept.payload, kept.scheduled_at) == ({"message": "new"}, NOW + DAY)
+    assert (kept.spec.timeout_ms, kept.spec.max_attempts, kept.spec.tags, kept.start_by) == (5_000, 1, ("b", "c"), None)
+    assert (kept.spec.payload, kept.scheduled_at) == ({"message": "new"}, NOW + DAY)
     assert patch(job, {"tags": [], "expires_at": LATER}).status == 200
-    assert (stored(world, job).tags, stored(world, job).start_by) == ((), NOW + 2 * DAY)
+    assert (stored(world, job).spec.tags, stored(world, job).start_by) == ((), NOW + 2 * DAY)
 
 
 def test_a_retry_policy_is_replaced_as_a_whole() -> None:
@@ -73,7 +73,7 @@ def test_a_payload_is_replaced_as_a_whole_and_checked_against_the_type_of_the_jo
     assert patch(job, {"payload": {"url": "ftp://a", "headers": {"Host": "b"}}}).fields.keys() == {"payload.url", "payload.headers.Host"}
     assert patch(job, {"payload": {}}).fields.keys() == {"payload.url"}
     assert patch(job, {"message": "m"}).fields.keys() == {"message"}
-    assert stored(world, job).payload == CALL
+    assert stored(world, job).spec.payload == CALL
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_another_users_job_an_unknown_one_and_no_id_are_not_found(world: World) 
     job = posted()
     assert patch(job, {"message": "new"}, user="sub-bob").status == 404
     assert patch("0" * 26, {"message": "new"}).status == patch("nonsense", {"message": "new"}).status == 404
-    assert stored(world, job).payload == {"message": "old"}
+    assert stored(world, job).spec.payload == {"message": "old"}
 
 
 def test_the_document_says_what_may_be_null_and_gives_no_defaults() -> None:

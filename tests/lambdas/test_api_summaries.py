@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import models, summary_models
+from lambdas.rest import shapes, summary_models
 from scheduler.insight.project import project
 from scheduler.model import lifecycle
 from scheduler.model.instants import render
 from scheduler.model.job import Result
-from scheduler.model.lifecycle import Event
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.tasks.schedule import Cron, Schedule
 from tests.contract import make
@@ -46,7 +45,7 @@ def counted(world: World) -> None:
 
 def minutes(**more: Any) -> dict[str, dict[str, Any]]:
     answered = send("GET", "/scheduled-tasks-summary", **more)
-    models.Answer[summary_models.ScheduledSummaryShape].model_validate(answered.body)
+    shapes.Answer[summary_models.ScheduledSummaryShape].model_validate(answered.body)
     assert [each["scheduled_at"] for each in answered.data["minutes"]] == [render(FIRST + number * MINUTE) for number in range(181)]
     return {each.pop("scheduled_at"): each for each in answered.data["minutes"] if each["jobs"]}
 
@@ -89,7 +88,7 @@ def test_where_nothing_is_known_there_are_zeros_and_what_there_may_be() -> None:
 @pytest.mark.usefixtures("counted")
 def test_types_tell_how_long_their_jobs_took_and_how_they_ended() -> None:
     answered = send("GET", "/task-summary", user=ANN, groups=ADMIN)
-    models.Answer[summary_models.TaskSummaryShape].model_validate(answered.body)
+    shapes.Answer[summary_models.TaskSummaryShape].model_validate(answered.body)
     (log,) = answered.data["types"]
     assert (log["type"], log["runs"], log["succeeded"], log["failed"]) == ("log", 4, 4, 0)
     assert log["average_ms"] == 1_250
@@ -102,12 +101,12 @@ def test_types_tell_how_long_their_jobs_took_and_how_they_ended() -> None:
 def test_types_are_told_day_by_day_of_as_many_days_as_asked(world: World) -> None:
     earlier = make.NOW - 86_400_000
     claimed = make.claimed(make.job(at=earlier, owner=ANN))
-    ended = lifecycle.apply(claimed, Event.SUCCEED, earlier + 4_000, started_at=earlier, result=Result("hello"))
+    ended = lifecycle.succeed(claimed, earlier + 4_000, started_at=earlier, result=Result("hello"))
     project("s", [JobChange(f"{99:040d}", claimed, ended)], counters=world.counters)
 
     def told(days: int) -> dict[str, Any]:
         answered = send("GET", "/task-summary", user=ANN, query={"days": str(days)})
-        models.Answer[summary_models.TaskSummaryShape].model_validate(answered.body)
+        shapes.Answer[summary_models.TaskSummaryShape].model_validate(answered.body)
         found: dict[str, Any] = answered.data
         return found
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import models, system_models
+from lambdas.rest import shapes, system_models
 from scheduler.model.errors import Unavailable
 from scheduler.model.instants import render
 from scheduler.model.job import Lane
@@ -21,7 +21,7 @@ def asked(verb: str, body: Any = None) -> Answered:
 
 
 def lanes(answered: Answered) -> dict[str, Any]:
-    models.Answer[system_models.SystemShape].model_validate(answered.body)
+    shapes.Answer[system_models.SystemShape].model_validate(answered.body)
     return {lane.pop("lane"): lane for lane in answered.data["lanes"]}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import form_models, models, target_models
+from lambdas.rest import form_models, shapes, target_models
 from scheduler.model.instants import render
 from scheduler.targets.base import Reach
 from tests.lambdas.gateway import NOW, Answered, World, send
@@ -55,7 +55,7 @@ def test_administrators_see_all_of_a_target_and_users_what_they_need(world: Worl
     assert whole.data["locked"] == ["headers", "method", "url"], "all but what is said to it"
     assert (whole.data["created_at"], whole.data["created_by"], whole.data["version"]) == (render(NOW), "sub-ann", 1)
     seen = send("GET", "/targets")
-    models.Answer[target_models.TargetsShape].model_validate(seen.body)
+    shapes.Answer[target_models.TargetsShape].model_validate(seen.body)
     (shown,) = seen.data["targets"]
     assert shown["given"] == INVOICES["payload_schema"] and shown["rate"] == 20
     hidden = ("defaults", "locked", "payload_schema", "created_by", "updated_by")
@@ -143,7 +143,7 @@ def test_a_job_says_a_target_instead_of_a_type(world: World) -> None:
     task = send("POST", "/tasks", json_body={"name": "t", "target": "invoices", "payload": {"body": {"number": 7}}})
     assert (task.data["target"], task.data["type"]) == ("invoices", "http")
     runs = [job for job in world.jobs.rows.values() if job.origin is not None]
-    assert [(run.target, run.type) for run in runs] == [("invoices", "http")]
+    assert [(run.spec.target, run.spec.type) for run in runs] == [("invoices", "http")]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_task_types_list_what_may_be_named() -> None:
     register()
     register(name="off", enabled=False)
     answered = send("GET", "/task-types")
-    models.Answer[form_models.TaskTypesShape].model_validate(answered.body)
+    shapes.Answer[form_models.TaskTypesShape].model_validate(answered.body)
     named = [each for each in answered.data["task_types"] if each["target"] is not None]
     assert [(each["target"], each["type"], each["payload_schema"]) for each in named] == [("invoices", "http", INVOICES["payload_schema"])]
 

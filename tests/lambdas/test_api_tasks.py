@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lambdas import api
-from lambdas.rest import form_models, models, task_models
+from lambdas.rest import form_models, job_answers, models, shapes, task_models
 from scheduler.model import ids, lifecycle
 from scheduler.model.instants import DAY, FUTURE_LIMIT, parse, render
-from scheduler.model.job import CallBack, Claim, Failure, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
-from scheduler.model.lifecycle import Event
+from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Overlap, Result, TaskKey
+from scheduler.model.spec import CallBack
 from scheduler.tasks import schedule_form
 from scheduler.tasks.task import Task
 from tests.lambdas.gateway import NOW, Answered, World, event, send
@@ -35,7 +35,7 @@ def post(user: str = "sub-ann", headers: dict[str, str] | None = None, **changes
 def created(**changes: Any) -> Any:
     answered = post(**changes)
     assert answered.status == 201, answered.text
-    models.Answer[task_models.TaskShape].model_validate(answered.body)
+    shapes.Answer[task_models.TaskShape].model_validate(answered.body)
     return answered.data
 
 
@@ -46,7 +46,7 @@ def put(task: Any, *, user: str = "sub-ann", **changes: Any) -> Answered:
 
 def got(task: Any) -> Any:
     answered = send("GET", f"/tasks/{task['id']}")
-    models.Answer[task_models.TaskShape].model_validate(answered.body)
+    shapes.Answer[task_models.TaskShape].model_validate(answered.body)
     return answered.data
 
 
@@ -122,7 +122,7 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
     }
     first = parse("2026-11-20T11:00:00Z")
     assert [run["at"] for run in runs] == [render(first + number * HOUR) for number in range(10)]
-    assert {run.callback for run in world.jobs.rows.values()} == {CallBack(30_000, 86_400_000)}
+    assert {run.spec.callback for run in world.jobs.rows.values()} == {CallBack(30_000, 86_400_000)}
     assert runs[0] == {"nominal": render(first), "at": render(first), "local": "2026-11-20T12:00+01:00", "odd": None}
     assert got(task) == task | {"next_runs": runs}
 
@@ -398,7 +398,7 @@ def test_a_wrong_method_is_told_the_right_ones(method: str, path: str, allowed: 
 
 def names(**query: str) -> list[str]:
     answered = send("GET", "/tasks", query=query)
-    models.Answer[task_models.TaskPageShape].model_validate(answered.body)
+    shapes.Answer[task_models.TaskPageShape].model_validate(answered.body)
     return [task["name"] for task in answered.data["tasks"]]
 
 
@@ -553,7 +553,7 @@ def test_a_paused_task_says_since_when_and_why_and_has_no_run_to_come(world: Wor
     world.clock.advance(1_000)
     answered = send("PUT", f"/tasks/{task['id']}/inactive", json_body={"reason": "too loud"})
     shown = answered.data
-    models.Answer[task_models.TaskShape].model_validate(answered.body)
+    shapes.Answer[task_models.TaskShape].model_validate(answered.body)
     assert (shown["status"], shown["inactive_at"], shown["inactive_reason"]) == ("inactive", render(NOW + 1_000), "too loud")
     assert shown["next_runs"] == [] and send("GET", f"/tasks/{task['id']}/next").data["runs"] == []
     assert send("GET", f"/tasks/{task['id']}/jobs", query={"upcoming": "true"}).data["jobs"] == []
@@ -595,11 +595,11 @@ def test_a_deleted_task_is_gone_with_its_future_runs_and_its_history_stays(world
     task = created()
     done = send("POST", f"/tasks/{task['id']}/run").data
     job = world.jobs.rows[JobKey("sub-ann", done["id"])]
-    claimed = lifecycle.apply(job, Event.CLAIM, NOW, claim=Claim("message", "nonce", NOW, True))
-    world.jobs.rows[job.key] = lifecycle.apply(claimed, Event.SUCCEED, NOW + 5, started_at=NOW, result=Result("done"))
+    claimed = lifecycle.claim(job, claim=Claim("message", "nonce", NOW, True))
+    world.jobs.rows[job.key] = lifecycle.succeed(claimed, NOW + 5, started_at=NOW, result=Result("done"))
     world.clock.advance(1_000)
     answered = send("DELETE", f"/tasks/{task['id']}")
-    models.Answer[task_models.DeletedShape].model_validate(answered.body)
+    shapes.Answer[task_models.DeletedShape].model_validate(answered.body)
     assert (answered.status, answered.data) == (200, {"id": task["id"]})
     assert send("GET", f"/tasks/{task['id']}").status == send("DELETE", f"/tasks/{task['id']}").status == 404
     assert [each["id"] for each in send("GET", "/me/jobs", query={"task": task["id"]}).data["jobs"]] == [done["id"]]
@@ -615,7 +615,7 @@ def test_a_run_by_hand_is_a_job_of_the_task_outside_its_schedule(world: World) -
     ahead = [run["at"] for run in task["next_runs"]]
     answered = send("POST", f"/tasks/{task['id']}/run")
     job = answered.data
-    models.Answer[models.JobShape].model_validate(answered.body)
+    shapes.Answer[job_answers.JobShape].model_validate(answered.body)
     assert (answered.status, answered.headers["Location"]) == (201, f"/api/v1/me/jobs/{job['id']}")
     assert (job["task_id"], job["generation"], job["nominal_at"], job["misfire"]) == (task["id"], 1, None, None)
     assert (job["overlap"], job["scheduled_at"], job["status"], job["tags"], job["max_attempts"]) == (
@@ -648,7 +648,7 @@ def test_a_paused_task_cannot_be_run(world: World) -> None:
 
 def next_runs(task: Any, **query: str) -> list[Any]:
     answered = send("GET", f"/tasks/{task['id']}/next", query=query)
-    models.Answer[form_models.PreviewShape].model_validate(answered.body)
+    shapes.Answer[form_models.PreviewShape].model_validate(answered.body)
     return list(answered.data["runs"])
 
 
@@ -699,14 +699,14 @@ def test_times_skipped_after_the_last_of_max_runs_are_not_shown(world: World) ->
 def test_the_runs_of_a_task_are_listed_as_jobs_are(world: World) -> None:
     task, other = created(), created()
     runs = runs_of(world, task)
-    failure = Result(failure=Failure("permanent", "HTTP 404"))
-    claimed = lifecycle.apply(runs[1], Event.CLAIM, runs[1].due_at, claim=Claim("message", "nonce", runs[1].due_at, True))
-    world.jobs.rows[runs[1].key] = lifecycle.apply(claimed, Event.FAIL, runs[1].due_at + 5, started_at=runs[1].due_at, result=failure)
+    failure = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
+    claimed = lifecycle.claim(runs[1], claim=Claim("message", "nonce", runs[1].due_at, True))
+    world.jobs.rows[runs[1].key] = lifecycle.fail(claimed, runs[1].due_at + 5, started_at=runs[1].due_at, result=failure)
     world.clock.at = runs[2].scheduled_at
 
     def listed(**query: str) -> list[str]:
         answered = send("GET", f"/tasks/{task['id']}/jobs", query=query)
-        models.Answer[models.PageShape].model_validate(answered.body)
+        shapes.Answer[job_answers.PageShape].model_validate(answered.body)
         return [job["id"] for job in answered.data["jobs"]]
 
     assert listed() == [runs[2].id, runs[1].id, runs[0].id]
@@ -747,7 +747,7 @@ def test_no_body_breaks_the_tasks(world: World, changes: dict[str, Any], whole: 
     answered = send("POST", "/tasks", json_body=body)
     assert answered.status in (201, 400), answered.text
     if answered.status == 201:
-        models.Answer[task_models.TaskShape].model_validate(answered.body)
+        shapes.Answer[task_models.TaskShape].model_validate(answered.body)
         assert send("PUT", f"/tasks/{answered.data['id']}", json_body=body).status == 200
         assert send("DELETE", f"/tasks/{answered.data['id']}").status == 200
 

@@ -14,7 +14,7 @@ import pytest
 
 from lambdas._children import Child, Children
 from local import process
-from scheduler.model.job import Job, Result
+from scheduler.model.job import FailureKind, Job, Result
 from scheduler.targets.base import Context
 from tests.conftest import a_job
 
@@ -90,7 +90,7 @@ def test_a_child_is_killed_at_the_deadline_of_its_job(children: Children, stubbo
     began = time.monotonic()
     result = run(children, job, context(0.5))
     assert 0.5 <= time.monotonic() - began < 1.5
-    assert result.failure is not None and result.failure.kind == "timeout"
+    assert result.failure is not None and result.failure.kind is FailureKind.TIMEOUT
     assert f"process {pid(result)} was killed" in result.failure.message
     assert process.started(pid(result)) is None
 

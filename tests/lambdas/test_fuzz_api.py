@@ -18,8 +18,8 @@ from scheduler.accounts.model import Account
 from scheduler.admission import ordering
 from scheduler.dead_letters import model
 from scheduler.model import lifecycle
-from scheduler.model.job import Claim, Failure, Job, Ordering, Receipt, Result
-from scheduler.model.lifecycle import Event
+from scheduler.model.job import Claim, Failure, FailureKind, Job, Receipt, Result
+from scheduler.model.spec import Ordering
 from scheduler.targets.named_target import NamedTarget
 from scheduler.tasks.schedule import Rate, Schedule
 from scheduler.tasks.task import Task
@@ -68,9 +68,9 @@ class Belongings:
 
         claim = Claim("m", "n", NOW - 5_000, True)
         running = job(due_at=NOW - 5_000, claim=claim)
-        failure = Result(failure=Failure("permanent", self.secret))
-        failed, killed = (lifecycle.apply(running, event, NOW, started_at=NOW - 4, result=failure) for event in (Event.FAIL, Event.KILL))
-        done = lifecycle.apply(running, Event.SUCCEED, NOW, started_at=NOW - 4, result=Result(self.secret))
+        failure = Result(failure=Failure(FailureKind.PERMANENT, self.secret))
+        failed, killed = (end(running, NOW, started_at=NOW - 4, result=failure) for end in (lifecycle.fail, lifecycle.kill))
+        done = lifecycle.succeed(running, NOW, started_at=NOW - 4, result=Result(self.secret))
         task = make.task(
             owner=self.owner,
             name=self.secret,
@@ -90,7 +90,7 @@ class Belongings:
         for job in self.jobs:
             world.jobs.put(job)
         world.directory.rows[self.owner] = Account(self.owner, self.owner)
-        world.orders.enqueue([ordering.marker(job) for job in self.jobs if job.ordering is not None])
+        world.orders.enqueue([ordering.marker(job) for job in self.jobs if job.spec.ordering is not None])
         for task in self.tasks:
             world.tasks.store(None, task, [])
         for each in self.redrives:
@@ -113,7 +113,7 @@ class Belongings:
 
 
 def _runs(task: Task, secret: str) -> list[Job]:
-    return [replace(make.run(task.key, at=NOW + HOUR * n), payload={"message": secret}) for n in (1, 2)]
+    return [make.run(task.key, at=NOW + HOUR * n, payload={"message": secret}) for n in (1, 2)]
 
 
 ANN, BOB = Belongings("sub-ann"), Belongings("sub-bob")

@@ -12,7 +12,7 @@ from lambdas import _notifying, notify
 from lambdas._settings import NotifySettings
 from local.receiver import Receiver
 from scheduler.insight import metrics
-from scheduler.model.job import Failure, Result, Status
+from scheduler.model.job import Failure, FailureKind, Result, Status
 from scheduler.model.notifications import Notifications
 from scheduler.notify.messages import Message, encode
 from scheduler.notify.notify import Post
@@ -83,14 +83,14 @@ def test_an_early_message_is_deferred_until_its_time(world: SimpleNamespace) -> 
     end = WindowEnd(world.task.key, "failure", NOW, NOW + 5_000)  # type: ignore[arg-type]
     assert failures(notify.handler(event(news(world), end), None)) == ["m1"]
     assert world.queue.back == [("r1", 5)]
-    world.answer = Result(failure=Failure("retryable", "HTTP 500"))
+    world.answer = Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
     assert failures(notify.handler(event(*world.queue.sent), None)) == ["m0"]
     assert world.queue.back[1:] == [("r0", 10)]
 
 
 def test_a_given_up_notice_is_deleted_and_counted(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     notify.handler(event(news(world)), None)
-    world.answer = Result(failure=Failure("permanent", "HTTP 404"))
+    world.answer = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
     assert failures(notify.handler(event(*world.queue.sent), None)) == []
     assert emitted(capsys)[metrics.GIVEN_UP] == [1.0]
 
@@ -122,13 +122,13 @@ def test_a_private_address_is_refused_as_for_jobs(monkeypatch: pytest.MonkeyPatc
     with Receiver() as receiver:
         payload = {"method": "POST", "url": receiver.url("/ok/hook"), "body": {}, "signing_secret": "hook"}
         result = sender.call("ada", payload, "notice_x")
-        assert result.failure is not None and result.failure.kind == "permanent" and receiver.calls() == []
+        assert result.failure is not None and result.failure.kind is FailureKind.PERMANENT and receiver.calls() == []
 
 
 def test_no_mail_is_sent_without_a_sender() -> None:
     sender = _notifying.Sender(SETTINGS, _notifying.SystemClock())
     failure = sender.mail({"to": ["ann@example.com"], "subject": "s", "text": "t"}, "notice_x").failure
-    assert failure is not None and failure.kind == "permanent"
+    assert failure is not None and failure.kind is FailureKind.PERMANENT
 
 
 def test_notify_is_configured_by_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from scheduler.dead_letters import model
 from scheduler.insight import metrics
 from scheduler.model import slots
 from scheduler.model.errors import Invalid
-from scheduler.model.job import Failure, Job, Lane, Unit, UnitKey
+from scheduler.model.job import Failure, FailureKind, Job, Lane, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.storage import messages
@@ -149,7 +149,7 @@ def test_a_job_that_calls_aws_is_given_the_calls_and_what_it_may_reach(world: Wo
 def test_a_job_of_an_unknown_type_fails_alone(world: World) -> None:
     bad, good = due_now(world, type="nonsense"), due_now(world)
     assert execute.handler({"Records": received(world, bad, good)}, CONTEXT) == {"batchItemFailures": []}
-    assert world.jobs.get(bad.key).attempts[0].failure.kind == "permanent"
+    assert world.jobs.get(bad.key).attempts[0].failure.kind is FailureKind.PERMANENT
     assert world.jobs.get(good.key).completed_at is not None
 
 
@@ -181,15 +181,15 @@ def test_a_job_of_a_named_target_runs_with_what_stands_under_the_name_when_it_st
     execute.handler({"Records": received(world, jobs[2])}, CONTEXT)
     done = [world.jobs.get(job.key) for job in jobs]
     assert [job.output for job in done] == ["first", "mine", None]
-    assert [job.payload for job in done] == [{"message": "mine"}] * 3, "the history keeps the job's own payload"
-    assert done[2].attempts[0].failure == Failure("permanent", "target notes is disabled")
+    assert [job.spec.payload for job in done] == [{"message": "mine"}] * 3, "the history keeps the job's own payload"
+    assert done[2].attempts[0].failure == Failure(FailureKind.PERMANENT, "target notes is disabled")
 
 
 @pytest.mark.real_clock
 def test_a_job_of_a_target_that_is_not_there_fails_for_good(world: World) -> None:
     job = due_now(world, target="gone")
     execute.handler({"Records": received(world, job)}, CONTEXT)
-    assert world.jobs.get(job.key).attempts[0].failure == Failure("permanent", "target gone does not exist")
+    assert world.jobs.get(job.key).attempts[0].failure == Failure(FailureKind.PERMANENT, "target gone does not exist")
     assert world.jobs.get(job.key).failed_at is not None
 
 

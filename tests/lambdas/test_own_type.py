@@ -16,7 +16,7 @@ from lambdas import _children
 from lambdas._children import Children
 from lambdas._clock import SystemClock
 from lambdas._pool import ThreadPool
-from lambdas.rest.models import payload_of
+from lambdas.rest.resolution import payload_of
 from local import process
 from scheduler.admission import breaker
 from scheduler.model.job import Job, Result

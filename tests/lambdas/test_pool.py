@@ -11,7 +11,8 @@ from lambdas._clock import SystemClock
 from lambdas._pool import ThreadPool
 from scheduler.callbacks.reports import Addresses
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import CallBack, Finished, JobKey, Kept, Result
+from scheduler.model.job import FailureKind, Finished, JobKey, Kept, Result
+from scheduler.model.spec import CallBack
 from scheduler.storage.memory.stores import MemoryKeys, MemoryOutputs
 from scheduler.targets import registry
 from scheduler.targets.base import CallBackAddress, Context
@@ -140,4 +141,4 @@ def test_a_callback_job_gets_its_address_or_fails_retryably(monkeypatch: pytest.
         (done,) = back(refusing, clock).values()
     none, address = seen
     assert none is None and address is not None and address.url == f"https://api.example.com/api/v1/jobs/{long.id}"
-    assert done.result.failure is not None and done.result.failure.kind == "retryable"
+    assert done.result.failure is not None and done.result.failure.kind is FailureKind.RETRYABLE

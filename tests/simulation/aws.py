@@ -7,9 +7,9 @@ from functools import partial
 from random import Random
 
 from scheduler.model import slots
-from scheduler.model.job import Delivery, DueEntry, Failure, Finished, Job, JobKey, Lane, Look, Message, Result, Unit, UnitKey
+from scheduler.model.job import Delivery, DueEntry, Failure, FailureKind, Finished, Job, JobKey, Lane, Look, Message, Result, Unit, UnitKey
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, Queued
-from scheduler.storage.ports import Change
+from scheduler.storage.ports import Change, Guard
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
 
@@ -75,7 +75,7 @@ class LaggingJobs(MemoryJobs):
         stored = self.rows.get(change.before.key)
         held = super()._change(change)
         if not held and stored and stored.claim and stored.fence == change.before.fence and stored.claim == change.before.claim:
-            if change.after.claim is None and not change.lapsed:  # who takes a lapsed job back is not its holder
+            if change.after.claim is None and change.guard is not Guard.LEASE:  # who takes a lapsed job back is not its holder
                 self._refused(stored)
         return held
 
@@ -257,7 +257,7 @@ class SimPool:
     def start(self, job: Job) -> None:
         now = self._clock.now()
         self._started(job, now)
-        took = min(int(job.payload["takes"]), job.timeout_ms)
+        took = min(int(job.spec.payload["takes"]), job.spec.timeout_ms)
         self._running.append((self._hub.time + took, job, now, outcome(job, took)))
 
     def wait(self, until: int) -> list[Finished]:
@@ -274,7 +274,7 @@ class SimPool:
 
     def cancel(self, job: Job) -> None:
         """Its work ends within a second, as a target that listens does."""
-        ends, stopped = self._hub.time + self._random.randint(10, 1_000), Result(failure=Failure("timeout", "stopped"))
+        ends, stopped = self._hub.time + self._random.randint(10, 1_000), Result(failure=Failure(FailureKind.TIMEOUT, "stopped"))
         self._running = [
             (ends, item, started, stopped) if item.key == job.key and end > ends else (end, item, started, result)
             for end, item, started, result in self._running
@@ -289,8 +289,8 @@ class SimPool:
 
 def outcome(job: Job, took: int) -> Result:
     """What the job's target says: it fails as many times as its payload asks."""
-    if took >= job.timeout_ms:
-        return Result(failure=Failure("timeout", "its time-out passed"))
-    if job.charged < int(job.payload["fails"]):
-        return Result(failure=Failure("retryable", "simulated"))
+    if took >= job.spec.timeout_ms:
+        return Result(failure=Failure(FailureKind.TIMEOUT, "its time-out passed"))
+    if job.charged < int(job.spec.payload["fails"]):
+        return Result(failure=Failure(FailureKind.RETRYABLE, "simulated"))
     return Result(output="done")

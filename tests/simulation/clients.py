@@ -68,7 +68,8 @@ class Clients:
     def _keyed(post: Post, index: int) -> NewJob:
         """The payload carries the key, so that its job is known by it; all jobs of a call have one owner."""
         request = post.requests[index]
-        return replace(request, owner=post.requests[0].owner, payload={**request.payload, "key": post.key_of(index)})
+        spec = replace(request.spec, payload={**request.spec.payload, "key": post.key_of(index)})
+        return replace(request, owner=post.requests[0].owner, spec=spec)
 
     def _ask_again(self, post: Post, pause_ms: int) -> None:
         """The API fills the ids of each try by chance."""
@@ -118,7 +119,7 @@ class Clients:
 
     def written(self, before: Job | None, after: Job) -> None:
         """A write of the jobs table."""
-        if before is None and (key := after.payload.get("key")) is not None:
+        if before is None and (key := after.spec.payload.get("key")) is not None:
             self._check((after.owner, key), after)
 
     def _check(self, key: tuple[str, str], job: Job) -> None:
@@ -129,5 +130,5 @@ class Clients:
 
 def _receipt(request: NewJob, random: int, now: int) -> Receipt | None:
     """The receipt that the API makes. The key names the request here, so it is its fingerprint too."""
-    key = request.payload.get("key")
+    key = request.spec.payload.get("key")
     return None if key is None else Receipt(request.owner, key, key, now, random)

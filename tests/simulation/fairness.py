@@ -16,6 +16,7 @@ from scheduler.model import ids, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane, Message
 from scheduler.model.rules import Rules
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
 from tests.simulation.aws import SimClock
@@ -91,7 +92,7 @@ class Flood(World):
         return self.seen
 
     def _plan_call(self, user: str, count: int, at: int, execute_at: int | None) -> None:
-        requests = [NewJob(user, "log", {"takes": TAKES_MS, "fails": 0}, execute_at)] * count
+        requests = [NewJob(user, JobSpec("log", {"takes": TAKES_MS, "fails": 0}), execute_at)] * count
         self.hub.spawn(lambda: self._call(requests), at)
 
     def _call(self, requests: list[NewJob]) -> None:

@@ -69,10 +69,10 @@ def morning() -> Morning:
     for first in range(0, len(changes), 250):
         project("s", changes[first : first + 250], counters=counters)
 
-    actual: Counter[tuple[int, str]] = Counter((job.due_at // MINUTE * MINUTE, job.type) for job in jobs)
+    actual: Counter[tuple[int, str]] = Counter((job.due_at // MINUTE * MINUTE, job.spec.type) for job in jobs)
     for task in tasks:
         runs = next_runs(task, NOW - 1, 400)
-        actual.update((run.at // MINUTE * MINUTE, task.type) for run in runs if run.at < NOW + AHEAD)
+        actual.update((run.at // MINUTE * MINUTE, task.spec.type) for run in runs if run.at < NOW + AHEAD)
 
     minutes = range(NOW, NOW + AHEAD, MINUTE)
     work = [sum(actual[at, type] * took for type, took in TYPES.items()) for at in minutes]

@@ -43,19 +43,19 @@ class Limited:
 
     def started(self, job: Job) -> None:
         """Work starts. It is over when it has taken its time, whatever its executor, or the table, has noticed by then."""
-        if job.target is None:
+        if job.spec.target is None:
             return
-        target, now = TARGETS[job.target], self.hub.time
-        working = self._at_work[job.target] = {key: until for key, until in self._at_work[job.target].items() if until > now}
-        working[job.key] = now + min(int(job.payload["takes"]), job.timeout_ms)
+        target, now = TARGETS[job.spec.target], self.hub.time
+        working = self._at_work[job.spec.target] = {key: until for key, until in self._at_work[job.spec.target].items() if until > now}
+        working[job.key] = now + min(int(job.spec.payload["takes"]), job.spec.timeout_ms)
         if target.concurrency is not None and len(working) > target.concurrency:
             self.violation("more_at_once", job.id)
-        self._starts[job.target].append(now)
+        self._starts[job.spec.target].append(now)
 
     def written(self, after: Job) -> None:
         """A write of the jobs table: who is not claimed is not at work."""
-        if after.target is not None and after.claim is None:
-            self._at_work[after.target].pop(after.key, None)
+        if after.spec.target is not None and after.claim is None:
+            self._at_work[after.spec.target].pop(after.key, None)
 
     def judge(self) -> None:
         for name, target in TARGETS.items():

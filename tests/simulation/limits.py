@@ -44,6 +44,7 @@ from scheduler.insight.scale import scale
 from scheduler.model import ids, slots
 from scheduler.model.job import Delivery, Job, JobKey, Lane, Message, UnitKey
 from scheduler.model.rules import Rules
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.latency import LatencyMeter
@@ -260,7 +261,7 @@ class Scene:
             job_id = ids.new(at, self.random.getrandbits(ids.RANDOM_BITS))
             owner = f"user{self._numbers % self.owners}"
             slot = slots.slot(slots.minute_of(at), job_id, self.rules.shards)
-            self.jobs.put(Job(owner, job_id, "log", {"takes": JOB_MS, "fails": 0}, at, at, at - STORED_AHEAD, slot))
+            self.jobs.put(Job(owner, job_id, JobSpec("log", {"takes": JOB_MS, "fails": 0}), at, at, at - STORED_AHEAD, slot))
         self.stored += len(instants)
 
     def count(self, instants: Sequence[int], each: int = 1) -> None:

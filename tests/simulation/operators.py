@@ -51,7 +51,7 @@ class Operators:
             self.hub.spawn(lambda: self._change(job.key), self.hub.time + wait)
 
     def _change(self, key: JobKey) -> None:
-        wanted: dict[str, Any] = {"tags": ("changed",)}
+        wanted: dict[str, Any] = {"spec": {"tags": ("changed",)}}
         if self.random.random() < 0.8:
             wanted["scheduled_at"] = self.hub.time + self.random.choice((0, 2_000, 60_000, 300_000, 600_000))
         try:

@@ -10,7 +10,8 @@ from typing import Any
 from scheduler.admission.gate import READ_WINDOW_MS
 from scheduler.model import ids, instants, lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.model.job import CallBack, Job, JobKey, Misfire, Overlap, TaskKey
+from scheduler.model.job import Job, JobKey, Misfire, Overlap, TaskKey
+from scheduler.model.spec import CallBack, JobSpec
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.tasks import schedule
@@ -108,17 +109,15 @@ class People:
 
     def _new(self, number: int, end: int) -> NewTask:
         form = dict(self.random.choice(SCHEDULES)) | {"end": instants.render(end + 300_000)}
+        payload = {"takes": self.random.choice(TAKES), "fails": self.random.choice((0, 0, 0, 1, 5))}
         return NewTask(
             owner=f"user{number % 3}",
             name=f"task {number}",
-            type="log",
-            payload={"takes": self.random.choice(TAKES), "fails": self.random.choice((0, 0, 0, 1, 5))},
             schedule=form,
             overlap=self.random.choice(list(Overlap)),
             misfire=self.random.choice(list(Misfire)),
             max_catch_up=self.random.choice((3, 100)),
-            timeout_ms=120_000,
-            callback=self.random.choice((None,) * 5 + (CallBack(20_000, 300_000),)),
+            spec=JobSpec("log", payload, timeout_ms=120_000, callback=self.random.choice((None,) * 5 + (CallBack(20_000, 300_000),))),
         )
 
     def _create(self, number: int, end: int) -> TaskKey:

@@ -10,8 +10,9 @@ from scheduler.admission import ordering
 from scheduler.jobs import ordering_keys
 from scheduler.model import ids
 from scheduler.model.errors import Conflict, Unavailable
-from scheduler.model.job import Job, JobKey, OnFailure, Ordering, OrderKey
+from scheduler.model.job import Job, JobKey, OrderKey
 from scheduler.model.lifecycle import is_open
+from scheduler.model.spec import JobSpec, OnFailure, Ordering
 from scheduler.pipeline.submit import NewJob
 from scheduler.storage.memory.stores import MemoryJobs
 from tests.simulation.faults import Faults
@@ -62,7 +63,7 @@ class Queuers:
         for _ in range(together):
             fails = self.random.choice((0, 0, 0, 0, 1, 1, 5))
             payload = {"takes": self.random.choice(TAKES), "fails": fails}
-            asked.append(NewJob(OWNER, "log", payload, at and min(at, end), timeout_ms=60_000, ordering=rule))
+            asked.append(NewJob(OWNER, JobSpec("log", payload, timeout_ms=60_000, ordering=rule), at and min(at, end)))
         self.submit(asked, sorted(self.random.getrandbits(ids.RANDOM_BITS) for _ in asked))
 
     def _maybe_resume(self, order: OrderKey) -> None:
@@ -81,14 +82,14 @@ class Queuers:
 
     def is_parked(self, job: Job) -> bool:
         """It waits behind a failed one, until somebody resumes their key."""
-        if job.ordering is None or job.claim is not None:
+        if job.spec.ordering is None or job.claim is not None:
             return False
         others = [found for key in self._of[ordering.order_of(job)] if (found := self.jobs.get(key)) is not None and ordering.parks(found)]
         return any(ordering.marker(other).position < ordering.marker(job).position for other in others)
 
     def started(self, job: Job) -> None:
         """A target starts."""
-        if job.ordering is None:
+        if job.spec.ordering is None:
             return
         self.starts += 1
         self.waited += job.fence > 1 and not ordering.has_begun(job)
@@ -108,7 +109,7 @@ class Queuers:
 
     def written(self, before: Job | None, after: Job) -> None:
         """A write of the jobs table."""
-        if after.ordering is None:
+        if after.spec.ordering is None:
             return
         order = ordering.order_of(after)
         self._of[order].add(after.key)

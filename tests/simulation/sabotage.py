@@ -18,7 +18,6 @@ from scheduler.admission.lane_state import Watch
 from scheduler.admission.run_gate import RunGate
 from scheduler.model import lifecycle, misfire, records, settlement, slots
 from scheduler.model.job import DueEntry, Job, Line, OrderKey, Receipt, Unit
-from scheduler.model.lifecycle import Event
 from scheduler.model.rules import Rules
 from scheduler.pipeline import delivery, leftover, submit
 from scheduler.pipeline.execute import Execution
@@ -26,7 +25,7 @@ from scheduler.storage.memory import stores
 from scheduler.storage.memory.orders import MemoryOrders
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Change, ClaimResult
+from scheduler.storage.ports import Change, ClaimResult, Guard
 from tests.simulation.aws import LaggingJobs
 from tests.simulation.faults import ROUGH
 from tests.simulation.world import START, USUAL, World
@@ -146,14 +145,13 @@ def _turn_without_version(self: MemoryOrders, before: Any, after: Any) -> bool:
     return True
 
 
-def _apply_without_fence(job: Job, event: Event, at: int, **data: Any) -> Job:
-    after = _apply(job, event, at, **data)
-    return records.replace(after, fence=job.fence) if event is Event.RETRY else after
+def _retry_without_fence(job: Job, at: int, **data: Any) -> Job:
+    return records.replace(_retry(job, at, **data), fence=job.fence)
 
 
 def _take_early(self: Execution, item: Any, job: Job, now: int) -> None:
     _take(self, item, job, now)
-    self._held[-1].due_at -= 100
+    self._held[-1].start_at -= 100
 
 
 def _recheck_without_take_back(job: Job | None, slot: str, now: int, **rest: Any) -> Any:
@@ -162,7 +160,7 @@ def _recheck_without_take_back(job: Job | None, slot: str, now: int, **rest: Any
 
 
 def _change_without_lease(self: LaggingJobs, change: Change) -> bool:
-    return _lagging_change(self, change._replace(lapsed=False))
+    return _lagging_change(self, change._replace(guard=Guard.FENCE) if change.guard is Guard.LEASE else change)
 
 
 def _put_refused_unseen(self: LaggingJobs, job: Job) -> bool:
@@ -199,7 +197,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 
 
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
-_overlap, _bury, _line, _apply = overlap.decide, settlement.bury, MemoryOrders._line, lifecycle.apply
+_overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrders._line, lifecycle.retry
 _take, _recheck, _lagging_change = Execution._take, leftover.decide, LaggingJobs._change
 _answer = submit._answer
 
@@ -217,7 +215,7 @@ SABOTAGES = [
     Sabotage("the markers of others in the line not seen", _patched(MemoryOrders, "_line", _line_without_markers)),
     # and one for each other oracle
     Sabotage("a start 100 ms ahead", _patched(Execution, "_take", _take_early)),
-    Sabotage("retries under the old fence", lambda: _everywhere(lifecycle, "apply", _apply_without_fence)),
+    Sabotage("retries under the old fence", _patched(lifecycle, "retry", _retry_without_fence)),
     Sabotage("executors go on without their lease", _patched(delivery, "LOST_MS", 10**9)),
     Sabotage("refused puts taken for stored", _patched(LaggingJobs, "_put_or_refuse", _put_refused_unseen)),
     Sabotage("runs start without asking their task", _patched(run_gate, "unwanted", lambda *_: None)),

@@ -29,7 +29,7 @@ def test_under_every_kind_of_fault_each_run_of_a_task_has_one_end_and_none_break
 
 
 @pytest.mark.parametrize("seed", [21, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(22, 32))])
-def test_under_every_kind_of_fault_jobs_of_a_key_start_in_order_one_at_a_time_and_a_parked_key_starts_none(seed: int) -> None:
+def test_under_all_faults_jobs_of_a_key_start_in_order_one_at_a_time_and_a_parked_key_starts_none(seed: int) -> None:
     report = World(seed, ROUGH).run(30, 15, ordered=150)
     assert report.violations == {}, report.examples
     assert report.ordered > 150 and report.waited > 40 and report.parked > 0

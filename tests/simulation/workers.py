@@ -10,7 +10,8 @@ from scheduler.callbacks.reports import heartbeat, report
 from scheduler.callbacks.tokens import AttemptKey
 from scheduler.model import callback_lease, lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.model.job import CallBack, Failure, Job, Outcome, Progress, Result
+from scheduler.model.job import Failure, FailureKind, Job, Outcome, Progress, Result
+from scheduler.model.spec import CallBack
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub
 
@@ -40,9 +41,9 @@ class Workers:
 
     def started(self, job: Job) -> None:
         """The target of a job starts, and hands it over at some time before or after it answers."""
-        if job.callback is not None:
+        if job.spec.callback is not None:
             ahead = self.random.choice((1, 50, 5_000))
-            self.hub.spawn(lambda: self._work(job, job.callback or CallBack()), self.hub.time + ahead)
+            self.hub.spawn(lambda: self._work(job, job.spec.callback or CallBack()), self.hub.time + ahead)
 
     def _work(self, job: Job, policy: CallBack) -> None:
         which, number = AttemptKey(job.key, job.fence), self.random.random()
@@ -66,7 +67,8 @@ class Workers:
             if beat.cancel_requested and obeys:
                 self.counts["worker told of a cancel"] += 1
                 break
-        result = Result("reported") if number < 0.75 else Result(failure=Failure(self.random.choice(("retryable", "permanent")), "no"))
+        kinds = (FailureKind.RETRYABLE, FailureKind.PERMANENT)
+        result = Result("reported") if number < 0.75 else Result(failure=Failure(self.random.choice(kinds), "no"))
         for _ in range(self.random.choice((1, 1, 2)) + 3):  # some report again what they have been answered
             try:
                 report(which, result, **self._ports("jobs", "tasks", "orders", "lanes"), rules=self.ports()["rules"])

@@ -16,6 +16,7 @@ from scheduler.model import callback_lease, ids, lifecycle, slots
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Delivery, Job, JobKey, Lane, Status, Unit, UnitKey
 from scheduler.model.rules import Rules
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import dispatch
@@ -201,16 +202,9 @@ class World:
         expires_at = max(execute_at or at, at) + 90_000 if self.faults.strike("expiry", self.faults.rates.expire) else None
         payload, reports = {"takes": takes, "fails": fails}, self.workers.policy()
         target = self.limited.choose() if takes < 20_000 else None  # who works for long would keep all others waiting
-        return NewJob(
-            self.random.choice(OWNERS),
-            "log",
-            payload,
-            execute_at,
-            timeout_ms=timeout_ms,
-            expires_at=expires_at,
-            callback=reports if target is None else None,  # a target's places are free once it has taken a job over
-            target=target,
-        )
+        callback = reports if target is None else None  # a target's places are free once it has taken a job over
+        spec = JobSpec("log", payload, timeout_ms=timeout_ms, callback=callback, target=target)
+        return NewJob(self.random.choice(OWNERS), spec, execute_at, expires_at=expires_at)
 
     # invocations
 
@@ -393,7 +387,7 @@ class World:
         self.workers.started(job)
         self.queuers.started(job)
         if (
-            not job.attempts and job.origin is None and job.ordering is None and job.target is None
+            not job.attempts and job.origin is None and job.spec.ordering is None and job.spec.target is None
         ):  # others wait for more than their instant
             self.report.delays.append(now - max(job.scheduled_at, job.created_at))
 
@@ -462,9 +456,8 @@ class World:
                 continue
             status = lifecycle.status(job, now)
             self.report.statuses[status] += 1
-            over_at = (
-                callback_lease.ends_at(job) if lifecycle.waits(job) else lifecycle.started_at(job) + job.timeout_ms if job.claim else now
-            )
+            stops_at = lifecycle.started_at(job) + job.spec.timeout_ms if job.claim else now
+            over_at = callback_lease.ends_at(job) if lifecycle.waits(job) else stops_at
             if status is Status.RUNNING and now > over_at + STUCK_MS:
                 self._violation("stuck", key.id)
             elif lifecycle.is_open(job) and not self.queuers.is_parked(job):

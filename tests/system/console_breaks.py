@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from local.failure import Trouble, tell
+from local.failure import Trouble, exit_code
 from local.home import Home
 from local.publish import PAGE, publish
 from local.receiver import Receiver
@@ -354,4 +354,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(tell(main))
+    sys.exit(exit_code(main))

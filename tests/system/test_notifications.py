@@ -65,7 +65,7 @@ def killed_once(deployed: System) -> Iterator[list[int]]:
     deployed.receiver.watch = before
 
 
-def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_everybody_though_notify_is_killed(
+def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_each_though_notify_is_killed(
     deployed: System, killed_once: list[int]
 ) -> None:
     system = deployed

@@ -2,7 +2,7 @@
 
 from local import drills
 from local.client import Client
-from local.written import written
+from local.write_units import stored_units
 from tests.system.conftest import System
 
 
@@ -22,5 +22,5 @@ def test_overlap_is_what_the_task_says(system: System, client: Client) -> None:
 
 
 def test_a_batch_with_keys_is_stored_once(system: System) -> None:
-    seen = drills.batch(system.client("batcher-with-keys"), lambda beginning: written(system.stack, beginning), count=100)
+    seen = drills.batch(system.client("batcher-with-keys"), lambda beginning: stored_units(system.stack, beginning), count=100)
     assert not seen.complaints, seen.figures

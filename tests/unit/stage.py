@@ -7,6 +7,7 @@ from typing import Any
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Job, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import DispatchResult, dispatch
 from scheduler.pipeline.execute import execute
@@ -19,7 +20,7 @@ from scheduler.storage.memory.orders import MemoryOrders
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import ClaimRequest
-from tests.conftest import FixedClock, ScriptedPool
+from tests.conftest import FixedClock, ScriptedPool, with_spec
 
 
 @dataclass
@@ -56,12 +57,12 @@ class Stage:
 
     def submit(self, execute_at: int | None = None, **fields: Any) -> Job:
         self.requests += 1
-        request = NewJob("ann", "log", {"message": "hello"}, execute_at, **fields)
+        request = NewJob(**with_spec({"owner": "ann", "execute_at": execute_at} | fields))
         return submit(request, **self.makers(), random=self.requests)
 
     def submit_all(self, *execute_at: int | None) -> list[Job | None]:
         """One job for each instant, in one call."""
-        return self.post(*(NewJob("ann", "log", {"message": "hello"}, at) for at in execute_at))
+        return self.post(*(NewJob("ann", JobSpec("log", {"message": "hello"}), at) for at in execute_at))
 
     def post(self, *requests: NewJob, direct: DirectPath | None = None) -> list[Job | None]:
         """All of them in one call; None for what was refused."""

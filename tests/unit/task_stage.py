@@ -11,6 +11,7 @@ from scheduler.tasks.schedule import after
 from scheduler.tasks.service import NewTask, World
 from scheduler.tasks.task import Task
 from scheduler.tasks.top_up import TopUp
+from tests.conftest import with_spec
 from tests.unit.stage import Stage
 
 
@@ -29,8 +30,8 @@ class TaskStage(Stage):
         return World(self.tasks, self.jobs, self.orders, self.lanes, self.receipts, self.clock, self.rules)
 
     def new(self, schedule: dict[str, Any] | None, **fields: Any) -> NewTask:
-        chosen: dict[str, Any] = {"owner": "ann", "name": "a task", "type": "log", "payload": {"message": "hello"}, "schedule": schedule}
-        return NewTask(**(chosen | fields))
+        chosen: dict[str, Any] = {"owner": "ann", "name": "a task", "schedule": schedule}
+        return NewTask(**with_spec(chosen | fields))
 
     def create(self, schedule: dict[str, Any] | None, *, receipt: Receipt | None = None, **fields: Any) -> Task:
         self.requests += 1

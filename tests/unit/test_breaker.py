@@ -9,13 +9,14 @@ from scheduler.admission.breaker import Breaker
 from scheduler.admission.breaker_gate import Circuits
 from scheduler.admission.lane_state import Watch
 from scheduler.model import lifecycle
-from scheduler.model.job import Failure, Finished, Job, Lane, Result, RetryPolicy
+from scheduler.model.job import Failure, FailureKind, Finished, Job, Lane, Result
+from scheduler.model.spec import RetryPolicy
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 
 URL = {"url": "https://Example.com:8443/a?b"}
-DEAD = Result(failure=Failure("retryable", "ConnectionRefusedError"))
-HTTP_500 = Result(response={"status": 500}, failure=Failure("retryable", "HTTP 500"))
+DEAD = Result(failure=Failure(FailureKind.RETRYABLE, "ConnectionRefusedError"))
+HTTP_500 = Result(response={"status": 500}, failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
 WELL = Result(response={"status": 200})
 
 
@@ -43,11 +44,11 @@ def test_what_fails_together(job: Job, circuit: str | None) -> None:
     [
         (DEAD, True),
         (HTTP_500, True),
-        (Result(failure=Failure("timeout", "t")), True),
-        (Result(response={"status": 408}, failure=Failure("retryable", "HTTP 408")), False),
-        (Result(response={"status": 404}, failure=Failure("permanent", "HTTP 404")), False),
-        (Result(response={"status": 429}, failure=Failure("throttled", "HTTP 429")), False),
-        (Result(output="Traceback", failure=Failure("retryable", "FunctionError")), False),
+        (Result(failure=Failure(FailureKind.TIMEOUT, "t")), True),
+        (Result(response={"status": 408}, failure=Failure(FailureKind.RETRYABLE, "HTTP 408")), False),
+        (Result(response={"status": 404}, failure=Failure(FailureKind.PERMANENT, "HTTP 404")), False),
+        (Result(response={"status": 429}, failure=Failure(FailureKind.THROTTLED, "HTTP 429")), False),
+        (Result(output="Traceback", failure=Failure(FailureKind.RETRYABLE, "FunctionError")), False),
         (WELL, False),
     ],
 )

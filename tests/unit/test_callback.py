@@ -11,22 +11,8 @@ from scheduler.callbacks.tokens import AttemptKey
 from scheduler.jobs.cancel import cancel
 from scheduler.model import callback_lease, lifecycle, settlement, slots
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.model.job import (
-    CallBack,
-    Claim,
-    Delivery,
-    Failure,
-    Finished,
-    Job,
-    JobKey,
-    Lane,
-    Outcome,
-    Progress,
-    Result,
-    RetryPolicy,
-    Status,
-)
-from scheduler.model.lifecycle import Event
+from scheduler.model.job import Claim, Delivery, Failure, FailureKind, Finished, Job, JobKey, Lane, Outcome, Progress, Result, Status
+from scheduler.model.spec import CallBack, RetryPolicy
 from scheduler.pipeline import delivery, leftover
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import Drop, Later, PutBack, TakeBack
@@ -103,7 +89,7 @@ def test_without_the_policy_a_good_answer_is_the_end_whatever_its_code() -> None
 
 def test_a_bad_answer_of_its_target_is_a_failure_as_of_any_job() -> None:
     stage = Stage()
-    job = accepted(stage, result=Result(failure=Failure("retryable", "HTTP 503")))
+    job = accepted(stage, result=Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 503")))
     assert lifecycle.state(job) is Status.SCHEDULED and job.fence == 2
 
 
@@ -128,7 +114,7 @@ def test_a_recheck_that_moved_it_meanwhile_does_not_keep_it_from_being_accepted(
     stage = Stage()
     before = long_job(claim=Claim("m1", "n1", NOW, True))
     stage.jobs.put(replace(before, slot="2026-11-20T10:09#01"))
-    after = lifecycle.apply(before, Event.ACCEPT, NOW, started_at=NOW, result=Result(), lease_until=NOW + LEASE, slot="2026-11-20T10:05#00")
+    after = lifecycle.accept(before, started_at=NOW, result=Result(), lease_until=NOW + LEASE, slot="2026-11-20T10:05#00")
     assert stage.jobs.change([Change(before, after)]) == [True]
     assert stage.stored(before).slot == "2026-11-20T10:05#00"
 
@@ -263,7 +249,7 @@ def test_a_worker_that_goes_silent_is_taken_back_charged_and_tried_again() -> No
     rescue(stage)
     after = stage.stored(job)
     assert (after.fence, after.lane, after.charged, after.crashes, after.claim) == (2, Lane.RETRY, 1, 1, None)
-    assert after.attempts[-1].failure == Failure("crashed", "no heartbeat within 60 s")
+    assert after.attempts[-1].failure == Failure(FailureKind.CRASHED, "no heartbeat within 60 s")
     assert after.attempts[-1].outcome is Outcome.CRASHED and after.attempts[-1].started_at == NOW
     assert (after.heartbeat_at, after.progress, after.started_at) == (None, None, None)
     assert stage.waiting(Lane.RETRY) == [job.id]
@@ -295,7 +281,7 @@ def test_beyond_the_longest_time_it_is_killed_whatever_the_heartbeats_say(on_tim
     rescue(stage)
     after = stage.stored(job)
     assert lifecycle.state(after) is state
-    assert after.attempts[-1].failure == Failure("timeout", "it did not report within 600 s")
+    assert after.attempts[-1].failure == Failure(FailureKind.TIMEOUT, "it did not report within 600 s")
     assert after.output == "queued"
 
 
@@ -423,7 +409,7 @@ def test_the_same_report_again_is_answered_as_the_first_one() -> None:
     stage.clock.advance(1_000)
     assert report(stage, job, Result("42 rows")) == done
     with pytest.raises(Conflict, match="finished: succeeded"):
-        report(stage, job, Result(failure=Failure("permanent", "no")))
+        report(stage, job, Result(failure=Failure(FailureKind.PERMANENT, "no")))
 
 
 def test_a_report_whose_answer_was_lost_counts_once() -> None:
@@ -439,7 +425,7 @@ def test_a_report_whose_answer_was_lost_counts_once() -> None:
 def test_a_failure_is_followed_by_another_attempt_as_after_any_other() -> None:
     stage = Stage()
     job = accepted(stage)
-    failure = Failure("retryable", "disk full", 20_000)
+    failure = Failure(FailureKind.RETRYABLE, "disk full", 20_000)
     after = report(stage, job, Result(failure=failure))
     assert (after.fence, after.lane, after.due_at) == (2, Lane.RETRY, stage.clock.now() + 20_000)
     assert after.attempts[-1].failure == failure
@@ -452,7 +438,7 @@ def test_a_failure_is_followed_by_another_attempt_as_after_any_other() -> None:
 def test_a_permanent_failure_ends_it() -> None:
     stage = Stage()
     job = accepted(stage)
-    after = report(stage, job, Result(failure=Failure("permanent", "no such customer")))
+    after = report(stage, job, Result(failure=Failure(FailureKind.PERMANENT, "no such customer")))
     assert lifecycle.state(after) is Status.FAILED and after.reason == "the error is permanent"
 
 
@@ -486,7 +472,7 @@ def test_a_refused_hand_over_of_the_next_attempt_is_no_error_of_the_worker() -> 
     stage = Stage()
     job = accepted(stage)
     stage.lanes = Wrapped(stage.lanes, send=refuse)
-    assert report(stage, job, Result(failure=Failure("retryable", "no", 1_000))).fence == 2
+    assert report(stage, job, Result(failure=Failure(FailureKind.RETRYABLE, "no", 1_000))).fence == 2
 
 
 # cancel
@@ -516,7 +502,7 @@ def test_who_completes_in_spite_of_a_cancel_has_succeeded_and_who_gives_up_is_ca
     for job in (faster, obedient):
         ask(stage, job.key)
     assert lifecycle.state(report(stage, faster, Result("done"))) is Status.SUCCEEDED
-    assert lifecycle.state(report(stage, obedient, Result(failure=Failure("retryable", "stopped")))) is Status.CANCELLED
+    assert lifecycle.state(report(stage, obedient, Result(failure=Failure(FailureKind.RETRYABLE, "stopped")))) is Status.CANCELLED
 
 
 def test_a_cancel_asked_before_it_was_accepted_cuts_its_first_lease() -> None:

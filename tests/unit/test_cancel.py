@@ -4,7 +4,6 @@ from scheduler.jobs.cancel import POLL_MS, TRIES, cancel
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Status
-from scheduler.model.lifecycle import Event
 from scheduler.storage.ports import Change
 from tests.conftest import NOW, ScriptedPool, a_job, a_key
 from tests.unit.stage import Stage, Wrapped, lost_answer, times
@@ -56,7 +55,7 @@ def test_the_flag_of_a_held_job_is_answered_when_its_executor_drops_it_a9() -> N
         polls.append(stage.clock.now())
         job: Job = verb(key)  # type: ignore[operator]
         if len(polls) == 3:  # its executor reads it just before its instant
-            dropped = lifecycle.apply(job, Event.CANCEL, stage.clock.now(), reason="cancelled by request")
+            dropped = lifecycle.cancel(job, stage.clock.now(), reason="cancelled by request")
             stage.jobs.change([Change(job, dropped)])
             job = verb(key)  # type: ignore[operator]
         return job

@@ -8,8 +8,9 @@ import pytest
 
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Claim, Job, Lane, Ordering, UnitKey, shard_key
+from scheduler.model.job import Claim, Job, Lane, UnitKey, shard_key
 from scheduler.model.rules import Rules
+from scheduler.model.spec import JobSpec, Ordering
 from scheduler.pipeline import direct_path as service
 from scheduler.pipeline import leftover, overflow
 from scheduler.pipeline.lag import lag
@@ -27,7 +28,7 @@ def a_stage(**rules: Any) -> Stage:
 
 
 def post(stage: Stage, direct: service.DirectPath, count: int, execute_at: int | None = None, owner: str = "ann") -> list[Job]:
-    requests = [NewJob(owner, "log", {"message": "hello"}, execute_at)] * count
+    requests = [NewJob(owner, JobSpec("log", {"message": "hello"}), execute_at)] * count
     made = stage.post(*requests, direct=direct)
     return [job for job in made if job is not None]
 
@@ -114,7 +115,7 @@ def test_the_tick_leaves_an_intake_alone_that_is_empty_or_has_its_dispatcher() -
 
 def test_jobs_of_one_ordering_key_share_a_slot_of_the_intake_too() -> None:
     stage = Stage(rules=Rules(shards=16, direct_burst=0, direct_rate=0))
-    requests = [NewJob("ann", "log", {}, ordering=Ordering(key)) for key in ("a", "b", "a", "b", "a")]
+    requests = [NewJob("ann", JobSpec("log", {}, ordering=Ordering(key))) for key in ("a", "b", "a", "b", "a")]
     made = stage.post(*requests, direct=stage.direct())
     slots_of_a, slots_of_b = ({job.slot for job in made[place::2] if job is not None} for place in (0, 1))
     assert slots_of_a == {slots.intake(shard_key("ann", "", Ordering("a")), 16)} and len(slots_of_b) == 1 and slots_of_a != slots_of_b
@@ -123,7 +124,7 @@ def test_jobs_of_one_ordering_key_share_a_slot_of_the_intake_too() -> None:
 def test_one_job_alone_is_counted_too() -> None:
     stage = a_stage()
     direct = stage.direct()
-    made = [submit(NewJob("ann", "log", {}), **stage.makers(), random=n, direct=direct) for n in range(BURST + 1)]
+    made = [submit(NewJob("ann", JobSpec("log", {})), **stage.makers(), random=n, direct=direct) for n in range(BURST + 1)]
     assert [slots.is_intake(job.slot or "") for job in made] == [False] * BURST + [True]
 
 
@@ -266,7 +267,7 @@ def test_what_was_lost_is_rechecked_in_time_though_a_flood_still_waits() -> None
 
 
 def test_who_waited_for_a_job_that_died_in_the_intake_goes_on(stage: Working) -> None:
-    requests = [NewJob("ann", "log", {}, timeout_ms=1_000, ordering=Ordering("line"))] * 2
+    requests = [NewJob("ann", JobSpec("log", {}, timeout_ms=1_000, ordering=Ordering("line")))] * 2
     first, second = stage.post(*requests, direct=stage.direct())
     assert first is not None and second is not None
     stage.stuck.add(first.id)

@@ -3,6 +3,7 @@
 from scheduler.model import slots
 from scheduler.model.job import Job, Message, Unit, UnitKey
 from scheduler.model.rules import Rules
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryUsers
 from tests.conftest import FixedClock
@@ -27,7 +28,7 @@ def dispatched(*due: int) -> list[tuple[int, list[int]]]:
     jobs, ledger, clock = MemoryJobs(), MemoryLedger(), FixedClock(START - 60_000)
     for number, at in enumerate(due):
         times = {"scheduled_at": START + at, "due_at": START + at, "created_at": 0}
-        jobs.put(Job("ada", f"{number:026d}", "log", {"message": "hello"}, slot="2026-11-20T10:01#00", **times))
+        jobs.put(Job("ada", f"{number:026d}", JobSpec("log", {"message": "hello"}), slot="2026-11-20T10:01#00", **times))
     key = UnitKey("2026-11-20T10:01", 0)
     ledger.open_unit(Unit(key, 0, 0))
     topic = Topic(clock)

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model import attempt_output, settlement
+from scheduler.model import attempt_output, lifecycle, settlement
 from scheduler.model.attempt_output import FORMER, ROOM, WHOLE, Whole
-from scheduler.model.job import Claim, Failure, Finished, Job, Kept, Result
-from scheduler.model.lifecycle import Event, Retention, apply
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Kept, Result
+from scheduler.model.lifecycle import Retention
 from tests.conftest import NOW, a_job
 
 SHORT = Result("done", log="one line")
-AGAIN = Failure("retryable", "once more")
+AGAIN = Failure(FailureKind.RETRYABLE, "once more")
 
 
 def claimed(job: Job, number: int = 0) -> Job:
-    return apply(job, Event.CLAIM, NOW, claim=Claim("m", f"n{number}", NOW, alone=False))
+    return lifecycle.claim(job, claim=Claim("m", f"n{number}", NOW, alone=False))
 
 
 def ended(job: Job, result: Result) -> Job:
@@ -82,14 +82,14 @@ def test_of_earlier_attempts_less_is_kept_and_they_say_so() -> None:
 
 
 def test_another_life_begins_without_output() -> None:
-    job = attempted(Result("why", failure=Failure("permanent", "no"), log="log"))
-    redriven = apply(job, Event.REDRIVE, NOW, slot="2026-11-20T10:09#00")
+    job = attempted(Result("why", failure=Failure(FailureKind.PERMANENT, "no"), log="log"))
+    redriven = lifecycle.redrive(job, NOW, slot="2026-11-20T10:09#00")
     assert (redriven.output, redriven.attempts[0].output, redriven.attempts[0].log) == (None, "why", "log")
 
 
 def test_a_crash_leaves_its_attempt_without_the_output_of_the_one_before() -> None:
     job = claimed(attempted(Result("first", failure=AGAIN)), 1)
-    crashed = apply(job, Event.TAKE_BACK, NOW, slot="2026-11-20T10:09#00")
+    crashed = lifecycle.take_back(job, NOW, slot="2026-11-20T10:09#00")
     assert (crashed.output, [each.output for each in crashed.attempts]) == (None, ["first", None])
 
 

@@ -7,17 +7,17 @@ import pytest
 
 from scheduler.admission.gate import READ_AHEAD_MS, READ_SPREAD_MS
 from scheduler.model import lifecycle, slots
-from scheduler.model.job import Delivery, Failure, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
-from scheduler.model.lifecycle import Event
+from scheduler.model.job import Delivery, Failure, FailureKind, Job, Lane, Outcome, Result, Status
+from scheduler.model.spec import Jitter, RetryPolicy
 from scheduler.pipeline import delivery
 from scheduler.pipeline.execute import FRESH_CLAIM_MS, SETTLE_TRIES
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
-from scheduler.storage.ports import Change
+from scheduler.storage.ports import Change, Guard
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
-FAILING = Result(failure=Failure("retryable", "503"))
+FAILING = Result(failure=Failure(FailureKind.RETRYABLE, "503"))
 
 
 def test_a_due_job_runs_and_its_message_goes() -> None:
@@ -84,7 +84,7 @@ def test_an_old_duplicate_of_a_job_handed_back_starts_nothing_a7() -> None:
     stage = Stage()
     (old,) = stage.hand(a_job())
     job = stage.claim(old)
-    later = lifecycle.apply(job, Event.RETRY, NOW, started_at=NOW, result=FAILING, due_at=NOW + 400_000, slot="2026-11-20T10:07#00")
+    later = lifecycle.retry(job, NOW, started_at=NOW, result=FAILING, due_at=NOW + 400_000, slot="2026-11-20T10:07#00")
     assert stage.jobs.change([Change(job, later)]) == [True]
     pool = ScriptedPool(stage.clock)
     assert stage.execute([old], pool=pool) == [] and pool.starts == []
@@ -303,7 +303,7 @@ def cancel_while_held(stage: Stage, job: Job, at: int) -> Any:
     def get_many(verb: Any, keys: Any) -> Any:
         stored = stage.stored(job)
         if stage.clock.now() >= at and stored.cancel_requested_at is None:
-            assert stage.jobs.change([Change(stored, lifecycle.apply(stored, Event.FLAG, at))]) == [True]
+            assert stage.jobs.change([Change(stored, lifecycle.flag(stored, at))]) == [True]
         return verb(keys)
 
     return Wrapped(stage.jobs, get_many=get_many)
@@ -343,7 +343,7 @@ def test_a_held_job_that_somebody_took_back_is_not_started_a9() -> None:
 
     def get_many(verb: Any, keys: Any) -> Any:
         stored = stage.stored(job)
-        back = lifecycle.apply(stored, Event.TAKE_BACK, NOW, slot="2026-11-20T10:05#00")
+        back = lifecycle.take_back(stored, NOW, slot="2026-11-20T10:05#00")
         assert stage.jobs.change([Change(stored, back)]) == [True]
         return verb(keys)
 
@@ -394,8 +394,8 @@ def test_a_long_job_that_fails_after_a_recheck_moved_its_slot_is_retried() -> No
     class Moving(ScriptedPool):
         def start(self, job: Job) -> None:
             super().start(job)
-            moved = lifecycle.apply(job, Event.MOVE, NOW, slot="2026-11-20T10:09#00")
-            assert stage.jobs.change([Change(job, moved)]) == [True]
+            moved = lifecycle.move(job, slot="2026-11-20T10:09#00")
+            assert stage.jobs.change([Change(job, moved, Guard.SLOT)]) == [True]
 
     assert stage.execute([item], pool=Moving(stage.clock, takes=5_000, result=FAILING)) == []
     job = stage.stored(item.message.key)
@@ -426,7 +426,7 @@ def test_who_lost_its_fence_settles_nothing_and_drops_its_message() -> None:
     class Overtaken(ScriptedPool):
         def start(self, job: Job) -> None:
             super().start(job)
-            assert stage.jobs.change([Change(job, lifecycle.apply(job, Event.TAKE_BACK, NOW, slot=job.slot))]) == [True]
+            assert stage.jobs.change([Change(job, lifecycle.take_back(job, NOW, slot=job.slot))]) == [True]
 
     assert stage.execute([item], pool=Overtaken(stage.clock)) == []
     job = stage.stored(item.message.key)
@@ -464,7 +464,7 @@ def flag(stage: Stage, item: Delivery, at: int) -> Any:
     def get_many(verb: Any, keys: Any) -> Any:
         for stored in verb([item.message.key]).values():
             if stage.clock.now() >= at and stored.claim is not None and stored.cancel_requested_at is None:
-                assert stage.jobs.change([Change(stored, lifecycle.apply(stored, Event.FLAG, at, reason="asked"))]) == [True]
+                assert stage.jobs.change([Change(stored, lifecycle.flag(stored, at, reason="asked"))]) == [True]
         return verb(keys)
 
     return Wrapped(stage.jobs, get_many=get_many)
@@ -524,7 +524,7 @@ def test_a_cancel_asked_between_the_last_look_and_a_failure_lets_no_retry_run() 
 
     def change(verb: Any, changes: Any) -> Any:
         stored = stage.stored(item.message.key)
-        verb([Change(stored, lifecycle.apply(stored, Event.FLAG, stage.clock.now()))])
+        verb([Change(stored, lifecycle.flag(stored, stage.clock.now()))])
         return verb(changes)
 
     stage.execute([item], pool=ScriptedPool(stage.clock, result=FAILING), jobs=Wrapped(stage.jobs, change=times(1, change)))
@@ -563,7 +563,7 @@ def test_a_job_that_somebody_took_back_is_not_stopped_for_the_flag_of_its_next_a
     def get_many(verb: Any, keys: Any) -> Any:
         stored = stage.stored(item.message.key)
         if stored.fence == 1:
-            assert stage.jobs.change([Change(stored, lifecycle.apply(stored, Event.TAKE_BACK, NOW, slot=stored.slot))]) == [True]
+            assert stage.jobs.change([Change(stored, lifecycle.take_back(stored, NOW, slot=stored.slot))]) == [True]
             stored = stage.stored(stored)
             stage.jobs.rows[stored.key] = replace(stored, cancel_requested_at=NOW)
         return verb(keys)
@@ -577,7 +577,7 @@ def test_the_job_of_a_dead_executor_of_which_a_cancel_was_asked_is_cancelled_ins
     stage = Stage()
     (item,) = stage.hand(a_job())
     job = stage.claim(item)
-    assert stage.jobs.change([Change(job, lifecycle.apply(job, Event.FLAG, NOW + 5))]) == [True]
+    assert stage.jobs.change([Change(job, lifecycle.flag(job, NOW + 5))]) == [True]
     stage.clock.advance(delivery.LEASE_MS)
     assert stage.execute([item]) == [] and stage.waiting(Lane.RETRY) == []
     assert lifecycle.state(stage.stored(job)) is Status.CANCELLED

@@ -10,7 +10,7 @@ import pytest
 
 from lambdas import _fetching, fetch
 from lambdas._clock import SystemClock
-from scheduler.model.job import Result
+from scheduler.model.job import FailureKind, Result
 from scheduler.targets import fetch_call
 from scheduler.targets.base import CallBackAddress, Context, Reach
 from scheduler.targets.calls import Refused, Request
@@ -107,7 +107,7 @@ def test_fetch_ends_a_call_at_the_job_s_deadline(port: int, calls: ByFunction, p
     event = json.loads(fetch_call.asking({"url": f"http://127.0.0.1:{port}/{path}"}, {}, context(calls, seconds=0.2)))
     began = time.monotonic()
     answer = fetch_call.answered(fetch.handler(event, None))
-    assert answer.failure is not None and answer.failure.kind == "timeout"
+    assert answer.failure is not None and answer.failure.kind is FailureKind.TIMEOUT
     assert time.monotonic() - began < 5
 
 
@@ -118,13 +118,13 @@ def test_an_executor_waits_for_fetch_until_its_deadline_or_a_stop(port: int, cal
         threading.Timer(0.1, stop.set).start()
     began = time.monotonic()
     failure = http.run({"url": f"http://127.0.0.1:{port}/hang"}, context(calls, seconds=0.3, stop=stop)).failure
-    assert failure is not None and failure.kind == "timeout" and time.monotonic() - began < 3
+    assert failure is not None and failure.kind is FailureKind.TIMEOUT and time.monotonic() - began < 3
 
 
 def test_a_dead_fetch_is_retryable_and_its_message_is_hidden(calls: ByFunction) -> None:
     calls.answers["invoke"] = lambda: {"Payload": b'{"errorMessage": "with Bearer secret"}', "FunctionError": "Unhandled"}
     failure = http.run({"url": "https://example.com"}, context(calls)).failure
-    assert failure is not None and failure.kind == "retryable" and "secret" not in failure.message
+    assert failure is not None and failure.kind is FailureKind.RETRYABLE and "secret" not in failure.message
 
 
 def test_a_busy_fetch_is_called_again_and_then_the_job_is_deferred(calls: ByFunction, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_fetch_checks_the_reach_of_its_stage_itself(port: int, calls: ByFunction
     for url in (f"http://127.0.0.1:{port}/echo", "https://127.0.0.1/", "https://[::ffff:169.254.169.254]/"):
         event = json.loads(fetch_call.asking({"url": url}, {}, context(calls)))
         failure = fetch_call.answered(fetch.handler(event, None)).failure
-        assert failure is not None and failure.kind == "permanent", url
+        assert failure is not None and failure.kind is FailureKind.PERMANENT, url
     assert not Receiver.seen
 
 

@@ -4,11 +4,11 @@ import pytest
 
 from scheduler.model import fingerprint
 from scheduler.model.fingerprint import error, normal, of, of_job
-from scheduler.model.job import Attempt, Failure, Outcome
+from scheduler.model.job import Attempt, Failure, FailureKind, Outcome
 from tests.conftest import NOW, a_job
 
 
-def alike(one: str, other: str, kind: str = "retryable") -> bool:
+def alike(one: str, other: str, kind: FailureKind = FailureKind.RETRYABLE) -> bool:
     return of(Failure(kind, one)) == of(Failure(kind, other))
 
 
@@ -50,24 +50,24 @@ def test_errors_that_say_something_else_are_not(one: str, other: str) -> None:
 
 
 def test_the_kind_of_a_failure_counts() -> None:
-    assert of(Failure("retryable", "no")) != of(Failure("permanent", "no"))
+    assert of(Failure(FailureKind.RETRYABLE, "no")) != of(Failure(FailureKind.PERMANENT, "no"))
 
 
 def test_a_fingerprint_is_twelve_hex_digits_and_never_changes() -> None:
     """They are stored: another way to write them would split every group."""
-    assert of(Failure("permanent", "HTTP 404")) == "2c82480b15e9"
-    assert fingerprint.is_fingerprint(of(Failure("permanent", "\ud800 broken text")))
+    assert of(Failure(FailureKind.PERMANENT, "HTTP 404")) == "2c82480b15e9"
+    assert fingerprint.is_fingerprint(of(Failure(FailureKind.PERMANENT, "\ud800 broken text")))
     assert not any(map(fingerprint.is_fingerprint, ("", "0123456789a", "0123456789abc", "0123456789aB", "0123456789ab\n")))
 
 
 def test_a_job_died_of_the_failure_of_its_last_attempt() -> None:
-    first = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure("retryable", "HTTP 500"))
-    last = Attempt(2, NOW, NOW, NOW + 9, Outcome.FAILED, Failure("permanent", "HTTP 404"))
+    first = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure(FailureKind.RETRYABLE, "HTTP 500"))
+    last = Attempt(2, NOW, NOW, NOW + 9, Outcome.FAILED, Failure(FailureKind.PERMANENT, "HTTP 404"))
     job = a_job(slot=None, failed_at=NOW, fence=2, attempts=(first, last), reason="the error is permanent")
-    assert error(job) == last.failure and of_job(job) == of(Failure("permanent", "HTTP 404"))
+    assert error(job) == last.failure and of_job(job) == of(Failure(FailureKind.PERMANENT, "HTTP 404"))
 
 
 def test_a_job_that_could_not_be_started_again_died_of_that() -> None:
-    attempt = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure("retryable", "HTTP 500"))
+    attempt = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure(FailureKind.RETRYABLE, "HTTP 500"))
     job = a_job(slot=None, failed_at=NOW, fence=2, attempts=(attempt,), reason="it could not be started")
-    assert error(job) == Failure("buried", "it could not be started")
+    assert error(job) == Failure(FailureKind.BURIED, "it could not be started")

@@ -105,7 +105,7 @@ def test_tasks_that_run_at_the_same_times_share_one_recurrence() -> None:
     one = a_task(Schedule(Cron("*/5 * * * *"), max_runs=10_000))
     other = a_task(Schedule(Cron("*/5 * * * *")), owner="eve", name="another", planned=7)
     assert recurrence(one) == recurrence(other)
-    assert recurrence(one) != recurrence(replace(other, type="http"))
+    assert recurrence(one) != recurrence(replace(other, spec=replace(other.spec, type="http")))
     beat = [a_task(Schedule(Rate(300_000, start)), updated_at=start) for start in (NOW - 900_000, NOW - 300_000 + 400)]
     assert recurrence(beat[0]) == recurrence(beat[1])
     assert recurrence(beat[0]) != recurrence(a_task(Schedule(Rate(300_000, NOW - 290_000)), updated_at=NOW - 290_000))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from scheduler.model.job import Result
+from scheduler.model.job import FailureKind, Result
 from scheduler.targets import registry
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.types import http
@@ -118,10 +118,10 @@ def test_a_hostile_url_is_refused_with_its_class_and_not_called(url: str, why: s
     failure = call(url).failure
     assert dialled == []
     assert failure is not None
-    if failure.kind == "retryable":  # this resolver does not accept the spelling
+    if failure.kind is FailureKind.RETRYABLE:  # this resolver does not accept the spelling
         assert "NameResolutionError" in failure.message
     else:
-        assert failure.kind == "permanent" and (failure.message == NOT_PUBLIC or why == TERMS)
+        assert failure.kind is FailureKind.PERMANENT and (failure.message == NOT_PUBLIC or why == TERMS)
 
 
 def test_most_of_the_corpus_is_refused_for_its_address(dialled: list[Any]) -> None:
@@ -164,7 +164,7 @@ def test_other_hosts_are_refused_at_creation_and_at_the_run(url: str, dialled: l
     with pytest.raises(NotAllowed, match=r"allowed: \*\.example\.com, hooks\.example\.org"):
         registry.check_reach("http", {"url": url}, Reach(hosts=HOSTS))
     failure = call(url, hosts=HOSTS).failure
-    assert failure is not None and failure.kind == "permanent" and dialled == []
+    assert failure is not None and failure.kind is FailureKind.PERMANENT and dialled == []
 
 
 # A lying name server

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from scheduler.model import settlement
+from scheduler.model import lifecycle, settlement
 from scheduler.model.attempt_output import Whole
 from scheduler.model.errors import Gone, NotFound
-from scheduler.model.job import Claim, Failure, Finished, Job, Kept, Result
-from scheduler.model.lifecycle import Event, Retention, apply
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Kept, Result
+from scheduler.model.lifecycle import Retention
 from scheduler.pipeline.output_store import Text, keep, logged, output
 from scheduler.storage.memory.stores import MemoryOutputs
 from scheduler.storage.ports import Outputs
@@ -16,13 +16,13 @@ from tests.conftest import NOW, a_job
 from tests.unit.stage import Wrapped, refuse
 
 LONG = "o" * 10_000
-AGAIN = Failure("retryable", "once more")
+AGAIN = Failure(FailureKind.RETRYABLE, "once more")
 
 
 def run(outputs: Outputs, *results: Result) -> Job:
     job = a_job()
     for number, result in enumerate(results):
-        job = apply(job, Event.CLAIM, NOW, claim=Claim("m", f"n{number}", NOW, alone=False))
+        job = lifecycle.claim(job, claim=Claim("m", f"n{number}", NOW, alone=False))
         kept = keep(job, result, lambda: outputs)
         job = settlement.settle(Finished(job, NOW, NOW, kept), NOW, shards=1, retention=Retention())
     return job
@@ -33,7 +33,7 @@ def never() -> Outputs:
 
 
 def test_what_fits_asks_nothing_of_the_store() -> None:
-    job = apply(a_job(), Event.CLAIM, NOW, claim=Claim("m", "n", NOW, alone=False))
+    job = lifecycle.claim(a_job(), claim=Claim("m", "n", NOW, alone=False))
     assert keep(job, Result("done", log="fine"), never) == Result("done", log="fine")
 
 

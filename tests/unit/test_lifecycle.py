@@ -8,11 +8,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from scheduler.model import lifecycle
 from scheduler.model.errors import IllegalTransition
-from scheduler.model.job import Attempt, Claim, Failure, Job, Lane, Outcome, Result, Status
-from scheduler.model.lifecycle import FINAL_TIMES, TRANSITIONS, Event, Retention, apply, delay, is_late, state, status
+from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Result, Status
+from scheduler.model.lifecycle import FINAL_TIMES, TRANSITIONS, Event, Retention, delay, is_late, state, status
+from scheduler.model.spec import JobSpec
 from tests.conftest import NOW, a_job
+from tests.events import happen
 
-NO = Result(failure=Failure("retryable", "503"))
+NO = Result(failure=Failure(FailureKind.RETRYABLE, "503"))
 DATA: dict[str, Any] = {
     "claim": Claim("m1", "m1/r1/1", NOW, True),
     "started_at": NOW,
@@ -22,7 +24,7 @@ DATA: dict[str, Any] = {
     "looked": True,
     "lease_until": NOW + 300_000,
     "reason": "because",
-    "fields": {"due_at": NOW + 7_000, "scheduled_at": NOW + 7_000, "payload": {"message": "changed"}},
+    "fields": {"due_at": NOW + 7_000, "scheduled_at": NOW + 7_000, "spec": JobSpec("log", {"message": "changed"})},
 }
 STATES = {
     Status.SCHEDULED: a_job(),
@@ -37,9 +39,9 @@ def test_every_event_leads_where_the_table_says_or_nowhere(event: Event, before:
     job, after = STATES[before], TRANSITIONS[event].get(before)
     if after is None:
         with pytest.raises(IllegalTransition):
-            apply(job, event, NOW, **DATA)
+            happen(job, event, NOW, **DATA)
     else:
-        assert state(apply(job, event, NOW, **DATA)) is after
+        assert state(happen(job, event, NOW, **DATA)) is after
 
 
 def test_the_table_knows_every_event_and_only_a_redrive_leaves_a_final_state() -> None:
@@ -53,9 +55,9 @@ def test_only_hand_backs_raise_the_fence_a7() -> None:
         event
         for event in Event
         for job in STATES.values()
-        if state(job) in TRANSITIONS[event] and apply(job, event, NOW, **DATA).fence > job.fence
+        if state(job) in TRANSITIONS[event] and happen(job, event, NOW, **DATA).fence > job.fence
     }
-    assert raised == {Event.RETRY, Event.TAKE_BACK, Event.WAIT, Event.RESCHEDULE, Event.REDRIVE}
+    assert raised == {Event.RETRY, Event.TAKE_BACK, Event.REQUEUE, Event.RESCHEDULE, Event.REDRIVE}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_only_hand_backs_raise_the_fence_a7() -> None:
     [
         (Event.RETRY, Lane.RETRY),
         (Event.TAKE_BACK, Lane.RETRY),
-        (Event.WAIT, Lane.RECURRING),
+        (Event.REQUEUE, Lane.RECURRING),
         (Event.RESCHEDULE, Lane.RECURRING),
         (Event.REDRIVE, Lane.RETRY),
     ],
@@ -72,16 +74,16 @@ def test_a_hand_back_sets_the_counters_to_zero_and_only_who_tries_again_changes_
     claim = None if event in (Event.RESCHEDULE, Event.REDRIVE) else DATA["claim"]
     ended = {"slot": None, "failed_at": NOW} if event is Event.REDRIVE else {}
     job = a_job(lane=Lane.RECURRING, claim=claim, looks=3, buried=2, fence=4, **ended)
-    after = apply(job, event, NOW, **DATA)
+    after = happen(job, event, NOW, **DATA)
     assert (after.lane, after.fence, after.looks, after.buried, after.claim) == (lane, 5, 0, 0, None)
     assert (after.picked_at, after.started_at, after.slot) == (None, None, DATA["slot"])
 
 
 def test_a_redriven_job_begins_anew_and_keeps_its_history() -> None:
     lived = a_job(claim=DATA["claim"], start_by=NOW + 60_000, charged=2, crashes=1, lane=Lane.RECURRING, buried=1)
-    dead = apply(lived, Event.FAIL, NOW + 70, **DATA)
+    dead = happen(lived, Event.FAIL, NOW + 70, **DATA)
     assert dead.fingerprint is not None and dead.expires is not None
-    after = apply(dead, Event.REDRIVE, NOW + 90_000, slot="2026-11-20T10:09#00")
+    after = happen(dead, Event.REDRIVE, NOW + 90_000, slot="2026-11-20T10:09#00")
     assert (after.fence, after.lane, after.due_at, after.slot) == (dead.fence + 1, Lane.RETRY, NOW + 90_000, "2026-11-20T10:09#00")
     assert (after.charged, after.crashes, after.buried, after.claim, after.started_at) == (0, 0, 0, None, None)
     assert (after.failed_at, after.expires, after.fingerprint, after.reason, after.start_by) == (None,) * 5
@@ -91,108 +93,113 @@ def test_a_redriven_job_begins_anew_and_keeps_its_history() -> None:
 
 @pytest.mark.parametrize("event", [event for event in Event if Status.RUNNING in TRANSITIONS[event]])
 def test_only_what_failed_or_was_killed_has_a_fingerprint(event: Event) -> None:
-    after = apply(STATES[Status.RUNNING], event, NOW, **DATA)
+    after = happen(STATES[Status.RUNNING], event, NOW, **DATA)
     assert (after.fingerprint is not None) == (event in (Event.FAIL, Event.KILL))
 
 
 def test_a_job_that_waits_keeps_its_time_and_is_not_charged() -> None:
     job = STATES[Status.RUNNING]
-    after = apply(job, Event.WAIT, NOW + 3, slot="2026-11-20T10:05#00", reason="another run has not ended")
+    after = happen(job, Event.REQUEUE, NOW + 3, slot="2026-11-20T10:05#00", reason="another run has not ended")
     assert (after.due_at, after.charged, after.attempts, after.delay_ms) == (job.due_at, 0, (), None)
     assert after.reason == "another run has not ended"
 
 
 def test_a_rescheduled_job_has_its_new_time_and_content_and_the_id_it_had() -> None:
     job = STATES[Status.SCHEDULED]
-    after = apply(job, Event.RESCHEDULE, NOW, **DATA)
-    assert (after.id, after.due_at, after.scheduled_at, after.payload) == (job.id, NOW + 7_000, NOW + 7_000, {"message": "changed"})
+    after = happen(job, Event.RESCHEDULE, NOW, **DATA)
+    assert (after.id, after.due_at, after.scheduled_at, after.spec.payload) == (job.id, NOW + 7_000, NOW + 7_000, {"message": "changed"})
 
 
 def test_a_cancel_of_work_that_had_begun_leaves_an_attempt() -> None:
-    job = apply(STATES[Status.RUNNING], Event.FLAG, NOW + 40)
-    after = apply(job, Event.CANCEL, NOW + 70, started_at=NOW + 3)
+    job = happen(STATES[Status.RUNNING], Event.FLAG, NOW + 40)
+    after = happen(job, Event.CANCEL, NOW + 70, started_at=NOW + 3)
     assert after.attempts == (Attempt(1, NOW, NOW + 3, NOW + 70, Outcome.CANCELLED),)
     assert (after.cancelled_at, after.started_at, after.delay_ms, after.cancel_requested_at) == (NOW + 70, NOW + 3, 3, NOW + 40)
     assert after.charged == 0
 
 
 def test_a_cancel_before_the_start_leaves_none() -> None:
-    after = apply(STATES[Status.RUNNING], Event.CANCEL, NOW + 70)
+    after = happen(STATES[Status.RUNNING], Event.CANCEL, NOW + 70)
     assert (after.attempts, after.started_at, after.delay_ms) == ((), None, None)
 
 
 def test_a_claim_keeps_the_slot_a1() -> None:
     job = a_job()
-    assert apply(job, Event.CLAIM, NOW, **DATA).slot == job.slot
+    assert happen(job, Event.CLAIM, NOW, **DATA).slot == job.slot
 
 
 @pytest.mark.parametrize(("alone", "charge"), [(True, 1), (False, 0)])
 def test_only_a_crash_alone_is_charged_a6(alone: bool, charge: int) -> None:
     job = a_job(claim=Claim("m1", "n1", NOW, alone))
-    after = apply(job, Event.TAKE_BACK, NOW + 31_000, slot="2026-11-20T10:05#00")
+    after = happen(job, Event.TAKE_BACK, NOW + 31_000, slot="2026-11-20T10:05#00")
     assert (after.charged, after.crashes) == (charge, charge)
     assert after.attempts[-1].outcome is Outcome.CRASHED and after.attempts[-1].started_at == NOW
 
 
 def test_a_crash_before_the_instant_is_no_start() -> None:
     job = a_job(due_at=NOW + 5_000, claim=Claim("m1", "n1", NOW, True))
-    after = apply(job, Event.TAKE_BACK, NOW + 4_999, slot="2026-11-20T10:05#00")
+    after = happen(job, Event.TAKE_BACK, NOW + 4_999, slot="2026-11-20T10:05#00")
     assert after.attempts[-1].started_at is None and after.delay_ms is None
 
 
 @pytest.mark.parametrize("event", [event for event in Event if Status.RUNNING in TRANSITIONS[event]])
 def test_only_a_final_transition_sets_an_expiry_a12(event: Event) -> None:
-    after = apply(STATES[Status.RUNNING], event, NOW, **DATA)
+    after = happen(STATES[Status.RUNNING], event, NOW, **DATA)
     assert (after.expires is not None) == (after.slot is None)
 
 
 def test_failures_are_kept_longer_than_the_rest() -> None:
     keep = Retention(days=1, failure_days=2)
     job = STATES[Status.RUNNING]
-    assert apply(job, Event.SUCCEED, NOW, **DATA, retention=keep).expires == NOW // 1000 + 86_400
-    assert apply(job, Event.KILL, NOW, **DATA, retention=keep).expires == NOW // 1000 + 2 * 86_400
+    assert happen(job, Event.SUCCEED, NOW, **DATA, retention=keep).expires == NOW // 1000 + 86_400
+    assert happen(job, Event.KILL, NOW, **DATA, retention=keep).expires == NOW // 1000 + 2 * 86_400
 
 
 def test_the_history_keeps_the_last_five_attempts_and_cuts_long_messages_a12() -> None:
     job = a_job()
-    long = Result(failure=Failure("retryable", "x" * 300_000))
+    long = Result(failure=Failure(FailureKind.RETRYABLE, "x" * 300_000))
     for number in range(8):
-        job = apply(job, Event.CLAIM, NOW + number, claim=Claim("m1", "n1", NOW + number, True))
-        job = apply(job, Event.RETRY, NOW + number, **(DATA | {"result": long}))
+        job = happen(job, Event.CLAIM, NOW + number, claim=Claim("m1", "n1", NOW + number, True))
+        job = happen(job, Event.RETRY, NOW + number, **(DATA | {"result": long}))
     assert [attempt.fence for attempt in job.attempts] == [4, 5, 6, 7, 8]
     assert {len(attempt.failure.message) for attempt in job.attempts if attempt.failure} == {lifecycle.KEPT_FAILURE}
 
 
 def test_an_attempt_tells_when_it_was_picked_started_and_ended() -> None:
-    job = apply(a_job(claim=DATA["claim"]), Event.SUCCEED, NOW + 70, started_at=NOW + 3, result=Result("out", {"status": 200}))
+    job = happen(a_job(claim=DATA["claim"]), Event.SUCCEED, NOW + 70, started_at=NOW + 3, result=Result("out", {"status": 200}))
     assert job.attempts == (Attempt(1, NOW, NOW + 3, NOW + 70, Outcome.SUCCEEDED),)
     assert (job.output, job.response, job.charged, job.completed_at) == ("out", {"status": 200}, 1, NOW + 70)
 
 
 @pytest.mark.parametrize(
     ("kind", "outcome"),
-    [("timeout", Outcome.KILLED), ("crashed", Outcome.CRASHED), ("retryable", Outcome.FAILED), ("permanent", Outcome.FAILED)],
+    [
+        (FailureKind.TIMEOUT, Outcome.KILLED),
+        (FailureKind.CRASHED, Outcome.CRASHED),
+        (FailureKind.RETRYABLE, Outcome.FAILED),
+        (FailureKind.PERMANENT, Outcome.FAILED),
+    ],
 )
-def test_the_kind_of_a_failure_tells_how_the_attempt_ended(kind: str, outcome: Outcome) -> None:
-    job = apply(STATES[Status.RUNNING], Event.FAIL, NOW, **(DATA | {"result": Result(failure=Failure(kind, "no"))}))
+def test_the_kind_of_a_failure_tells_how_the_attempt_ended(kind: FailureKind, outcome: Outcome) -> None:
+    job = happen(STATES[Status.RUNNING], Event.FAIL, NOW, **(DATA | {"result": Result(failure=Failure(kind, "no"))}))
     assert job.attempts[-1].outcome is outcome
 
 
 def test_a_job_failed_without_a_start_has_a_reason_and_no_attempt() -> None:
-    job = apply(a_job(), Event.FAIL, NOW, reason="buried")
+    job = happen(a_job(), Event.FAIL, NOW, reason="buried")
     assert (job.reason, job.attempts, job.charged) == ("buried", (), 0)
 
 
 def test_a_second_flag_keeps_the_time_of_the_first() -> None:
-    once = apply(STATES[Status.RUNNING], Event.FLAG, NOW)
-    assert apply(once, Event.FLAG, NOW + 9).cancel_requested_at == NOW
-    assert apply(once, Event.CANCEL, NOW + 9).cancel_requested_at == NOW
-    assert apply(once, Event.WAIT, NOW + 9, slot="x#0", reason="because").cancel_requested_at == NOW
+    once = happen(STATES[Status.RUNNING], Event.FLAG, NOW)
+    assert happen(once, Event.FLAG, NOW + 9).cancel_requested_at == NOW
+    assert happen(once, Event.CANCEL, NOW + 9).cancel_requested_at == NOW
+    assert happen(once, Event.REQUEUE, NOW + 9, slot="x#0", reason="because").cancel_requested_at == NOW
 
 
 def test_only_a_look_that_hands_over_counts() -> None:
-    assert apply(a_job(), Event.MOVE, NOW, slot="x#0", looked=True).looks == 1
-    assert apply(a_job(), Event.MOVE, NOW, slot="x#0").looks == 0
+    assert happen(a_job(), Event.MOVE, NOW, slot="x#0", looked=True).looks == 1
+    assert happen(a_job(), Event.MOVE, NOW, slot="x#0").looks == 0
 
 
 @pytest.mark.parametrize(
@@ -242,10 +249,10 @@ def test_late_is_ten_seconds_or_posted_for_the_past(job: Job, now: int, late: bo
 
 def test_a_writer_finds_its_own_write_by_its_marks_and_no_other() -> None:
     job = STATES[Status.RUNNING]
-    retried = apply(job, Event.RETRY, NOW, **DATA)
-    assert lifecycle.marks(retried) == lifecycle.marks(apply(job, Event.RETRY, NOW, **DATA))
+    retried = happen(job, Event.RETRY, NOW, **DATA)
+    assert lifecycle.marks(retried) == lifecycle.marks(happen(job, Event.RETRY, NOW, **DATA))
     for event in (Event.SUCCEED, Event.FLAG, Event.MOVE, Event.CANCEL):
-        assert lifecycle.marks(apply(job, event, NOW, **DATA)) not in (lifecycle.marks(job), lifecycle.marks(retried))
+        assert lifecycle.marks(happen(job, event, NOW, **DATA)) not in (lifecycle.marks(job), lifecycle.marks(retried))
 
 
 class AnyLife(RuleBasedStateMachine):
@@ -261,15 +268,15 @@ class AnyLife(RuleBasedStateMachine):
         event=st.sampled_from(Event),
         pause=st.integers(0, 100_000),
         alone=st.booleans(),
-        kind=st.sampled_from(["retryable", "permanent", "timeout", "crashed"]),
+        kind=st.sampled_from([FailureKind.RETRYABLE, FailureKind.PERMANENT, FailureKind.TIMEOUT, FailureKind.CRASHED]),
     )
-    def happen(self, event: Event, pause: int, alone: bool, kind: str) -> None:
+    def happen(self, event: Event, pause: int, alone: bool, kind: FailureKind) -> None:
         self.now += pause
         before = self.job
         result = Result("done") if event is Event.SUCCEED else Result(failure=Failure(kind, "no"))
         more = {"claim": Claim("m", f"n{self.now}", self.now, alone), "started_at": self.now, "result": result}
         try:
-            self.job = apply(before, event, self.now, **(DATA | more))
+            self.job = happen(before, event, self.now, **(DATA | more))
         except IllegalTransition:
             assert state(before) not in TRANSITIONS[event]
             return

@@ -10,7 +10,7 @@ from scheduler.admission.limits import Place, Usage, Use
 from scheduler.admission.target_cache import KNOWN_MS, Known
 from scheduler.model import lifecycle
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Failure, Job, JobKey, Result
+from scheduler.model.job import Failure, FailureKind, Job, JobKey, Result
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.ports import Used
 from scheduler.targets.named_target import NamedTarget
@@ -91,7 +91,9 @@ def test_no_more_at_once_than_allowed_and_places_are_freed_by_ends() -> None:
     assert stage.usage.places == () and stage.usage.took_ms > limits.USUAL_MS
 
 
-@pytest.mark.parametrize("result", [Result(failure=Failure("retryable", "no")), Result(failure=Failure("permanent", "no"))])
+@pytest.mark.parametrize(
+    "result", [Result(failure=Failure(FailureKind.RETRYABLE, "no")), Result(failure=Failure(FailureKind.PERMANENT, "no"))]
+)
 def test_a_failed_attempt_frees_its_place_too(result: Result) -> None:
     stage = Limited(concurrency=1)
     stage.run(*some(1), pool=ScriptedPool(stage.clock, result=result))

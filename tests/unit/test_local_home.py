@@ -132,7 +132,7 @@ def test_a_process_that_ended_and_was_not_collected_is_not_alive() -> None:
 
 
 def test_workers_that_a_killed_run_left_are_ended_and_told(home: Home, sleeper: subprocess.Popen[bytes]) -> None:
-    assert previous.clear(home) == ["Ended 1 function workers that an earlier run left behind."]
+    assert previous.clear(home) == ["Stopped 1 function workers that an earlier run left behind."]
     assert sleeper.wait(5) != 0
 
 

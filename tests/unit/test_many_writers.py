@@ -7,11 +7,12 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from scheduler.model import lifecycle
 from scheduler.model.errors import IllegalTransition
-from scheduler.model.job import Failure, Job, Outcome, Result, Status
-from scheduler.model.lifecycle import HANDS_BACK, TRANSITIONS, Event, apply, is_open
+from scheduler.model.job import Failure, FailureKind, Job, Outcome, Result, Status
+from scheduler.model.lifecycle import HANDS_BACK, TRANSITIONS, Event, is_open
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.ports import Change, ClaimRequest
 from tests.conftest import NOW, a_job
+from tests.events import happen
 
 SLOTS = ["2026-11-20T10:05#00", "2026-11-20T10:07#01"]
 GOES_ON = (Event.FLAG, Event.MOVE, Event.ACCEPT, Event.HEARTBEAT)
@@ -67,15 +68,14 @@ class ManyWriters(RuleBasedStateMachine):
         target=changes,
         view=views,
         event=st.sampled_from(Event),
-        kind=st.sampled_from(["retryable", "timeout"]),
+        kind=st.sampled_from([FailureKind.RETRYABLE, FailureKind.TIMEOUT]),
         slot=st.sampled_from(SLOTS),
     )
-    def change(self, view: Job, event: Event, kind: str, slot: str) -> Any:
+    def change(self, view: Job, event: Event, kind: FailureKind, slot: str) -> Any:
         """What somebody makes of what it once read."""
         result = Result("done") if event is Event.SUCCEED else Result(failure=Failure(kind, "no"))
-        started = self.now if view.claim else None
         data = {
-            "started_at": started,
+            "started_at": self.now,
             "result": result,
             "due_at": self.now,
             "slot": slot,
@@ -87,10 +87,11 @@ class ManyWriters(RuleBasedStateMachine):
         if event is Event.CLAIM:
             return multiple()
         try:
-            after = apply(view, event, self.now, **data)
+            after = happen(view, event, self.now, **data)
         except IllegalTransition:
             return multiple()
-        change, before = Change(view, after), self.stored
+        moves = event in (Event.MOVE, Event.FLAG)
+        change, before = Change.of_slot(view, after) if moves else Change(view, after), self.stored
         (held,) = self.jobs.change([change])
         same = _hold(before) == _hold(view)
         if held and same and before != self.stored and event in SETTLES and view.claim:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scheduler.model.job import Attempt, Job, Misfire, Origin, Outcome
-from scheduler.model.misfire import PAUSED, expires_at, plan_start_by, too_late
+from scheduler.model.job import Attempt, Job, Misfire, Origin, Outcome, RequeueCause
+from scheduler.model.misfire import expires_at, plan_start_by, too_late
 from tests.conftest import NOW, a_job
 
 MINUTE = 60_000
@@ -46,8 +46,9 @@ CRASHED = (Attempt(1, NOW, NOW, NOW, Outcome.CRASHED),)
     [
         ({"fence": 2}, False),
         ({"fence": 2, "reason": "overlap: run X has not ended"}, False),
-        ({"fence": 2, "reason": PAUSED}, True),
-        ({"fence": 3, "reason": PAUSED, "attempts": CRASHED}, False),
+        ({"fence": 2, "reason": "its lane is paused"}, False),
+        ({"fence": 2, "requeue_cause": RequeueCause.PAUSED}, True),
+        ({"fence": 3, "requeue_cause": RequeueCause.PAUSED, "attempts": CRASHED}, False),
     ],
 )
 def test_a_misfire_rule_does_not_judge_who_was_tried_or_waited_but_a_pause_is_no_excuse(fields: dict[str, object], skipped: bool) -> None:

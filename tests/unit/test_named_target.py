@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from scheduler.model.job import Failure
+from scheduler.model.job import Failure, FailureKind
 from scheduler.targets.named_target import NamedTarget, usual_locks, work_of
 from tests.conftest import a_job
 
@@ -14,7 +14,7 @@ TARGET = NamedTarget("reports", "http", 0, 0, "ada", "ada", defaults=DEFAULTS, l
 
 
 def work(target: NamedTarget | None, payload: dict[str, Any]) -> Any:
-    return work_of(replace(a_job(), type="http", target="reports", payload=payload), target)
+    return work_of(a_job(type="http", target="reports", payload=payload), target)
 
 
 def test_a_job_gives_what_is_open_and_locked_fields_are_the_targets() -> None:
@@ -36,4 +36,4 @@ def test_a_secret_that_is_not_locked_is_of_the_jobs_owner() -> None:
 def test_a_target_that_is_gone_disabled_or_another_fails_the_job_for_good() -> None:
     for found in (None, replace(TARGET, enabled=False), replace(TARGET, kind="log")):
         failure = work(found, {})
-        assert isinstance(failure, Failure) and failure.kind == "permanent"
+        assert isinstance(failure, Failure) and failure.kind is FailureKind.PERMANENT

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model import lifecycle
-from scheduler.model.job import Claim, Failure, Job, Origin, Result, Status, TaskKey
+from scheduler.model.job import Claim, Failure, FailureKind, Job, Origin, Result, Status, TaskKey
 from scheduler.model.notifications import Notifications, Occasion, Webhook
 from scheduler.notify.messages import decode, decode_outbox, decode_standing, encode, encode_outbox, encode_standing
 from scheduler.notify.policy import News, Notice, Outbox, Sending, Standing, Window, WindowEnd, decide, digest, of_change
@@ -197,8 +197,8 @@ def a_run(**fields: Any) -> Job:
 
 def test_an_end_is_news_with_its_error_and_the_response_beginning() -> None:
     claimed = make.claimed(a_run(max_attempts=1))
-    result = Result(response={"status": 503, "headers": {}, "body": "x" * 9_000}, failure=Failure("retryable", "HTTP 503"))
-    ended = lifecycle.apply(claimed, lifecycle.Event.FAIL, NOW + 70, started_at=NOW, result=result)
+    result = Result(response={"status": 503, "headers": {}, "body": "x" * 9_000}, failure=Failure(FailureKind.RETRYABLE, "HTTP 503"))
+    ended = lifecycle.fail(claimed, NOW + 70, started_at=NOW, result=result)
     (told,) = of_change(claimed, ended)
     assert (told.task, told.id, told.ended, told.at) == (TASK, f"{claimed.id}.0", FAILED, NOW + 70)
     assert (told.error, told.attempts, told.delay_ms) == ("retryable: HTTP 503", 1, 0)
@@ -231,7 +231,7 @@ def test_a_start_ten_seconds_late_is_news_at_its_claim() -> None:
     def started(after: int) -> list[News]:
         job = a_run()
         claim = Claim("m1", "n1", NOW + after, False)
-        return list(of_change(job, lifecycle.apply(job, lifecycle.Event.CLAIM, NOW + after, claim=claim)))
+        return list(of_change(job, lifecycle.claim(job, claim=claim)))
 
     assert started(9_999) == []
     (late,) = started(10_000)
@@ -241,7 +241,7 @@ def test_a_start_ten_seconds_late_is_news_at_its_claim() -> None:
 def test_a_retry_is_no_late_start() -> None:
     claimed = make.claimed(a_run())
     waiting = make.retried(claimed, "2026-11-20T10:09#03", NOW + MINUTE)
-    again = lifecycle.apply(waiting, lifecycle.Event.CLAIM, NOW + MINUTE, claim=Claim("m2", "n2", NOW + MINUTE, True))
+    again = lifecycle.claim(waiting, claim=Claim("m2", "n2", NOW + MINUTE, True))
     assert list(of_change(claimed, waiting)) == [] and list(of_change(waiting, again)) == []
 
 

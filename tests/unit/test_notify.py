@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Failure, Result, Status
+from scheduler.model.job import Failure, FailureKind, Result, Status
 from scheduler.model.notifications import Notifications, Occasion, Webhook
 from scheduler.notify.messages import Message, decode, encode
 from scheduler.notify.notify import LEASE_MS, MOST_TRIES, Incoming, Post, Told, notify, wait_s
@@ -168,7 +168,7 @@ def test_a_sending_is_repeated_once_a_dead_holder_s_lease_is_over(stage: Stage) 
 def test_a_failing_receiver_is_retried_and_does_not_delay_the_others(stage: Stage) -> None:
     stage.take(stage.news())
     mail, hook = stage.sent()
-    stage.receivers.answer = lambda id: Result(failure=Failure("retryable", "HTTP 503")) if id.endswith(".1") else Result()
+    stage.receivers.answer = lambda id: Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 503")) if id.endswith(".1") else Result()
     assert stage.take(mail, hook).sent == 1
     waits = [stage.take(hook).again.get("m0") for _ in range(MOST_TRIES - 1)]
     assert waits == [*(wait_s(tries) for tries in range(2, MOST_TRIES)), None]
@@ -176,7 +176,9 @@ def test_a_failing_receiver_is_retried_and_does_not_delay_the_others(stage: Stag
     assert len(stage.receivers.calls) == MOST_TRIES
 
 
-@pytest.mark.parametrize(("failure", "given_up"), [(Failure("permanent", "HTTP 404"), 1), (Failure("throttled", "HTTP 429", 120_000), 0)])
+@pytest.mark.parametrize(
+    ("failure", "given_up"), [(Failure(FailureKind.PERMANENT, "HTTP 404"), 1), (Failure(FailureKind.THROTTLED, "HTTP 429", 120_000), 0)]
+)
 def test_a_receiver_s_answer_decides_about_retries(stage: Stage, failure: Failure, given_up: int) -> None:
     stage.take(stage.news())
     stage.receivers.answer = lambda id: Result(failure=failure)

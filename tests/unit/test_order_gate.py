@@ -14,19 +14,21 @@ from scheduler.jobs.change import reschedule
 from scheduler.jobs.retry_job import retry_job
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Unavailable
-from scheduler.model.job import Attempt, Failure, Job, Lane, Message, OnFailure, Ordering, OrderKey, Outcome, Result, Status
+from scheduler.model.job import Attempt, Failure, FailureKind, Job, Lane, Message, OrderKey, Outcome, Result, Status
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import OnFailure, Ordering
 from scheduler.pipeline.bury import bury
 from scheduler.pipeline.follow_up import ASK_LATER_MS
 from scheduler.pipeline.reconcile import recheck
 from scheduler.pipeline.send import message
 from scheduler.storage.ports import Change
 from tests.conftest import NOW, ScriptedPool, a_job
+from tests.events import happen
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 KEY = OrderKey("ann", "order-17")
 MINUTE = 60_000
-FAILING, DEAD = Result(failure=Failure("retryable", "503")), Result(failure=Failure("permanent", "404"))
+FAILING, DEAD = Result(failure=Failure(FailureKind.RETRYABLE, "503")), Result(failure=Failure(FailureKind.PERMANENT, "404"))
 
 
 def in_line(stage: Stage, *places: int, park: bool = False, key: str = KEY.key, **fields: Any) -> list[Job]:
@@ -67,7 +69,7 @@ def markers(stage: Stage) -> list[str]:
 def end(stage: Stage, job: Job, event: Event = Event.SUCCEED) -> Job:
     """The job ended by another executor, which died before it woke anybody."""
     before = stage.stored(job)
-    after = lifecycle.apply(before, event, NOW, started_at=NOW, result=Result("x"), reason="because", due_at=NOW, slot=before.slot)
+    after = happen(before, event, NOW, started_at=NOW, result=Result("x"), reason="because", due_at=NOW, slot=before.slot)
     assert stage.jobs.change([Change(before, after)]) == [True]
     return after
 
@@ -158,7 +160,7 @@ def test_an_executor_that_stood_still_while_its_jobs_ran_elsewhere_takes_the_tur
     stood_still = [stage.claim(item, nonce="stood still") for item in stage.hand(first, second)]
     end(stage, first)
     lost = stage.stored(second)
-    back = lifecycle.apply(lost, Event.TAKE_BACK, taken_back_at, slot=lost.slot)
+    back = lifecycle.take_back(lost, taken_back_at, slot=lost.slot)
     assert stage.jobs.change([Change(lost, back)]) == [True]
     stage.lanes.add(a_letter(back), stage.clock.now())
     running = stage.claim(stage.receive(Lane.RETRY)[0], nonce="elsewhere")
@@ -295,7 +297,7 @@ def test_a_cancelled_job_leaves_its_line_and_the_next_goes_on() -> None:
 def test_what_a_recheck_ends_is_left_by_its_line() -> None:
     stage = Stage()
     first, second = waiting_behind(stage)
-    stage.clock.advance(first.timeout_ms + 2 * MINUTE)
+    stage.clock.advance(first.spec.timeout_ms + 2 * MINUTE)
     flagged = replace(first, cancel_requested_at=NOW)
     stage.jobs.rows[first.key] = flagged
     ports = {name: port for name, port in stage.enders().items() if name != "clock"}
@@ -347,7 +349,7 @@ def test_a_job_behind_one_that_is_being_stored_waits_for_it() -> None:
     (ghost,) = in_line(Stage(), 1)
     assert stage.orders.enqueue([ordering.marker(ghost, NOW)]) == [True]
     (job,) = in_line(stage, 2)
-    assert run(stage, job) == [] and stage.stored(job).reason == admission.REFUSED
+    assert run(stage, job) == [] and stage.stored(job).reason == admission.REFUSED.reason
     stage.jobs.put(ghost)
     stage.clock.advance(ASK_LATER_MS)
     assert run(stage) == [] and stage.stored(job).reason == f"order: it runs after job {ghost.id}"
@@ -364,7 +366,7 @@ def test_a_job_whose_line_cannot_be_read_is_given_back_and_comes_again() -> None
     stage = Stage()
     (job,) = in_line(stage, 1)
     assert run(stage, job, orders=Wrapped(stage.orders, lines=refuse)) == []
-    assert (stage.stored(job).fence, stage.stored(job).reason) == (2, admission.REFUSED)
+    assert (stage.stored(job).fence, stage.stored(job).reason) == (2, admission.REFUSED.reason)
     stage.clock.advance(ASK_LATER_MS)
     assert run(stage) == [job.id]
 
@@ -408,7 +410,7 @@ def test_jobs_of_one_key_share_their_shard() -> None:
 
 
 def test_an_attempt_of_an_earlier_life_does_not_hold_the_turn() -> None:
-    old = Attempt(1, NOW - 900, NOW - 900, NOW - 800, Outcome.FAILED, Failure("permanent", "404"))
+    old = Attempt(1, NOW - 900, NOW - 900, NOW - 800, Outcome.FAILED, Failure(FailureKind.PERMANENT, "404"))
     stage = Stage()
     first, second = in_line(stage, 1, 2, attempts=(old,), redriven_at=NOW - 500, fence=2)
     assert run(stage, second, first) == [first.id]

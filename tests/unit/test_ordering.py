@@ -20,13 +20,14 @@ from scheduler.admission.ordering import (
     parks,
 )
 from scheduler.model import ids
-from scheduler.model.job import Attempt, Claim, Failure, Job, JobKey, Line, Marker, OnFailure, Ordering, OrderKey, Outcome, Turn
+from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, JobKey, Line, Marker, OrderKey, Outcome, Turn
 from scheduler.model.lifecycle import is_open
+from scheduler.model.spec import OnFailure, Ordering
 from tests.conftest import NOW, a_job
 
 KEY = OrderKey("ann", "order-17")
 CLAIM = Claim("m1", "n1", NOW, True)
-BEGUN = {"charged": 1, "attempts": (Attempt(1, NOW - 500, NOW - 500, NOW - 400, Outcome.FAILED, Failure("retryable", "503")),)}
+BEGUN = {"charged": 1, "attempts": (Attempt(1, NOW - 500, NOW - 500, NOW - 400, Outcome.FAILED, Failure(FailureKind.RETRYABLE, "503")),)}
 DEAD: dict[str, Any] = {"slot": None, "failed_at": NOW - 1, "charged": 3}
 
 

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.model import ids, slots
-from scheduler.model.job import Lane, Misfire, Overlap, RetryPolicy
+from scheduler.model.job import Lane, Misfire, Overlap
 from scheduler.model.rules import Rules
+from scheduler.model.spec import RetryPolicy
 from scheduler.tasks import planning
 from scheduler.tasks.planning import PLAN_SHARDS, further
 from scheduler.tasks.schedule import Cron, Once, Rate, Schedule, after
 from scheduler.tasks.task import Task
-from tests.conftest import NOW
+from tests.conftest import NOW, with_spec
 from tests.unit.task_stage import nominal_times
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
@@ -27,14 +28,12 @@ def a_task(schedule: Schedule | None = EVERY_MINUTE, **fields: Any) -> Task:
         "owner": "ann",
         "id": ids.new(NOW, 7, partitions=1),
         "name": "a task",
-        "type": "log",
-        "payload": {"message": "hello"},
         "schedule": schedule,
         "created_at": NOW,
         "updated_at": NOW,
         "planned_until": NOW,
     }
-    return Task(**(chosen | fields))
+    return Task(**with_spec(chosen | fields))
 
 
 def replenish_at(task: Task) -> int:
@@ -46,8 +45,8 @@ def test_a_run_is_a_job_that_carries_what_its_task_says() -> None:
     task = a_task(tags=("nightly",), max_attempts=5, retry=RetryPolicy(7), timeout_ms=1_000, overlap=Overlap.QUEUE_ONE, generation=3)
     run = further(task, NOW, RULES).runs[0]
     assert run.id == ids.run(NOW + MINUTE, task.id, 3) and ids.time(run.id) == run.scheduled_at == run.due_at == NOW + MINUTE
-    assert (run.owner, run.type, run.payload, run.tags) == ("ann", "log", {"message": "hello"}, ("nightly",))
-    assert (run.max_attempts, run.retry.base_ms, run.timeout_ms, run.lane) == (5, 7, 1_000, Lane.RECURRING)
+    assert (run.owner, run.spec.type, run.spec.payload, run.spec.tags) == ("ann", "log", {"message": "hello"}, ("nightly",))
+    assert (run.spec.max_attempts, run.spec.retry.base_ms, run.spec.timeout_ms, run.lane) == (5, 7, 1_000, Lane.RECURRING)
     assert run.origin is not None and (run.origin.task, run.origin.generation) == (task.id, 3)
     assert (run.origin.nominal_at, run.origin.overlap, run.origin.misfire) == (NOW + MINUTE, Overlap.QUEUE_ONE, Misfire.RUN_LATEST)
 

@@ -12,7 +12,8 @@ from scheduler.insight.counting import CANARY_OWNER, EVERYBODY, day_of, hour_of,
 from scheduler.insight.forecast import MINUTE
 from scheduler.insight.project import ProjectResult, project
 from scheduler.model import ids, lifecycle
-from scheduler.model.job import Job, Misfire, Ordering, Origin, Overlap, Result, Status
+from scheduler.model.job import Job, Misfire, Origin, Overlap, Result, Status
+from scheduler.model.spec import Ordering
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.tasks.schedule import Cron, Rate, Schedule
@@ -150,7 +151,7 @@ def test_a_job_that_never_started_has_no_run_time(told: Told) -> None:
 
 def test_a_late_start_is_counted_as_late(told: Told) -> None:
     job = make.claimed(make.job(at=NOW))
-    late = lifecycle.apply(job, lifecycle.Event.SUCCEED, NOW + 20_000, started_at=NOW + 15_000, result=Result("done"))
+    late = lifecycle.succeed(job, NOW + 20_000, started_at=NOW + 15_000, result=Result("done"))
     told.through(job, late)
     assert next(iter(told.stats().values()))["late"] == 1
 
@@ -182,7 +183,11 @@ def test_delays_are_reported_of_jobs_that_waited_only_for_their_time(told: Told)
     result = told.through(job, claimed, make.succeeded(claimed, NOW + 250))
     assert (result.start_delays_ms, result.latencies_ms, result.overheads_ms) == ([0], [250], [0])
     assert (result.processed, result.dead, result.ended) == (1, 0, {"succeeded": 1})
-    for other in (replace(claimed, fence=2), replace(claimed, ordering=Ordering("k")), replace(claimed, created_at=NOW + 1)):
+    for other in (
+        replace(claimed, fence=2),
+        replace(claimed, spec=replace(claimed.spec, ordering=Ordering("k"))),
+        replace(claimed, created_at=NOW + 1),
+    ):
         result = told.through(other, make.failed(other))
         assert result.start_delays_ms == [] and result.dead == 1
 
@@ -268,7 +273,7 @@ def test_after_a_chaotic_run_the_counters_are_what_a_recount_finds(seed: int) ->
             for job, amount in ((before, -1), (after, 1)):
                 open_ = job is not None and job.slot is not None and job.claim is None
                 if open_ and job is not None and not (amount < 0 and after is not None and after.claim is not None):
-                    key = (minute(job.due_at), job.type)
+                    key = (minute(job.due_at), job.spec.type)
                     planned[key] = planned.get(key, 0) + amount
             if after is not None and after.slot is None and before is not None and before.slot is not None:
                 status = str(lifecycle.state(after))

@@ -6,7 +6,6 @@ import pytest
 
 from scheduler.model import lifecycle, slots
 from scheduler.model.job import Claim, Job, Lane, Status
-from scheduler.model.lifecycle import Event
 from scheduler.pipeline import leftover
 from scheduler.pipeline.leftover import Leave, Move, Stay, TakeBack
 from scheduler.pipeline.reconcile import Recheck
@@ -133,7 +132,7 @@ def test_what_changed_meanwhile_is_neither_moved_nor_handed_over() -> None:
     stage = Stage()
     stage.clock.advance(180_000)
     job = a_job()
-    stage.jobs.put(lifecycle.apply(job, Event.CLAIM, NOW, claim=Claim("m1", "n1", NOW, True)))
+    stage.jobs.put(lifecycle.claim(job, claim=Claim("m1", "n1", NOW, True)))
     assert look(stage, job).handed_over == 0
     assert stage.waiting(Lane.ONE_TIME) == []
     assert stage.stored(job).slot == job.slot

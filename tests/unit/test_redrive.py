@@ -13,9 +13,10 @@ from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.fingerprint import of_job
 from scheduler.model.job import Job, JobKey, Lane, Origin
+from scheduler.model.spec import JobSpec
 from scheduler.storage.memory.stores import MemoryRedrives
 from scheduler.tasks import service
-from tests.conftest import NOW
+from tests.conftest import NOW, with_spec
 from tests.unit.stage import Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage
 
@@ -63,8 +64,8 @@ class RedriveStage(TaskStage):
             self.requests += 1
             at = self.clock.now() - (count - number) * 60_000
             chosen = {"reason": "HTTP 500", "failed_at": at + 5, "expires": at} | fields
-            job = Job("ann", ids.new(at, self.requests), "log", {}, at, at, at, slot=None, delay_ms=0)
-            job = replace(job, **chosen)
+            job = Job("ann", ids.new(at, self.requests), JobSpec("log", {}), at, at, at, slot=None, delay_ms=0)
+            job = replace(job, **with_spec(chosen, job.spec))
             made.append(replace(job, fingerprint=of_job(job)))
             self.jobs.put(made[-1])
         return made
@@ -246,7 +247,7 @@ def test_a_job_that_somebody_else_changes_meanwhile_is_not_redriven_twice() -> N
 
     def overtaken(verb: Any, changes: Any) -> list[bool | None]:
         other = stage.stored(dead[2])
-        inner._store(other, lifecycle.apply(other, lifecycle.Event.REDRIVE, stage.clock.now() + 5, slot="2026-11-20T11:00#00"))
+        inner._store(other, lifecycle.redrive(other, stage.clock.now() + 5, slot="2026-11-20T11:00#00"))
         answers: list[bool | None] = verb(changes)
         return answers
 

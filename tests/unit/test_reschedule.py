@@ -7,9 +7,9 @@ from scheduler.jobs.change import reschedule
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Lane, Misfire, Origin, Overlap, Result
-from scheduler.model.lifecycle import Event
+from scheduler.model.spec import JobSpec
 from scheduler.storage.ports import Change
-from tests.conftest import NOW, ScriptedPool, a_job
+from tests.conftest import NOW, SPEC, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 MINUTE, DAY = 60_000, 86_400_000
@@ -17,7 +17,8 @@ MINUTE, DAY = 60_000, 86_400_000
 
 def change(stage: Stage, job: Job | JobKey, **wanted: Any) -> Job:
     key = job.key if isinstance(job, Job) else job
-    return reschedule(key, wanted, **stage.makers())
+    spec = {name: wanted.pop(name) for name in SPEC & wanted.keys()}
+    return reschedule(key, wanted | {"spec": spec}, **stage.makers())
 
 
 def put(stage: Stage, **fields: Any) -> Job:
@@ -108,10 +109,10 @@ def test_content_and_rules_change_and_its_time_stays() -> None:
     stage = Stage()
     job = stage.submit(NOW + MINUTE, max_attempts=2)
     changed = change(stage, job, payload={"message": "new"}, max_attempts=5, timeout_ms=1_000, tags=("a",), start_by=NOW + DAY)
-    assert (changed.payload, changed.max_attempts, changed.timeout_ms, changed.tags) == ({"message": "new"}, 5, 1_000, ("a",))
+    assert changed.spec == JobSpec("log", {"message": "new"}, max_attempts=5, timeout_ms=1_000, tags=("a",))
     assert (changed.scheduled_at, changed.due_at, changed.start_by) == (job.scheduled_at, job.due_at, NOW + DAY)
     ((started, at),) = run_all(stage, NOW + 2 * MINUTE)
-    assert (started.payload, at) == ({"message": "new"}, NOW + MINUTE)
+    assert (started.spec.payload, at) == ({"message": "new"}, NOW + MINUTE)
 
 
 def test_a_job_that_is_due_and_not_yet_claimed_can_still_be_changed() -> None:
@@ -119,7 +120,7 @@ def test_a_job_that_is_due_and_not_yet_claimed_can_still_be_changed() -> None:
     job = stage.submit()
     stage.clock.advance(30_000)
     change(stage, job, payload={"message": "new"})
-    assert [started.payload for started, _ in run_all(stage, NOW + MINUTE)] == [{"message": "new"}]
+    assert [started.spec.payload for started, _ in run_all(stage, NOW + MINUTE)] == [{"message": "new"}]
 
 
 def test_an_end_can_be_taken_away() -> None:
@@ -178,7 +179,7 @@ def test_a_claimed_job_is_about_to_start_or_has_started(ahead: int, says: str) -
 def test_a_job_that_waits_for_a_retry_has_started() -> None:
     stage, job = held(0)
     result = Result(failure=None)
-    again = lifecycle.apply(job, Event.RETRY, NOW, started_at=NOW, result=result, due_at=NOW + DAY, slot="2026-11-21T10:00#00")
+    again = lifecycle.retry(job, NOW, started_at=NOW, result=result, due_at=NOW + DAY, slot="2026-11-21T10:00#00")
     stage.jobs.change([Change(job, again)])
     with pytest.raises(Conflict, match="has started"):
         change(stage, job, scheduled_at=NOW + 2 * DAY)
@@ -186,7 +187,7 @@ def test_a_job_that_waits_for_a_retry_has_started() -> None:
 
 def test_a_job_whose_executor_died_before_its_instant_has_not_started() -> None:
     stage, job = held(4_000)
-    back = lifecycle.apply(job, Event.TAKE_BACK, NOW, slot=job.slot)
+    back = lifecycle.take_back(job, NOW, slot=job.slot)
     stage.jobs.change([Change(job, back)])
     assert change(stage, job, scheduled_at=NOW + DAY).due_at == NOW + DAY
 
@@ -194,14 +195,14 @@ def test_a_job_whose_executor_died_before_its_instant_has_not_started() -> None:
 def test_a_finished_job_is_a_conflict_that_says_how_it_ended() -> None:
     stage = Stage()
     job = stage.submit(NOW + DAY)
-    stage.jobs.change([Change(job, lifecycle.apply(job, Event.CANCEL, NOW, reason="x"))])
+    stage.jobs.change([Change(job, lifecycle.cancel(job, NOW, reason="x"))])
     with pytest.raises(Conflict, match="finished: cancelled"):
         change(stage, job, payload={})
 
 
 def test_a_job_that_is_being_cancelled_stays_so() -> None:
     stage, job = held(4_000)
-    flagged = lifecycle.apply(job, Event.FLAG, NOW, reason="x")
+    flagged = lifecycle.flag(job, NOW, reason="x")
     stage.jobs.change([Change(job, flagged)])
     with pytest.raises(Conflict, match="being cancelled"):
         change(stage, job, scheduled_at=NOW + DAY)
@@ -229,7 +230,7 @@ def test_the_content_of_a_run_of_a_schedule_may_change() -> None:
     stage = Stage()
     job = put(stage, due_at=NOW + DAY, origin=PLANNED, start_by=NOW + DAY + MINUTE, lane=Lane.RECURRING)
     changed = change(stage, job, payload={"message": "new"})
-    assert changed == replace(job, payload={"message": "new"}, fence=2, slot=changed.slot)
+    assert changed == replace(job, spec=JobSpec("log", {"message": "new"}), fence=2, slot=changed.slot)
 
 
 def test_a_run_that_was_asked_for_by_hand_may_be_put_off() -> None:
@@ -246,7 +247,8 @@ def race(stage: Stage, number: int) -> None:
 
     def change_after_another(verb: Any, changes: Any) -> Any:
         stored = stage.stored(changes[0].before)
-        verb([Change(stored, lifecycle.apply(stored, Event.RESCHEDULE, NOW, slot=stored.slot, fields={"max_attempts": stored.fence + 3}))])
+        spec = replace(stored.spec, max_attempts=stored.fence + 3)
+        verb([Change(stored, lifecycle.reschedule(stored, slot=stored.slot, fields={"spec": spec}))])
         return verb(changes)
 
     stage.jobs = Wrapped(stage.jobs, change=times(number, change_after_another))
@@ -257,7 +259,7 @@ def test_a_change_that_lost_a_race_is_tried_again_on_the_job_as_it_is_then() -> 
     job = stage.submit(NOW + DAY)
     race(stage, 4)
     changed = change(stage, job, scheduled_at=NOW + 2 * DAY)
-    assert stage.stored(job) == changed and (changed.max_attempts, changed.fence) == (7, 6)
+    assert stage.stored(job) == changed and (changed.spec.max_attempts, changed.fence) == (7, 6)
 
 
 def test_after_five_lost_races_it_gives_up() -> None:
@@ -281,8 +283,8 @@ def test_of_two_changes_at_the_very_same_moment_neither_is_taken_for_the_other()
         return verb(changes)
 
     stage.jobs = Wrapped(real, change=times(1, change_after_the_other))
-    assert change(stage, job, payload={"message": "ours"}).payload == {"message": "ours"}
-    assert real.get(job.key).payload == {"message": "ours"}
+    assert change(stage, job, payload={"message": "ours"}).spec.payload == {"message": "ours"}
+    assert real.get(job.key).spec.payload == {"message": "ours"}
 
 
 @pytest.mark.parametrize("answer", [refuse, lost_answer, lambda verb, changes: [None]])

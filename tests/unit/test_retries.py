@@ -6,18 +6,18 @@ import pytest
 
 from scheduler.jobs.cancel import cancel
 from scheduler.model import lifecycle, retry
-from scheduler.model.job import Failure, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
-from scheduler.model.lifecycle import Event
+from scheduler.model.job import Failure, FailureKind, Job, Lane, Outcome, Result, Status
+from scheduler.model.spec import Jitter, RetryPolicy
 from scheduler.pipeline.send import message
 from scheduler.storage.ports import Change
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage
 
 TAKES = 10
-DOWN = Result(failure=Failure("retryable", "HTTP 500"))
-GONE = Result(failure=Failure("permanent", "HTTP 404"))
-BUSY = Result(failure=Failure("throttled", "HTTP 429", 7_000))
-SLOW = Result(failure=Failure("timeout", "stopped"))
+DOWN = Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 500"))
+GONE = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
+BUSY = Result(failure=Failure(FailureKind.THROTTLED, "HTTP 429", 7_000))
+SLOW = Result(failure=Failure(FailureKind.TIMEOUT, "stopped"))
 GOOD = Result("done")
 
 
@@ -70,7 +70,7 @@ def test_a_throttled_job_comes_back_exactly_when_its_target_said_and_is_not_char
 def test_a_job_that_is_always_throttled_ends_after_a_day() -> None:
     stage = Stage()
     job = posted(stage)
-    hourly = Result(failure=Failure("throttled", "HTTP 429", 3_600_000))
+    hourly = Result(failure=Failure(FailureKind.THROTTLED, "HTTP 429", 3_600_000))
     for _ in range(30):
         job = attempt(stage, job, hourly)
         if not lifecycle.is_open(job):
@@ -131,5 +131,5 @@ class FlaggingPool(ScriptedPool):
 
     def start(self, job: Job) -> None:
         super().start(job)
-        flagged = lifecycle.apply(self.stage.stored(job), Event.FLAG, self.stage.clock.now(), reason="enough")
+        flagged = lifecycle.flag(self.stage.stored(job), self.stage.clock.now(), reason="enough")
         assert self.stage.jobs.change([Change(self.stage.stored(job), flagged)]) == [True]

@@ -6,18 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model import lifecycle, retry, settlement
-from scheduler.model.job import Claim, Failure, Finished, Jitter, Job, Misfire, Origin, Result, RetryPolicy
-from scheduler.model.lifecycle import Event, Retention
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Misfire, Origin, Result
+from scheduler.model.lifecycle import Retention
 from scheduler.model.retry import Again, GiveUp
+from scheduler.model.spec import Jitter, RetryPolicy
 from tests.conftest import NOW, a_job
 
-RETRYABLE = Failure("retryable", "503")
-THROTTLED = Failure("throttled", "429")
+RETRYABLE = Failure(FailureKind.RETRYABLE, "503")
+THROTTLED = Failure(FailureKind.THROTTLED, "429")
 DAY = 86_400_000
 
 waits = st.integers(1, 3_600_000)
 policies = st.builds(RetryPolicy, waits, waits, st.sampled_from(Jitter), st.none() | st.integers(1, 30 * DAY), st.booleans())
-kinds = st.sampled_from(["retryable", "permanent", "throttled", "timeout", "crashed"])
+kinds = st.sampled_from([kind for kind in FailureKind if kind not in (FailureKind.CANCELLED, FailureKind.BURIED)])
 failures = st.builds(Failure, kinds, st.just("no"), st.none() | st.integers(1, 100 * DAY))
 
 
@@ -98,7 +99,7 @@ def test_the_last_attempt_is_the_last() -> None:
 
 
 def test_a_permanent_error_is_not_tried_again_whatever_the_target_asks() -> None:
-    assert retry.decide(running(max_attempts=9), Failure("permanent", "404", 7_000), NOW) == GiveUp("the error is permanent")
+    assert retry.decide(running(max_attempts=9), Failure(FailureKind.PERMANENT, "404", 7_000), NOW) == GiveUp("the error is permanent")
 
 
 def test_a_hand_back_that_was_not_charged_costs_no_attempt() -> None:
@@ -110,7 +111,7 @@ def test_a_job_that_may_be_tried_once_is_tried_again_after_a_throttle_only() -> 
 
 
 def test_a_time_out_is_followed_by_another_attempt_only_by_choice() -> None:
-    timeout = Failure("timeout", "too long")
+    timeout = Failure(FailureKind.TIMEOUT, "too long")
     assert retry.decide(running(max_attempts=9), timeout, NOW) == GiveUp(retry.TIMED_OUT)
     chosen = RetryPolicy(on_timeout=True)
     assert isinstance(retry.decide(running(max_attempts=2, retry=chosen), timeout, NOW), Again)
@@ -124,8 +125,8 @@ def test_a_crash_is_followed_at_once() -> None:
 # Until when
 
 
-@pytest.mark.parametrize("kind", ["retryable", "throttled", "timeout"])
-def test_no_attempt_starts_later_than_the_policy_says_after_the_first_start(kind: str) -> None:
+@pytest.mark.parametrize("kind", [FailureKind.RETRYABLE, FailureKind.THROTTLED, FailureKind.TIMEOUT])
+def test_no_attempt_starts_later_than_the_policy_says_after_the_first_start(kind: FailureKind) -> None:
     policy = RetryPolicy(base_ms=2_000, jitter=Jitter.NONE, max_elapsed_ms=60_000, on_timeout=True)
     job = running(at=NOW + 55_000, due_at=NOW + 55_000, scheduled_at=NOW - 5_000, delay_ms=5_000, max_attempts=25, retry=policy)
     assert retry.decide(job, Failure(kind, "no"), NOW + 58_000) == Again(NOW + 60_000)
@@ -175,7 +176,7 @@ def test_nothing_is_tried_again_past_its_expiry(failure: Failure) -> None:
 
 
 def settled(job: Job, failure: Failure, now: int) -> Job:
-    if failure.kind == "crashed":
+    if failure.kind is FailureKind.CRASHED:
         return settlement.take_back(job, now, shards=4, retention=Retention())
     return settlement.settle(Finished(job, lifecycle.started_at(job), now, Result(failure=failure)), now, shards=4, retention=Retention())
 
@@ -189,16 +190,16 @@ def test_every_job_ends_whatever_befalls_it(policy: RetryPolicy, max_attempts: i
     job, first = a_job(max_attempts=max_attempts, retry=policy), NOW
     for number in range(30 * 24 * 6 + 25 + retry.MAX_CRASHES):
         failure, starts = row[number % len(row)], job.due_at
-        job = lifecycle.apply(job, Event.CLAIM, starts, claim=Claim(f"m{number}", f"n{number}", starts, True))
+        job = lifecycle.claim(job, claim=Claim(f"m{number}", f"n{number}", starts, True))
         before, job = job, settled(job, failure, starts + takes)
         assert job.charged <= max_attempts and job.crashes <= retry.MAX_CRASHES
-        if failure.kind == "throttled":
+        if failure.kind is FailureKind.THROTTLED:
             assert job.charged == before.charged
         if not lifecycle.is_open(job):
             break
         assert job.fence == before.fence + 1
         assert policy.max_elapsed_ms is None or job.due_at <= first + policy.max_elapsed_ms
-        assert policy.max_elapsed_ms is not None or failure.kind != "throttled" or job.due_at <= first + DAY
+        assert policy.max_elapsed_ms is not None or failure.kind is not FailureKind.THROTTLED or job.due_at <= first + DAY
     assert not lifecycle.is_open(job) and job.reason
 
 

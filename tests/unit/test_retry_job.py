@@ -7,15 +7,14 @@ import pytest
 from scheduler.jobs.retry_job import retry_job
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.model.job import Claim, Failure, Job, JobKey, Lane, Misfire, Origin, Overlap, Result, Status
-from scheduler.model.lifecycle import Event
+from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Origin, Overlap, Result, Status
 from scheduler.pipeline.send import message
 from scheduler.tasks import service as verbs
 from tests.conftest import NOW, ScriptedPool, a_job, a_key
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 from tests.unit.task_stage import TaskStage
 
-NO = Result(failure=Failure("permanent", "HTTP 404"))
+NO = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
 
 
 def retry(stage: Stage, key: JobKey) -> Job:
@@ -49,7 +48,7 @@ def test_it_has_all_its_attempts_again() -> None:
     dead = die(stage, max_attempts=2, charged=1)
     assert dead.charged == 2
     retry(stage, dead.key)
-    later = ScriptedPool(stage.clock, result=Result(failure=Failure("retryable", "HTTP 503")))
+    later = ScriptedPool(stage.clock, result=Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 503")))
     stage.clock.advance(1_000)
     stage.execute(stage.receive(Lane.RETRY), lane=Lane.RETRY, pool=later)
     assert lifecycle.is_open(stage.stored(dead)) and stage.stored(dead).charged == 1
@@ -105,7 +104,7 @@ def test_anything_but_a_dead_job_is_refused_and_left_alone(job: Job, why: str) -
 def test_a_killed_job_is_retried_too_and_a_second_retry_is_refused() -> None:
     stage = Stage()
     running = a_job(claim=Claim("m", "n", NOW, True))
-    killed = lifecycle.apply(running, Event.KILL, NOW + 5, started_at=NOW, result=Result(failure=Failure("timeout", "over")))
+    killed = lifecycle.kill(running, NOW + 5, started_at=NOW, result=Result(failure=Failure(FailureKind.TIMEOUT, "over")))
     stage.jobs.put(killed)
     retry(stage, killed.key)
     with pytest.raises(Conflict, match="it has not ended"):

@@ -11,21 +11,38 @@ from scheduler.admission.gate import READ_WINDOW_MS
 from scheduler.admission.lane_state import LOOK_MS, Watch
 from scheduler.admission.overlap import REPLACED
 from scheduler.jobs.cancel import cancel
-from scheduler.model import ids, lifecycle, misfire, slots
-from scheduler.model.job import Delivery, Failure, Holder, Job, JobKey, Lane, LaneState, Misfire, Origin, Overlap, Result, Status
+from scheduler.model import ids, lifecycle, slots
+from scheduler.model.job import (
+    Delivery,
+    Failure,
+    FailureKind,
+    Holder,
+    Job,
+    JobKey,
+    Lane,
+    LaneState,
+    Misfire,
+    Origin,
+    Overlap,
+    RequeueCause,
+    Result,
+    Status,
+)
 from scheduler.model.lifecycle import Event
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.execute import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.pipeline.follow_up import ASK_LATER_MS
 from scheduler.pipeline.send import message
 from scheduler.storage.ports import Change
 from scheduler.tasks.task import Task
 from tests.conftest import NOW, ScriptedPool, a_job
+from tests.events import happen
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 MINUTE = 60_000
 POLICIES = [Overlap.SKIP, Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING]
-FAILING = Result(failure=Failure("retryable", "503"))
-TASK = Task("ann", "t1", "a task", "log", {"message": "hello"}, None, NOW, NOW)
+FAILING = Result(failure=Failure(FailureKind.RETRYABLE, "503"))
+TASK = Task("ann", "t1", "a task", JobSpec("log", {"message": "hello"}), None, NOW, NOW)
 
 
 def a_stage(task: Task | None = TASK, **ports: Any) -> Stage:
@@ -66,7 +83,7 @@ def running(stage: Stage, job: Job) -> Job:
 
 
 def end(stage: Stage, job: Job, event: Event = Event.SUCCEED) -> None:
-    after = lifecycle.apply(job, event, stage.clock.now(), started_at=NOW, result=Result("done"), reason="because")
+    after = happen(job, event, stage.clock.now(), started_at=NOW, result=Result("done"), reason="because")
     assert stage.jobs.change([Change(job, after)]) == [True]
 
 
@@ -236,7 +253,7 @@ def test_a_run_whose_task_cannot_be_asked_is_given_back_and_comes_again(at: int)
     job = a_run(at)
     assert run(stage, job, tasks=Wrapped(stage.tasks, heads=refuse)).starts == []
     back = stage.stored(job)
-    assert (lifecycle.state(back), back.fence, back.reason, back.attempts) == (Status.SCHEDULED, 2, gate.REFUSED, ())
+    assert (lifecycle.state(back), back.fence, back.reason, back.attempts) == (Status.SCHEDULED, 2, gate.REFUSED.reason, ())
     assert stage.clock.now() == at + ASK_LIMIT_MS and slots.is_safe(back.slot or "", stage.clock.now())
     assert stage.receive(Lane.RECURRING) == []
     stage.clock.advance(ASK_LATER_MS)
@@ -279,7 +296,7 @@ def test_a_held_job_of_a_lane_that_is_paused_meanwhile_goes_back_to_its_very_slo
         job.slot,
         2,
         job.lane,
-        misfire.PAUSED,
+        gate.PAUSED.reason,
     )
     assert stage.waiting(Lane.RECURRING) == []
 
@@ -318,7 +335,7 @@ def test_what_an_executor_that_stood_still_knew_is_not_believed_while_its_look_i
     job = a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)
     starts = run(stage, job, jobs=Wrapped(stage.jobs, claim=claim), pauses=looks).starts
     assert [at for _, at in starts] == ([] if paused else [NOW + 15_000 + ASK_PAUSE_MS])
-    assert reason(stage, job) == (misfire.PAUSED if paused else None)
+    assert reason(stage, job) == (gate.PAUSED.reason if paused else None)
 
 
 def test_a_job_of_which_nobody_can_tell_whether_its_lane_is_paused_is_given_back_in_the_end() -> None:
@@ -333,7 +350,7 @@ def test_a_job_of_which_nobody_can_tell_whether_its_lane_is_paused_is_given_back
     looks = Watch(stage.ledger, stage.clock)
     job = a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)
     assert run(stage, job, jobs=Wrapped(stage.jobs, claim=claim), pauses=looks).starts == []
-    assert (state(stage, job), reason(stage, job)) == (Status.SCHEDULED, gate.REFUSED)
+    assert (state(stage, job), reason(stage, job)) == (Status.SCHEDULED, gate.REFUSED.reason)
     assert NOW + 15_000 + ASK_LIMIT_MS <= stage.clock.now() <= NOW + 15_000 + ASK_LIMIT_MS + ASK_PAUSE_MS
 
 
@@ -347,12 +364,12 @@ def test_a_run_that_could_not_be_asked_about_in_time_looks_at_its_lane_again() -
 
     job = a_run()
     assert run(stage, job, tasks=Wrapped(stage.tasks, heads=times(1, heads))).starts == []
-    assert reason(stage, job) == misfire.PAUSED
+    assert reason(stage, job) == gate.PAUSED.reason
 
 
 def test_a_run_that_a_pause_gave_back_keeps_its_misfire_rule_api_23() -> None:
     stage = a_stage()
-    job = a_run(start_by=NOW + MINUTE, fence=2, reason=misfire.PAUSED)
+    job = a_run(start_by=NOW + MINUTE, fence=2, reason=gate.PAUSED.reason, requeue_cause=RequeueCause.PAUSED)
     stage.clock.advance(MINUTE)
     assert run(stage, job).starts == [] and state(stage, job) is Status.SKIPPED
 
@@ -660,7 +677,7 @@ def test_queue_one_waits_is_woken_and_runs() -> None:
 
 def cancel_running(stage: Stage, claimed: Job) -> None:
     """It goes back for a retry that is not due yet, and a person cancels it there: that ends it, too."""
-    after = lifecycle.apply(claimed, Event.RETRY, NOW, started_at=NOW, result=FAILING, due_at=NOW + 20 * MINUTE, slot="2026-11-20T10:20#00")
+    after = lifecycle.retry(claimed, NOW, started_at=NOW, result=FAILING, due_at=NOW + 20 * MINUTE, slot="2026-11-20T10:20#00")
     assert stage.jobs.change([Change(claimed, after)]) == [True]
     cancel(claimed.key, **stage.enders())
 
@@ -746,7 +763,7 @@ def test_cancel_running_flags_the_other_and_runs_when_it_has_ended() -> None:
 def test_cancel_running_leaves_a_run_alone_of_which_a_cancel_was_asked_already() -> None:
     stage = a_stage()
     other = running(stage, a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING))
-    assert stage.jobs.change([Change(other, lifecycle.apply(other, Event.FLAG, NOW, reason="asked"))]) == [True]
+    assert stage.jobs.change([Change(other, lifecycle.flag(other, NOW, reason="asked"))]) == [True]
     job = a_run(overlap=Overlap.CANCEL_RUNNING)
     run(stage, job)
     assert reason(stage, other) == "asked" and state(stage, job) is Status.SCHEDULED

@@ -112,7 +112,7 @@ def test_the_canary_passes_through_every_stage() -> None:
     stage = Scaled()
     assert stage.scale(canary=True).canary
     (job,) = stage.jobs.rows.values()
-    assert (job.owner, job.type, job.max_attempts) == (CANARY_OWNER, "log", 1)
+    assert (job.owner, job.spec.type, job.spec.max_attempts) == (CANARY_OWNER, "log", 1)
     assert job.slot.startswith("2026-11-20T10:06") and stage.waiting(Lane.ONE_TIME) == []
 
 

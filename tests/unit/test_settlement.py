@@ -2,9 +2,10 @@
 
 import pytest
 
-from scheduler.model import lifecycle, misfire, retry, settlement, slots
-from scheduler.model.job import Claim, Failure, Finished, Job, Lane, Misfire, Origin, Outcome, Result, RetryPolicy, Status
+from scheduler.model import lifecycle, retry, settlement, slots
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Lane, Misfire, Origin, Outcome, RequeueCause, Result, Status
 from scheduler.model.lifecycle import Retention
+from scheduler.model.spec import RetryPolicy
 from tests.conftest import NOW, a_job
 
 KEEP = Retention()
@@ -18,7 +19,7 @@ def settle(result: Result, **fields: object) -> Job:
     return settlement.settle(Finished(running(**fields), NOW + 2, NOW + 9, result), NOW + 10, shards=4, retention=KEEP)
 
 
-def failing(kind: str) -> Result:
+def failing(kind: FailureKind) -> Result:
     return Result(failure=Failure(kind, "no"))
 
 
@@ -28,39 +29,42 @@ def test_a_good_answer_succeeds() -> None:
 
 
 def test_a_time_out_kills_even_where_attempts_are_left() -> None:
-    job = settle(failing("timeout"), max_attempts=9)
+    job = settle(failing(FailureKind.TIMEOUT), max_attempts=9)
     assert lifecycle.state(job) is Status.KILLED and job.attempts[-1].outcome is Outcome.KILLED
 
 
 def test_a_time_out_is_tried_again_by_choice_and_the_last_one_kills() -> None:
     chosen = RetryPolicy(on_timeout=True)
-    job = settle(failing("timeout"), retry=chosen)
+    job = settle(failing(FailureKind.TIMEOUT), retry=chosen)
     assert (lifecycle.state(job), job.charged, job.lane, job.attempts[-1].outcome) == (Status.SCHEDULED, 1, Lane.RETRY, Outcome.KILLED)
-    last = settle(failing("timeout"), retry=chosen, charged=2)
+    last = settle(failing(FailureKind.TIMEOUT), retry=chosen, charged=2)
     assert (last.killed_at, last.reason) == (NOW + 9, "its time-out passed; no attempt is left of 3")
 
 
 def test_a_throttled_attempt_goes_back_when_its_target_asked_for_it_and_is_not_charged() -> None:
-    job = settle(Result(failure=Failure("throttled", "HTTP 429", 7_000)), charged=2)
+    job = settle(Result(failure=Failure(FailureKind.THROTTLED, "HTTP 429", 7_000)), charged=2)
     assert (lifecycle.state(job), job.due_at, job.charged, job.fence) == (Status.SCHEDULED, NOW + 10 + 7_000, 2, 2)
-    assert job.attempts[-1].failure == Failure("throttled", "HTTP 429", 7_000)
+    assert job.attempts[-1].failure == Failure(FailureKind.THROTTLED, "HTTP 429", 7_000)
 
 
 def test_a_retryable_error_goes_back_with_a_safe_slot_and_a_new_fence() -> None:
-    job = settle(failing("retryable"))
+    job = settle(failing(FailureKind.RETRYABLE))
     assert (lifecycle.state(job), job.fence, job.charged, job.lane) == (Status.SCHEDULED, 2, 1, Lane.RETRY)
     assert job.due_at >= NOW + 10 and job.slot is not None
     assert slots.start_of(slots.minute(job.slot)) >= NOW + 10 + slots.HORIZON
 
 
-@pytest.mark.parametrize(("kind", "fields"), [("permanent", {}), ("retryable", {"charged": 2}), ("retryable", {"max_attempts": 1})])
-def test_an_error_after_which_nothing_follows_fails(kind: str, fields: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [(FailureKind.PERMANENT, {}), (FailureKind.RETRYABLE, {"charged": 2}), (FailureKind.RETRYABLE, {"max_attempts": 1})],
+)
+def test_an_error_after_which_nothing_follows_fails(kind: FailureKind, fields: dict[str, int]) -> None:
     job = settle(failing(kind), **fields)
     assert lifecycle.state(job) is Status.FAILED and job.reason
 
 
-@pytest.mark.parametrize("kind", ["retryable", "permanent", "throttled", "timeout", "cancelled"])
-def test_work_of_which_a_cancel_was_asked_is_cancelled_whatever_it_says_but_success(kind: str) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in FailureKind if kind not in (FailureKind.CRASHED, FailureKind.BURIED)])
+def test_work_of_which_a_cancel_was_asked_is_cancelled_whatever_it_says_but_success(kind: FailureKind) -> None:
     job = settle(failing(kind), cancel_requested_at=NOW + 3, reason="asked")
     assert (lifecycle.state(job), job.reason, job.cancelled_at) == (Status.CANCELLED, "asked", NOW + 9)
     assert [(attempt.outcome, attempt.started_at) for attempt in job.attempts] == [(Outcome.CANCELLED, NOW + 2)]
@@ -68,29 +72,36 @@ def test_work_of_which_a_cancel_was_asked_is_cancelled_whatever_it_says_but_succ
 
 
 def test_a_job_is_not_tried_again_past_its_expiry() -> None:
-    job = settle(failing("retryable"), start_by=NOW + 10)
+    job = settle(failing(FailureKind.RETRYABLE), start_by=NOW + 10)
     assert lifecycle.state(job) is Status.FAILED and job.reason == retry.EXPIRED
-    assert lifecycle.state(settle(failing("retryable"), start_by=NOW + 60_000)) is Status.SCHEDULED
+    assert lifecycle.state(settle(failing(FailureKind.RETRYABLE), start_by=NOW + 60_000)) is Status.SCHEDULED
 
 
 def test_a_misfire_rule_ends_no_retries() -> None:
     origin = Origin("t1", 1, NOW, misfire=Misfire.SKIP)
-    assert lifecycle.state(settle(failing("retryable"), start_by=NOW + 10, origin=origin)) is Status.SCHEDULED
+    assert lifecycle.state(settle(failing(FailureKind.RETRYABLE), start_by=NOW + 10, origin=origin)) is Status.SCHEDULED
     assert lifecycle.state(take_back(start_by=NOW + 10, origin=origin)) is Status.SCHEDULED
 
 
 def test_a_job_given_back_takes_a_safe_slot_but_for_a_pause() -> None:
     job = running()
-    back = settlement.hand_back(job, "it waits", NOW + 10, shards=4)
-    assert (back.fence, back.lane, back.reason) == (2, job.lane, "it waits")
+    back = settlement.requeue(job, RequeueCause.OVERLAP, "it waits", NOW + 10, shards=4)
+    assert (back.fence, back.lane, back.reason, back.requeue_cause) == (2, job.lane, "it waits", None)
     assert slots.start_of(slots.minute(back.slot or "")) >= NOW + 10 + slots.HORIZON
-    paused = settlement.hand_back(job, misfire.PAUSED, NOW + 10, shards=4)
-    assert (paused.slot, paused.fence, paused.reason) == (job.slot, 2, misfire.PAUSED)
+    paused = settlement.requeue(job, RequeueCause.PAUSED, "paused", NOW + 10, shards=4)
+    assert (paused.slot, paused.fence, paused.reason, paused.requeue_cause) == (job.slot, 2, "paused", RequeueCause.PAUSED)
 
 
 def test_a_pause_does_not_hide_that_a_run_waited_for_another() -> None:
     """Its misfire rule does not judge it any more."""
-    assert settlement.hand_back(running(reason="overlap: ..."), misfire.PAUSED, NOW, shards=4).reason == "overlap: ..."
+    paused = settlement.requeue(running(reason="overlap: ..."), RequeueCause.PAUSED, "paused", NOW, shards=4)
+    assert (paused.reason, paused.requeue_cause) == ("overlap: ...", None)
+
+
+def test_a_second_pause_keeps_the_cause_of_the_first() -> None:
+    once = running(reason="paused", requeue_cause=RequeueCause.PAUSED)
+    again = settlement.requeue(once, RequeueCause.PAUSED, "paused", NOW, shards=4)
+    assert (again.reason, again.requeue_cause, again.fence) == ("paused", RequeueCause.PAUSED, 2)
 
 
 def take_back(**fields: object) -> Job:
@@ -133,7 +144,7 @@ def test_a_crash_in_company_ends_nobody_a6(fields: dict[str, int]) -> None:
 def test_nine_innocents_of_a_killed_batch_survive_any_number_of_such_batches_a6() -> None:
     job = a_job()
     for number in range(20):
-        job = lifecycle.apply(job, lifecycle.Event.CLAIM, NOW, claim=Claim(f"m{number}", f"n{number}", NOW, False))
+        job = lifecycle.claim(job, claim=Claim(f"m{number}", f"n{number}", NOW, False))
         job = settlement.take_back(job, NOW + 40_000, shards=4, retention=KEEP)
     assert lifecycle.is_open(job) and job.charged == 0
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from lambdas.rest import render
-from scheduler.model import ids, lifecycle, slots
+from lambdas.rest.job_answers import JobShape
+from scheduler.model import ids, instants, lifecycle, slots
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Claim, Job, Lane, Receipt, Result
-from scheduler.model.lifecycle import Event
+from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change
@@ -240,7 +240,7 @@ class Keys:
     def asked(self, key: str | None, execute_at: int | None = None, *, message: str = "hello") -> Asked:
         self._randoms += 1
         receipt = key and Receipt("ann", key, f"{execute_at} {message}", self.stage.clock.now(), self._randoms)
-        return Asked(NewJob("ann", "log", {"message": message}, execute_at), self._randoms, receipt or None)
+        return Asked(NewJob("ann", JobSpec("log", {"message": message}), execute_at), self._randoms, receipt or None)
 
     def post(self, *asked: Asked) -> list[Any]:
         stage = self.stage
@@ -253,7 +253,7 @@ class Keys:
 
 def shown(answer: Accepted) -> dict[str, Any]:
     """What the owner is told."""
-    return render.job(answer.job, answer.at)
+    return JobShape.of(answer.job, answer.at)
 
 
 def test_a_job_with_a_key_is_stored_as_any_other_and_handed_over() -> None:
@@ -313,9 +313,7 @@ NOTHING_PUT: list[dict[str, Any]] = [{"put": refuse}, {"put_many": refuse}, {"pu
 
 @pytest.mark.parametrize("broken", NOTHING_PUT, ids=["alone", "all at once", "each"])
 @pytest.mark.parametrize("ahead", [0, 7_200_000])
-def test_a_try_that_died_between_receipt_and_put_is_made_good_by_the_next_in_a_slot_that_is_safe_by_then(
-    ahead: int, broken: dict[str, Any]
-) -> None:
+def test_a_repeated_request_completes_a_try_that_died_before_its_put(ahead: int, broken: dict[str, Any]) -> None:
     keys = Keys()
     stage, table = keys.stage, keys.stage.jobs
     stage.jobs = Wrapped(table, **broken)
@@ -385,20 +383,20 @@ def test_a_job_that_was_put_off_is_not_handed_over_by_asking_again() -> None:
     job = keys.one("k").job
     later = NOW + 86_400_000
     fields = {"scheduled_at": later, "due_at": later}
-    after = lifecycle.apply(job, Event.RESCHEDULE, NOW, slot=slots.place(later, NOW, job.id, 2).slot, fields=fields)
+    after = lifecycle.reschedule(job, slot=slots.place(later, NOW, job.id, 2).slot, fields=fields)
     assert keys.stage.jobs.change([Change(job, after)]) == [True]
     keys.stage.lanes = Wrapped(keys.stage.lanes, send=lambda *_: pytest.fail("handed over"))
-    assert shown(keys.one("k"))["scheduled_at"] == render.instant(NOW)
+    assert shown(keys.one("k"))["scheduled_at"] == instants.render(NOW)
 
 
 def retried(job: Job) -> Job:
-    claimed = lifecycle.apply(job, Event.CLAIM, NOW, claim=Claim("m", "n", NOW, True))
+    claimed = lifecycle.claim(job, claim=Claim("m", "n", NOW, True))
     slot = slots.place(NOW, NOW, job.id, 2).slot
-    return lifecycle.apply(claimed, Event.RETRY, NOW, started_at=NOW, result=Result(), due_at=NOW + 60_000, slot=slot)
+    return lifecycle.retry(claimed, NOW, started_at=NOW, result=Result(), due_at=NOW + 60_000, slot=slot)
 
 
 def cancelled(job: Job) -> Job:
-    return lifecycle.apply(job, Event.CANCEL, NOW, reason="x")
+    return lifecycle.cancel(job, NOW, reason="x")
 
 
 @pytest.mark.parametrize("become", [retried, cancelled])

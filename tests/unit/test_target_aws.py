@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from scheduler.model.job import FailureKind
 from scheduler.targets import registry
 from scheduler.targets.base import NotAllowed, Reach
 from scheduler.targets.calls import Refused, Request
@@ -94,7 +95,7 @@ def test_a_hanging_call_is_abandoned_at_the_deadline(name: str) -> None:
     began = time.monotonic()
     failure = registry.load(name).run(MINIMAL[name], context(calls, seconds=0.05)).failure
     hang.set()
-    assert failure is not None and failure.kind == "timeout"
+    assert failure is not None and failure.kind is FailureKind.TIMEOUT
     assert time.monotonic() - began < 5
 
 
@@ -109,7 +110,7 @@ def test_a_hanging_call_is_abandoned_at_a_stop(name: str) -> None:
     began = time.monotonic()
     failure = registry.load(name).run(MINIMAL[name], context(FakeCalls(**{CALL[name]: answer}), seconds=60, stop=stop)).failure
     hang.set()
-    assert failure is not None and failure.kind == "timeout"
+    assert failure is not None and failure.kind is FailureKind.TIMEOUT
     assert time.monotonic() - began < 5
 
 
@@ -118,7 +119,7 @@ def test_nothing_is_called_after_a_stop(name: str) -> None:
     stop = threading.Event()
     stop.set()
     failure = registry.load(name).run(MINIMAL[name], context(stop=stop)).failure
-    assert failure is not None and failure.kind == "timeout"
+    assert failure is not None and failure.kind is FailureKind.TIMEOUT
 
 
 def test_no_time_is_left_after_a_stop() -> None:
@@ -140,7 +141,7 @@ def test_a_bug_in_a_call_is_raised_in_the_attempt(name: str) -> None:
 def test_an_attempt_fails_if_its_arn_is_no_longer_allowed(name: str) -> None:
     calls = FakeCalls()
     failure = registry.load(name).run(MINIMAL[name], context(calls, reach=Reach())).failure
-    assert failure is not None and failure.kind == "permanent" and calls.asked == []
+    assert failure is not None and failure.kind is FailureKind.PERMANENT and calls.asked == []
 
 
 @pytest.mark.parametrize("name", WITH_ARN)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model.errors import NotFound, Unavailable
-from scheduler.model.job import Result
+from scheduler.model.job import FailureKind, Result
 from scheduler.targets import credentials
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.types import http
@@ -149,7 +149,7 @@ def test_a_refusal_of_secrets_manager_is_retryable(address: str) -> None:
         raise Unavailable
 
     failure = call(address, refuses, bearer_secret="token").failure
-    assert failure is not None and failure.kind == "retryable" and not Echo.seen
+    assert failure is not None and failure.kind is FailureKind.RETRYABLE and not Echo.seen
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import base64
 import json
 
-from scheduler.model.job import Result
+from scheduler.model.job import FailureKind, Result
 from scheduler.targets import registry
 from tests.unit.fake_calls import FUNCTION, FakeCalls, context
 
@@ -29,7 +29,7 @@ def test_a_failed_function_is_retryable_with_its_error() -> None:
     error = b'{"errorType": "KeyError", "errorMessage": "' + b"x" * 1_000 + b'"}'
     calls = FakeCalls(invoke=lambda: {"Payload": error, "FunctionError": "Unhandled"})
     result = lambda_.run({"function": FUNCTION}, context(calls))
-    assert result.failure is not None and result.failure.kind == "retryable"
+    assert result.failure is not None and result.failure.kind is FailureKind.RETRYABLE
     assert "KeyError" in result.failure.message and len(result.failure.message) == 500
 
 

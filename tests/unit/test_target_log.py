@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from scheduler.model.job import FailureKind
 from scheduler.targets import registry
 from scheduler.targets.base import Context
 
@@ -37,7 +38,7 @@ def test_a_log_job_waits_as_long_as_requested() -> None:
 def test_a_sleep_ends_at_the_deadline_as_a_time_out() -> None:
     began = time.monotonic()
     result = registry.load("log").run({"message": "slow", "sleep_seconds": 600}, context(0.05))
-    assert result.failure is not None and result.failure.kind == "timeout"
+    assert result.failure is not None and result.failure.kind is FailureKind.TIMEOUT
     assert 0.05 <= time.monotonic() - began < 5
 
 
@@ -45,7 +46,7 @@ def test_a_sleep_ends_at_a_stop() -> None:
     stop = threading.Event()
     threading.Timer(0.05, stop.set).start()
     result = registry.load("log").run({"message": "slow", "sleep_seconds": 600}, context(stop=stop))
-    assert result.failure is not None and result.failure.kind == "timeout"
+    assert result.failure is not None and result.failure.kind is FailureKind.TIMEOUT
 
 
 def test_a_sleep_that_fits_exactly_before_the_deadline_succeeds() -> None:

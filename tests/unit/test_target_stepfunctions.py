@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.model.job import Result
+from scheduler.model.job import FailureKind, Result
 from scheduler.targets import registry
 from scheduler.targets.calls import Refused
 from scheduler.targets.types import stepfunctions
@@ -78,5 +78,5 @@ def test_waiting_ends_at_the_deadline_without_another_poll() -> None:
         return {"status": "RUNNING", "input": "{}"}
 
     failure = machine.run(WAITING, context(FakeCalls(describe_execution=look), seconds=60, stop=stop)).failure
-    assert failure is not None and failure.kind == "timeout"
+    assert failure is not None and failure.kind is FailureKind.TIMEOUT
     assert len(looks) == 3

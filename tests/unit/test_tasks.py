@@ -10,7 +10,6 @@ from scheduler.model import ids, lifecycle, paging, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.instants import render
 from scheduler.model.job import Claim, Job, Lane, Overlap, Receipt, TaskKey
-from scheduler.model.lifecycle import Event
 from scheduler.storage.ports import Change
 from scheduler.tasks import planning, service
 from scheduler.tasks.service import Search
@@ -205,7 +204,7 @@ def test_an_edit_replaces_the_runs_to_come() -> None:
     assert stage.times(task, 1) == hours(1)
     assert stage.times(task, 2) == [NOW + 30 * MINUTE + number * HOUR for number in range(2, 12)]
     assert (edited.generation, edited.name, edited.created_at, edited.updated_at) == (2, "another", NOW, NOW + 90 * MINUTE)
-    assert {run.payload["message"] for run in stage.runs(task, 2)} == {"new"} and stage.task(task) == edited
+    assert {run.spec.payload["message"] for run in stage.runs(task, 2)} == {"new"} and stage.task(task) == edited
 
 
 def test_an_edit_that_leaves_the_schedule_replaces_the_runs_too() -> None:
@@ -225,7 +224,7 @@ def test_an_edit_waits_until_whoever_read_the_old_generation_has_started() -> No
     first, second = stage.runs(task)[:2]
     stage.clock.at = first.due_at - 300
     for run in (first, second):
-        claimed = lifecycle.apply(run, Event.CLAIM, stage.clock.now(), claim=Claim("m", "n", stage.clock.now(), True))
+        claimed = lifecycle.claim(run, claim=Claim("m", "n", stage.clock.now(), True))
         assert stage.jobs.change([Change(run, claimed)]) == [True]
     stage.edit(task, {"cron": "0 0 * * *"})
     assert stage.clock.now() == first.due_at - 300 + READ_WINDOW_MS + STARTED_MS

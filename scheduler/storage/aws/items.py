@@ -10,28 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from scheduler.model import ids
 from scheduler.model.job import (
-    USUAL_RETRIES,
     Attempt,
-    CallBack,
     Claim,
     DueEntry,
     Failure,
-    Jitter,
     Job,
     JobKey,
     Kept,
     Lane,
     Letter,
     Misfire,
-    OnFailure,
-    Ordering,
     Origin,
     Outcome,
     Overlap,
     Progress,
-    RetryPolicy,
+    RequeueCause,
 )
-from scheduler.storage.aws import keys
+from scheduler.storage.aws import keys, spec_items
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
@@ -39,8 +34,6 @@ if TYPE_CHECKING:
 Item = dict[str, Any]
 
 _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
-    "max_attempts": 3,
-    "timeout_ms": 300_000,
     "charged": 0,
     "throttled": 0,
     "looks": 0,
@@ -62,7 +55,10 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "reserved_at": None,
     "expires": None,
 }
-_TEXTS = ("slot", "reason", "output", "fingerprint", "target")
+# Before `requeue_cause` was stored, this reason alone told that a job waits because its lane is paused.
+_FORMER_CAUSES = {"its lane is paused": RequeueCause.PAUSED}
+_CAUSES = {cause.value: cause for cause in RequeueCause}
+_TEXTS = ("slot", "reason", "output", "fingerprint")
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -73,10 +69,8 @@ def encode(job: Job) -> Item:
 
 def attributes(job: Job) -> Item:
     """All of the item but its key."""
-    item: Item = {
+    item: Item = spec_items.encode(job.spec) | {
         "v": {"N": keys.FORMAT},
-        "type": {"S": job.type},
-        "payload": {"S": _json(job.payload)},
         "scheduled_at": {"N": str(job.scheduled_at)},
         "due_at": {"N": str(job.due_at)},
         "created_at": {"N": str(job.created_at)},
@@ -92,22 +86,16 @@ def attributes(job: Job) -> Item:
         text = getattr(job, name)
         if text is not None:
             item[name] = {"S": text}
+    if job.requeue_cause is not None:
+        item["requeue_cause"] = {"S": job.requeue_cause.value}
     if job.claim is not None:
         item["claim"] = claim(job.claim)
     if job.response is not None:
         item["response"] = {"S": _json(job.response)}
     if job.attempts:
         item["attempts"] = {"S": _json([_attempt(attempt) for attempt in job.attempts])}
-    if job.tags:
-        item["tags"] = {"S": _json(job.tags)}
-    if job.retry != USUAL_RETRIES:
-        item["retry"] = retry(job.retry)
-    if job.callback is not None:
-        item["callback"] = callback(job.callback)
     if job.progress is not None:
         item["progress"] = {"S": _json([job.progress.fraction, job.progress.message])}
-    if job.ordering is not None:
-        item["ordering"] = ordering(job.ordering)
     if job.origin is not None:
         item["task"] = {"S": keys.task(job.owner, job.origin.task)}
         item["origin"] = {"S": _json(_origin(job.origin))}
@@ -139,33 +127,6 @@ def claim(claim: Claim) -> "AttributeValueTypeDef":
     return {"M": fields}
 
 
-def callback(policy: CallBack) -> "AttributeValueTypeDef":
-    return {"S": _json([policy.lease_ms, policy.max_ms])}
-
-
-def read_callback(value: Mapping[str, Any]) -> CallBack:
-    return CallBack(*json.loads(value["S"]))
-
-
-def retry(policy: RetryPolicy) -> "AttributeValueTypeDef":
-    values = [policy.base_ms, policy.cap_ms, policy.jitter.value, policy.max_elapsed_ms, policy.on_timeout]
-    return {"S": _json(values)}
-
-
-def read_retry(value: Mapping[str, Any]) -> RetryPolicy:
-    base_ms, cap_ms, jitter, max_elapsed_ms, on_timeout = json.loads(value["S"])
-    return RetryPolicy(base_ms, cap_ms, Jitter(jitter), max_elapsed_ms, on_timeout)
-
-
-def ordering(rule: Ordering) -> "AttributeValueTypeDef":
-    return {"S": _json([rule.key] if rule.on_failure is OnFailure.BLOCK else [rule.key, rule.on_failure.value])}
-
-
-def read_ordering(value: Mapping[str, Any]) -> Ordering:
-    key, *on_failure = json.loads(value["S"])
-    return Ordering(key, *map(OnFailure, on_failure))
-
-
 def decode(item: Mapping[str, Any]) -> Job:
     """The job of a whole item, as a table, a stream or an index that projects everything returns it."""
     found: dict[str, Any] = {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
@@ -174,6 +135,10 @@ def decode(item: Mapping[str, Any]) -> Job:
             found[name] = item[name]["S"]
     if "slot" not in item:
         found["slot"] = None
+    if "requeue_cause" in item:
+        found["requeue_cause"] = _CAUSES.get(item["requeue_cause"]["S"])  # None: another version's, by which nothing is decided here
+    elif "slot" in item and "reason" in item:
+        found["requeue_cause"] = _FORMER_CAUSES.get(item["reason"]["S"])
     if "lane" in item:
         found["lane"] = Lane(item["lane"]["S"])
     if "claim" in item:
@@ -182,23 +147,14 @@ def decode(item: Mapping[str, Any]) -> Job:
         found["response"] = json.loads(item["response"]["S"])
     if "attempts" in item:
         found["attempts"] = tuple(_read_attempt(values) for values in json.loads(item["attempts"]["S"]))
-    if "tags" in item:
-        found["tags"] = tuple(json.loads(item["tags"]["S"]))
-    if "retry" in item:
-        found["retry"] = read_retry(item["retry"])
-    if "callback" in item:
-        found["callback"] = read_callback(item["callback"])
     if "progress" in item:
         found["progress"] = Progress(*json.loads(item["progress"]["S"]))
-    if "ordering" in item:
-        found["ordering"] = read_ordering(item["ordering"])
     if "origin" in item:
         found["origin"] = _read_origin(item["task"]["S"], json.loads(item["origin"]["S"]))
     return Job(
         owner=keys.owner(item["pk"]["S"]),
         id=item["sk"]["S"],
-        type=item["type"]["S"],
-        payload=json.loads(item["payload"]["S"]),
+        spec=spec_items.decode(item),
         scheduled_at=int(item["scheduled_at"]["N"]),
         due_at=int(item["due_at"]["N"]),
         created_at=int(item["created_at"]["N"]),
@@ -277,7 +233,7 @@ def _read_origin(task: str, values: list[Any]) -> Origin:
 
 def _attempt(attempt: Attempt) -> list[Any]:
     failure = attempt.failure
-    told = failure and [failure.kind, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
+    told = failure and [failure.kind.value, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
     values = [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, told]
     more = [attempt.log, attempt.output, attempt.kept and attempt.kept.value]
     while more and more[-1] is None:
@@ -288,5 +244,5 @@ def _attempt(attempt: Attempt) -> list[Any]:
 def _read_attempt(values: list[Any]) -> Attempt:
     fence, picked_at, started_at, ended_at, outcome, failure, *more = values
     log, output, kept = more + [None] * (3 - len(more))
-    told = Failure(*failure) if failure else None
+    told = Failure.read(*failure) if failure else None
     return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), told, log, output, kept and Kept(kept))

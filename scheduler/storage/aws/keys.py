@@ -15,9 +15,9 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from scheduler.model import ids, lifecycle, slots
+from scheduler.model import ids, slots
 from scheduler.model.job import Holder, JobKey, Lane, Look, Marker, OrderKey, TaskKey, Turn, UnitKey
-from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest
+from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest, Guard
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
@@ -89,21 +89,21 @@ def withdrawable() -> list[Term]:
 
 
 def unchanged(change: Change) -> list[Term]:
-    """Nobody has settled, handed back, redriven or claimed the job since `before` was read; nor moved it, if the change only does that."""
-    before, after = change.before, change.after
+    """What the change's guard names is as it was when `before` was read."""
+    before = change.before
     terms = [Term(("fence",), "=", {"N": str(before.fence)})]
     if before.claim is None:
         terms.append(Term(("claim",), "missing"))
     else:
         terms.append(Term(("claim", "nonce"), "=", {"S": before.claim.nonce}))
-    if change.lapsed and before.claim is not None:
+    if change.guard is Guard.LEASE and before.claim is not None:
         until = before.claim.lease_until
         value: AttributeValueTypeDef | None = None if until is None else {"N": str(until)}
         terms.append(Term(("claim", "lease_until"), "missing" if value is None else "=", value))
         if until is not None:
             beat = before.heartbeat_at
             terms.append(Term(("heartbeat_at",), "missing") if beat is None else Term(("heartbeat_at",), "=", {"N": str(beat)}))
-    if before.slot is not None and lifecycle.is_move(before, after):
+    if change.guard is Guard.SLOT and before.slot is not None:
         terms.append(Term(("slot",), "=", {"S": before.slot}))
     else:
         terms.append(Term(("slot",), "missing" if before.slot is None else "exists"))

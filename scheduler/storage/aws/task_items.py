@@ -7,13 +7,13 @@ from typing import Any
 
 from scheduler.model.job import Misfire, Overlap
 from scheduler.notify import messages
-from scheduler.storage.aws import items, keys
+from scheduler.storage.aws import keys, spec_items
 from scheduler.tasks import schedule_form
 from scheduler.tasks.task import Task
 
 Item = dict[str, Any]
 
-_TEXTS = ("name", "type", "description", "inactive_reason", "replenish", "target")
+_TEXTS = ("name", "description", "inactive_reason", "replenish")
 _NUMBERS = (
     "created_at",
     "updated_at",
@@ -21,8 +21,6 @@ _NUMBERS = (
     "planned_until",
     "misfire_threshold_ms",
     "max_catch_up",
-    "max_attempts",
-    "timeout_ms",
     "inactive_at",
     "planned",
 )
@@ -33,7 +31,7 @@ _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 def encode(task: Task) -> Item:
     """The whole item."""
-    item: Item = {"v": {"N": keys.FORMAT}, "payload": {"S": _json(task.payload)}}
+    item: Item = spec_items.encode(task.spec) | {"v": {"N": keys.FORMAT}}
     for name in _TEXTS:
         if _told(task, name):
             item[name] = {"S": getattr(task, name)}
@@ -43,16 +41,8 @@ def encode(task: Task) -> Item:
     for name in ("overlap", "misfire"):
         if _told(task, name):
             item[name] = {"S": getattr(task, name).value}
-    if _told(task, "retry"):
-        item["retry"] = items.retry(task.retry)
-    if task.callback is not None:
-        item["callback"] = items.callback(task.callback)
-    if task.ordering is not None:
-        item["ordering"] = items.ordering(task.ordering)
     if task.notifications is not None:
         item["notifications"] = {"S": messages.encode_notifications(task.notifications)}
-    if task.tags:
-        item["tags"] = {"S": _json(task.tags)}
     if task.schedule is not None:
         item["schedule"] = {"S": _json(schedule_form.write(task.schedule))}
     return keys.stored_task(task.key) | item
@@ -66,19 +56,11 @@ def decode(item: Mapping[str, Any]) -> Task:
         found["overlap"] = Overlap(item["overlap"]["S"])
     if "misfire" in item:
         found["misfire"] = Misfire(item["misfire"]["S"])
-    if "retry" in item:
-        found["retry"] = items.read_retry(item["retry"])
-    if "callback" in item:
-        found["callback"] = items.read_callback(item["callback"])
-    if "ordering" in item:
-        found["ordering"] = items.read_ordering(item["ordering"])
     if "notifications" in item:
         found["notifications"] = messages.decode_notifications(item["notifications"]["S"])
-    if "tags" in item:
-        found["tags"] = tuple(json.loads(item["tags"]["S"]))
     schedule = schedule_form.restore(json.loads(item["schedule"]["S"])) if "schedule" in item else None
     owner, task_id = keys.task_key(item)
-    return Task(owner=owner, id=task_id, payload=json.loads(item["payload"]["S"]), schedule=schedule, **found)
+    return Task(owner=owner, id=task_id, spec=spec_items.decode(item), schedule=schedule, **found)
 
 
 def plan(task: Task) -> tuple[Item, list[str]]:

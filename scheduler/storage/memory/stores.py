@@ -30,10 +30,10 @@ from scheduler.model.job import (
     Unit,
     UnitKey,
 )
-from scheduler.model.lifecycle import DEAD, Event
+from scheduler.model.lifecycle import DEAD
 from scheduler.model.records import differences, replace
 from scheduler.sharing.fair_queue import Backlog
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Watched
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Guard, Watched
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
 MAX_RECEIVES = 10
@@ -152,7 +152,7 @@ class MemoryJobs:
         if job is None or not lifecycle.is_open(job) or job.claim or job.fence != request.fence or job.due_at > request.due_by:
             return ClaimResult(False, job)
         claim = Claim(request.message_id, request.nonce, request.at, request.alone)
-        claimed = lifecycle.apply(job, Event.CLAIM, request.at, claim=claim)
+        claimed = lifecycle.claim(job, claim=claim)
         self._store(job, claimed)
         return ClaimResult(True, claimed)
 
@@ -161,9 +161,9 @@ class MemoryJobs:
         if stored is None:
             return False
         holds = lifecycle.is_open(stored) == lifecycle.is_open(before) and stored.fence == before.fence and _nonce(stored) == _nonce(before)
-        if holds and lifecycle.is_move(before, after):
+        if holds and change.guard is Guard.SLOT:
             holds = stored.slot == before.slot
-        if holds and change.lapsed:
+        if holds and change.guard is Guard.LEASE:
             holds = _lease(stored) == _lease(before) and (_lease(before) is None or stored.heartbeat_at == before.heartbeat_at)
         if not holds:
             return lifecycle.marks(stored) == lifecycle.marks(after)
@@ -218,7 +218,7 @@ def _entry(job: Job) -> DueEntry | None:
 
 def _letter(job: Job) -> Letter:
     task = job.origin.task if job.origin is not None else None
-    return Letter(job.key, _position(job), job.type, task, job.fingerprint, job.failed_at or job.killed_at or 0)
+    return Letter(job.key, _position(job), job.spec.type, task, job.fingerprint, job.failed_at or job.killed_at or 0)
 
 
 def _between(rows: Iterable[Job], since: int | None, until: int | None) -> list[Job]:

@@ -26,7 +26,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, LocationParseError, NameResolutionError
 from urllib3.util import parse_url
 
-from scheduler.model.job import Failure, Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import credentials, fetch_call
 from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.credentials import SecretName
@@ -154,7 +154,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
         check(payload, context.reach)
         secrets = credentials.read(payload, context)
     except NotAllowed as error:
-        return Result(failure=Failure("permanent", f"{error.field} {error}"[:500]))
+        return Result(failure=Failure(FailureKind.PERMANENT, f"{error.field} {error}"[:500]))
     except credentials.Unusable as error:
         return Result(failure=error.failure)
     here = fetch_call.ask if context.fetcher else fetch
@@ -175,7 +175,7 @@ def _call(request: Payload, secret: Mapping[str, str], context: Context, began: 
         with line.watched():
             return _judged(*_exchange(request, secret, context, line))
     except Refused as refused:
-        return Result(failure=Failure("permanent", str(refused.__doc__)))
+        return Result(failure=Failure(FailureKind.PERMANENT, str(refused.__doc__)))
     except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
         # ValueError: what urllib3 and http.client raise on a connection cut under their hands
         return Result(failure=_broken(error, request, context, line))
@@ -191,20 +191,20 @@ def _told(request: Payload, result: Result, seconds: float) -> str:
 
 def _broken(error: Exception, request: Payload, context: Context, line: "_Line") -> Failure:
     if context.stop.is_set() or time.monotonic() >= context.deadline:
-        return Failure("timeout", "stopped before the answer came")
+        return Failure(FailureKind.TIMEOUT, "stopped before the answer came")
     if line.cut or isinstance(error, TimeoutError):
-        return Failure("retryable", f"no answer within {request.timeout_seconds:g} s")
-    return Failure("retryable", f"{type(error).__name__}: {error}"[:500])
+        return Failure(FailureKind.RETRYABLE, f"no answer within {request.timeout_seconds:g} s")
+    return Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"[:500])
 
 
 def _judged(response: Mapping[str, Any], retry_after_ms: int | None) -> Result:
     status = response["status"]
     if 200 <= status < 300:
         return Result(response=response)
-    kind = "retryable" if status in RETRYABLE or status >= 500 else "permanent"
+    kind = FailureKind.RETRYABLE if status in RETRYABLE or status >= 500 else FailureKind.PERMANENT
     if status == TOO_MANY or (status == UNAVAILABLE and retry_after_ms is not None):
-        kind = "throttled"
-    return Result(response=response, failure=Failure(kind, f"HTTP {status}", None if kind == "permanent" else retry_after_ms))
+        kind = FailureKind.THROTTLED
+    return Result(response=response, failure=Failure(kind, f"HTTP {status}", None if kind is FailureKind.PERMANENT else retry_after_ms))
 
 
 def _retry_after_ms(headers: Mapping[str, str]) -> int | None:

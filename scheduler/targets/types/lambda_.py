@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import MaxLen, Predicate
 
-from scheduler.model.job import Failure, Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import aws_call
 from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls
@@ -48,7 +48,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
 
 def _judged(answer: aws_call.Invoked) -> Result:
     output = answer.payload or None
-    failure = Failure("retryable", f"the function failed: {answer.payload}"[:500]) if answer.error else None
+    failure = Failure(FailureKind.RETRYABLE, f"the function failed: {answer.payload}"[:500]) if answer.error else None
     return Result(output=output, failure=failure, log=answer.log)
 
 

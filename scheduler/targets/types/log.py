@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Le, MinLen
 
-from scheduler.model.job import Failure, Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets.base import Context
 from scheduler.targets.target_type import TargetType
 
@@ -38,9 +38,9 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
     logger.info("%s", wanted.message, extra={"job_id": context.job_id, "attempt": context.attempt})
     until = time.monotonic() + wanted.sleep_seconds
     if wanted.sleep_seconds and context.stop.wait(min(until, context.deadline) - time.monotonic()):
-        return Result(failure=Failure("timeout", "stopped while it waited"))
+        return Result(failure=Failure(FailureKind.TIMEOUT, "stopped while it waited"))
     if until > context.deadline:
-        return Result(failure=Failure("timeout", "its time-out passed while it waited"))
+        return Result(failure=Failure(FailureKind.TIMEOUT, "its time-out passed while it waited"))
     return Result(output=wanted.message)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import MaxLen, Predicate
 
-from scheduler.model.job import Failure, Result
+from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.targets import arns, aws_call
 from scheduler.targets.base import Context
 from scheduler.targets.calls import Calls, Refused, Request
@@ -98,14 +98,14 @@ def _watched(calls: Calls, arn: str, context: Context) -> Result:
         looks += 1
         context.stop.wait(min(pause, context.left()))
         if not context.left():
-            return Result(failure=Failure("timeout", aws_call.STOPPED))
+            return Result(failure=Failure(FailureKind.TIMEOUT, aws_call.STOPPED))
 
 
 def _judged(found: Mapping[str, Any]) -> Result:
     if found["status"] == "SUCCEEDED":
         return Result(output=found.get("output") or None)
     why = ": ".join(part for part in (found.get("error"), found.get("cause")) if part)
-    return Result(failure=Failure("permanent", f"the execution ended as {found['status']}{f': {why}' if why else ''}"[:500]))
+    return Result(failure=Failure(FailureKind.PERMANENT, f"the execution ended as {found['status']}{f': {why}' if why else ''}"[:500]))
 
 
 TYPE = TargetType(payload=Payload, run=run, content=("input",), resource=RESOURCE, calls_back=True)

@@ -1,0 +1,271 @@
+"""Jobs as the API shows them. What is archived of a job is the same, so nothing here loads the HTTP resolver."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from lambdas.rest.shapes import Json, Shape, WrittenTime, optional, seconds
+from scheduler.model import callback_lease, lifecycle
+from scheduler.model.job import (
+    Attempt,
+    Failure,
+    Job,
+    Kept,
+    Lane,
+    Misfire,
+    Outcome,
+    Overlap,
+    Page,
+    Status,
+)
+from scheduler.model.spec import CallBack, Jitter, OnFailure, RetryPolicy
+from scheduler.pipeline.output_store import Text
+
+if TYPE_CHECKING:
+    from scheduler.tasks.task import Task
+
+
+class RetryShape(Shape):
+    """How it is tried again, as it may be posted."""
+
+    base_seconds: float
+    cap_seconds: float
+    jitter: Jitter
+    max_elapsed_seconds: float | None
+    """Null: no limit, but a day for throttled attempts."""
+    on_timeout: bool
+
+    @classmethod
+    def of(cls, policy: RetryPolicy) -> Json:
+        return cls.from_record(
+            policy,
+            base_seconds=seconds(policy.base_ms),
+            cap_seconds=seconds(policy.cap_ms),
+            max_elapsed_seconds=seconds(policy.max_elapsed_ms),
+        )
+
+
+class CallBackShape(Shape):
+    """How its worker reports, as it may be posted."""
+
+    lease_seconds: int
+    max_seconds: int
+
+    @classmethod
+    def of(cls, callback: CallBack) -> Json:
+        return cls.from_record(callback, lease_seconds=callback.lease_ms // 1000, max_seconds=callback.max_ms // 1000)
+
+
+class ProgressShape(Shape):
+    """What its worker told last."""
+
+    fraction: float | None
+    message: str | None
+
+
+class FailureShape(Shape):
+    kind: Literal["retryable", "permanent", "throttled", "timeout", "crashed", "buried"]
+    message: str
+    retry_after_seconds: float | None
+    """How long its target asked to be left alone."""
+
+    @classmethod
+    def of(cls, failure: Failure) -> Json:
+        return cls.from_record(failure, retry_after_seconds=seconds(failure.retry_after_ms))
+
+
+class AttemptShape(Shape):
+    number: int
+    """Rises from attempt to attempt; a gap is a hand-over that never started."""
+    picked_at: WrittenTime
+    started_at: WrittenTime | None
+    ended_at: WrittenTime
+    outcome: Outcome
+    failure: FailureShape | None
+    output: str | None
+    """The beginning of what it put out, or of the body of the answer it got; of the last one that is in `response`."""
+    log: str | None
+    """What was written while it ran, or the end of that."""
+    output_kept: Literal["whole", "excerpt"]
+    """Whether `/attempts/{number}/output` and `/log` have all of it, or only what is shown here."""
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> Json:
+        return cls.from_record(
+            attempt,
+            number=attempt.fence,
+            failure=optional(FailureShape.of, attempt.failure),
+            output_kept="excerpt" if attempt.kept is Kept.CUT else "whole",
+        )
+
+
+class ResponseShape(Shape):
+    status: int
+    headers: dict[str, str]
+    body: str
+    """As much of it as fits into 4 KB with the logs; the whole is at `/attempts/{number}/output`."""
+
+
+class SpecShape(Shape):
+    """What to run and how: the part that jobs and tasks have in common."""
+
+    id: str
+    type: str
+    target: str | None
+    """The named target whose defaults complete its payload; `type` is its kind."""
+    payload: dict[str, Any]
+    tags: list[str]
+    max_attempts: int
+    retry: RetryShape
+    timeout_seconds: int
+    callback: CallBackShape | None
+    """Null: what its target answers is the end."""
+    ordering_key: str | None
+    """Those of one key start one after the other."""
+    on_failure: OnFailure | None
+    """What its failure means for those behind it; null without an ordering key."""
+
+    @classmethod
+    def of_spec(cls, record: "Job | Task", **others: Any) -> Json:
+        """As `from_record`, with the fields of the record's spec."""
+        spec = record.spec
+        return cls.from_record(
+            record,
+            type=spec.type,
+            target=spec.target,
+            payload=spec.payload,
+            tags=spec.tags,
+            max_attempts=spec.max_attempts,
+            retry=RetryShape.of(spec.retry),
+            timeout_seconds=spec.timeout_ms // 1000,
+            callback=optional(CallBackShape.of, spec.callback),
+            ordering_key=None if spec.ordering is None else spec.ordering.key,
+            on_failure=None if spec.ordering is None else spec.ordering.on_failure,
+            **others,
+        )
+
+
+class JobShape(SpecShape):
+    """A job. Every field is always there; null where there is nothing to tell."""
+
+    status: Status
+    lane: Lane
+    shard_id: int | None
+    """The shard of the minute that holds it; null once it is finished."""
+    created_at: WrittenTime
+    scheduled_at: WrittenTime
+    due_at: WrittenTime
+    """When its next attempt may start."""
+    picked_at: WrittenTime | None
+    started_at: WrittenTime | None
+    completed_at: WrittenTime | None
+    failed_at: WrittenTime | None
+    killed_at: WrittenTime | None
+    cancelled_at: WrittenTime | None
+    skipped_at: WrittenTime | None
+    start_delay_ms: int | None
+    """First start minus scheduled time."""
+    late: bool
+    cancel_requested_at: WrittenTime | None
+    lease_until: WrittenTime | None
+    """Of one that waits for its call-back: until when it must be heard of."""
+    heartbeat_at: WrittenTime | None
+    """The last one of this attempt."""
+    progress: ProgressShape | None
+    attempts: list[AttemptShape]
+    """The last five."""
+    output: str | None
+    response: ResponseShape | None
+    reason: str | None
+    fingerprint: str | None
+    """Of a failed or killed job: the same for errors that differ in ids, numbers, times and addresses only."""
+    redrives: int
+    """How often it was retried after it had failed or was killed."""
+    redriven_at: WrittenTime | None
+    """When it was last."""
+    expires_at: WrittenTime | None
+    """If it has not started by then, it is skipped."""
+    task_id: str | None
+    """The task it is a run of."""
+    generation: int | None
+    """The task's when this run was planned."""
+    nominal_at: WrittenTime | None
+    """Its time by the schedule, before jitter; null if it was asked for by hand."""
+    overlap: Overlap | None
+    misfire: Misfire | None
+
+    @classmethod
+    def of(cls, job: Job, now: int) -> Json:
+        """All there is to know of a job at `now`."""
+        origin = job.origin
+        return cls.of_spec(
+            job,
+            status=lifecycle.status(job, now),
+            shard_id=None if job.slot is None else int(job.slot.partition("#")[2]),
+            picked_at=job.claim.at if job.claim else job.picked_at,
+            started_at=_started_at(job, now),
+            start_delay_ms=lifecycle.delay(job, now),
+            late=lifecycle.is_late(job, now),
+            lease_until=callback_lease.ends_at(job) if lifecycle.waits(job) else None,
+            progress=optional(ProgressShape.from_record, job.progress),
+            attempts=[AttemptShape.of(attempt) for attempt in _with_outputs(job)],
+            # A run with a misfire rule has no expiry: the same field holds the end of the rule's window.
+            expires_at=job.start_by if origin is None or origin.misfire is None else None,
+            task_id=None if origin is None else origin.task,
+            generation=None if origin is None else origin.generation,
+            nominal_at=None if origin is None else origin.nominal_at,
+            overlap=None if origin is None else origin.overlap,
+            misfire=None if origin is None else origin.misfire,
+        )
+
+
+def _started_at(job: Job, now: int) -> int | None:
+    """A claimed job has started once its instant has passed; nothing is written at that moment."""
+    if job.claim is None:
+        return job.started_at
+    started = lifecycle.started_at(job)
+    return started if started <= now else None
+
+
+def _with_outputs(job: Job) -> Sequence[Attempt]:
+    """Its attempts; the last one has its output too, which is the job's."""
+    if not job.attempts:
+        return ()
+    *earlier, last = job.attempts
+    return (*earlier, last if last.output else replace(last, output=job.output))
+
+
+class TextShape(Shape):
+    """What an attempt put out, or what was logged meanwhile."""
+
+    number: int
+    """Of the attempt."""
+    text: str
+    complete: bool
+    """False: more than 1 MB, or the rest could not be stored."""
+
+    @classmethod
+    def of(cls, text: Text, number: int) -> Json:
+        return cls.from_record(text, number=number)
+
+
+class PageShape(Shape):
+    jobs: list[JobShape]
+    cursor: str | None
+    """Ask again with it for the next page; null on the last one. A page may be short and still not be the last."""
+
+    @classmethod
+    def of(cls, page: Page, now: int) -> Json:
+        return cls.from_record(page, jobs=[JobShape.of(job, now) for job in page.jobs])
+
+
+class AcceptedShape(Shape):
+    """What is new of an accepted job; GET tells the rest."""
+
+    id: str
+    status: Status
+    scheduled_at: WrittenTime
+
+    @classmethod
+    def of(cls, job: Job, now: int) -> Json:
+        return cls.from_record(job, status=lifecycle.status(job, now))

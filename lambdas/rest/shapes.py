@@ -1,0 +1,94 @@
+"""What every answer is made of: its parts are models, which make it from records."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, WithJsonSchema
+from pydantic.fields import FieldInfo
+
+from scheduler.model import instants
+from scheduler.model.errors import SchedulerError
+
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+WRITTEN_INSTANT = WithJsonSchema({"type": "string", "format": "date-time"})
+Json = dict[str, Any]
+WrittenTime = Annotated[str, WRITTEN_INSTANT]
+
+
+class Shape(BaseModel):
+    """Part of an answer. `of`, or else `from_record`, makes the JSON object that it describes."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    written: ClassVar[tuple[tuple[str, str, bool], ...]] = ()  # of each field: its name here, its name in JSON, whether it is an instant
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
+        cls.written = tuple((name, field.alias or name, _is_time(field)) for name, field in cls.model_fields.items())
+
+    @classmethod
+    def from_record(cls, record: object, /, **others: Any) -> Json:
+        """The JSON object with every field: its value in `others`, else the record's attribute of that name. Instants are given in ms.
+
+        The method makes no model: the record is ours and needs no validation, and lists are answered in half the time.
+        """
+        shown: Json = {}
+        for name, key, is_time in cls.written:
+            value = others[name] if name in others else getattr(record, name)
+            if is_time and value is not None:
+                value = instants.render(value)
+            shown[key] = value
+        return shown
+
+
+def _is_time(field: FieldInfo) -> bool:
+    parts = [part for option in get_args(field.annotation) for part in get_args(option)]
+    return WRITTEN_INSTANT in (*field.metadata, *parts)
+
+
+def optional(make: Callable[[R], S], record: R | None) -> S | None:
+    """What `make` makes of a record, if there is one."""
+    return None if record is None else make(record)
+
+
+def present(shown: Json) -> Json:
+    """The same without the fields that are null."""
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def seconds(ms: int | None) -> float | None:
+    """Whole seconds without a fraction, for people."""
+    return None if ms is None else ms // 1000 if ms % 1000 == 0 else ms / 1000
+
+
+class Answer(Shape, Generic[T]):
+    """Every answer that is not an error."""
+
+    success: Literal[True]
+    data: T
+
+
+class Violation(Shape):
+    field: str
+    rule: str
+
+
+class ErrorShape(Shape):
+    code: str
+    message: str
+    details: list[Violation]
+    """One entry per broken rule, if the request was at fault."""
+    request_id: str
+
+    @classmethod
+    def of(cls, error: SchedulerError, request_id: str) -> Json:
+        return cls.from_record(error, request_id=request_id)
+
+
+class ErrorAnswer(Shape):
+    """Every error."""
+
+    success: Literal[False]
+    error: ErrorShape

@@ -1,0 +1,91 @@
+"""The product speaks plain technical English, and its tests have names that fit on a line."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests import language
+from tests.language import ROOT, of_file, of_markdown, of_python
+from tests.test_architecture import SOURCES, parsed
+
+BACKLOG = Path(__file__).parent / "language_backlog.txt"  # files still to be reworded: a list that only gets shorter
+TEXTS_OF_THE_API_AND_THE_DOCS = ("lambdas/rest/", "lambdas/api.py", "docs/", "console/", "CHANGELOG.md")  # reworded in a step of their own
+TEST_NAMES_BELOW = 100  # characters; the aim is 70
+
+BAD = [
+    ("AWAY_MS = 1  # who is given back comes no sooner", "headless sentence"),
+    ('def seat():\n    """To who has no place."""', "phrase"),
+    ('class Login:\n    """Who wants in."""', "headless sentence"),
+    ('log.warning("not looked whose turn it is; the slots are the net")', "phrase"),
+    ("SAME_LOOK_MS = 1  # so long what was read for one lane tells what is outstanding", "phrase"),
+    ('def room():\n    """What the lane holds of jobs of which the first is due then."""', "headless sentence"),
+    ('raise Refused(f"After a refusal of {it}: who takes a place finds it.")', "headless sentence"),
+    ('"""Settings.\n\nThose that count, the current one first."""', "headless sentence"),
+    ("# The job is sent\n# again. Whoever claims it, runs it.", "headless sentence"),
+    ('"""It may see nobody else\'s jobs, and for nobody\'s sake."""', "phrase"),
+    ('"""A second call is as good as once."""', "phrase"),
+    ('raise Invalid("The caller is told which fields are wrong.")', "phrase"),
+]
+GOOD = [
+    "MIN_REQUEUE_MS = 1  # Requeued jobs are not delivered again sooner than this.",
+    'def answer():\n    """Answer a job that does not hold a concurrency slot yet."""',
+    'log.warning("could not read ordering queues; their jobs are picked up from their slots")',
+    '"""The users who have no weight are omitted. What happens to their jobs? They start last."""',
+    "# The lists are so long that a page holds only a part of them.",
+    'PATTERN = "#who"; COLOUR = "#fff"  # the colour of a job that failed',
+    'KEY = "who"',
+]
+
+
+@pytest.mark.parametrize(("source", "rule"), BAD)
+def test_a_sentence_that_breaks_a_rule_is_found(source: str, rule: str) -> None:
+    assert rule in [finding.rule for finding in of_python(ast.parse(source), source)]
+
+
+@pytest.mark.parametrize("source", GOOD)
+def test_plain_english_passes(source: str) -> None:
+    assert of_python(ast.parse(source), source) == []
+
+
+def test_a_finding_has_its_line_and_an_advice() -> None:
+    source = '"""One.\n\nTwo. The\nwhole anew."""\n\nX = 1\n# three\n# for ever\n'
+    found = of_python(ast.parse(source), source)
+    assert [(each.line, each.excerpt) for each in found] == [(4, "The whole anew."), (8, "three for ever")]
+    assert all(each.advice for each in found)
+
+
+def test_a_document_is_read_by_paragraphs_and_without_its_code() -> None:
+    source = "# Who may\n\nA list:\n- what is\n  anew\n\n```\nwho | anew\n```\n`who` is code.\n" + "word " * 21 + "\n| " + "cell " * 30
+    assert [(each.line, each.rule) for each in of_markdown(source)] == [
+        (1, "headless sentence"),
+        (4, "headless sentence"),
+        (5, "phrase"),
+        (11, "line length"),
+    ]
+
+
+def test_the_product_speaks_plain_english() -> None:
+    """`python -m tests.language FILE` prints the findings of a file. One on the backlog that has none any more leaves it."""
+    names = {path.relative_to(ROOT).as_posix(): path for path in [*SOURCES, ROOT / "app.py", ROOT / "README.md"]}
+    found = {
+        name: of_python(parsed(path), path.read_text()) if path.suffix == ".py" else of_file(path)
+        for name, path in names.items()
+        if not name.startswith(TEXTS_OF_THE_API_AND_THE_DOCS)
+    }
+    backlog = BACKLOG.read_text().split()
+    report = [f"{name}:{each.line}: {each.rule}: {each.excerpt}" for name in found if name not in backlog for each in found[name]]
+    report += [f"{name}: remove it from the list {BACKLOG.name}" for name in backlog if not found.get(name)]
+    assert report == []
+    assert backlog == sorted(set(backlog))
+
+
+def test_the_name_of_a_test_fits_on_a_line() -> None:
+    texts = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py")]
+    names = [name for text in texts for name in re.findall(r"^ *def (test_\w+)", text, re.MULTILINE)]
+    assert [name for name in names if len(name) >= TEST_NAMES_BELOW] == [] and len(names) > 1_000
+
+
+def test_the_lint_covers_every_folder_of_the_product() -> None:
+    assert {path for path in language.files() if path.suffix == ".py"} == {*SOURCES, ROOT / "app.py"}
