@@ -32,7 +32,7 @@ class Dispatch(Construct):
             grants=[
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # its lease and progress
                 allow(storage.ledger.table_arn, "dynamodb:Query"),  # the latency, the backlogs and the pauses of the lanes
-                allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # its own backlog, once nothing waits any more any more
+                allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # its own backlog, once nothing waits any more
                 allow(storage.due_index_arn, "dynamodb:Query"),
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # reconciling the overflow reads whole jobs
                 change_jobs(foundation),  # reconciling moves them

@@ -1,4 +1,4 @@
-"""The house holds: who may import whom, who may read the clock, what a file may be called."""
+"""The structure of the code: allowed imports, use of the clock, names of files."""
 
 import ast
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for folder in ("scheduler", "lambdas", "infra", "local", "bench") for path in (ROOT / folder).rglob("*.py"))
 VERBS = {"api", "tick", "plan", "dispatch", "execute", "bury", "redrive", "fetch", "project", "notify", "scale"}
-TRIGGERED_BY_HTTP = "api"  # its services are submit, cancel, history; the others have one of their own name
+TRIGGERED_BY_HTTP = "api"  # it calls submit, cancel, history and others; every other verb has one service of its own name
 NOT_PURE = (
     "boto3",
     "botocore",
@@ -63,7 +63,7 @@ def imported_by(statement: ast.AST) -> list[str]:
 
 @cache
 def imports(path: Path) -> tuple[str, ...]:
-    """Every module that a file imports, wherever in it."""
+    """Every module that a file imports, at any place."""
     return tuple(module for node in nodes(path) for module in imported_by(node))
 
 
@@ -76,19 +76,19 @@ def under(*folders: str, but: tuple[str, ...] = ()) -> list[Path]:
 
 
 def service(verb: str) -> str:
-    """The one module of a feature package that is named after a verb."""
+    """Return the one module of a feature package that is named after the verb; empty unless there is exactly one."""
     found = [path for path in (ROOT / "scheduler").glob(f"*/{verb}.py") if path.parent.name not in ("model", "storage")]
     return ".".join(found[0].relative_to(ROOT).with_suffix("").parts) if len(found) == 1 else ""
 
 
 def layer(module: str) -> str:
-    """The package of `LAYERS` that a module of `scheduler` belongs to: the ports are a layer, their implementations others."""
+    """Return the package of `LAYERS` of a `scheduler` module. The ports are one layer, each of their implementations another."""
     parts = module.split(".")
     return ".".join(parts[1:3]) if parts[1] == "storage" and len(parts) > 2 and parts[2] in ("aws", "memory") else parts[1]
 
 
 def imported_at_run_time(path: Path) -> list[str]:
-    """Every module that a file imports, but for those that only its annotations name (`if TYPE_CHECKING`)."""
+    """Every module that a file imports, except those that only its annotations use (`if TYPE_CHECKING`)."""
     branches = [node for node in nodes(path) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
     typing = {node for branch in branches for statement in branch.body for node in ast.walk(statement)}
     return [module for node in nodes(path) if node not in typing for module in imported_by(node)]
@@ -103,12 +103,12 @@ def test_mypy_reads_every_module_of_cdk_that_the_infrastructure_imports() -> Non
     assert services - read == set() and len(services) > 20
 
 
-def test_there_is_something_to_look_at() -> None:
+def test_there_are_sources_to_check() -> None:
     assert len(SOURCES) > 50
 
 
 @pytest.mark.parametrize("path", under("scheduler/", but=("scheduler/storage/aws/",)), ids=name)
-def test_what_decides_knows_nothing_of_aws(path: Path) -> None:
+def test_the_scheduler_imports_nothing_of_aws_outside_its_adapters(path: Path) -> None:
     assert [module for module in imports(path) if within(module, NOT_PURE)] == []
 
 
@@ -129,18 +129,18 @@ def test_the_map_lists_every_package_in_the_order_of_its_layers() -> None:
 
 
 @pytest.mark.parametrize("path", under("scheduler/storage/aws/"), ids=name)
-def test_adapters_know_the_core_and_boto3_only(path: Path) -> None:
+def test_adapters_import_only_the_core_and_boto3(path: Path) -> None:
     foreign = ("lambdas", "infra", "local", "aws_cdk", "pydantic", "scheduler.storage.memory", *(f"scheduler.{name}" for name in ENGINE))
     assert [module for module in imports(path) if within(module, foreign)] == []
 
 
 @pytest.mark.parametrize("path", under("lambdas/", "infra/"), ids=name)
-def test_only_the_adapters_speak_to_aws(path: Path) -> None:
+def test_only_the_adapters_import_boto3(path: Path) -> None:
     assert [module for module in imports(path) if within(module, ("boto3", "botocore"))] == []
 
 
 @pytest.mark.parametrize("path", under("lambdas/"), ids=name)
-def test_handlers_know_nothing_of_the_infrastructure(path: Path) -> None:
+def test_handlers_import_nothing_of_the_infrastructure(path: Path) -> None:
     assert [module for module in imports(path) if within(module, ("infra", "local", "aws_cdk"))] == []
 
 
@@ -150,8 +150,8 @@ def test_models_know_nothing_of_the_composition_root(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", under("infra/"), ids=name)
-def test_infra_knows_handlers_by_name_only(path: Path) -> None:
-    """The typed environment is the one thing both share."""
+def test_infra_imports_no_handler(path: Path) -> None:
+    """Handlers and infrastructure share only the typed environment."""
     modules = [
         module
         for module in imports(path)
@@ -177,16 +177,16 @@ def test_only_entry_points_read_the_clock(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES + sorted((ROOT / "tests").rglob("*.py")), ids=name)
-def test_no_file_has_a_name_that_says_nothing(path: Path) -> None:
+def test_no_file_has_a_name_without_meaning(path: Path) -> None:
     assert not {path.stem, *path.parts[len(ROOT.parts) : -1]} & {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_every_module_says_what_it_is_for(path: Path) -> None:
+def test_every_module_has_a_docstring(path: Path) -> None:
     assert not parsed(path).body or ast.get_docstring(parsed(path))
 
 
-def test_each_verb_is_a_handler_a_service_and_a_construct() -> None:
+def test_each_verb_has_a_handler_a_service_and_a_construct() -> None:
     handlers = {path.stem for path in (ROOT / "lambdas").glob("*.py") if not path.stem.startswith("_")}
     constructs = {path.stem for path in (ROOT / "infra").glob("*.py")}
     assert handlers == VERBS
@@ -207,8 +207,8 @@ def test_a_handler_reads_no_environment(path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["tick", "dispatch", "execute"])
-def test_a_hot_function_loads_neither_pydantic_nor_the_http_resolver_nor_schedules(verb: str) -> None:
-    """Their cold start is somebody's delay."""
+def test_a_hot_function_loads_no_heavy_module(verb: str) -> None:
+    """A cold start of these functions delays jobs."""
     code = f"import lambdas.{verb}, scheduler.storage.aws.holders, sys; print(*sys.modules)"  # what `_runtime` loads on first use
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     heavy = (
@@ -219,7 +219,7 @@ def test_a_hot_function_loads_neither_pydantic_nor_the_http_resolver_nor_schedul
         "lambdas.rest.resolver",
         "lambdas.api",
     )
-    heavy += ("scheduler.storage.aws.calls",)  # only jobs that call AWS pay for it
+    heavy += ("scheduler.storage.aws.calls",)  # only jobs that call AWS load it
     heavy += (
         "scheduler.tasks.schedule",
         "scheduler.tasks.schedule_form",
@@ -239,16 +239,16 @@ def test_the_archive_loads_pydantic_with_its_first_job_and_never_the_http_resolv
     assert [module for module in later if within(module, ("aws_lambda_powertools.event_handler", "lambdas.rest.models"))] == []
 
 
-def test_what_calls_urls_loads_nothing_that_knows_aws() -> None:
+def test_the_fetch_function_loads_no_aws_client() -> None:
     code = "import lambdas.fetch, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     assert "scheduler.targets.types.http" in loaded
     aws = [module for module in loaded if within(module, ("boto3", "botocore", "scheduler.storage.aws", "pydantic"))]
-    assert set(aws) <= {"botocore"}, "the bare package: Powertools writes its name into it"
+    assert set(aws) <= {"botocore"}, "only the bare package is loaded: Powertools writes its name into it"
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if name(path).startswith("scheduler/")], ids=name)
-def test_nothing_happens_at_import_but_definitions(path: Path) -> None:
-    """No client, no call to AWS, no thread: a top-level expression is a docstring at most."""
+def test_modules_only_contain_definitions(path: Path) -> None:
+    """An import creates no client, calls no AWS and starts no thread: the only top-level expressions are docstrings."""
     expressions = [node for node in parsed(path).body if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)]
     assert expressions == []

@@ -1,4 +1,4 @@
-"""The table of `tests.system.console_breaks` is in step with the console: every story has one break, and its place is there."""
+"""The table of `tests.system.console_breaks` matches the console: every story has one break, and the code of each break exists."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ from tests.system.test_console import CONSOLE
 
 
 def titles() -> list[str]:
-    """Of the stories, as Vitest tells them."""
+    """Return the titles of the stories, as Vitest prints them."""
     text = (CONSOLE / "browser/console.test.ts").read_text()
     plain = re.findall(r"^ *test\('(.+?)',", text, re.MULTILINE)
     tables = re.findall(r"test\.each\(\[(.+?)\]\)\('(.+?)%s',", text, re.DOTALL)
@@ -24,7 +24,7 @@ def test_every_story_has_one_break_and_every_break_a_story() -> None:
 
 
 @pytest.mark.parametrize("each", [each for each in BREAKS if each.file != POLICY], ids=lambda each: each.what)
-def test_the_place_of_a_break_is_in_the_console(each: Break) -> None:
+def test_the_code_of_each_break_is_in_the_console(each: Break) -> None:
     source = (CONSOLE / "src" / each.file).read_text()
     assert broken(source, each) != source
 
@@ -35,12 +35,12 @@ def test_the_documentation_has_the_table() -> None:
     assert table == [f"| {each.story} | {each.what} |" for each in BREAKS]
 
 
-def test_a_break_whose_place_is_gone_is_told() -> None:
+def test_a_break_without_its_code_is_reported() -> None:
     with pytest.raises(Trouble, match="does not have this once"):
         broken("nothing of it", BREAKS[0])
 
 
-def test_only_a_story_that_fails_where_its_break_shows_is_red() -> None:
+def test_a_story_is_red_only_if_it_fails_because_of_its_break() -> None:
     breaks = [Break(story, "what", "the place", "a.ts") for story in ("noticed", "overlooked", "elsewhere", "gone")]
     found = verdicts(breaks, {"noticed": "waited for the place", "overlooked": None, "elsewhere": "waited for another", "new": None})
     assert [(story, verdict.split(":")[0]) for story, _, verdict in found] == [

@@ -1,4 +1,4 @@
-"""What is installed is what was locked: every dependency at one version, with hashes of what may be fetched."""
+"""The locks fix every dependency to one version, with hashes of the allowed files."""
 
 import json
 import re
@@ -11,7 +11,7 @@ LOCKS = ("requirements.txt", "lambdas/requirements.txt")
 
 
 def locked(name: str) -> dict[str, tuple[str, int]]:
-    """Version and number of hashes, by package."""
+    """Return version and number of hashes of each package in a lock."""
     text = (ROOT / name).read_text().replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     found = {}
@@ -29,7 +29,7 @@ def test_every_python_package_is_pinned_with_hashes(name: str) -> None:
     assert [package for package, (_, hashes) in packages.items() if hashes == 0] == []
 
 
-def test_functions_get_what_was_tested() -> None:
+def test_functions_get_the_tested_versions() -> None:
     tested = locked("requirements.txt")
     assert {package: version for package, (version, _) in locked("lambdas/requirements.txt").items()}.items() <= {
         package: version for package, (version, _) in tested.items()

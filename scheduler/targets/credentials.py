@@ -68,7 +68,7 @@ def check(payload: Mapping[str, Any]) -> None:
 class Secrets:
     """The secrets that were read for one attempt."""
 
-    added: Mapping[str, str] = field(default_factory=dict)  # headers of the request of the request
+    added: Mapping[str, str] = field(default_factory=dict)  # headers of the request
     signing: Sequence[str] = ()
     id: str = ""
     at: int = 0  # the timestamp of the signature, in ms

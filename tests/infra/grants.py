@@ -11,13 +11,23 @@ import inspect
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.infra import conftest, test_encryption, test_functions, test_grants, test_targets
-from tests.infra.conftest import Synthesized, as_list, name_of, synthesized
+from tests.infra import conftest
+from tests.infra import test_encryption
+from tests.infra import test_functions
+from tests.infra import test_grants
+from tests.infra import test_targets
+from tests.infra.conftest import Synthesized
+from tests.infra.conftest import as_list
+from tests.infra.conftest import name_of
+from tests.infra.conftest import synthesized
 
 STAGE = "prod"
 FIXTURES = {"prod", "any_stage", "on_aws"}
@@ -121,7 +131,7 @@ def main() -> None:
         f"- **in the template**, a test that says what the grant is for. Each grant was taken away in turn: {by_template} fail one.",
         f"- **on the running stack**, whose roles are enforced: {by_use} grants are used by the system tests. The table names the test at",
         "  work when a grant was first used. Without it a call is denied, and the tests end red: whatever else becomes of it, no denial",
-        "  may stand in the functions' logs (`test_a_grant_taken_from_each_function_is_a_denial_in_its_log` tries it). The local AWS",
+        "  may stand in the functions' logs (`test_a_grant_removed_from_each_function_is_a_denial_in_its_log` tries it). The local AWS",
         f"  asks no role for {', '.join(f'`{each}*`' for each in NOT_LOCAL)}, nor for what Lambda reads from queues and streams.",
         "",
         f"{neither} are noticed by neither.",

@@ -1,4 +1,4 @@
-"""`make simulate`: many seeds, a table, and one JSON object on the last line."""
+"""`make simulate`: runs many seeds, prints a line for each, and one JSON object on the last line."""
 
 import argparse
 import gc
@@ -39,7 +39,7 @@ LONG = {"seeds": 1_000, "jobs": 10_000, "minutes": 60}  # `--long`: ten million 
 
 
 class Run(NamedTuple):
-    """One seed: what it saw, and the processor time that it took."""
+    """The report of one seed, and the processor time that it took."""
 
     report: Report
     seconds: float
@@ -75,19 +75,19 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run the real services in virtual time, with faults between any two effects.")
-    parser.add_argument("--seeds", type=int, default=40, help="how many runs (default 40)")
-    parser.add_argument("--first", type=int, default=1, help="the first seed: a failing one replays exactly (default 1)")
+    parser.add_argument("--seeds", type=int, default=40, help="number of runs, each with its own seed (default 40)")
+    parser.add_argument("--first", type=int, default=1, help="the first seed; the same seed repeats a run exactly (default 1)")
     parser.add_argument("--jobs", type=int, default=USUAL["jobs"], help=f"jobs per run (default {USUAL['jobs']})")
-    parser.add_argument("--tasks", type=int, default=USUAL["tasks"], help=f"tasks that people keep in each run (default {USUAL['tasks']})")
+    parser.add_argument("--tasks", type=int, default=USUAL["tasks"], help=f"tasks per run (default {USUAL['tasks']})")
     parser.add_argument(
-        "--ordered", type=int, default=USUAL["ordered"], help=f"jobs with ordering keys per run, besides (default {USUAL['ordered']})"
+        "--ordered", type=int, default=USUAL["ordered"], help=f"further jobs with ordering keys per run (default {USUAL['ordered']})"
     )
     parser.add_argument(
-        "--minutes", type=int, default=USUAL["minutes"], help=f"virtual minutes in which they are posted (default {USUAL['minutes']})"
+        "--minutes", type=int, default=USUAL["minutes"], help=f"virtual minutes in which jobs are posted (default {USUAL['minutes']})"
     )
     parser.add_argument("--calm", action="store_true", help="no faults")
     parser.add_argument("--long", action="store_true", help="{seeds} runs of {jobs} jobs in {minutes} minutes".format(**LONG))
-    parser.add_argument("--processes", type=int, default=1, help="seeds that run side by side (default 1)")
+    parser.add_argument("--processes", type=int, default=1, help="seeds that run at the same time (default 1)")
     args = parser.parse_args()
     if args.long:
         vars(args).update(LONG)
@@ -95,10 +95,10 @@ def _arguments() -> argparse.Namespace:
 
 
 def _prepare() -> None:
-    """A process that runs seeds."""
-    logging.disable(logging.CRITICAL)  # a million simulated troubles are no news
-    gc.disable()  # a world is full of young objects: to look at them all the time is a tenth of the work
-    gc.freeze()  # nor is what was imported looked at when a world is over
+    """Prepare a process that runs seeds."""
+    logging.disable(logging.CRITICAL)  # the services log every simulated fault
+    gc.disable()  # a world is full of young objects: frequent collections take a tenth of the time
+    gc.freeze()  # the collection after a world skips the imported modules
 
 
 def _run(args: argparse.Namespace, seed: int) -> Run:
@@ -106,7 +106,7 @@ def _run(args: argparse.Namespace, seed: int) -> Run:
     world = World(seed, CALM if args.calm else ROUGH)
     report = world.run(args.jobs, args.minutes, tasks=args.tasks, ordered=args.ordered)
     world.take_apart()
-    gc.collect()  # what is left of it
+    gc.collect()  # frees the rest of the world
     return Run(report, time.process_time() - began)
 
 
@@ -120,7 +120,7 @@ def _show(report: Report, args: argparse.Namespace) -> None:
         print("   ", example)
     if bad:
         options = f"--jobs {args.jobs} --tasks {args.tasks} --ordered {args.ordered} --minutes {args.minutes}" + " --calm" * args.calm
-        print(f"    again, exactly: .venv/bin/python -m tests.simulation --first {report.seed} --seeds 1 {options}", flush=True)
+        print(f"    repeat exactly: .venv/bin/python -m tests.simulation --first {report.seed} --seeds 1 {options}", flush=True)
 
 
 if __name__ == "__main__":

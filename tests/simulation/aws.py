@@ -1,4 +1,4 @@
-"""AWS as the simulation models it: an index that lags, queues that lose and double, Lambda that polls and dies."""
+"""The simulated AWS: an index that lags, queues that lose and double messages, a Lambda that polls and dies."""
 
 import heapq
 from collections import defaultdict, deque
@@ -18,7 +18,7 @@ BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}
 
 
 class SimClock:
-    """An invocation's clock: virtual time plus this machine's error. Monotonic time has none."""
+    """The clock of an invocation: virtual time plus this machine's error. Monotonic time has no error."""
 
     def __init__(self, hub: Hub, skew: int) -> None:
         self._hub, self._skew = hub, skew
@@ -34,20 +34,20 @@ class SimClock:
 
 
 class LaggingJobs(MemoryJobs):
-    """The jobs table with an index that shows each slot's changes in order, but later.
+    """The jobs table with an index that shows the changes of each slot in order, but later.
 
-    `watch` sees every write, `refused` every change by the holder of a claim that the table did not take.
+    `watch` receives every write, `refused` every job whose claim holder made a change that the table refused.
     """
 
     def __init__(self, hub: Hub, faults: Faults, watch: Callable[[Job | None, Job], None], refused: Callable[[Job], None]) -> None:
         super().__init__()
         self._hub, self._faults, self._watch, self._refused = hub, faults, watch, refused
-        self._placed: dict[JobKey, int] = {}  # when each job came into its slot
-        self._there: dict[str, set[JobKey]] = defaultdict(set)  # what is in each slot, whatever the index shows
-        self._sung: dict[UnitKey, int] = {}  # when each canary was put
+        self._placed: dict[JobKey, int] = {}  # when each job entered its slot
+        self._there: dict[str, set[JobKey]] = defaultdict(set)  # the jobs really in each slot, whether the index shows them or not
+        self._canary_put: dict[UnitKey, int] = {}  # when each canary was put
         self._storm_lag = 0
-        self._shown: dict[str, int] = {}  # slot → when its last change becomes visible
-        self._unseen: dict[str, deque[tuple[int, JobKey, DueEntry | None]]] = defaultdict(deque)  # by slot: when, who, and as what
+        self._shown: dict[str, int] = {}  # by slot: when its last change becomes visible
+        self._unseen: dict[str, deque[tuple[int, JobKey, DueEntry | None]]] = defaultdict(deque)  # by slot: when, job, new entry
         self._visible: dict[UnitKey, int] = {}
         self._storm_until = 0
 
@@ -64,7 +64,7 @@ class LaggingJobs(MemoryJobs):
         return [self._put_or_refuse(job) for job in jobs]
 
     def _put_or_refuse(self, job: Job) -> bool | None:
-        """In half of the cases in which the table seems to refuse, the job is there."""
+        """Put a job, or seem to refuse it: in half of the refused cases the job is stored."""
         if self._faults.strike("put refused", self._faults.rates.refuse):
             if self._faults.random.random() < 0.5:
                 self.put(job)
@@ -75,24 +75,26 @@ class LaggingJobs(MemoryJobs):
         stored = self.rows.get(change.before.key)
         held = super()._change(change)
         if not held and stored and stored.claim and stored.fence == change.before.fence and stored.claim == change.before.claim:
-            if change.after.claim is None and change.guard is not Guard.LEASE:  # who takes a lapsed job back is not its holder
+            if (
+                change.after.claim is None and change.guard is not Guard.LEASE
+            ):  # a change that takes back a lapsed job does not come from its holder
                 self._refused(stored)
         return held
 
     def hidden(self, unit: Unit) -> list[JobKey]:
-        """Open jobs in the canary's slot that were there before the canary and that the index does not show yet."""
-        slot, since = unit.slots[0], self._sung.get(unit.key, 0)
+        """Return the open jobs that were in the canary's slot before the canary and that the index does not show yet."""
+        slot, since = unit.slots[0], self._canary_put.get(unit.key, 0)
         self._look(slot)
         return [key for key in self._there[slot] if key not in self._index[slot].by_key and self._placed[key] < since and key in self.rows]
 
     def late_comers(self, unit: Unit) -> list[JobKey]:
-        """Jobs in the slots of a unit that came there so late that its dispatch may have begun."""
+        """Return the jobs that entered the slots of a unit so late that its dispatch may have begun."""
         late = slots.start_of(unit.key.minute) - slots.OPEN_AHEAD + SLACK_MS
         return [key for slot in unit.slots for key in self._there[slot] if self._placed[key] > late and key in self.rows]
 
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         super().put_canary(unit, slot, at)
-        self._sung.setdefault(unit, self._hub.time)
+        self._canary_put.setdefault(unit, self._hub.time)
         self._visible[unit] = self._when(slot)
 
     def canary_visible(self, unit: UnitKey, slot: str) -> bool:
@@ -105,7 +107,7 @@ class LaggingJobs(MemoryJobs):
             self._unseen[new.slot].append((self._when(new.slot), new.key, new))
 
     def _look(self, slot: str) -> None:
-        """Let the index show what it can show by now."""
+        """Let the index show all changes that are visible by now."""
         unseen, shown, now = self._unseen[slot], self._index[slot], self._hub.time
         while unseen and unseen[0][0] <= now:
             _, key, entry = unseen.popleft()
@@ -135,13 +137,13 @@ class LaggingJobs(MemoryJobs):
         return self._shown[slot]
 
     def storm(self) -> None:
-        """For the next minute and a half the index lags up to a minute, or up to seven."""
+        """Let the index lag up to a minute, or up to seven minutes, for the next minute and a half."""
         self._storm_until = self._hub.time + 90_000
         self._storm_lag = self._faults.random.choice((60_000, 60_000, 60_000, 420_000))
 
 
 class WatchedLedger(MemoryLedger):
-    """The ledger, with an eye on its units: `fell` sees a unit go back, `closed` sees it go."""
+    """A ledger that reports on its units: `fell` receives a unit whose progress went back, `closed` a closed unit."""
 
     def __init__(self, fell: Callable[[Unit], None], closed: Callable[[Unit], None]) -> None:
         super().__init__()
@@ -166,14 +168,14 @@ class WatchedLedger(MemoryLedger):
 
 
 class SimLanes(MemoryLanes):
-    """Queues and topic that lose, double, delay and reorder, and wake their poller when a message becomes visible."""
+    """Queues and topic that lose, double, delay and reorder messages, and wake their poller when a message becomes visible."""
 
     def __init__(self, hub: Hub, faults: Faults, wake: Callable[[Lane], None]) -> None:
         super().__init__()
         self._hub, self._faults = hub, faults
         self._wake = {lane: partial(wake, lane) for lane in Lane}
         self._alarms = dict.fromkeys(Lane, NEVER)  # when each poller is woken next
-        self._set: dict[Lane, set[int]] = {lane: set() for lane in Lane}  # for when alarms are set, whether they are still wanted or not
+        self._set: dict[Lane, set[int]] = {lane: set() for lane in Lane}  # the times of all alarms, including outdated ones
 
     def now(self) -> int:
         return self._hub.time
@@ -199,7 +201,7 @@ class SimLanes(MemoryLanes):
             if self._faults.strike("redelivered", self._faults.rates.redeliver):
                 queued = self.queues[lane][delivery.message_id]
                 self._show(queued, now + self._faults.random.choice((100, 5_000, 31_000)))
-        if self._ready[lane] and self._ready[lane][0][0] > now:  # else the poller comes back by itself
+        if self._ready[lane] and self._ready[lane][0][0] > now:  # otherwise the poller polls again by itself
             self._set_alarm(lane, self._ready[lane][0][0])
         return taken
 
@@ -214,7 +216,7 @@ class SimLanes(MemoryLanes):
                 self._bury(message, faults.random.choice((10, 1_000, 20_000)))
 
     def _bury(self, message: Message, after: int) -> None:
-        """Another copy lands in the dead-letter queue."""
+        """Put another copy into the dead-letter queue."""
         self.add(message, self._hub.time)
         message_id = next(reversed(self.queues[message.lane]))
         self.dead[message.lane][message_id] = self.queues[message.lane].pop(message_id)
@@ -225,7 +227,7 @@ class SimLanes(MemoryLanes):
         self._set_alarm(queued.message.lane, at)
 
     def _set_alarm(self, lane: Lane, at: int) -> None:
-        """Wake the poller at `at`, or earlier if that was set already."""
+        """Wake the poller at `at`, unless an earlier alarm is set."""
         if at < self._alarms[lane]:
             self._alarms[lane] = at
             if at not in self._set[lane]:
@@ -233,10 +235,10 @@ class SimLanes(MemoryLanes):
                 self._hub.at(at, partial(self._ring, lane, at))
 
     def _ring(self, lane: Lane, at: int) -> None:
-        """Most messages are deleted, or their leases renewed, before they become visible again: nobody is woken for those."""
+        """Wake the poller if a message is visible. Most messages are deleted, or their leases renewed, before they are visible again."""
         self._set[lane].remove(at)
         if self._alarms[lane] != at:
-            return  # it rang earlier
+            return  # an earlier alarm replaced this one
         self._alarms[lane] = NEVER
         ready, queue = self._ready[lane], self.queues[lane]
         while ready and ((queued := queue.get(ready[0][1])) is None or queued.visible_at != ready[0][0]):
@@ -248,11 +250,11 @@ class SimLanes(MemoryLanes):
 
 
 class SimPool:
-    """Where an executor's jobs run: each for the time its payload says, with the outcome its payload says."""
+    """The pool of an executor: each job takes the time, and has the outcome, that its payload specifies."""
 
     def __init__(self, hub: Hub, clock: SimClock, random: Random, started: Callable[[Job, int], None]) -> None:
         self._hub, self._clock, self._random, self._started = hub, clock, random, started
-        self._running: list[tuple[int, Job, int, Result]] = []  # until when, what, since when by the executor's clock, and how it ends
+        self._running: list[tuple[int, Job, int, Result]] = []  # end, job, start by the executor's clock, result
 
     def start(self, job: Job) -> None:
         now = self._clock.now()
@@ -273,7 +275,7 @@ class SimPool:
         return [Finished(job, started, self._clock.now(), result) for _, job, started, result in done]
 
     def cancel(self, job: Job) -> None:
-        """Its work ends within a second, as a target that listens does."""
+        """End the work within a second, as a cooperative target does."""
         ends, stopped = self._hub.time + self._random.randint(10, 1_000), Result(failure=Failure(FailureKind.TIMEOUT, "stopped"))
         self._running = [
             (ends, item, started, stopped) if item.key == job.key and end > ends else (end, item, started, result)
@@ -288,7 +290,7 @@ class SimPool:
 
 
 def outcome(job: Job, took: int) -> Result:
-    """What the job's target says: it fails as many times as its payload asks."""
+    """Return the result of the job's target: it fails as many times as its payload specifies."""
     if took >= job.spec.timeout_ms:
         return Result(failure=Failure(FailureKind.TIMEOUT, "its time-out passed"))
     if job.charged < int(job.spec.payload["fails"]):

@@ -1,6 +1,6 @@
-"""Clients who post jobs in a simulated world, a share of them with idempotency keys, and ask again where no answer came.
+"""Clients that post jobs in a simulated world, some with idempotency keys, and repeat calls without an answer.
 
-The oracle of keys: however often a client asks with a key, one job is stored for it, and each answer names that job.
+The oracle of keys: however often a client repeats a call with a key, one job is stored for it, and each answer names that job.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,16 +16,16 @@ from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub, Killed
 
-KEYED = 0.25  # of the posts come with a key, which each of their jobs has with its number
-TRIES = 4  # of a post with a key; without a key a client never asks again
-PAUSES_MS = (500, 1_000, 1_000, 5_000, 60_000, 300_000)  # before a client asks again
-TWICE = 0.2  # of the posts with keys are asked a second time whatever their answer is,
-TWICE_MS = (0, 2, 10, 30, 1_000, 60_000)  # so long after the first time
+KEYED = 0.25  # share of posts with a key; each of their jobs has that key with its number
+TRIES = 4  # of a post with a key; a client never repeats a post without a key
+PAUSES_MS = (500, 1_000, 1_000, 5_000, 60_000, 300_000)  # before a client repeats a post
+TWICE = 0.2  # share of posts with keys that are sent twice, whatever the answer,
+TWICE_MS = (0, 2, 10, 30, 1_000, 60_000)  # this long after the first time
 
 
 @dataclass
 class Post:
-    """What a client asks for in one call."""
+    """The jobs that a client posts in one call."""
 
     requests: Sequence[NewJob]
     direct: DirectPath
@@ -33,13 +33,14 @@ class Post:
     tries: int = 0
 
     def key_of(self, index: int) -> str:
-        """The key of one of its jobs, as the API makes it of the call's."""
+        """Return the key of one of its jobs, derived from the key of the call as in the API."""
         return f"{self.key}#{index}"
 
 
 @dataclass
 class Clients:
-    """Post jobs. `ports(*names)`: these ports as one invocation sees them, with a clock and the rules; `accept` hears of each job once."""
+    """Post jobs. `ports(*names)` returns these ports as one invocation sees them, with a clock and the rules. `accept` receives each
+    accepted job once."""
 
     hub: Hub
     faults: Faults
@@ -48,13 +49,13 @@ class Clients:
     accept: Callable[[Job], None]
     violation: Callable[[str, str], None]
     _posts: int = 0
-    _made: dict[tuple[str, str], str] = field(default_factory=dict)  # the id of the job of each key, by owner and key
-    _heard: set[tuple[str, str]] = field(default_factory=set)  # the keys whose clients know their jobs
+    _made: dict[tuple[str, str], str] = field(default_factory=dict)  # the job id of each key, by owner and key
+    _heard: set[tuple[str, str]] = field(default_factory=set)  # the keys that were answered with their job
 
-    # what they do
+    # actions
 
     def post(self, requests: Sequence[NewJob], randoms: Sequence[int], direct: DirectPath) -> None:
-        """Ask for these jobs, whose ids `randoms` fill, and keep asking if they have a key."""
+        """Post these jobs, whose ids contain `randoms`; with a key, repeat the post until it is answered or `TRIES` is reached."""
         post = Post(requests, direct)
         if self.random.random() < KEYED:
             self._posts += 1
@@ -66,18 +67,18 @@ class Clients:
 
     @staticmethod
     def _keyed(post: Post, index: int) -> NewJob:
-        """The payload carries the key, so that its job is known by it; all jobs of a call have one owner."""
+        """Return the request with its key in the payload, which identifies its job, and with the same owner for all jobs of the call."""
         request = post.requests[index]
         spec = replace(request.spec, payload={**request.spec.payload, "key": post.key_of(index)})
         return replace(request, owner=post.requests[0].owner, spec=spec)
 
     def _ask_again(self, post: Post, pause_ms: int) -> None:
-        """The API fills the ids of each try by chance."""
+        """Repeat the post after a pause, with new randoms for the ids, as the API does."""
         randoms = sorted(self.random.getrandbits(ids.RANDOM_BITS) for _ in post.requests)
         self.hub.spawn(lambda: self._ask(post, randoms), self.hub.time + pause_ms)
 
     def _ask(self, post: Post, randoms: Sequence[int]) -> None:
-        """One call of the API. Where it dies, its client gets no answer either."""
+        """Make one call of the API. If its invocation dies, the client gets no answer."""
         post.tries += 1
         self.faults.counts["asked again"] += post.tries > 1
         ports = self.ports("receipts", "jobs", "orders", "lanes")
@@ -97,7 +98,7 @@ class Clients:
             self._retry(post)
 
     def _retry(self, post: Post) -> None:
-        """A client without a key cannot know whether its jobs are there, and gives up."""
+        """Repeat a post with a key. A client without a key cannot know whether its jobs are stored, and gives up."""
         if post.key is not None and post.tries < TRIES:
             self._ask_again(post, self.random.choice(PAUSES_MS))
 
@@ -115,20 +116,20 @@ class Clients:
             self._heard.add(key)
         self.accept(answer.job)
 
-    # what must hold
+    # oracles
 
     def written(self, before: Job | None, after: Job) -> None:
-        """A write of the jobs table."""
+        """Check a write of the jobs table."""
         if before is None and (key := after.spec.payload.get("key")) is not None:
             self._check((after.owner, key), after)
 
     def _check(self, key: tuple[str, str], job: Job) -> None:
-        """The job is the only one of its key."""
+        """Check that the job is the only one of its key."""
         if self._made.setdefault(key, job.id) != job.id:
             self.violation("doubled_by_key", job.id)
 
 
 def _receipt(request: NewJob, random: int, now: int) -> Receipt | None:
-    """The receipt that the API makes. The key names the request here, so it is its fingerprint too."""
+    """Return the receipt that the API creates. Here the key identifies the request, so it is also the fingerprint."""
     key = request.spec.payload.get("key")
     return None if key is None else Receipt(request.owner, key, key, now, random)

@@ -1,8 +1,8 @@
 """A crash after every effect of every service: `python -m tests.simulation.crash_points` prints the table.
 
-Small worlds are run without crashes first, and each pair of consecutive effects that an invocation has is noted at its first
-occurrence: that is a point. Then the same world runs once per point, the invocation dies just after the first effect of the pair,
-and everything has to recover by itself. The oracles are those of the simulation.
+Small worlds run without crashes first. Each pair of consecutive effects of an invocation, at its first occurrence, is a point.
+Then the same world runs once per point: the invocation dies just after the first effect of the pair, and everything must recover
+by itself. The oracles are those of the simulation.
 """
 
 import argparse
@@ -22,9 +22,9 @@ from tests.simulation.faults import Faults, Faulty, Rates
 from tests.simulation.hub import Killed
 from tests.simulation.world import Report, World
 
-SEEDS = (1, 2, 3, 4, 5, 13)  # a world for each; a point is tried in the first one that has it
+SEEDS = (1, 2, 3, 4, 5, 13)  # a world for each; a point is tried in the first world that has it
 SCENE = {"jobs": 30, "minutes": 8, "tasks": 6, "ordered": 20, "wind_down": 100}
-# No crash, no refusal, nothing lost: what is doubled or buried only brings bury and duplicates into play.
+# No crash, no refusal, no lost message: doubled and dead messages only exercise bury and the handling of duplicates.
 RATES = Rates(double=0.1, dead=0.5, lag_ms=300, cancel=0.15, change=0.2, expire=0.1, retry=0.5, pause=1.0)
 EFFECTS = {"put", "put_many", "claim", "change", "withdraw", "put_canary", "drop_canary"}  # jobs
 EFFECTS |= {
@@ -46,7 +46,7 @@ END = "its end"
 
 
 class Point(NamedTuple):
-    """A crash of `service` after the effect `after`, where `before` would have followed."""
+    """A crash of `service` between the effect `after` and the effect `before`, which would have followed."""
 
     service: str
     after: str
@@ -55,16 +55,16 @@ class Point(NamedTuple):
 
 @dataclass
 class Watcher:
-    """Counts the effects of a run in order, notes what followed on what, and kills who has done number `fatal`."""
+    """Counts the effects of a run in order, records which effect followed which, and kills the invocation of effect number `fatal`."""
 
     fatal: int | None = None
     count: int = 0
-    died: str | None = None  # the service that did
+    died: str | None = None  # the killed service
     points: dict[Point, int] = field(default_factory=dict)  # each by the number of its first effect, at its first occurrence
     _last: dict[tuple[int, int], tuple[str, str, int]] = field(default_factory=dict)  # by invocation: service, effect, its number
 
     def done(self, effect: str) -> None:
-        """An invocation has had an effect."""
+        """Record an effect of the current invocation."""
         entry = _entry()
         if entry is None:
             return
@@ -79,14 +79,14 @@ class Watcher:
             raise Killed
 
     def ended(self) -> dict[Point, int]:
-        """All points, those after the last effects of invocations too."""
+        """Return all points, including those after the last effects of invocations."""
         for service, effect, number in self._last.values():
             self.points.setdefault(Point(service, effect, END), number)
         return self.points
 
 
 def _entry() -> tuple[str, tuple[int, int]] | None:
-    """The service that was called here, and what tells this call of it from all others; None outside of services."""
+    """Return the current service, and an identity of this call of it; None outside of services."""
     frame: FrameType | None = sys._getframe(1)
     found: Any = None
     while frame is not None:
@@ -96,14 +96,14 @@ def _entry() -> tuple[str, tuple[int, int]] | None:
     if found is None:
         return None
     current: Any = greenlet.getcurrent()
-    if getattr(current, "entered", None) is not found:  # held on to, so that no later call has the same address
+    if getattr(current, "entered", None) is not found:  # the reference is kept, so that no later call has the same address
         current.entered, current.calls = found, getattr(current, "calls", 0) + 1
     name, verb = Path(found.f_code.co_filename).stem, found.f_code.co_name
     return name if verb in (name, "submit_all") else f"{name}.{verb}", (id(current), current.calls)
 
 
 class Watched(Faulty):
-    """A port whose effects are watched."""
+    """A port whose effects a watcher records."""
 
     def __init__(self, port: object, faults: Faults, watcher: Watcher, *, freeze: int = 1) -> None:
         super().__init__(port, faults, freeze=freeze)
@@ -124,7 +124,7 @@ class Watched(Faulty):
 
 
 class Scene(World):
-    """The small world. It keeps its invocations, so that each has an identity of its own."""
+    """The small world. It keeps a reference to its invocations, so that each has its own identity."""
 
     def __init__(self, seed: int, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -145,7 +145,7 @@ class Scene(World):
 
 
 def points(seeds: Sequence[int] = SEEDS) -> dict[Point, tuple[int, int]]:
-    """Every point of these worlds, by the seed and the number of the effect at which to try it."""
+    """Return every point of these worlds, with the seed and the number of the effect at which to try it."""
     found: dict[Point, tuple[int, int]] = {}
     for seed in seeds:
         watcher = Watcher()
@@ -158,15 +158,15 @@ def points(seeds: Sequence[int] = SEEDS) -> dict[Point, tuple[int, int]]:
 
 
 def crash(seed: int, number: int) -> tuple[Report, str | None]:
-    """The scene with a crash after its effect `number`; and which service it was."""
+    """Run the scene with a crash after its effect `number`. Returns the report and the killed service."""
     watcher = Watcher(fatal=number)
     report = Scene(seed, watcher).run(**SCENE)
     return report, watcher.died
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Crash every service after each of its effects; everything has to recover.")
-    parser.add_argument("--only", default="", help="services whose names contain this")
+    parser = argparse.ArgumentParser(description="Crash every service after each of its effects, and check that everything recovers.")
+    parser.add_argument("--only", default="", help="only services whose names contain this text")
     args = parser.parse_args()
     logging.disable(logging.CRITICAL)
     found = {point: where for point, where in points().items() if args.only in point.service}

@@ -1,7 +1,7 @@
-"""`python -m tests.simulation.fairness`: a flood of one user beside a few jobs of two others, with and without fair share.
+"""`python -m tests.simulation.fairness`: a flood of one user beside a few jobs of two others, with and without fair shares.
 
-One lane does 100 jobs a second (10 executors, batches of 10, jobs of a second). Anton posts 5,000 jobs, Berta (weight 1) and Carla
-(weight 3) 100 each, all for the same instant; in `now` all of them for at once, after Anton's.
+One lane runs 100 jobs a second (10 executors, batches of 10, jobs of a second). Anton posts 5,000 jobs, Berta (weight 1) and Carla
+(weight 3) post 100 each, all for the same instant. With `now`, all jobs are due at once, and Berta's and Carla's follow Anton's.
 """
 
 import argparse
@@ -32,7 +32,7 @@ CALL = 1_000  # jobs of one call
 
 @dataclass
 class Seen:
-    """What became of the jobs of a run, in order: whose job was released and when, whose started, and how long after its due time."""
+    """The releases and starts of a run, in order: user and time of each release; user, time and delay of each start."""
 
     released: list[tuple[str, int]] = field(default_factory=list)
     starts: list[tuple[str, int, int]] = field(default_factory=list)
@@ -42,30 +42,31 @@ class Seen:
         return [wait for who, _, wait in self.starts if who == user]
 
     def released_while_all_wait(self) -> Counter[str]:
-        """The jobs of each from the first one of whoever came last to the last one of whoever has none waiting any more."""
+        """Return the releases per user while all users have waiting jobs: from the latest first release to the earliest last one."""
         first, last = _places([who for who, _ in self.released])
         if last.keys() != {who for who, _, _ in self.starts}:
-            return Counter()  # somebody's were all handed over directly
+            return Counter()  # all jobs of a user took the direct path
         return Counter(who for who, _ in self.released[max(first.values()) : min(last.values()) + 1])
 
     def started_while_all_wait(self) -> Counter[str]:
-        """The starts meanwhile. What is released then and starts later is in the lane, about a second's work, in any order."""
+        """Return the starts per user in that time. Jobs released in it that start later are in the lane: about a second's work."""
         _, last = _places([who for who, _ in self.released])
         until = self.released[min(last.values())][1]
         return Counter(who for who, at, _ in self.starts if at <= until)
 
     def started_until_one_is_through(self) -> Counter[str]:
+        """Return the starts per user until the first user's last start."""
         _, last = _places([who for who, _, _ in self.starts])
         return Counter(who for who, _, _ in self.starts[: min(last.values()) + 1])
 
     @property
     def rate(self) -> float:
-        """Starts a second, over all."""
+        """Return the starts a second of the whole run."""
         return len(self.starts) * 1000 / (max(wait for _, _, wait in self.starts) + TAKES_MS)
 
 
 class Flood(World):
-    """A world without faults in which these users' jobs are all there is."""
+    """A world without faults that contains only the jobs of these users."""
 
     def __init__(self, jobs: Mapping[str, int], *, fair: bool, units: int = 1, now: bool = False) -> None:
         windows = {Lane.ONE_TIME: EXECUTORS * BATCH} if fair else {}
@@ -79,7 +80,7 @@ class Flood(World):
             self.users.set_weight(user, weight)
         self.processes = [DirectPath(self.ledger, self, SimClock(self.hub, 0), self.rules)]
         for place, (user, count) in enumerate(jobs.items()):
-            # What is for at once comes while the flood is worked off: the others' half a second after it.
+            # Jobs for now arrive while the flood is worked off: those of the others half a second after it.
             at = AT + (500 if place else 0) if now else START + slots.MINUTE
             for first in range(0, count, CALL):
                 self._plan_call(user, min(CALL, count - first), at, None if now else AT)
@@ -100,7 +101,7 @@ class Flood(World):
         try:
             made = submit_all(asked, **self._ports("receipts", "jobs", "orders", "lanes"), direct=self._direct())
         except Unavailable:
-            raise AssertionError("nothing refuses here") from None
+            raise AssertionError("this world has no faults") from None
         for done in made:
             assert isinstance(done, Accepted)
             self._accepted.add(done.job.key)
@@ -120,7 +121,7 @@ class Flood(World):
 
 
 def _places(users: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
-    """Where each comes first, and where last."""
+    """Return the first and the last position of each user."""
     first: dict[str, int] = {}
     for place, user in enumerate(users):
         first.setdefault(user, place)
@@ -128,8 +129,8 @@ def _places(users: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def bound(user: str, count: int) -> int:
-    """The longest wait of `count` jobs of a user by `fairness`: with a second for what the lane has in hand, half a one until the next
-    look, and one and a half until the rate of the lane is known."""
+    """Return the longest wait of `count` jobs of a user according to `fairness`. It includes a second for the jobs already in the lane,
+    half a second until the next check, and one and a half until the rate of the lane is known."""
     total, others = sum(WEIGHTS.values()), len(WEIGHTS) - 1
     return round((count * total / WEIGHTS[user] + others) * 1000 / (EXECUTORS * BATCH * 1000 / TAKES_MS)) + 3_000
 

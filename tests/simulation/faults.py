@@ -1,4 +1,4 @@
-"""What may go wrong, how often, and the wrapper that makes it go wrong between any two effects."""
+"""The simulated faults, their rates, and the wrapper of ports that causes them between any two effects."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -12,28 +12,28 @@ from tests.simulation.hub import Hub, Killed
 
 @dataclass(frozen=True)
 class Rates:
-    """Probabilities per effect unless said otherwise; all zero is a perfect world."""
+    """Probabilities, per effect unless specified otherwise. Without any rate the world is perfect."""
 
     crash: float = 0.0  # the invocation dies before or after the effect
     refuse: float = 0.0  # the call fails; in half of the cases the effect has happened
     slow: float = 0.0  # the call takes 2 to 20 s
-    freeze: float = 0.0  # the invocation stands still for 20 to 90 s, then goes on
-    lose: float = 0.0  # per message: lost on its way
+    freeze: float = 0.0  # the invocation stops for 20 to 90 s, then continues
+    lose: float = 0.0  # per message: lost
     double: float = 0.0  # per message: delivered twice, at once or later
     dead: float = 0.0  # per doubled message: the copy lands in the dead-letter queue
-    purge: float = 0.0  # per executor that dies: its messages are gone with it
-    redeliver: float = 0.0  # per receive: the same message is delivered again while it is in work
+    purge: float = 0.0  # per executor that dies: its messages are lost with it
+    redeliver: float = 0.0  # per receive: the message is delivered again while it is processed
     missing_tick: float = 0.0  # per tick
     double_tick: float = 0.0  # per tick
-    late_tick_ms: int = 0  # ticks come up to this much late
-    lag_ms: int = 0  # the due index usually lags up to this much ...
-    storm: float = 0.0  # ... and per minute with this probability, up to a minute; every fourth time up to seven
-    skew_ms: int = 0  # clocks of invocations differ by up to this much, either way
-    outage: float = 0.0  # per run: the tick is gone for 10 to 60 minutes
-    cancel: float = 0.0  # per job: somebody cancels it
-    change: float = 0.0  # per job: somebody changes it
-    expire: float = 0.0  # per job: it is not wanted any more soon after its time
-    retry: float = 0.0  # per job that failed or was killed: somebody retries it
+    late_tick_ms: int = 0  # ticks are late by up to this much
+    lag_ms: int = 0  # the due index normally lags by up to this much ...
+    storm: float = 0.0  # ... and per minute with this probability by up to a minute, every fourth time by up to seven
+    skew_ms: int = 0  # clocks of invocations are wrong by up to this much, in either direction
+    outage: float = 0.0  # per run: the tick is missing for 10 to 60 minutes
+    cancel: float = 0.0  # per job: a user cancels it
+    change: float = 0.0  # per job: a user changes it
+    expire: float = 0.0  # per job: it expires soon after its time
+    retry: float = 0.0  # per job that failed or was killed: a user retries it
     pause: float = 0.0  # per run: lanes are paused for a while
 
 
@@ -64,7 +64,7 @@ ROUGH = Rates(
 
 
 class Faults:
-    """One seeded source of trouble. `counts` tells what was done, by kind. Off once the run winds down."""
+    """A seeded source of faults. `counts` has the number of faults by kind. `on` is false once the run winds down."""
 
     def __init__(self, rates: Rates, random: Random, hub: Hub) -> None:
         self.rates, self.random, self.hub = rates, random, hub
@@ -72,7 +72,7 @@ class Faults:
         self.on = True
 
     def strike(self, kind: str, probability: float) -> bool:
-        """Whether the fault `kind` happens now."""
+        """Decide whether the fault `kind` happens now, and count it."""
         if not self.on or not probability or self.random.random() >= probability:
             return False
         self.counts[kind] += 1
@@ -82,14 +82,14 @@ class Faults:
         return self.between(-self.rates.skew_ms, self.rates.skew_ms) if self.on and self.rates.skew_ms else 0
 
     def between(self, low: int, high: int) -> int:
-        """An even draw from `low` to `high`, as `randint` makes it, which takes nearly three times as long."""
+        """Draw evenly from `low` to `high`, as `randint` does, in about a third of its time."""
         return low + int(self.random.random() * (high - low + 1))
 
 
 class Faulty:
-    """A port as one invocation sees it: each call takes time, may be refused, and the invocation may die around it.
+    """A port as one invocation sees it: each call takes time and may be refused, and the invocation may die before or after it.
 
-    One draw a call says how long it takes and whether one of the troubles befalls it: most calls are usual.
+    One random number a call decides its duration and whether a fault affects it: most calls have none.
     """
 
     SLOWEST = 6  # ms; the quickest call takes one
@@ -115,7 +115,7 @@ class Faulty:
         return call
 
     def _befalls(self, draw: float) -> str:
-        """Which trouble the draw has hit."""
+        """Return the kind of fault that the draw selects, and count it."""
         befallen = ""
         for kind, rate in self._troubles:
             befallen = kind
@@ -126,7 +126,8 @@ class Faulty:
         return befallen
 
     def _troubled(self, kind: str, name: str, effect: Callable[[], Any]) -> Any:
-        """Who is slow or frozen may be so before the effect, or between the effect and its answer: what was read may be old by then."""
+        """Make a call with a fault. A frozen invocation may stop before the effect, or between the effect and its answer: the data that
+        it has read may be outdated by then."""
         hub, random = self._faults.hub, self._faults.random
         happens = random.random() < 0.5
         if kind in ("crash", "refused"):

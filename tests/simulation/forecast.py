@@ -1,5 +1,7 @@
-"""`python -m tests.simulation.forecast`: what the summary tells ahead, and what then becomes due. A morning of three hours with a thousand
-cron and rate tasks of five types and 5,000 one-time jobs; the changes that their posting makes go through project. Draws docs/forecast.svg.
+"""`python -m tests.simulation.forecast`: compares the forecast of the summary with the jobs that then become due. Draws docs/forecast.svg.
+
+The scene is a morning of three hours with a thousand cron and rate tasks of five types and 5,000 one-time jobs; the changes from their
+creation go through project.
 """
 
 import random
@@ -42,12 +44,12 @@ def a_task(chance: random.Random) -> Task:
 
 @dataclass(frozen=True)
 class Morning:
-    """Minute by minute."""
+    """The forecast and the actual values, minute by minute."""
 
     predicted: list[Expected]
     due: list[int]  # jobs that became due
-    executors: list[int]  # that their work requires
-    recurrences: int  # distinct ones, which the forecast expands
+    executors: list[int]  # executors that their work requires
+    recurrences: int  # distinct recurrences that the forecast expands
 
 
 def morning() -> Morning:
@@ -58,7 +60,7 @@ def morning() -> Morning:
     for job in jobs:
         changes.append(JobChange(f"{len(changes):040d}", None, job))
     for task in tasks:
-        stored = further(task, NOW, Rules())  # plan moves on, and stores runs: neither is to be counted twice
+        stored = further(task, NOW, Rules())  # plan advances the task and stores runs: the counters must count neither twice
         changes.append(TaskChange(f"{len(changes):040d}", None, task))
         changes.append(TaskChange(f"{len(changes):040d}", task, stored.task))
         changes += [JobChange(f"{len(changes) + number:040d}", None, run) for number, run in enumerate(stored.runs)]
@@ -85,10 +87,10 @@ def morning() -> Morning:
 
 
 def main() -> int:
-    told = morning()
+    seen = morning()
     curves = {
-        "jobs per minute": ([each.jobs for each in told.predicted], told.due),
-        "executors required": ([each.executors for each in told.predicted], told.executors),
+        "jobs per minute": ([minute.jobs for minute in seen.predicted], seen.due),
+        "executors required": ([minute.executors for minute in seen.predicted], seen.executors),
     }
     panels = [
         Panel(title, [Curve(name, list(enumerate(values))) for name, values in zip(("predicted", "actual"), pair, strict=True)])
@@ -97,8 +99,8 @@ def main() -> int:
     (REPOSITORY / "docs/forecast.svg").write_text(svg("Three hours, predicted and actual", panels, unit="min"))
     for title, (predicted, actual) in curves.items():
         wrong = sum(abs(one - other) for one, other in zip(predicted, actual, strict=True))
-        print(f"{title}: {sum(predicted):,} predicted, {sum(actual):,} actual, {wrong} of difference, at most {max(actual)} in a minute")
-    print(f"distinct recurrences: {told.recurrences}")
+        print(f"{title}: {sum(predicted):,} predicted, {sum(actual):,} actual, difference {wrong}, at most {max(actual)} in a minute")
+    print(f"distinct recurrences: {seen.recurrences}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Named targets that many jobs share in a simulated world, and what their limits promise."""
+"""Named targets that many jobs share in a simulated world, and the oracles of their limits."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -17,21 +17,21 @@ TARGETS = {
     "both": NamedTarget("both", "log", 0, 0, "ada", "ada", rate=5.0, concurrency=2),
     "free": NamedTarget("free", "log", 0, 0, "ada", "ada"),
 }
-SHARE = 0.1  # of all jobs have one
-WAITS_MS = 2_100  # who waits for a place keeps its start
+SHARE = 0.1  # share of jobs with a named target
+WAITS_MS = 2_100  # a job that waits for a concurrency slot keeps its reserved start for this long
 CLOCKS_MS = 1_000  # clocks differ, and a clearance may be 400 ms old
 WINDOWS_MS = (1_000, 10_000, 60_000)
 
 
 @dataclass
 class Limited:
-    """Chooses targets, and counts who is at work at each."""
+    """Chooses targets, and counts the running jobs of each."""
 
     hub: Hub
     random: Random
     violation: Callable[[str, str], None]
     store: MemoryTargets = field(default_factory=MemoryTargets)
-    _at_work: dict[str, dict[JobKey, int]] = field(default_factory=lambda: defaultdict(dict))  # until when, at the latest
+    _at_work: dict[str, dict[JobKey, int]] = field(default_factory=lambda: defaultdict(dict))  # the latest end of each running job
     _starts: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
@@ -42,7 +42,7 @@ class Limited:
         return self.random.choice(list(TARGETS)) if self.random.random() < SHARE else None
 
     def started(self, job: Job) -> None:
-        """Work starts. It is over when it has taken its time, whatever its executor, or the table, has noticed by then."""
+        """Check a start. The work ends after its own duration, even if its executor or the table has not noticed that by then."""
         if job.spec.target is None:
             return
         target, now = TARGETS[job.spec.target], self.hub.time
@@ -53,11 +53,12 @@ class Limited:
         self._starts[job.spec.target].append(now)
 
     def written(self, after: Job) -> None:
-        """A write of the jobs table: who is not claimed is not at work."""
+        """Follow a write of the jobs table: a job without a claim does not run."""
         if after.spec.target is not None and after.claim is None:
             self._at_work[after.spec.target].pop(after.key, None)
 
     def judge(self) -> None:
+        """Check the rate of each target at the end of the run."""
         for name, target in TARGETS.items():
             if target.rate is None:
                 continue

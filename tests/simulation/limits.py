@@ -1,22 +1,22 @@
-"""`python -m tests.simulation.limits`: the real services against AWS's limits, in virtual time: how late is what is due, and why?
+"""`python -m tests.simulation.limits`: runs the real services against AWS's limits, in virtual time, and shows start delays and causes.
 
-Every job goes through the real tick, dispatch and execute; what is modelled is AWS (`Limits`, from its own documents):
+Every job goes through the real tick, dispatch and execute. AWS is a model (`Limits`, from its own documentation):
 
-- Lambda starts a lane's executors as SQS's event source mapping does: five at once, 300 more a minute, up to the lane's limit; or as many
-  as pollers are kept ready, ten each. A poller asks ten times a second for up to ten messages (of those that AWS scales by itself only
-  what they may call at once is known: one each, here). Environments grow by 1,000 in ten seconds; a new one has a cold start.
-- SNS takes so many messages a second in the account, whoever publishes; a dispatcher publishes by tens, on 16 connections.
-- DynamoDB writes 1,000 units a second in one partition: of the table (a user's jobs lie in eight) and of its due index (one a slot). A
-  second's worth may come at once; nothing is taken as saved up longer, and no partition is split.
+- Lambda starts a lane's executors as SQS's event source mapping does: five at once, 300 more a minute, up to the lane's limit; or ten for
+  each prepared poller. A poller receives ten times a second, up to ten messages each time. (For pollers that AWS scales by itself, only
+  their concurrency is documented: one executor each, here.) Environments grow by 1,000 in ten seconds; a new one has a cold start.
+- SNS accepts a fixed number of messages a second in the account, over all publishers; a dispatcher publishes tens on 16 connections.
+- DynamoDB writes 1,000 units a second in one partition: of the table (a user's jobs are in eight) and of its due index (one a slot). A
+  second's worth may come at once; the model saves up no more than that, and splits no partition.
 - Calls take 1 to 6 ms, the index lags up to 300 ms.
 
-Not modelled: the processor time of our own code (`make bench` has it), faults (`make simulate`), the account's other functions.
+Not in the model: the processor time of our own code (`make bench` measures it), faults (`make simulate`), the account's other functions.
 
-    the burst    50,000 jobs of 200 ms within one second, at the top of an hour: AWS by itself, and with pollers kept ready by the real
-                 `scale` from the real counters; then again with one limit lifted at a time, which tells what holds it up, and with less
-                 favourable choices
-    the hour     5,000,000 jobs an hour. It takes forty minutes of processor, so by default only its first `--minutes` are run, fully; from
-                 the second or third on each minute is like the one before (the table shows it)
+    the burst    50,000 jobs of 200 ms within one second, at the top of an hour: with AWS's own scaling, and with pollers that the real
+                 `scale` prepares from the real counters; then with one limit lifted at a time, which shows the bottleneck, and with less
+                 favourable settings
+    the hour     5,000,000 jobs an hour. It takes forty minutes of processor time, so by default only its first `--minutes` run, in full;
+                 from the second or third on each minute is like the one before (the table shows it)
 
 The last line is JSON.
 """
@@ -69,23 +69,23 @@ PER_HOUR = 5_000_000
 BURST = 50_000
 BATCH = 10
 CONNECTIONS = 16  # of a dispatcher to SNS
-PUBLISH_MS = 15  # a call of it
-AHEAD = 12 * slots.MINUTE  # so long before the first instant the scene begins: `scale` looks ten minutes ahead
-STORED_AHEAD = 6 * slots.MINUTE  # the stream's jobs are stored so long before their minute
+PUBLISH_MS = 15  # duration of a publish call
+AHEAD = 12 * slots.MINUTE  # the scene begins this long before the first instant: `scale` looks ten minutes ahead
+STORED_AHEAD = 6 * slots.MINUTE  # the stream's jobs are stored this long before their minute
 EXECUTOR_GB = 1.0  # as in prod
 NEVER = 10**9
 
 
 @dataclass(frozen=True)
 class Limits:
-    """AWS's, of one account and region."""
+    """The limits of AWS for one account and region."""
 
     first: int = FIRST  # executors at once
     more_a_minute: int = MORE_A_MINUTE
     most: int = LIMIT  # of a mapping that scales by itself
     cold_ms: int = COLD_MS
-    environments: int = 1_000  # new ones in ten seconds, and so many at once
-    polls: int = 10  # a second, of a poller
+    environments: int = 1_000  # new environments in ten seconds, also at once
+    polls: int = 10  # polls a second of one poller
     sns: int = 30_000  # messages a second; us-east-1
     partition: int = 1_000  # write units a second
 
@@ -100,20 +100,20 @@ LIFTED: dict[str, Callable[[Limits], Limits]] = {
 
 
 class Allowance:
-    """So many a second, of which a second's worth may come at once; who comes later waits in turn."""
+    """A rate limit of `rate` a second, of which a second's worth may come at once; further callers wait in order."""
 
     def __init__(self, rate: float, at_once: float | None = None) -> None:
         self._step, self._saved = 1_000 / rate, 1_000 * (1.0 if at_once is None else at_once / rate)
         self._next = float("-inf")
 
     def wait(self, now: int, count: int = 1) -> int:
-        """The ms until so many more have their turn."""
+        """Take `count` more, and return the milliseconds until they are allowed."""
         self._next = max(self._next, now - self._saved) + count * self._step
         return max(0, round(self._next) - now)
 
 
 class LimitedJobs(LaggingJobs):
-    """The jobs table: partitions that take so many writes a second, of the table and of its index. Jobs that have ended leave."""
+    """A jobs table with a write limit for each partition of the table and of its index. Ended jobs are deleted."""
 
     def __init__(self, hub: Hub, limits: Limits, waits: Counter[str]) -> None:
         super().__init__(hub, Faults(CALM, Random(1), hub), lambda before, after: None, lambda job: None)
@@ -145,7 +145,7 @@ class LimitedJobs(LaggingJobs):
         return (key.owner, ids.partition(key.id))
 
     def _write(self, places: Sequence[object]) -> None:
-        """Side by side: the call is over when its slowest write is."""
+        """Write to all places at the same time: the call ends with its slowest write."""
         now = self._hub.time
         for kind in (tuple, str):
             wait = max((self._partitions[place].wait(now) for place in places if isinstance(place, kind)), default=0)
@@ -155,7 +155,7 @@ class LimitedJobs(LaggingJobs):
 
 
 class LimitedLanes(MemoryLanes):
-    """SNS in front of the queues."""
+    """Queues behind an SNS topic with a rate limit."""
 
     def __init__(self, hub: Hub, limits: Limits, waits: Counter[str], arrived: Callable[[Lane, int], None]) -> None:
         super().__init__()
@@ -180,18 +180,18 @@ class LimitedLanes(MemoryLanes):
 
 @dataclass
 class Executors:
-    """An event source mapping and the Lambda behind it: how many run at once, and how often it polls."""
+    """An event source mapping and its Lambda function: the number of executors, and the polls."""
 
     hub: Hub
     limits: Limits
-    kept: int = 0  # pollers kept ready; 0: AWS scales by itself
-    most: int = 0  # that ran at once
+    kept: int = 0  # prepared pollers; 0: AWS scales by itself
+    most: int = 0  # executors that ran at once
     busy: int = 0
     colds: int = 0
     busy_ms: int = 0
     batches: int = 0
     poller_ms: int = 0
-    _since: int | None = None  # when it began to scale
+    _since: int | None = None  # when AWS began to scale
     _idle: list[tuple[LatencyMeter, Circuits]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -215,7 +215,7 @@ class Executors:
         return self._polled_at[1].wait(self.hub.time)
 
     def enter(self, make_one: Callable[[], tuple[LatencyMeter, Circuits]]) -> tuple[tuple[LatencyMeter, Circuits], int]:
-        """An environment, and the ms until it is ready."""
+        """Take an environment; returns it and the milliseconds until it is ready."""
         self.busy += 1
         self.batches += 1
         self.most = max(self.most, self.busy)
@@ -231,7 +231,7 @@ class Executors:
 
 
 class Scene:
-    """One deployment under load. The lane of one-time jobs is what it looks at."""
+    """One deployment under load in the lane of one-time jobs."""
 
     def __init__(self, limits: Limits, rules: Rules, *, most_pollers: int = 0, owners: int = OWNERS) -> None:
         self.hub, self.rules, self.random = Hub(AT - AHEAD), rules, Random(3)
@@ -245,17 +245,17 @@ class Scene:
         self.delays: dict[int, array[int]] = defaultdict(lambda: array("i"))  # by minute of the due time
         self.parts = {name: array("i") for name in ("left late", "waited for an executor", "in the executor")}
         self.held_back = self.stored = self._numbers = 0
-        self._way: dict[JobKey, tuple[int, int]] = {}  # when it left dispatch, when an executor got it
+        self._way: dict[JobKey, tuple[int, int]] = {}  # by job: when it left dispatch, and when an executor received it
         self._waking = False
         faults = Faults(CALM, Random(4), self.hub)
         self._port: dict[str, Any] = {
             name: Faulty(getattr(self, name), faults) for name in ("jobs", "ledger", "users", "orders", "tasks", "lanes")
         }
 
-    # what is asked of it
+    # load
 
     def store(self, instants: Sequence[int]) -> None:
-        """A job due at each."""
+        """Store a job due at each instant."""
         for at in instants:
             self._numbers += 1
             job_id = ids.new(at, self.random.getrandbits(ids.RANDOM_BITS))
@@ -265,7 +265,7 @@ class Scene:
         self.stored += len(instants)
 
     def count(self, instants: Sequence[int], each: int = 1) -> None:
-        """The counters know of these jobs, each of which stands for so many, and how long such jobs take."""
+        """Count these jobs in the counters, each `each` times, and the duration of such jobs."""
         claimed = make.claimed(make.job(at=AT - 20 * slots.MINUTE))
         ended = replace(make.succeeded(claimed, AT - 20 * slots.MINUTE + JOB_MS), started_at=AT - 20 * slots.MINUTE)
         changes = [JobChange(f"{0:040d}", claimed, ended)]
@@ -295,7 +295,7 @@ class Scene:
         tick(**ports, dispatchers=self, clock=SimClock(self.hub, 0), rules=self.rules)
 
     def start(self, unit: UnitKey) -> None:
-        """The port Dispatchers."""
+        """Implement the port `Dispatchers`."""
         if unit != INTAKE:
             self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + 50)
 
@@ -311,7 +311,7 @@ class Scene:
         self.executors.poller_ms += self.executors.kept * slots.MINUTE
 
     def pollers(self, lane: Lane) -> int:
-        """The port Capacity."""
+        """Implement the port `Capacity`."""
         return self.executors.kept if lane is Lane.ONE_TIME else scaling.LEAST
 
     def keep_pollers(self, lane: Lane, count: int) -> None:
@@ -326,7 +326,7 @@ class Scene:
     def _poll(self) -> None:
         self._waking = False
         if self.executors.busy >= self.executors.may:
-            self.hub.at(self.hub.time + 50, self._wake)  # there may be more of them soon
+            self.hub.at(self.hub.time + 50, self._wake)  # an executor may be free soon
             return
         batch = self.lanes.receive(Lane.ONE_TIME, BATCH, self.hub.time)
         if batch:
@@ -378,7 +378,7 @@ def share(values: Sequence[int], percent: int) -> int:
 
 
 def result(scene: Scene) -> dict[str, Any]:
-    """What a scene saw."""
+    """Return the figures of a scene."""
     delays = list(chain.from_iterable(scene.delays.values()))
     executors = scene.executors
     dollars = {
@@ -403,12 +403,12 @@ def result(scene: Scene) -> dict[str, Any]:
 
 
 def rules(executors: int, shards: int = SHARDS) -> Rules:
-    """A deployment for so many executors of the lane."""
+    """Return the rules of a deployment with this number of executors in the lane."""
     return Rules(shards=shards, units=UNITS, windows={Lane.ONE_TIME: executors * BATCH, Lane.RECURRING: 1_000})
 
 
 def burst(jobs: int, *, predicted: bool, limits: Limits | None = None, owners: int = OWNERS, shards: int = SHARDS) -> dict[str, Any]:
-    """So many jobs within the first second of the hour."""
+    """Run `jobs` within the first second of the hour."""
     limits = limits or Limits()
     most = scaling.MOST if predicted else 0
     of_deployment = rules(most * scaling.EXECUTORS_EACH if predicted else limits.most, shards)
@@ -417,12 +417,12 @@ def burst(jobs: int, *, predicted: bool, limits: Limits | None = None, owners: i
     scene.store(instants)
     if predicted:
         scene.count(instants)
-    scene.run(AT + (25 if predicted else 3) * slots.MINUTE)  # pollers are lowered slowly, and cost until then
+    scene.run(AT + (25 if predicted else 3) * slots.MINUTE)  # the number of pollers falls slowly, and they cost until then
     return result(scene)
 
 
 def stream(minutes: int, per_hour: int, *, predicted: bool) -> dict[str, Any]:
-    """The first minutes of an hour of so many."""
+    """Run the first minutes of an hour with `per_hour` jobs."""
     limits, most = Limits(), scaling.MOST if predicted else 0
     scene = Scene(limits, rules(most * scaling.EXECUTORS_EACH if predicted else limits.most), most_pollers=most)
     per_minute, every = per_hour // 60, [AT + number * slots.MINUTE for number in range(minutes)]
@@ -440,11 +440,11 @@ def stream(minutes: int, per_hour: int, *, predicted: bool) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="The real services against AWS's limits, in virtual time.")
-    parser.add_argument("--jobs", type=int, default=BURST, help=f"of the burst (default {BURST})")
-    parser.add_argument("--minutes", type=int, default=3, help="of the hour, run in full (default 3)")
-    parser.add_argument("--per-hour", type=int, default=PER_HOUR, help=f"jobs (default {PER_HOUR})")
-    parser.add_argument("--only", choices=("burst", "lifted", "hour"), help="one of the three parts")
+    parser = argparse.ArgumentParser(description="Run the real services against AWS's limits, in virtual time.")
+    parser.add_argument("--jobs", type=int, default=BURST, help=f"jobs of the burst (default {BURST})")
+    parser.add_argument("--minutes", type=int, default=3, help="minutes of the hour to run (default 3)")
+    parser.add_argument("--per-hour", type=int, default=PER_HOUR, help=f"jobs of the hour (default {PER_HOUR})")
+    parser.add_argument("--only", choices=("burst", "lifted", "hour"), help="run only one of the three parts")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     gc.disable()

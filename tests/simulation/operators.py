@@ -1,4 +1,4 @@
-"""People who change single jobs, and operators who pause lanes, in a simulated world; and what must hold then."""
+"""Users who change and retry single jobs, and operators who pause lanes, in a simulated world; and the oracle of pauses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from tests.simulation.hub import Hub
 
 @dataclass
 class Operators:
-    """`ports(*names)`: these ports as one invocation sees them, with a clock and the rules. Pauses are set without faults."""
+    """`ports(*names)` returns these ports as one invocation sees them, with a clock and the rules. Pauses are set without faults."""
 
     hub: Hub
     faults: Faults
@@ -31,7 +31,7 @@ class Operators:
     _paused: dict[Lane, int] = field(default_factory=dict)  # since when
 
     def plan_pauses(self, start: int, minutes: int) -> None:
-        """Now and then in the run some lanes are paused, for seconds or for minutes."""
+        """In some runs, pause some lanes once, for seconds or for minutes."""
         if self.faults.strike("lanes paused", self.faults.rates.pause):
             self.hub.spawn(self._pause, start + self.random.randint(0, minutes) * slots.MINUTE)
 
@@ -45,7 +45,7 @@ class Operators:
         resume(lanes, None, ledger=self.ledger, clock=self.clock)
 
     def maybe_change(self, job: Job) -> None:
-        """Somebody changes the job, or tries to: sooner, later, in its content."""
+        """In some cases, change the job or try to: its time, its content, or both."""
         if self.faults.strike("changed", self.faults.rates.change):
             wait = self.random.choice((0, 1_000, 30_000, 120_000))
             self.hub.spawn(lambda: self._change(job.key), self.hub.time + wait)
@@ -60,7 +60,7 @@ class Operators:
             return
 
     def written(self, before: Job | None, after: Job) -> None:
-        """A write of the jobs table: somebody sees a job fail and retries it, or two people do."""
+        """Follow a write of the jobs table: in some cases one or more users retry a job that has failed."""
         if not is_dead(after) or (before is not None and is_dead(before)):
             return
         while self.faults.strike("retried", self.faults.rates.retry):
@@ -74,6 +74,6 @@ class Operators:
             return
 
     def started(self, job: Job) -> None:
-        """A job starts; whoever starts it has asked about its lane so lately, however long that took."""
+        """Check a start: its executor may trust an earlier read of the lane's state for `TRUSTED_MS`, no longer."""
         if self.hub.time > self._paused.get(job.lane, self.hub.time) + TRUSTED_MS:
             self.violation("started_in_paused_lane", job.id)

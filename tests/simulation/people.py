@@ -1,4 +1,4 @@
-"""People who keep tasks in a simulated world: they make, edit, pause, resume, run and delete them; and the oracles of tasks."""
+"""Users with tasks in a simulated world: they create, edit, pause, resume, run and delete them; and the oracles of tasks."""
 
 import re
 from collections import defaultdict
@@ -30,14 +30,14 @@ SCHEDULES: tuple[dict[str, object], ...] = (
     {"rate": "5 seconds", "max_runs": 60},
 )
 TAKES = (5, 5, 5, 5, 300, 300, 4_000, 4_000, 4_000, 25_000, 25_000, 90_000)
-LOOKED_MS = 60_000  # who is skipped looked at the one that held it up so long ago at most: calls are slow at times
+LOOKED_MS = 60_000  # a skipped run may have read the run that blocked it this long ago: some calls are slow
 GRACE_MS = 1_500  # clocks differ by up to half a second, and an executor may have read the task just before
-CLEARED_MS = READ_WINDOW_MS + 100  # who starts was cleared, by what was read, so long ago at most
-SETTLED_MS = 25 * 60_000  # what is older than this must have ended, once the faults are over
+CLEARED_MS = READ_WINDOW_MS + 100  # a run may start on data that its gates read this long ago
+SETTLED_MS = 25 * 60_000  # a run older than this must have ended once the faults are over
 
 
 class LaggingTasks(MemoryTasks):
-    """The tasks table with a replenish index that shows each task's changes in order, but later. `watch` sees every write."""
+    """The tasks table with a replenish index that shows the changes of each task in order, but later. `watch` receives every write."""
 
     def __init__(self, hub: Hub, faults: Faults, jobs: MemoryJobs, receipts: MemoryReceipts, watch: Callable[[TaskKey, Task | None], None]):
         super().__init__(jobs, receipts)
@@ -55,16 +55,16 @@ class LaggingTasks(MemoryTasks):
 
 @dataclass
 class Version:
-    """A task under one generation: what was promised, and until when."""
+    """One generation of a task, and the time in which its promises apply."""
 
     task: Task
     since: int
-    until: int | None = None  # replaced, paused or deleted
+    until: int | None = None  # when it was replaced, paused or deleted
 
 
 @dataclass
 class People:
-    """Keeps tasks, and knows what they were promised."""
+    """Keeps tasks, and checks their promises."""
 
     hub: Hub
     faults: Faults
@@ -72,16 +72,16 @@ class People:
     world: Callable[[], World]  # the ports as one invocation sees them
     violation: Callable[[str, str], None]
     versions: dict[TaskKey, list[Version]] = field(default_factory=lambda: defaultdict(list))
-    _replaced: dict[TaskKey, tuple[int, int]] = field(default_factory=dict)  # by an edit that has returned: its generation, when
-    _silent: dict[TaskKey, int] = field(default_factory=dict)  # paused or deleted, and that has returned: when
-    _active: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # jobs at work, by task
-    _reopened: dict[JobKey, int] = field(default_factory=dict)  # runs that had ended and were retried by hand: when
+    _replaced: dict[TaskKey, tuple[int, int]] = field(default_factory=dict)  # last edit: its generation, and when it returned
+    _silent: dict[TaskKey, int] = field(default_factory=dict)  # when the pause or deletion of a task returned
+    _active: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # running jobs, by task
+    _reopened: dict[JobKey, int] = field(default_factory=dict)  # when an ended run was retried by a user
     starts: int = 0
 
-    # what they do
+    # actions
 
     def plan_lives(self, count: int, start: int, end: int) -> None:
-        """`count` tasks, each with a life of its own between `start` and `end`."""
+        """Create, change and delete `count` tasks between `start` and `end`."""
         for number in range(count):
             self.hub.spawn(lambda number=number: self._live(number, end), self.random.randint(start, start + (end - start) // 3))  # type: ignore[misc]
 
@@ -97,7 +97,7 @@ class People:
                 return
 
     def _do(self, act: Callable[[], Any]) -> Any:
-        """Do it, and again if the scheduler refuses for now; in the end somebody gives up."""
+        """Return the result of `act`. Repeats it if the scheduler is unavailable, three times at most; returns None if it fails."""
         for _ in range(3):
             try:
                 return act()
@@ -142,10 +142,10 @@ class People:
     def _run(self, key: TaskKey, end: int) -> None:
         verbs.run_now(key, self.world(), random=self.random.getrandbits(ids.RANDOM_BITS))
 
-    # what must hold
+    # oracles
 
     def stored(self, key: TaskKey, task: Task | None) -> None:
-        """A write of the tasks table."""
+        """Follow a write of the tasks table."""
         seen = self.versions[key]
         if seen and task is not None and seen[-1].task.generation == task.generation and seen[-1].until is None:
             seen[-1].task = task
@@ -156,7 +156,7 @@ class People:
             seen.append(Version(task, self.hub.time))
 
     def started(self, job: Job, now: int, jobs: MemoryJobs) -> None:
-        """A run starts, by its executor's clock."""
+        """Check the start of a run; `now` is the time of its executor's clock."""
         origin = job.origin
         if origin is None:
             return
@@ -182,7 +182,7 @@ class People:
             self._active[origin.task].add(job.id)
 
     def written(self, before: Job | None, after: Job, jobs: MemoryJobs) -> None:
-        """A write of the jobs table: what is not claimed any more does not count as at work, and who is skipped had a reason."""
+        """Check a write of the jobs table: a run without a claim does not run, and a skipped run had a reason."""
         if before is not None and not lifecycle.is_open(before) and lifecycle.is_open(after):
             self._reopened[after.key] = self.hub.time
         if after.origin is None or after.claim is not None:
@@ -195,7 +195,7 @@ class People:
                 self.violation("skipped_for_nothing", after.id)
 
     def judge(self, jobs: MemoryJobs) -> None:
-        """At the end: every nominal time of every version has its run, and every run of the past has ended."""
+        """Check at the end that every nominal time of every version has its run, and that every past run has ended."""
         settled = self.hub.time - SETTLED_MS
         for seen in self.versions.values():
             for version in seen:
@@ -203,7 +203,7 @@ class People:
         at_work = {job.origin.task for job in jobs.rows.values() if job.origin is not None and job.claim is not None}
         for job in jobs.rows.values():
             if job.origin is not None and job.scheduled_at < settled and lifecycle.is_open(job) and job.origin.task not in at_work:
-                self.violation("run_open", job.id)  # a row of late runs may be longer than the simulation, but somebody works it off
+                self.violation("run_open", job.id)  # late runs may take longer than the simulation, if one of them runs
 
     def _judge(self, version: Version, jobs: MemoryJobs, settled: int) -> None:
         task = version.task

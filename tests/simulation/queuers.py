@@ -1,4 +1,4 @@
-"""People who post jobs with ordering keys in a simulated world, and resume the keys that failures park; and the oracles of order."""
+"""Users who post jobs with ordering keys in a simulated world, and resume the keys that failures park; and the oracles of order."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -20,33 +20,33 @@ from tests.simulation.hub import NEVER, Hub
 
 OWNER = "queuer"
 TAKES = (1, 1, 20, 500, 4_000, 20_000)
-SETTLED_MS = 30_000  # a job stored so long before another one starts was there when that was let through: calls are slow at times
+SETTLED_MS = 30_000  # a job stored this long before the start of another one was visible to that one's gate: some calls are slow
 
 
 @dataclass
 class Queuers:
-    """Post jobs of a few keys, and know what they were promised."""
+    """Posts jobs of a few keys, and checks their promises."""
 
     hub: Hub
     faults: Faults
     random: Random
     ports: Callable[..., dict[str, Any]]
     jobs: MemoryJobs
-    submit: Callable[[Sequence[NewJob], Sequence[int]], None]  # jobs, and what fills their ids
+    submit: Callable[[Sequence[NewJob], Sequence[int]], None]  # jobs, and the randoms of their ids
     violation: Callable[[str, str], None]
     starts: int = 0
-    waited: int = 0  # starts of jobs that had to wait for others
+    waited: int = 0  # starts of jobs that waited for others
     parked: int = 0  # failures that parked a key
-    _placed: dict[JobKey, int] = field(default_factory=dict)  # since when a job stands where it does in its line
+    _placed: dict[JobKey, int] = field(default_factory=dict)  # since when a job has its position in its ordering queue
     _of: dict[OrderKey, set[JobKey]] = field(default_factory=lambda: defaultdict(set))
     _at_work: dict[OrderKey, set[JobKey]] = field(default_factory=lambda: defaultdict(set))
     _died: dict[JobKey, int] = field(default_factory=dict)
     _resumed: dict[OrderKey, int] = field(default_factory=dict)
 
-    # what they do
+    # actions
 
     def plan_posts(self, count: int, start: int, end: int) -> None:
-        """`count` jobs between `start` and `end`, some alone, many together; and looks at the keys until long after."""
+        """Post `count` jobs between `start` and `end`, one or several a call; check the keys regularly until long after."""
         keys = [Ordering(f"key-{number}", OnFailure.PARK if number % 2 == 0 else OnFailure.BLOCK) for number in range(max(2, count // 25))]
         while count > 0:
             together = min(self.random.choice((1, 2, 10)), count)
@@ -67,10 +67,10 @@ class Queuers:
         self.submit(asked, sorted(self.random.getrandbits(ids.RANDOM_BITS) for _ in asked))
 
     def _maybe_resume(self, order: OrderKey) -> None:
-        """A parked key stays so for a while; in the end, somebody sees it."""
+        """In some cases, resume a parked key; after the faults, in all cases."""
         if self.faults.on and self.random.random() < 0.7:
             return
-        self._resumed[order] = NEVER  # whatever fails while the call lasts may be resumed by it
+        self._resumed[order] = NEVER  # the call may also resume a key that a failure parks during the call
         try:
             ordering_keys.resume(order, **{name: port for name, port in self.ports("jobs", "orders", "lanes").items() if name != "rules"})
         except (Conflict, Unavailable):
@@ -78,17 +78,17 @@ class Queuers:
         finally:
             self._resumed[order] = self.hub.time
 
-    # what must hold
+    # oracles
 
     def is_parked(self, job: Job) -> bool:
-        """It waits behind a failed one, until somebody resumes their key."""
+        """True if the job waits behind a failed job until a user resumes their key."""
         if job.spec.ordering is None or job.claim is not None:
             return False
         others = [found for key in self._of[ordering.order_of(job)] if (found := self.jobs.get(key)) is not None and ordering.parks(found)]
         return any(ordering.marker(other).position < ordering.marker(job).position for other in others)
 
     def started(self, job: Job) -> None:
-        """A target starts."""
+        """Check a start: the only one of its key, in order, and not of a parked key."""
         if job.spec.ordering is None:
             return
         self.starts += 1
@@ -97,7 +97,7 @@ class Queuers:
         for key in self._of[order] - {job.key}:
             other = self.jobs.get(key)
             if other is None or not (is_open(other) or ordering.parks(other)):
-                continue  # who has ended stands in nobody's way
+                continue  # an ended job blocks no other
             if other.claim is not None and other.key in self._at_work[order]:
                 self.violation("two_of_a_key", f"{job.id} beside {other.id}")
             if self._placed[key] < self.hub.time - SETTLED_MS and ordering.marker(other).position < mine.position:
@@ -108,7 +108,7 @@ class Queuers:
         self._at_work[order].add(job.key)
 
     def written(self, before: Job | None, after: Job) -> None:
-        """A write of the jobs table."""
+        """Follow a write of the jobs table."""
         if after.spec.ordering is None:
             return
         order = ordering.order_of(after)

@@ -1,6 +1,6 @@
-"""Each guard taken away in turn: the simulation has to notice.
+"""Removes each guard of the code in turn, and checks that the simulation notices.
 
-`python -m tests.simulation.sabotage` prints which oracle did, and at which seed.
+`python -m tests.simulation.sabotage` prints which oracle noticed, and at which seed.
 """
 
 import argparse
@@ -34,7 +34,7 @@ SEEDS = 40  # of the default run of `make simulate`
 
 
 class Found(BaseException):
-    """An oracle speaks. Not an Exception, so that no service can catch it."""
+    """An oracle has found a violation. Not an Exception, so that no service can catch it."""
 
 
 class Tripwire(World):
@@ -45,7 +45,7 @@ class Tripwire(World):
 
 
 class Sabotage(NamedTuple):
-    """What is broken, and how. `seed`: the one to try first in the tests, since it did find it."""
+    """A removed guard. `seed` is known to find it: the tests try it first."""
 
     name: str
     broken: Callable[[], AbstractContextManager[Any]]
@@ -53,7 +53,7 @@ class Sabotage(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Which oracle found it, at which seed, how many virtual seconds after its start."""
+    """The oracle that found a removed guard, the seed, and the virtual seconds since the start of its run."""
 
     oracle: str
     seed: int
@@ -61,7 +61,7 @@ class Finding(NamedTuple):
 
 
 def find(sabotage: Sabotage, seeds: Sequence[int], **scenario: int) -> Finding | None:
-    """Who notices, in the first of these runs in which anybody does."""
+    """Return the finding of the first of these runs that has one; None if no oracle notices."""
     for seed in seeds:
         with sabotage.broken():
             try:
@@ -72,7 +72,7 @@ def find(sabotage: Sabotage, seeds: Sequence[int], **scenario: int) -> Finding |
     return None
 
 
-# how each is broken
+# the broken versions
 
 
 def _patched(target: Any, name: str, broken: Any) -> Callable[[], AbstractContextManager[Any]]:
@@ -180,14 +180,14 @@ def _keep_over_standing(self: MemoryReceipts, receipt: Receipt, now: int) -> Rec
 
 @contextmanager
 def _claimed_out_of_slot() -> Iterator[None]:
-    """A claim changes nothing that the index shows, so the table does not even look; here it has to."""
+    """Let a claim remove the job from its slot. Normally a claim changes nothing that the index shows, and the table skips the index."""
     with patch.object(stores, "_entry", _entry_unless_claimed), patch.object(stores, "_looked_at", lambda job: object()):
         yield
 
 
 @contextmanager
 def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
-    """Also where it was imported by name."""
+    """Replace a function in its module and wherever it was imported by name."""
     whole = getattr(owner, name)
     with contextlib.ExitStack() as stack:
         for module in [module for key, module in sys.modules.items() if key.startswith("scheduler")]:
@@ -204,32 +204,32 @@ _answer = submit._answer
 SABOTAGES = [
     Sabotage("settle without the fence", _patched(LaggingJobs, "_change", _change_without_fence), seed=2),
     Sabotage("a claimed job leaves its slot", _claimed_out_of_slot),
-    Sabotage("leases told by the message alone, without the nonce", _patched(delivery, "decide", _decide_without_nonce)),
+    Sabotage("leases identified by the message, without the nonce", _patched(delivery, "decide", _decide_without_nonce)),
     Sabotage("slots nearer than the horizon", _patched(slots, "place", _place_without_horizon), seed=7),
     Sabotage("minutes closed without the canary", _patched(LaggingJobs, "canary_visible", lambda *_: True), seed=15),
     Sabotage("changes written without conditions", _patched(LaggingJobs, "_change", _plain_change)),
     Sabotage("new jobs written without conditions", _patched(LaggingJobs, "put", _plain_put), seed=2),
-    Sabotage("an overlap holder that nobody takes over", _patched(overlap, "decide", _overlap_without_take_over)),
-    Sabotage("bury without looking at the message", _patched(settlement, "bury", _bury_without_message)),
+    Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
+    Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message)),
     Sabotage("units changed without the epoch", _patched(MemoryLedger, "change_unit", _change_unit_without_epoch)),
-    Sabotage("the markers of others in the line not seen", _patched(MemoryOrders, "_line", _line_without_markers)),
-    # and one for each other oracle
+    Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrders, "_line", _line_without_markers)),
+    # one for each other oracle
     Sabotage("a start 100 ms ahead", _patched(Execution, "_take", _take_early)),
     Sabotage("retries under the old fence", _patched(lifecycle, "retry", _retry_without_fence)),
-    Sabotage("executors go on without their lease", _patched(delivery, "LOST_MS", 10**9)),
-    Sabotage("refused puts taken for stored", _patched(LaggingJobs, "_put_or_refuse", _put_refused_unseen)),
-    Sabotage("runs start without asking their task", _patched(run_gate, "unwanted", lambda *_: None)),
-    Sabotage("holders written without their version", _patched(MemoryTasks, "_hold", _hold_without_version), seed=3),
-    Sabotage("misfire and expiry not looked at", _patched(misfire, "too_late", lambda *_: None)),
+    Sabotage("executors continue without their lease", _patched(delivery, "LOST_MS", 10**9)),
+    Sabotage("refused puts treated as stored", _patched(LaggingJobs, "_put_or_refuse", _put_refused_unseen)),
+    Sabotage("runs start without a check of their task", _patched(run_gate, "unwanted", lambda *_: None)),
+    Sabotage("run locks written without their version", _patched(MemoryTasks, "_hold", _hold_without_version), seed=3),
+    Sabotage("misfire and expiry ignored", _patched(misfire, "too_late", lambda *_: None)),
     Sabotage("the random of the standing receipt not used", _patched(submit, "_answer", _answer_by_own_random)),
     Sabotage("receipts written over standing ones", _patched(MemoryReceipts, "_keep", _keep_over_standing)),
 ]
-# Not yet seen to be found within the default run: `--all` tries them too.
+# The default run does not find these: `--all` tries them too.
 UNPROVED = [
-    Sabotage("the last read before the instant not heeded", _patched(Execution, "_still_ours", lambda *_: True)),
-    Sabotage("who runs is never taken back by recheck", _patched(leftover, "decide", _recheck_without_take_back)),
-    Sabotage("late runs do not wait for the one before", _patched(RunGate, "_before", lambda *_: None)),
-    Sabotage("executors do not look for pauses", _patched(Watch, "is_paused", lambda *_: False)),
+    Sabotage("the last read before the instant ignored", _patched(Execution, "_still_ours", lambda *_: True)),
+    Sabotage("running jobs never taken back by reconcile", _patched(leftover, "decide", _recheck_without_take_back)),
+    Sabotage("late runs do not wait for the run before", _patched(RunGate, "_before", lambda *_: None)),
+    Sabotage("executors ignore pauses", _patched(Watch, "is_paused", lambda *_: False)),
     Sabotage("take-back of a lease that was extended", _patched(LaggingJobs, "_change", _change_without_lease)),
     Sabotage("turns written without their version", _patched(MemoryOrders, "_take_turn", _turn_without_version)),
     Sabotage("a failure parks no key", lambda: _everywhere(ordering, "parks", lambda job: False)),
@@ -237,10 +237,10 @@ UNPROVED = [
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Take each guard away in turn, and see which oracle of the simulation notices.")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many seeds to try at most (default {SEEDS}, as in the default run)")
-    parser.add_argument("--only", default="", help="those whose names contain this")
-    parser.add_argument("--all", action="store_true", help="also those that have not yet been seen to be found")
+    parser = argparse.ArgumentParser(description="Remove each guard in turn, and show which oracle of the simulation notices.")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"the most seeds to try (default {SEEDS}, as in the default run)")
+    parser.add_argument("--only", default="", help="only guards whose names contain this text")
+    parser.add_argument("--all", action="store_true", help="also guards that the default run does not find")
     args = parser.parse_args()
     logging.disable(logging.CRITICAL)
     missed = 0

@@ -1,17 +1,17 @@
-"""Whoever dies between two effects leaves nothing that the others cannot mend."""
+"""The services recover from a crash between any two effects."""
 
 import pytest
 
 from tests.simulation.crash_points import END, Point, crash, points
 
 FEW = [
-    Point("submit", "put", "send"),  # accepted, and never handed over
-    Point("execute", "claim", "change"),  # claimed, worked, and not settled
-    Point("execute", "change", END),  # settled, and its message not deleted
+    Point("submit", "put", "send"),  # the job is accepted but not enqueued
+    Point("execute", "claim", "change"),  # the job is claimed and its work done, but not settled
+    Point("execute", "change", END),  # the job is settled, but its message not deleted
 ]
 
 
-def test_after_a_crash_at_the_heart_of_a_service_everything_has_its_end() -> None:
+def test_every_job_ends_after_a_crash_in_the_main_services() -> None:
     known = points((2,))
     for point in FEW:
         report, died = crash(*known[point])
@@ -20,7 +20,7 @@ def test_after_a_crash_at_the_heart_of_a_service_everything_has_its_end() -> Non
 
 
 @pytest.mark.long
-def test_after_a_crash_behind_any_effect_of_any_service_everything_has_its_end() -> None:
+def test_every_job_ends_after_a_crash_at_any_point_of_any_service() -> None:
     known = points()
     assert len(known) > 100 and len({point.service for point in known}) > 15
     for point, where in known.items():

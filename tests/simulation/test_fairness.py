@@ -1,4 +1,4 @@
-"""A flood of one user beside the jobs of two others, in virtual time: shares, waits, and the lane's whole capacity for who is alone."""
+"""A flood of one user beside the jobs of two others, in virtual time: shares, waits, and the lane's whole capacity for a single user."""
 
 from collections import Counter
 from typing import Any
@@ -23,7 +23,7 @@ def follow_the_weights(shares: Counter[str]) -> bool:
 @pytest.mark.parametrize(
     "options", [pytest.param({}, id="one dispatcher"), pytest.param({"units": 2}, id="two dispatchers", marks=LONG_TEST)]
 )
-def test_while_all_wait_starts_follow_the_weights(options: dict[str, Any]) -> None:
+def test_starts_follow_the_weights_while_all_users_wait(options: dict[str, Any]) -> None:
     seen = Flood(LONG, fair=True, **options).flood()
     through(seen, LONG)
     assert follow_the_weights(seen.released_while_all_wait())
@@ -32,7 +32,7 @@ def test_while_all_wait_starts_follow_the_weights(options: dict[str, Any]) -> No
 
 @pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"units": 2}, {"now": True}], ids=["one dispatcher", "two dispatchers", "at once"])
-def test_a_flood_lets_nobody_else_wait_longer_than_computed(options: dict[str, Any]) -> None:
+def test_other_users_wait_no_longer_than_the_bound_beside_a_flood(options: dict[str, Any]) -> None:
     seen = Flood(FLOOD, fair=True, **options).flood()
     through(seen, FLOOD)
     for user in ("berta", "carla"):
@@ -40,19 +40,19 @@ def test_a_flood_lets_nobody_else_wait_longer_than_computed(options: dict[str, A
 
 
 @pytest.mark.long
-def test_in_the_order_of_arrival_they_would_wait_for_all_of_it() -> None:
+def test_without_fair_shares_other_users_wait_for_the_whole_flood() -> None:
     seen = Flood(FLOOD, fair=False).flood()
     through(seen, FLOOD)
     assert min(max(seen.waits(user)) for user in ("berta", "carla")) > 45_000
 
 
 @pytest.mark.long
-def test_who_is_alone_gets_all_the_lane_can_do() -> None:
+def test_a_single_user_gets_the_whole_capacity_of_the_lane() -> None:
     jobs = {"anton": 3_000}
     fair, plain = (Flood(jobs, fair=fair).flood() for fair in (True, False))
     through(fair, jobs)
     steady, most = (sum(5_000 <= wait < 25_000 for wait in seen.waits("anton")) for seen in (fair, plain))
     assert (
         steady == pytest.approx(most, rel=0.02) and most > 1_800
-    )  # a lane works in rounds: a hundred jobs more or less begin or end in it
+    )  # a lane works in rounds of a hundred jobs, so the count may differ by one round
     assert max(fair.waits("anton")) <= max(plain.waits("anton")) + 3_000

@@ -1,4 +1,4 @@
-"""The scene of AWS's limits, in small."""
+"""A small form of the scenes with AWS's limits."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from tests.simulation.limits import LIFTED, PER_HOUR, Allowance, Limits, burst, 
 SMALL = Limits(first=2, more_a_minute=60, partition=40, sns=2_000)
 
 
-def test_an_allowance_gives_a_seconds_worth_at_once_and_then_makes_wait_in_turn() -> None:
+def test_an_allowance_gives_a_seconds_worth_at_once_then_queues_callers() -> None:
     allowance = Allowance(10)
     assert [allowance.wait(0) for _ in range(12)] == [0] * 10 + [100, 200]
-    assert allowance.wait(5_000, 11) == 100, "no more than a second's worth is saved up"
+    assert allowance.wait(5_000, 11) == 100, "an allowance saves up at most a second's worth"
 
 
-def test_a_burst_ends_whole_and_none_starts_early_and_pollers_kept_ready_start_it_sooner() -> None:
+def test_prepared_pollers_start_a_burst_sooner_and_no_job_is_early() -> None:
     alone, predicted = burst(600, predicted=False, limits=SMALL), burst(600, predicted=True, limits=SMALL)
     for seen in (alone, predicted):
         assert (seen["jobs"], seen["ended"], seen["early"], seen["started_twice"]) == (600, 600, 0, 0)
@@ -24,14 +24,14 @@ def test_a_burst_ends_whole_and_none_starts_early_and_pollers_kept_ready_start_i
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "wait"), [("partitions", "table partitions"), ("SNS", "SNS")])
-def test_a_limit_makes_wait_and_lifted_it_does_not(name: str, wait: str) -> None:
+def test_a_limit_causes_waits_that_end_when_it_is_lifted(name: str, wait: str) -> None:
     tight = Limits(partition=2, sns=100)
     assert burst(600, predicted=True, limits=tight)["longest_wait_ms"][wait] > 500
     assert wait not in burst(600, predicted=True, limits=LIFTED[name](tight))["longest_wait_ms"]
 
 
 @pytest.mark.long
-def test_a_stream_that_its_executors_can_take_is_on_time_from_the_second_minute_on() -> None:
+def test_a_stream_within_capacity_is_on_time_from_the_second_minute() -> None:
     seen = stream(2, PER_HOUR // 100, predicted=True)
     assert seen["ended"] == seen["jobs"] == 2 * (PER_HOUR // 100 // 60) and seen["early"] == 0
     assert seen["by_minute"][1]["p99_ms"] < 1_000

@@ -1,4 +1,4 @@
-"""The simulation notices each guard that is taken away."""
+"""The simulation notices each removed guard."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ SEEDS = 40  # of the default run
 
 @pytest.mark.long
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda each: each.name)
-def test_the_simulation_notices(sabotage: Sabotage) -> None:
+def test_the_simulation_notices_a_removed_guard(sabotage: Sabotage) -> None:
     assert find(sabotage, [sabotage.seed, *range(1, SEEDS + 1)]) is not None
 
 
@@ -40,8 +40,8 @@ print(report.starts, report.runs, sum(report.delays))
 
 
 @pytest.mark.long
-def test_a_run_does_not_depend_on_the_order_in_which_a_process_keeps_its_sets() -> None:
-    """Which differs from process to process, with the hashes of texts; a failing seed is replayed in another one."""
+def test_a_run_does_not_depend_on_the_iteration_order_of_sets() -> None:
+    """The order of sets depends on the hashes of strings, which differ between processes; a failing seed is repeated in a new process."""
     command = [sys.executable, "-c", ORDER]
     runs = [subprocess.Popen(command, env=os.environ | {"PYTHONHASHSEED": str(seed)}, stdout=subprocess.PIPE) for seed in (0, 1)]
     one, other = (run.communicate()[0] for run in runs)

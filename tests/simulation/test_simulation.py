@@ -1,4 +1,4 @@
-"""A short run of the simulation. `make simulate` is the long one."""
+"""Short runs of the simulation. `make simulate` runs the long form."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def run(seed: int, *, jobs: int = 800, minutes: int = 15, tasks: int = 0, calm: 
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 14))])
-def test_under_every_kind_of_fault_nothing_is_lost_doubled_early_or_stuck(seed: int) -> None:
+def test_no_job_is_lost_doubled_early_or_stuck_under_faults(seed: int) -> None:
     report = run(seed)
     assert report.violations == {}, report.examples
     assert report.accepted > 720 and sum(report.statuses.values()) == report.accepted
@@ -22,27 +22,27 @@ def test_under_every_kind_of_fault_nothing_is_lost_doubled_early_or_stuck(seed: 
 
 
 @pytest.mark.parametrize("seed", [11, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 32))])
-def test_under_every_kind_of_fault_each_run_of_a_task_has_one_end_and_none_breaks_a_rule(seed: int) -> None:
+def test_each_run_of_a_task_ends_once_and_keeps_its_rules_under_faults(seed: int) -> None:
     report = run(seed, jobs=50, minutes=25, tasks=10)
     assert report.violations == {}, report.examples
     assert report.runs > 80
 
 
 @pytest.mark.parametrize("seed", [21, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(22, 32))])
-def test_under_all_faults_jobs_of_a_key_start_in_order_one_at_a_time_and_a_parked_key_starts_none(seed: int) -> None:
+def test_jobs_of_an_ordering_key_start_in_order_under_faults(seed: int) -> None:
     report = World(seed, ROUGH).run(30, 15, ordered=150)
     assert report.violations == {}, report.examples
     assert report.ordered > 150 and report.waited > 40 and report.parked > 0
 
 
 @pytest.mark.parametrize("seed", [41, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(42, 52))])
-def test_under_every_kind_of_fault_a_key_that_is_asked_again_makes_one_job(seed: int) -> None:
+def test_an_idempotency_key_makes_one_job_under_faults(seed: int) -> None:
     report = World(seed, ROUGH).run(600, 10, ordered=100)
     assert report.violations == {}, report.examples
     assert report.faults["asked again"] > 3 and report.faults["replayed"] > 10
 
 
-def test_in_calm_weather_jobs_start_on_the_instant() -> None:
+def test_jobs_start_on_their_instant_without_faults() -> None:
     report = run(5, calm=True, rules=Rules(shards=2))
     assert report.violations == {} and report.accepted == 800
     delays = sorted(report.delays)

@@ -1,4 +1,4 @@
-"""Workers of jobs that report by call-back: they beat, are slow, fall silent, report twice; and the oracles of leases."""
+"""Workers that report by call-back: they send heartbeats, are slow, fall silent, report twice; and the oracles of leases."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from tests.simulation.hub import Hub
 POLICIES = (CallBack(10_000, 300_000), CallBack(60_000, 600_000), CallBack(60_000, 120_000), CallBack(600_000, 1_200_000))
 TAKES = (500, 3_000, 30_000, 150_000, 400_000)
 SLACK_MS = 1_000  # clocks differ by up to half a second
-RESCUED_MS = 360_000  # without faults, who falls silent is found so long after the lease at the latest
+RESCUED_MS = 360_000  # without faults, the job of a silent worker is found this long after the lease at the latest
 
 
 @dataclass
 class Workers:
-    """Whoever the targets of such jobs hand them over to."""
+    """The workers to which targets pass jobs with a call-back."""
 
     hub: Hub
     faults: Faults
@@ -36,11 +36,11 @@ class Workers:
     _promised: dict[tuple[str, int], int] = field(default_factory=dict)  # by attempt: the lease that an answer named
 
     def policy(self) -> CallBack | None:
-        """Of a new job."""
+        """Return the call-back policy of a new job; usually None."""
         return self.random.choice(POLICIES) if self.random.random() < 0.05 else None
 
     def started(self, job: Job) -> None:
-        """The target of a job starts, and hands it over at some time before or after it answers."""
+        """Follow the start of a job: its target passes it to a worker, before or after it answers."""
         if job.spec.callback is not None:
             ahead = self.random.choice((1, 50, 5_000))
             self.hub.spawn(lambda: self._work(job, job.spec.callback or CallBack()), self.hub.time + ahead)
@@ -69,7 +69,7 @@ class Workers:
                 break
         kinds = (FailureKind.RETRYABLE, FailureKind.PERMANENT)
         result = Result("reported") if number < 0.75 else Result(failure=Failure(self.random.choice(kinds), "no"))
-        for _ in range(self.random.choice((1, 1, 2)) + 3):  # some report again what they have been answered
+        for _ in range(self.random.choice((1, 1, 2)) + 3):  # some workers repeat a report that was answered
             try:
                 report(which, result, **self._ports("jobs", "tasks", "orders", "lanes"), rules=self.ports()["rules"])
                 self.counts["worker reported"] += 1
@@ -84,7 +84,7 @@ class Workers:
         return ports
 
     def written(self, before: Job, after: Job) -> None:
-        """A write of the jobs table: nobody loses a lease that was promised, nor keeps one for long that has ended."""
+        """Check a write of the jobs table: no worker loses a promised lease, and none keeps an expired lease for long."""
         if self._calm_since is None and not self.faults.on:
             self._calm_since = max(self.hub.time, self.tick_off_until)
         if lifecycle.waits(after) and not lifecycle.waits(before):

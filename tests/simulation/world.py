@@ -1,4 +1,4 @@
-"""A whole Punctual in virtual time: the real services over memory ports, faults between any two effects, and the oracles."""
+"""A complete Punctual in virtual time: the real services over memory ports, faults between any two effects, and the oracles."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -41,23 +41,23 @@ from tests.simulation.queuers import Queuers
 from tests.simulation.workers import Workers
 
 START = slots.start_of("2026-11-20T10:00")
-ROUND_MS = (1, 1, 10_000, 60_000, 60_000)  # people like whole minutes, so crowds are due together
-POSTED = (1,) * 10 + (2, 5, 20, 50)  # jobs posted in one call: one in nine alone
+ROUND_MS = (1, 1, 10_000, 60_000, 60_000)  # users prefer whole minutes, so many jobs are due together
+POSTED = (1,) * 10 + (2, 5, 20, 50)  # jobs posted in one call: one job in nine alone
 OWNERS = ("user",) * 4 + ("other",)
-# How long jobs work. Long ones are watched by their executors every two seconds: a few of them find what there is to find.
+# Durations of jobs. Executors check long jobs every two seconds, which costs time: a few long jobs are enough.
 TAKES = (1, 1, 1, 1, 20, 20, 500, 500, 4_000, 4_000) * 100 + (45_000,) * 5 + (250_000,)
-POLL_MS = 25  # from one look of an event source mapping at its queue to the next one
-FAILS = (0,) * 24 + (1, 1, 2, 5)  # how often their targets say no
-EXECUTOR_PORTS = {"jobs": 5, "lanes": 1, "ledger": 1, "tasks": 5, "orders": 5}  # what executors see; how much more often each freezes
+POLL_MS = 25  # between two polls of a queue by its event source mapping
+FAILS = (0,) * 24 + (1, 1, 2, 5)  # how often their targets fail
+EXECUTOR_PORTS = {"jobs": 5, "lanes": 1, "ledger": 1, "tasks": 5, "orders": 5}  # ports of executors; factor of their rate of freezes
 STUCK_MS = 360_000  # past its deadline by more than this, a running job is stuck
 
 
-USUAL = {"jobs": 5_000, "minutes": 30, "tasks": 12, "ordered": 300}  # of a run: what `make simulate` does, and sabotage is found in
+USUAL = {"jobs": 5_000, "minutes": 30, "tasks": 12, "ordered": 300}  # the default run of `make simulate`, which finds the sabotages
 
 
 @dataclass
 class Report:
-    """What a run saw. Everything in `violations` must be zero."""
+    """The result of a run. Every count in `violations` must be zero."""
 
     seed: int = 0
     jobs: int = 0
@@ -68,15 +68,15 @@ class Report:
     examples: list[str] = field(default_factory=list)
     delays: list[int] = field(default_factory=list)
     starts: int = 0
-    runs: int = 0  # starts of runs of tasks, among them
-    ordered: int = 0  # starts of jobs with ordering keys, among them
-    waited: int = 0  # of those, first starts of jobs that were given back before
+    runs: int = 0  # starts of runs of tasks, included in `starts`
+    ordered: int = 0  # starts of jobs with ordering keys, included in `starts`
+    waited: int = 0  # first starts of jobs that were requeued before, included in `ordered`
     parked: int = 0  # failures that parked a key
 
 
 @dataclass
 class Container:
-    """A process of the executor: what it keeps from one batch to the next, until it dies."""
+    """A process of the executor: the state that it keeps from one batch to the next, until it dies."""
 
     clock: SimClock
     meter: LatencyMeter
@@ -85,7 +85,7 @@ class Container:
 
 
 class World:
-    """One run. `rules` and `rates` set the stage; the same seed gives the same run."""
+    """One run under the given rules and rates of faults. The same seed gives the same run."""
 
     def __init__(self, seed: int, rates: Rates, *, rules: Rules | None = None, concurrency: int = 50) -> None:
         self.random = Random(seed)
@@ -126,18 +126,18 @@ class World:
         self._tick_off: tuple[int, int] = (0, 0)
 
     def _usual_rules(self) -> Rules:
-        """In one run of three so narrow that much waits for its turn, and goes to the intake."""
+        """Return the rules of the run. In one run of three the windows are so narrow that many jobs wait and go through the overflow."""
         if self.random.randrange(3):
             return Rules(shards=2)
         windows = {Lane.ONE_TIME: self.random.choice((5, 20)), Lane.RECURRING: self.random.choice((5, 1_000))}
         return Rules(shards=2, windows=windows, direct_burst=self.random.choice((1, 10)), direct_rate=1)
 
-    # what happens
+    # the course of a run
 
     def run(self, jobs: int, minutes: int, *, tasks: int = 0, ordered: int = 0, wind_down: int = 100) -> Report:
-        """Over the first `minutes` post `jobs`, and `ordered` ones with ordering keys, and keep `tasks`, with faults.
+        """In the first `minutes`, with faults, post `jobs`, post `ordered` jobs with ordering keys, and keep `tasks`.
 
-        Then let the system recover without any, and look at it.
+        Then let the system recover without faults, and return the report.
         """
         end = START + minutes * slots.MINUTE
         self._plan_outage(minutes)
@@ -157,7 +157,7 @@ class World:
         return self._judge()
 
     def take_apart(self) -> None:
-        """When it is over: its parts know each other, and a garbage collection that finds them all takes a twentieth of its time."""
+        """Break the references between the parts of an ended world: collecting these cycles would take a twentieth of its time."""
         for part in [part for part in vars(self).values() if hasattr(part, "__dict__") and part is not self.report]:
             vars(part).clear()
         vars(self).clear()
@@ -183,7 +183,7 @@ class World:
             self.hub.spawn(heartbeat, due + late)
 
     def _plan_post(self, at: int, end: int, together: int) -> None:
-        instant = self._instant(at, end) if self.random.random() < 0.7 else None  # of all of them: most are asked for by round times
+        instant = self._instant(at, end) if self.random.random() < 0.7 else None  # one for all jobs of the call
         requests = [self._new_job(at, end, instant) for _ in range(together)]
         self.hub.spawn(lambda: self._post(requests), at)
 
@@ -201,21 +201,21 @@ class World:
         timeout_ms = 60_000 if takes < 60_000 else 300_000
         expires_at = max(execute_at or at, at) + 90_000 if self.faults.strike("expiry", self.faults.rates.expire) else None
         payload, reports = {"takes": takes, "fails": fails}, self.workers.policy()
-        target = self.limited.choose() if takes < 20_000 else None  # who works for long would keep all others waiting
-        callback = reports if target is None else None  # a target's places are free once it has taken a job over
+        target = self.limited.choose() if takes < 20_000 else None  # a long job would block all others of its target
+        callback = reports if target is None else None  # a job that waits for its call-back uses no concurrency slot
         spec = JobSpec("log", payload, timeout_ms=timeout_ms, callback=callback, target=target)
         return NewJob(self.random.choice(OWNERS), spec, execute_at, expires_at=expires_at)
 
     # invocations
 
     def _faulty(self, port: object, freeze: int = 1) -> Any:
-        """The port as invocations see it: one and the same for all, since it knows nothing of them."""
+        """Return the port as invocations see it. All share one wrapper, which has no state of an invocation."""
         if (found := self._seen.get((id(port), freeze))) is None:
             found = self._seen[(id(port), freeze)] = Faulty(port, self.faults, freeze=freeze)
         return found
 
     def _ports(self, *names: str) -> dict[str, Any]:
-        """These ports as one invocation sees them."""
+        """Return these ports as one invocation sees them, with a clock and the rules."""
         ports: dict[str, Any] = {name: self._faulty(getattr(self, name)) for name in names}
         return ports | {"clock": self._clock(), "rules": self.rules}
 
@@ -262,7 +262,7 @@ class World:
         return TaskWorld(**self._ports("tasks", "jobs", "orders", "lanes", "receipts"))
 
     def start(self, unit: UnitKey) -> None:
-        """The Dispatchers port: an asynchronous invocation."""
+        """Implement the port `Dispatchers`: invoke a dispatcher asynchronously."""
         if not self.faults.strike("dispatch lost", self.faults.rates.lose):
             self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + self.random.randint(10, 200))
         if self.faults.strike("double dispatch", self.faults.rates.double):
@@ -284,13 +284,13 @@ class World:
             self.faults.counts["dispatch failed"] += 1
 
     def _wake(self, lane: Lane) -> None:
-        """Something may be there to receive: the event source mapping polls, as often as it does."""
+        """Let the event source mapping poll the lane soon: a message may be visible."""
         if lane not in self._polls:
             self._polls.add(lane)
             self.hub.at(self.hub.time + POLL_MS, self._pollers[lane])
 
     def _poll(self, lane: Lane) -> None:
-        """Take a batch if there is one and an executor is free."""
+        """Receive a batch and execute it, if an executor is free."""
         self._polls.discard(lane)
         if self._busy[lane] >= self._concurrency:
             self._full.add(lane)
@@ -338,7 +338,7 @@ class World:
                 self.hub.at(self.hub.time + 1, partial(self._wake, lane))
 
     def _container(self, lane: Lane) -> Container:
-        """One that is warm, or, now and then even so, a new one."""
+        """Return a warm process, or a new one: always if none is warm, else in some cases."""
         if self._warm[lane] and self.random.random() < 0.95:
             return self._warm[lane].pop()
         ledger, clock = self._faulty(self.ledger), self._clock()
@@ -367,7 +367,7 @@ class World:
             self.report.examples.append(f"{kind}: {job_id} at {self.hub.time - START} ms, seed {self.report.seed}")
 
     def _started(self, job: Job, now: int) -> None:
-        """A target starts, by the executor's clock."""
+        """Check the start of a target; `now` is the time of the executor's clock."""
         self.report.starts += 1
         if now < job.due_at:
             self._violation("early", job.id)
@@ -388,16 +388,17 @@ class World:
         self.queuers.started(job)
         if (
             not job.attempts and job.origin is None and job.spec.ordering is None and job.spec.target is None
-        ):  # others wait for more than their instant
+        ):  # other jobs also wait for reasons besides their instant
             self.report.delays.append(now - max(job.scheduled_at, job.created_at))
 
     @staticmethod
     def _must_keep_to(job: Job) -> bool:
-        """An expiry holds until the first start, a misfire rule until the run was given back for another reason than lateness."""
+        """True while the start deadline applies: an expiry until the first start, a misfire rule until the run was first requeued for a
+        reason other than lateness."""
         return job.fence == 1 if job.origin is not None and job.origin.misfire is not None else job.delay_ms is None
 
     def _watch(self, before: Job | None, after: Job) -> None:
-        """Every write of the table."""
+        """Check every write of the jobs table."""
         self.people.written(before, after, self.jobs)
         self.queuers.written(before, after)
         self.clients.written(before, after)
@@ -424,7 +425,7 @@ class World:
 
     @staticmethod
     def _is_redrive(before: Job, after: Job) -> bool:
-        """The one change of a job that has ended: one more life, under the next fence."""
+        """True for the only allowed change of an ended job: a redrive, under the next fence."""
         lives = (after.fence, after.redrives) == (before.fence + 1, before.redrives + 1)
         return lives and is_dead(before) and lifecycle.is_open(after) and after.claim is None and after.expires is None
 
@@ -432,11 +433,11 @@ class World:
         return any(message_id in queue for queue in self.lanes.dead.values())
 
     def _refused(self, job: Job) -> None:
-        """The table did not take the settlement of the very executor that holds the claim."""
+        """Report that the table refused the settlement of the executor that holds the claim."""
         self._violation("settlement_refused", job.id)
 
     def _fell(self, unit: Unit) -> None:
-        if unit.key != INTAKE:  # it is never done, and so are its marks
+        if unit.key != INTAKE:  # the overflow is never done, so its progress may go back
             self._violation("unit_fell", unit.key.minute)
 
     def _closed(self, unit: Unit) -> None:
@@ -473,5 +474,5 @@ class World:
 
 
 def _ends(job: Job) -> list[tuple[int, int]]:
-    """Its attempts, but for what is kept of their outputs."""
+    """Return fence and end of each attempt: the parts of an attempt that must not change later."""
     return [(attempt.fence, attempt.ended_at) for attempt in job.attempts]

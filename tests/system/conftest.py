@@ -1,4 +1,4 @@
-"""The deployed stack for the system tests: on a free port, its state in a temporary folder, IAM enforced as on AWS."""
+"""The deployed stack of the system tests: on a free port, with its state in a temporary folder and IAM enforced as on AWS."""
 
 import json
 import os
@@ -29,14 +29,14 @@ from scheduler.model.job import JobKey, Lane, Message
 from scheduler.storage import messages
 
 if GRANTS_LOG in os.environ:
-    # Sessions run side by side, and each names its own tests; the local AWS runs in another folder.
+    # Sessions run at the same time, each with its own log; the path is absolute, since the local AWS runs in another folder.
     os.environ[GRANTS_LOG] = f"{Path(os.environ[GRANTS_LOG]).resolve()}.{os.getpid()}"
 DENIED = re.compile(r"assumed-role/\S+ is not authorized to perform: [\w:-]+")
 
 
 @dataclass
 class System:
-    """What a system test drives: the API over HTTP as any user, the emulated AWS as its administrator."""
+    """Access for a system test: to the API over HTTP as any user, to the local AWS as its administrator."""
 
     stack: Stack
     receiver: Receiver
@@ -50,13 +50,13 @@ class System:
         return self.stack.address
 
     def client(self, username: str | None = None) -> Client:
-        """A signed-in caller: the first user (an administrator), or one of this name, made on the way."""
+        """Return a signed-in client: of the first user (an administrator), or of a new user with this name."""
         if username is None:
             return self.stack.client()
         return self.sign_in(username, self.create_user(username))
 
     def create_user(self, username: str) -> str:
-        """Make a user without any right; returns the password."""
+        """Create a user without special rights; returns the password."""
         password = f"{secrets.token_urlsafe(15)}-aA1"
         user.ensure(self.aws("cognito-idp"), self.outputs["UserPoolId"], username, password, administrator=False)
         return password
@@ -70,21 +70,21 @@ class System:
         return Client(self.address)
 
     def aws(self, service: str) -> Any:
-        """A boto3 client with the administrator's credentials."""
+        """Return a boto3 client with the administrator's credentials."""
         return self.stack.aws.client(service)
 
     def workers(self, output: str) -> list[process.Process]:
-        """The processes that run the function named by a stack output."""
+        """Return the processes that run the function named by a stack output."""
         return process.naming(self.stack.home.scratch, self.outputs[output])
 
     def invoke(self, output: str, event: dict[str, Any]) -> None:
-        """Call the function named by a stack output, as its trigger does, and wait for its end."""
+        """Call the function named by a stack output with an event of its trigger, and wait for its end."""
         answer = self.aws("lambda").invoke(FunctionName=self.outputs[output], Payload=json.dumps(event))
-        said = answer["Payload"].read()  # in any case: an answer that is not read keeps its connection
-        assert "FunctionError" not in answer, said
+        payload = answer["Payload"].read()  # in any case: an unread answer keeps its connection
+        assert "FunctionError" not in answer, payload
 
     def denials(self) -> list[str]:
-        """What the functions logged of calls that their roles do not allow."""
+        """Return the calls denied to the functions' roles, from the functions' logs."""
         logs = self.aws("logs")
         groups = [group["logGroupName"] for page in logs.get_paginator("describe_log_groups").paginate() for group in page["logGroups"]]
         events = logs.get_paginator("filter_log_events")
@@ -95,7 +95,7 @@ class System:
 
 @pytest.fixture(autouse=True)
 def _named_among_grants(request: pytest.FixtureRequest) -> None:
-    """Which test is at work when a grant is first used (`tests/infra/grants.py`)."""
+    """Write the running test to the log of grants, which shows at what test a grant was first used (`tests/infra/grants.py`)."""
     if path := os.environ.get(GRANTS_LOG):
         with Path(path).open("a") as log:
             log.write(f"{time.time():.3f} {request.node.originalname}\n")
@@ -103,7 +103,7 @@ def _named_among_grants(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="session")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """One stack for the whole session; nothing it does touches `make run`."""
+    """One stack for the whole session, separate from that of `make run`."""
     home = Home(Path(os.path.realpath(tmp_path_factory.mktemp("aws"))))
     with Receiver() as receiver, up(home, enforce_iam=True) as stack:
         system = System(stack, receiver)
@@ -114,7 +114,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 
 @pytest.fixture(scope="session")
 def system(deployed: System, outage: "Outage", doubled: "Doubled") -> System:
-    """That stack, in whose background the outage happens, and after it a minute with too many ticks."""
+    """The same stack, with an outage of the tick and then a minute with too many ticks in the background."""
     return deployed
 
 
@@ -129,12 +129,12 @@ FINAL = {"succeeded", "failed", "killed", "cancelled", "skipped"}
 
 
 def soon(seconds: float) -> str:
-    """The instant so many seconds from now, as the API reads it."""
+    """Return the instant this many seconds from now, in the format of the API."""
     return rfc3339(datetime.now(UTC) + timedelta(seconds=seconds))
 
 
 def send_early(system: System, client: Client, job: Mapping[str, Any], *, seconds: int) -> None:
-    """One more message of a new job of this client, seconds from now: an executor claims it by that, ahead of its own message."""
+    """Send another message of a new job of this client, delayed by `seconds`. An executor claims the job by it, before its own message."""
     owner, due_at = client.user_id(), round(datetime.fromisoformat(job["due_at"]).timestamp() * 1000)
     message = Message(JobKey(owner, job["id"]), 1, Lane.ONE_TIME, due_at, sent_at=1)
     system.aws("sqs").send_message(
@@ -143,7 +143,7 @@ def send_early(system: System, client: Client, job: Mapping[str, Any], *, second
 
 
 def until(seconds: float, look: Callable[[], T | None]) -> T:
-    """What `look` finds, looked for until it is there; the real stack has no event to wait on. Fails after `seconds`."""
+    """Call `look` until it returns a true value, and return that; the real stack has no event to wait on. Fails after `seconds`."""
     end = time.monotonic() + seconds
     while not (found := look()):
         assert time.monotonic() < end, f"not within {seconds} s"
@@ -152,7 +152,7 @@ def until(seconds: float, look: Callable[[], T | None]) -> T:
 
 
 def ended(client: Client, jobs: Sequence[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
-    """The jobs, once all of them are final."""
+    """Return the jobs once all of them are final. Fails after `seconds`."""
     left, done = {job["id"]: job for job in jobs}, {}
 
     def look() -> bool:
@@ -168,7 +168,7 @@ def ended(client: Client, jobs: Sequence[dict[str, Any]], seconds: float) -> lis
 
 
 def open_minutes(system: System) -> list[str]:
-    """The minutes that the ledger has open, oldest first."""
+    """Return the open minutes of the ledger, oldest first."""
     items = system.aws("dynamodb").query(
         TableName=system.outputs["LedgerTable"],
         KeyConditionExpression="pk = :open",
@@ -182,11 +182,11 @@ def open_minutes(system: System) -> list[str]:
 class Outage:
     """Four minutes without a tick, while the other tests run.
 
-    `missed` are due in a minute in the middle of it, and so are the runs of `runs`, `after` in the first minute that begins after its
-    end. All are far enough ahead, when they are posted, to be left to their minute and its dispatcher.
+    The jobs of `missed` and the runs of `runs` are due in a minute in the middle of it, the jobs of `after` in the first minute that begins
+    after its end. All are posted so far ahead that they go through dispatch.
     """
 
-    minute: int  # the one in the middle of it: its start, ms
+    minute: int  # start of the minute in the middle of it, ms
     missed: list[dict[str, Any]] = field(default_factory=list)
     after: list[dict[str, Any]] = field(default_factory=list)
     runs: drills.Missed | None = None
@@ -195,32 +195,32 @@ class Outage:
 
 @dataclass
 class Doubled:
-    """Jobs of one minute whose tick and dispatcher come twice more, while the other tests run."""
+    """Jobs of one minute whose tick and dispatcher run two more times, while the other tests run."""
 
     jobs: list[dict[str, Any]]
-    paths: list[str]  # each is called by one of `jobs`
-    calls: Future[None]  # done when the ticks and dispatchers that are too many have been called; raises what went wrong with them
+    paths: list[str]  # one for each of `jobs`, which calls it
+    calls: Future[None]  # done when the additional ticks and dispatchers have ended; raises their error
 
 
-POSTED_WITHIN = 20  # seconds in which what is to wait for its minute must be posted
+POSTED_WITHIN = 20  # seconds in which the jobs of the outage must be posted
 OFF_AT = 90  # seconds after the beginning: the missed minute starts at 260 to 320 and opens 135 earlier
-ON_AFTER = 66  # seconds after the beginning of the missed minute: all that is due in it, up to its 50th second, is late by then
+ON_AFTER = 66  # seconds after the start of the missed minute: its jobs, due up to its 50th second, are late by then
 BENCH = "test_the_short_form_of_delay_runs_to_its_end"
 LAST = (  # in this order, after everything that does not need the tick
     BENCH,
     "test_every_job_of_the_missed_minutes_runs_late_and_marked",
     "test_missed_runs_follow_the_misfire_policy_of_their_task",
     "test_jobs_after_the_outage_are_dispatched_on_time",
-    "test_ticks_and_dispatchers_at_work_twice_start_each_job_once",
+    "test_concurrent_ticks_and_dispatchers_start_each_job_once",
     "test_the_minutes_of_the_outage_all_close",
-    # Last of all: it kills executors, which are the others' too, and a message of one that died before it leased it hides for long.
-    "test_executors_killed_at_random_lose_no_job_and_one_that_kills_them_harms_no_other",
+    # The last one: it kills executors that also run other tests' jobs. A message that a killed executor had not leased stays hidden long.
+    "test_killed_executors_lose_no_job_and_a_poison_job_harms_no_other",
 )
 
 
 @pytest.fixture(scope="session")
 def outage(deployed: System) -> Iterator[Outage]:
-    """Begins with the stack; the tests of `LAST` look at it."""
+    """Begin the outage with the stack; the tests of `LAST` check it."""
     system, client = deployed, deployed.client()
     now = time.time()
     missed = slots.start_of(slots.first_safe_minute(round((now + POSTED_WITHIN) * 1000)))
@@ -233,7 +233,7 @@ def outage(deployed: System) -> Iterator[Outage]:
     start = datetime.fromtimestamp(missed / 1000, UTC)
     found.runs = drills.plan_missed(client, start=start, interval=timedelta(seconds=5), count=10, threshold=10)
     found.missed = _posted(client, [{"message": f"missed {n}", "execute_at": due(missed, n)} for n in range(20)])
-    assert time.time() - now < POSTED_WITHIN, "too slow a start to have an outage at a known time"
+    assert time.time() - now < POSTED_WITHIN, "the start was too slow for an outage at a known time"
     found.after = _posted(client, [{"message": f"after {n}", "execute_at": due(after, n / 10)} for n in range(50)])
 
     def back() -> None:
@@ -255,7 +255,7 @@ def outage(deployed: System) -> Iterator[Outage]:
 
 @pytest.fixture(scope="session")
 def doubled(deployed: System, outage: Outage) -> Iterator[Doubled]:
-    """Posts its jobs with the beginning of the session, so that nobody has to wait for their minute."""
+    """Post its jobs at the beginning of the session, so that no test has to wait for their minute."""
     minute, closing = outage.minute + 3 * slots.MINUTE, threading.Event()
     at = rfc3339(datetime.fromtimestamp(minute / 1000 + 5, UTC))
     paths = [f"/ok/doubled-tick-{n}" for n in range(20)]
@@ -279,7 +279,8 @@ def doubled(deployed: System, outage: Outage) -> Iterator[Doubled]:
 
 @pytest.fixture(scope="session", autouse=True)
 def short_delays(request: pytest.FixtureRequest) -> Future[list[Figure]] | None:
-    """`delay` of `python -m bench --short`, on the shared stack. It waits six minutes: it begins with the session, if its test is in it."""
+    """Run `delay` of `python -m bench --short` on the shared stack. It waits six minutes, so it begins with the session, if its test is
+    selected."""
     if all(item.name != BENCH for item in request.session.items):
         return None
     deployed: System = request.getfixturevalue("deployed")
@@ -291,7 +292,7 @@ def short_delays(request: pytest.FixtureRequest) -> Future[list[Figure]] | None:
         except BaseException as error:
             found.set_exception(error)
 
-    threading.Thread(target=measure, daemon=True).start()  # a session that ends before it does not wait for it
+    threading.Thread(target=measure, daemon=True).start()  # a session that ends earlier does not wait for it
     return found
 
 

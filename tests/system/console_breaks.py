@@ -1,10 +1,10 @@
-"""Each story of the console broken once: `python -m tests.system.console_breaks` shows that each of them then fails (12 minutes).
+"""Breaks the console in one place for each story: `python -m tests.system.console_breaks` shows that each story then fails (12 minutes).
 
-Words behind it choose: only the stories that have one of them in their name run.
+With arguments, only the stories run that have one of these words in their name.
 
-The console is copied, broken in one place for each story, and built into a temporary folder; the stories run against that build on a fresh
-local stack. A story counts as red only if it fails where its own break shows (`seen`). Exit code 1 if one stayed green, failed elsewhere,
-or has no break. Nothing of the working tree is touched.
+The script copies the console, breaks the copy in one place for each story, and builds it in a temporary folder. The stories run against
+that build on a fresh local stack. A story counts as red only if it fails because of its own break (`seen`). The exit code is 1 if a story
+stayed green, failed elsewhere, or has no break. The working tree is not changed.
 """
 
 import json
@@ -27,15 +27,15 @@ from tests.system.conftest import System
 from tests.system.test_console import CONSOLE, stories
 
 SOURCES = ("src", "public", "index.html", "package.json", "tsconfig.json", "vite.config.ts")
-POLICY = "the headers of the delivery"  # instead of a file: no page can loosen them
+POLICY = "the headers of the delivery"  # instead of a file: the content security policy is not part of the console's sources
 
 
 class Break(NamedTuple):
-    """One place where the console goes wrong."""
+    """One broken place of the console."""
 
-    story: str  # that has to notice
-    what: str  # is broken, in words
-    seen: str  # in what the story then says
+    story: str  # the story that must notice it
+    what: str  # description of the break
+    seen: str  # text in the story's failure message
     file: str  # below `src`
     old: str = ""
     new: str = ""
@@ -263,14 +263,14 @@ BREAKS = (
 
 
 def broken(text: str, each: Break) -> str:
-    """The source with this break. Raises Trouble if its place is not there once: then the table is behind the console."""
+    """Return the source with this break. Raises Trouble unless it contains the code exactly once: the table is then out of date."""
     if text.count(each.old) != 1:
-        raise Trouble(f"{each.file} does not have this once any more, so that “{each.what}” cannot be broken: {each.old}")
+        raise Trouble(f"{each.file} does not have this once any more, so the break “{each.what}” is impossible: {each.old}")
     return text.replace(each.old, each.new)
 
 
 def build(folder: Path) -> Path:
-    """The console with every break, built below the folder."""
+    """Build the console with every break below the folder; returns the folder of the build."""
     for name in SOURCES:
         source = CONSOLE / name
         if source.is_dir():
@@ -289,7 +289,7 @@ def build(folder: Path) -> Path:
 
 
 def loosen(stack: Stack) -> None:
-    """Let scripts run that stand in the page itself."""
+    """Allow inline scripts in the content security policy."""
     cloudfront = stack.aws.client("cloudfront")
     listed = cloudfront.list_response_headers_policies(Type="custom")["ResponseHeadersPolicyList"]["Items"]
     (policy,) = [item["ResponseHeadersPolicy"] for item in listed]
@@ -300,8 +300,8 @@ def loosen(stack: Stack) -> None:
     cloudfront.update_response_headers_policy(Id=policy["Id"], IfMatch=found["ETag"], ResponseHeadersPolicyConfig=wanted)
 
 
-def told(report: Path) -> dict[str, str | None]:
-    """By story that ran: what it failed with; None: it did not."""
+def failures(report: Path) -> dict[str, str | None]:
+    """Return the failure message of each story that ran; None if it passed."""
     if not report.exists():
         raise Trouble("The stories did not run.")
     found: dict[str, Any] = json.loads(report.read_text())
@@ -311,7 +311,7 @@ def told(report: Path) -> dict[str, str | None]:
 
 
 def verdicts(breaks: Sequence[Break], results: Mapping[str, str | None]) -> list[tuple[str, str, str]]:
-    """Story, break and what came of it: only `red` is good."""
+    """Return story, break and verdict; the expected verdict is `red`."""
     known = {each.story for each in breaks}
     rows = [(each.story, each.what, _verdict(each, results)) for each in breaks]
     return rows + [(story, "–", "has no break") for story in results if story not in known]
@@ -320,17 +320,17 @@ def verdicts(breaks: Sequence[Break], results: Mapping[str, str | None]) -> list
 def _verdict(each: Break, results: Mapping[str, str | None]) -> str:
     if each.story not in results:
         return "did not run"
-    said = results[each.story]
-    if said is None:
+    message = results[each.story]
+    if message is None:
         return "green"
-    return "red" if each.seen in said else f"failed elsewhere: {' '.join(said.split())[:400]}"
+    return "red" if each.seen in message else f"failed elsewhere: {' '.join(message.split())[:400]}"
 
 
 def main() -> int:
     words = sys.argv[1:]
     breaks = [each for each in BREAKS if not words or any(word in each.story for word in words)]
     if not breaks:
-        raise Trouble(f"No story has one of these in its name: {', '.join(words)}")
+        raise Trouble(f"No story has one of these words in its name: {', '.join(words)}")
     if not (CONSOLE / "dist" / PAGE).exists():
         raise Trouble("The web console is not built. Build it: make console")
     with tempfile.TemporaryDirectory(prefix="console-breaks-") as name:
@@ -343,13 +343,13 @@ def main() -> int:
             publish(stack.aws.client("s3"), stack.outputs["ConsoleBucket"], dist)
             loosen(stack)
             chosen = [f"--testNamePattern={'|'.join(re.escape(each.story) for each in breaks)}"] if words else []
-            with step(f"Running {len(breaks)} stories, which are to fail"):
+            with step(f"Running {len(breaks)} stories, each of which must fail"):
                 stories(System(stack, receiver), folder / "pictures", "--reporter=json", f"--outputFile={report}", *chosen)
-        rows = verdicts(breaks, told(report))
+        rows = verdicts(breaks, failures(report))
     for row in rows:
         console.print(f"| {' | '.join(row)} |", markup=False)
     bad = [row for row in rows if row[2] != "red"]
-    console.print(f"\n{len(rows) - len(bad)} of {len(rows)} stories failed as they should.")
+    console.print(f"\n{len(rows) - len(bad)} of {len(rows)} stories failed as expected.")
     return 1 if bad else 0
 
 

@@ -19,7 +19,7 @@ PASSWORD = f"{secrets.token_urlsafe(15)}-aA1"
 
 
 def made(system: System, name: str, **options: Any) -> tuple[dict[str, Any], Client]:
-    """A user made by the administrator through the API, signed in."""
+    """Create a user through the API as the administrator; returns the user and a signed-in client."""
     body = {"username": f"{name}-{secrets.token_hex(4)}", "password": PASSWORD, **options}
     user: dict[str, Any] = system.client().request("POST", "/users", body)
     return user, system.sign_in(body["username"], PASSWORD)
@@ -31,7 +31,7 @@ def refused(call: Any) -> ApiError:
     return error.value
 
 
-def test_an_administrator_makes_a_user_who_signs_in_and_sees_only_their_own(system: System) -> None:
+def test_a_new_user_signs_in_and_sees_only_their_own_jobs(system: System) -> None:
     admin = system.client()
     ann, of_ann = made(system, "ann", job_weight=2.5)
     _, of_ben = made(system, "ben")
@@ -63,7 +63,7 @@ def test_roles_change_with_the_next_sign_in(system: System) -> None:
     assert refused(lambda: again.request("POST", "/system/pause", {})).status == 403
 
 
-def test_a_disabled_user_is_out_within_half_a_minute_and_back_when_enabled(system: System) -> None:
+def test_a_disabled_user_loses_access_within_half_a_minute(system: System) -> None:
     admin = system.client()
     user, client = made(system, "dora")
     client.page()
@@ -90,7 +90,7 @@ def test_passwords_are_changed_by_their_owner_and_by_administrators(system: Syst
 
 
 def token_of(system: System, name: str) -> str:
-    """By client credentials, as a program gets it."""
+    """Return an access token by client credentials, as a program gets it."""
     clients = dict(each.split("=") for each in system.outputs["MachineClients"].split())
     known = system.aws("cognito-idp").describe_user_pool_client(UserPoolId=system.outputs["UserPoolId"], ClientId=clients[name])
     pair = f"{clients[name]}:{known['UserPoolClient']['ClientSecret']}"
@@ -103,7 +103,7 @@ def token_of(system: System, name: str) -> str:
     return str(json.loads(answer.data)["access_token"])
 
 
-def test_a_machine_client_may_what_its_scopes_say(system: System) -> None:
+def test_a_machine_client_may_do_what_its_scopes_allow(system: System) -> None:
     program = Client(system.address, token=token_of(system, "sample"))
     job = program.post_job("log", {"message": "by a program"}, execute_at="2030-01-01T00:00:00Z")
     assert program.job(job["id"])["status"] == "scheduled"
@@ -114,9 +114,7 @@ def test_a_machine_client_may_what_its_scopes_say(system: System) -> None:
     program.cancel(job["id"])
 
 
-def test_a_flood_of_creates_by_one_user_is_refused_and_leaves_the_others_calls_as_they_were(
-    system: System, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_flood_of_creates_by_one_user_is_refused(system: System, capsys: pytest.CaptureFixture[str]) -> None:
     _, flooding = made(system, "flood", quotas={"creates_per_second": 2, "max_jobs": 100_000})
     _, calm = made(system, "calm")
     ahead = "2030-01-01T00:00:00Z"
@@ -152,25 +150,27 @@ def test_a_flood_of_creates_by_one_user_is_refused_and_leaves_the_others_calls_a
     seconds = time.monotonic() - began
     let_in, out = statuses.count(201), statuses.count(429)
     with capsys.disabled():
-        sys.stdout.write(f"\nquota: {let_in} let in, {out} refused; another's create p50 {alone:.1f} ms alone, {beside:.1f} beside it")
+        sys.stdout.write(
+            f"\nquota: {let_in} accepted, {out} refused; another user's create: p50 {alone:.1f} ms alone, {beside:.1f} ms beside it"
+        )
         sys.stdout.write(f" ({beside / alone:.2f} times)\n")
     assert set(statuses) == {201, 429} and let_in <= 20 + 2 * seconds + 10 and out > let_in
 
 
-def test_failed_sign_ins_are_slow_alike_for_all_and_stop_after_ten(system: System, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_sign_ins_take_the_same_time_and_are_refused_after_ten(system: System, capsys: pytest.CaptureFixture[str]) -> None:
     user, _ = made(system, "lena")
     nobody = f"nobody-{secrets.token_hex(4)}"
-    told: dict[str, list[tuple[int, str, int]]] = {}
+    answers: dict[str, list[tuple[int, str, int]]] = {}
     for name in (user["username"], nobody):
         for _ in range(11):
             began = time.perf_counter()
             status, answer = Client(system.address).send("POST", "/auth/login", {"username": name, "password": "wrong"})
             took = round((time.perf_counter() - began) * 1000)
-            told.setdefault(name, []).append((status, answer["error"]["message"], took))
-    known, unknown = told[user["username"]], told[nobody]
+            answers.setdefault(name, []).append((status, answer["error"]["message"], took))
+    known, unknown = answers[user["username"]], answers[nobody]
     times = [statistics.median(took for _, _, took in each[:10]) for each in (known, unknown)]
     with capsys.disabled():
-        sys.stdout.write(f"\nfailed sign-ins: p50 {times[0]} ms of a known name, {times[1]} ms of an unknown one\n")
+        sys.stdout.write(f"\nfailed sign-ins: p50 {times[0]} ms with a known name, {times[1]} ms with an unknown one\n")
     assert [each[:2] for each in known] == [each[:2] for each in unknown]
     assert [each[0] for each in known] == [401] * 10 + [429]
     assert abs(times[0] - times[1]) < 100

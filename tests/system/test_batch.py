@@ -1,4 +1,4 @@
-"""Many jobs posted in one call: on the deployed stack, driven only over HTTP."""
+"""Many jobs posted in one call, on the deployed stack over HTTP."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ from tests.system.conftest import System, ended, soon
 
 
 def test_a_hundred_jobs_of_one_call_all_run_once(system: System, client: Client) -> None:
-    """A part of them now, a part at an instant: all go to their lane directly."""
+    """Some jobs are due now, some at an instant: all take the direct path."""
     at = soon(10)
     paths = [f"/ok/batch-{n}" for n in range(100)]
     calls = [{"type": "http", "payload": {"method": "POST", "url": system.receiver.url(path)}} for path in paths]

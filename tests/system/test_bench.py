@@ -1,4 +1,4 @@
-"""The section `delay` of `make bench` in its short form; `tests/unit/test_bench_short.py` has the other sections."""
+"""The section `delay` of `make bench` in its short form. `tests/unit/test_bench_short.py` tests the other sections."""
 
 from concurrent.futures import Future
 
@@ -17,4 +17,4 @@ def test_the_short_form_of_delay_runs_to_its_end(short_delays: Future[list[Figur
     expected = {f"delay.{part}.{name}" for part in PARTS for name in MEASURED}
     assert figures.keys() == expected | {"delay.executors", "delay.warm_up_s", "delay.stored_p99_ms"}
     wrong = {key: value for key, value in figures.items() if key.endswith((".early", ".lost", ".duplicated")) and value}
-    assert not wrong, "delays are judged by nobody here, promises are"
+    assert not wrong, "this test judges promises, not delays"

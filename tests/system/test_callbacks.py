@@ -1,4 +1,4 @@
-"""Jobs whose workers report by call-back: on the deployed stack, IAM enforced; the worker knows what came with the request, and no more."""
+"""Jobs whose workers report by call-back, on the deployed stack with IAM enforced. A worker knows only the data of its request."""
 
 import json
 import time
@@ -15,7 +15,7 @@ from tests.system.conftest import System, ended, until
 
 @dataclass
 class Worker:
-    """Whoever got the request of a job."""
+    """The worker that received the request of a job."""
 
     call: Call
 
@@ -38,11 +38,11 @@ def posted(system: System, client: Client, path: str, **policy: int) -> dict[str
 
 
 def worker(system: System, path: str, number: int = 1) -> Worker:
-    """The worker of the `number`-th attempt."""
+    """Wait for the worker of the `number`-th attempt."""
     return Worker(until(60, lambda: system.receiver.calls(path)[number - 1 : number] or None)[0])
 
 
-def test_a_worker_completes_after_some_heartbeats_and_its_progress_is_seen(system: System, client: Client) -> None:
+def test_a_worker_sends_heartbeats_with_progress_and_completes(system: System, client: Client) -> None:
     job = posted(system, client, "/ok/reporting", lease_seconds=15)
     working = worker(system, "/ok/reporting")
     until(20, lambda: client.job(job["id"])["lease_until"])
@@ -52,7 +52,9 @@ def test_a_worker_completes_after_some_heartbeats_and_its_progress_is_seen(syste
         found = client.job(job["id"])
         assert found["status"] == "running" and found["progress"] == {"fraction": fraction, "message": f"part {beat + 1} of 5"}
         assert found["lease_until"] == answered["data"]["lease_until"]
-        until(20, lambda: parse(client.job(job["id"])["lease_until"]) - time.time() * 1000 < 11_000)  # all in all longer than a lease
+        until(
+            20, lambda: parse(client.job(job["id"])["lease_until"]) - time.time() * 1000 < 11_000
+        )  # all heartbeats together take longer than a lease
     assert working.report("complete", {"output": {"rows": 42}})[0] == 200
     assert working.report("complete", {"output": {"rows": 42}})[0] == 200
     assert working.report("heartbeat", {})[0] == 409
@@ -62,7 +64,7 @@ def test_a_worker_completes_after_some_heartbeats_and_its_progress_is_seen(syste
     assert len(system.receiver.calls("/ok/reporting")) == 1
 
 
-def test_a_worker_that_falls_silent_is_taken_back_tried_again_and_fails_at_the_second_time(system: System, client: Client) -> None:
+def test_a_job_with_a_silent_worker_is_retried_and_fails_the_second_time(system: System, client: Client) -> None:
     job = posted(system, client, "/ok/silent", lease_seconds=10)
     first = worker(system, "/ok/silent")
     second = worker(system, "/ok/silent", 2)
@@ -76,7 +78,7 @@ def test_a_worker_that_falls_silent_is_taken_back_tried_again_and_fails_at_the_s
     assert len(system.receiver.calls("/ok/silent")) == 2
 
 
-def test_a_cancel_is_told_by_the_next_heartbeat(system: System, client: Client) -> None:
+def test_the_next_heartbeat_reports_a_cancel(system: System, client: Client) -> None:
     job = posted(system, client, "/ok/stopping", lease_seconds=600)
     working = worker(system, "/ok/stopping")
     until(20, lambda: client.job(job["id"])["lease_until"])
@@ -86,7 +88,7 @@ def test_a_cancel_is_told_by_the_next_heartbeat(system: System, client: Client) 
     assert client.job(job["id"])["status"] == "cancelled"
 
 
-def test_without_its_token_nobody_reports(system: System, client: Client) -> None:
+def test_a_report_without_the_token_is_refused(system: System, client: Client) -> None:
     job = posted(system, client, "/ok/foreign", lease_seconds=60)
     working = worker(system, "/ok/foreign")
     token = working.call.headers["Punctual-Callback-Token"]

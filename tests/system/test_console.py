@@ -1,4 +1,4 @@
-"""The web console in a real Chromium on the deployed stack: the stories of `console/browser`, run by the console's own tools."""
+"""The web console in a real Chromium on the deployed stack: runs the stories of `console/browser` with the console's own tools."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ TASKS = 10_000
 
 
 def owner_of_many_tasks(deployed: System) -> str:
-    """The password of the user MANY, made here with as many paused tasks; they are put beside the API, which would take minutes."""
+    """Create the user MANY with `TASKS` paused tasks, written directly to the table: the API would take minutes. Returns the password."""
     password = deployed.create_user(MANY)
     client = deployed.sign_in(MANY, password)
     made = client.create_task("number 0", "log", {"message": "one of many"}, {"cron": "0 0 1 1 *"})
@@ -44,8 +44,8 @@ def owner_of_many_tasks(deployed: System) -> str:
 
 
 def stories(system: System, artefacts: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run them against the console that the stack serves; `options` are Vitest's."""
-    told = {
+    """Run the stories against the console that the stack serves; `options` are Vitest's."""
+    variables = {
         "CONSOLE_URL": system.stack.console_address,
         "CONSOLE_API": system.address,
         "CONSOLE_USER": system.stack.username,
@@ -56,10 +56,10 @@ def stories(system: System, artefacts: Path, *options: str) -> subprocess.Comple
         "CONSOLE_MANY_PASSWORD": owner_of_many_tasks(system),
     }
     runner = [str(CONSOLE / "node_modules/.bin/vitest"), "run", "--config", "vitest.browser.config.ts", *options]
-    return subprocess.run(runner, cwd=CONSOLE, env={**os.environ, **told}, capture_output=True, text=True)
+    return subprocess.run(runner, cwd=CONSOLE, env={**os.environ, **variables}, capture_output=True, text=True)
 
 
-def test_people_get_their_work_done_in_a_browser(deployed: System, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_stories_of_the_console_pass_in_a_browser(deployed: System, capsys: pytest.CaptureFixture[str]) -> None:
     done = stories(deployed, ARTEFACTS)
     figures = [line for line in done.stdout.splitlines() if "figures:" in line]
     with capsys.disabled():

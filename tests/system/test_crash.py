@@ -1,4 +1,4 @@
-"""The worker process that runs a job is killed: the job runs again elsewhere, and its history says so."""
+"""The executor process of a job is killed: another executor runs the job again, and the job's history shows both attempts."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from local.client import Client
 from tests.system.conftest import System, ended, until
 
 
-def test_a_job_whose_worker_is_killed_runs_again_within_70_seconds(system: System, client: Client) -> None:
+def test_a_job_with_a_killed_executor_runs_again_within_70_seconds(system: System, client: Client) -> None:
     job = client.post_job("log", {"message": "survivor", "sleep_seconds": 20})
     until(20, lambda: client.job(job["id"])["status"] == "running")
     killed_at = time.monotonic()

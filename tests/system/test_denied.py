@@ -1,7 +1,7 @@
-"""What a missing grant does on the deployed stack: one is taken away from each function, and each denial is found where the tests look.
+"""Missing grants on the deployed stack: removes a grant from each function, and checks that `denials` reports each denied call.
 
-That is what every system test leans on: `denials` has to be empty at the end of its session, whatever else became of a denied call.
-Fetch has no row: it may write its log and nothing else, and the local AWS asks no role for that.
+Every system test relies on this: `denials` must be empty at the end of its session, even if a function handles the denied call.
+Fetch has no row: it may only write its log, and the local AWS requires no grant for that.
 """
 
 import json
@@ -42,7 +42,7 @@ TAKEN = {
 
 @pytest.fixture
 def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """A stack of its own: denials are what it is for."""
+    """A separate stack: this test provokes denials."""
     home = Home(Path(os.path.realpath(tmp_path_factory.mktemp("denied"))))
     with Receiver() as receiver, up(home, enforce_iam=True) as stack:
         yield System(stack, receiver)
@@ -55,7 +55,7 @@ def role_of(system: System, function: str) -> str:
 
 
 def take(system: System, role: str, action: str, resource: str) -> None:
-    """Take one action on one resource away from a role."""
+    """Remove one action on one resource from the policies of a role."""
     iam = system.aws("iam")
     taken = 0
     for name in iam.list_role_policies(RoleName=role)["PolicyNames"]:
@@ -64,7 +64,7 @@ def take(system: System, role: str, action: str, resource: str) -> None:
         for statement in document["Statement"]:
             actions, resources = (_listed(statement[key]) for key in ("Action", "Resource"))
             if action in actions and any(resource in each for each in resources):
-                assert all(resource in each for each in resources), "it would take more than the one"
+                assert all(resource in each for each in resources), "this would remove the action on other resources as well"
                 statement["Action"] = [each for each in actions if each != action]
                 taken += 1
         document["Statement"] = [each for each in document["Statement"] if each["Action"]]
@@ -77,7 +77,7 @@ def _listed(value: Any) -> list[str]:
 
 
 def provoke(system: System, client: Client) -> None:
-    """Have each of the others do what it may not do any more. Tick, plan and scale come by themselves every minute."""
+    """Make each of the other functions use its removed grant. Tick, plan and scale run every minute anyway."""
     assert client.send("GET", "/users")[0] >= 500
     client.post_jobs([{"message": "more than may go directly: the others go by dispatch"}] * 300)
     client.create_task("every two seconds", "log", {"message": "m"}, {"rate": "2 seconds"})
@@ -89,7 +89,7 @@ def provoke(system: System, client: Client) -> None:
         sqs.send_message(QueueUrl=url, MessageBody=messages.encode(Message(nobody, 1, lane, 0)))
 
 
-def test_a_grant_taken_from_each_function_is_a_denial_in_its_log(apart: System) -> None:
+def test_a_grant_removed_from_each_function_is_a_denial_in_its_log(apart: System) -> None:
     client = apart.client()
     failing = client.create_task(
         "fails",
@@ -102,7 +102,7 @@ def test_a_grant_taken_from_each_function_is_a_denial_in_its_log(apart: System) 
     assert (dead["status"], apart.denials()) == ("failed", [])
 
     roles = {function: role_of(apart, function) for function in TAKEN}
-    take(apart, roles["Notify"], *TAKEN["Notify"])  # first: news of a job that no executor can settle never come
+    take(apart, roles["Notify"], *TAKEN["Notify"])  # first: without its grants, no executor settles a job, and no notice is sent
     ended(client, [client.request("POST", f"/tasks/{failing['id']}/run", {})], 60)
     until(60, apart.denials)
     for function in TAKEN.keys() - {"Notify"}:
@@ -111,9 +111,9 @@ def test_a_grant_taken_from_each_function_is_a_denial_in_its_log(apart: System) 
 
     expected = {f"assumed-role/{roles[function]} {action}" for function, (action, _) in TAKEN.items()}
 
-    def untold() -> set[str]:
+    def unreported() -> set[str]:
         return expected - {f"{line.rpartition('/')[0]} {line.split()[-1]}" for line in apart.denials()}
 
     with suppress(AssertionError):
-        until(150, lambda: not untold())
-    assert untold() == set()
+        until(150, lambda: not unreported())
+    assert unreported() == set()

@@ -1,4 +1,4 @@
-"""What AWS delivers twice starts nothing twice: a tick, a dispatcher, a message."""
+"""A tick, a dispatcher or a message that AWS delivers twice starts no job twice."""
 
 from local.client import Client
 from tests.system.conftest import Doubled, System, ended, send_early, soon, until
@@ -15,7 +15,7 @@ def test_a_message_delivered_twice_starts_its_job_once(system: System, client: C
     assert len(system.receiver.calls(path)) == 1
 
 
-def test_ticks_and_dispatchers_at_work_twice_start_each_job_once(system: System, client: Client, doubled: Doubled) -> None:
+def test_concurrent_ticks_and_dispatchers_start_each_job_once(system: System, client: Client, doubled: Doubled) -> None:
     doubled.calls.result(timeout=420)
     jobs = ended(client, doubled.jobs, 300)
     assert {job["status"] for job in jobs} == {"succeeded"}
@@ -25,7 +25,7 @@ def test_ticks_and_dispatchers_at_work_twice_start_each_job_once(system: System,
 
 
 def _is_drained(system: System) -> bool:
-    """Nothing is to be delivered or in work. (Delayed messages are other tests' jobs, minutes ahead.)"""
+    """True if no message is visible or in flight. (Delayed messages belong to other tests' jobs, minutes ahead.)"""
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = system.aws("sqs").get_queue_attributes(QueueUrl=system.outputs["OneTimeQueueUrl"], AttributeNames=names)["Attributes"]
     return all(found[name] == "0" for name in names)

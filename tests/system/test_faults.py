@@ -1,4 +1,4 @@
-"""The table of faults, in short: `make drill ONLY=faults` deals all of them. On a stack of its own, behind a proxy that misbehaves."""
+"""A short form of the table of faults, on a separate stack behind a misbehaving proxy. `make drill ONLY=faults` causes all of them."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A job posted over HTTPS starts on time, once, and tells how it went: on the deployed stack, driven only over HTTP."""
+"""A posted job starts on time, runs once, and reports its result: on the deployed stack over HTTP."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ from local.client import Client
 from tests.system.conftest import System, ended, send_early, soon, until
 
 
-def test_a_job_for_now_runs_and_tells_its_times(client: Client) -> None:
+def test_a_job_for_now_runs_and_reports_its_times(client: Client) -> None:
     posted = client.post_job("log", {"message": "hello"})
     (job,) = ended(client, [posted], 30)
     assert (job["status"], job["output"], job["lane"]) == ("succeeded", "hello", "one-time")
@@ -50,7 +50,7 @@ def test_a_job_that_fails_once_is_retried_through_the_retry_lane(system: System,
     assert keys == {job["id"]}
 
 
-def test_a_job_whose_attempts_are_used_up_is_failed_and_listed_apart(system: System, client: Client) -> None:
+def test_a_job_fails_after_its_last_attempt_and_is_listed_as_failed(system: System, client: Client) -> None:
     url = system.receiver.url("/status/503/always")
     (job,) = ended(client, [client.post_job("http", {"method": "GET", "url": url}, max_attempts=2)], 60)
     assert job["status"] == "failed"
@@ -64,7 +64,7 @@ def test_a_permanent_error_is_not_retried(system: System, client: Client) -> Non
     assert (job["status"], len(job["attempts"])) == ("failed", 1)
 
 
-def test_a_job_that_runs_into_its_time_out_is_killed(client: Client) -> None:
+def test_a_job_past_its_time_out_is_killed(client: Client) -> None:
     (job,) = ended(client, [client.post_job("log", {"message": "long", "sleep_seconds": 30}, timeout_seconds=1)], 40)
     assert job["status"] == "killed"
     assert job["attempts"][0]["failure"]["kind"] == "timeout"
@@ -82,10 +82,12 @@ def test_a_job_cancelled_before_its_time_never_runs(system: System, client: Clie
     assert system.receiver.calls("/ok/never") == []
 
 
-def test_a_cancel_of_a_job_in_hand_is_seen_before_its_instant(system: System, client: Client) -> None:
-    """Its executor has claimed it and holds it: the answer waits until it has dropped it."""
+def test_a_claimed_job_can_be_cancelled_before_its_instant(system: System, client: Client) -> None:
+    """An executor has claimed the job and waits for its instant: the answer to the cancel waits until the executor has dropped it."""
     job = client.post_job("http", {"method": "GET", "url": system.receiver.url("/ok/in-hand")}, execute_at=soon(12))
-    send_early(system, client, job, seconds=7)  # four seconds ahead: its own comes so late that the cancel could miss the last look
+    send_early(
+        system, client, job, seconds=7
+    )  # about four seconds ahead: its own message comes so late that the cancel could miss the last read
     until(12, lambda: client.job(job["id"])["picked_at"])
     answer = client.cancel(job["id"])
     (final,) = ended(client, [job], 20)
@@ -100,7 +102,7 @@ def test_a_running_job_is_flagged(client: Client) -> None:
     assert ended(client, [job], 30)[0]["cancel_requested_at"] is not None
 
 
-def test_lists_are_pages_by_scheduled_time(system: System) -> None:
+def test_lists_are_paged_by_scheduled_time(system: System) -> None:
     client = system.client("lister")
     past = [client.post_job("log", {"message": f"{n}"}) for n in range(5)]
     ahead = [client.post_job("log", {"message": f"{n}"}, execute_at=soon(7_200 + n)) for n in range(5)]
@@ -115,5 +117,5 @@ def test_health_is_open(system: System) -> None:
     assert system.anonymous().health() == {"status": "ok"}
 
 
-def test_health_tells_a_signed_in_caller_the_lag(client: Client) -> None:
+def test_health_reports_the_lag_to_a_signed_in_caller(client: Client) -> None:
     assert client.health()["lag_seconds"] >= 0

@@ -1,16 +1,16 @@
-"""Work is ended by force, executors are: the drills of `make drill` in short."""
+"""Killed work and killed executors: a short form of the drills of `make drill`."""
 
 from local import executors, process
 from local.client import Client
 from tests.system.conftest import System, ended
 
 
-def test_overdue_work_is_killed_with_its_process_and_cancelled_work_stops(client: Client) -> None:
+def test_overdue_work_is_killed_and_cancelled_work_stops(client: Client) -> None:
     seen = executors.kill(client, count=2)
     assert not seen.complaints, seen
 
 
-def test_executors_killed_at_random_lose_no_job_and_one_that_kills_them_harms_no_other(system: System, client: Client) -> None:
+def test_killed_executors_lose_no_job_and_a_poison_job_harms_no_other(system: System, client: Client) -> None:
     def workers() -> list[process.Process]:
         return [*system.workers("ExecuteOneTimeFunction"), *system.workers("ExecuteRetryFunction")]
 
@@ -18,7 +18,7 @@ def test_executors_killed_at_random_lose_no_job_and_one_that_kills_them_harms_no
     assert not seen.complaints, seen
 
 
-def test_a_long_output_and_its_log_are_kept_whole(client: Client) -> None:
+def test_a_long_output_and_its_log_are_stored_in_full(client: Client) -> None:
     (job,) = ended(client, [client.post_job("log", {"message": "m" * 10_000, "sleep_seconds": 0.1})], 40)
     assert job["output"] == "m" * len(job["output"]) and len(job["output"]) < 4_096
     (attempt,) = job["attempts"]

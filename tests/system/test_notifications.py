@@ -1,4 +1,4 @@
-"""A task that fails, fails and succeeds, on the deployed stack: who is told, and what a kill of notify in between changes."""
+"""Notifications of a task that fails, fails and succeeds, on the deployed stack, although notify is killed in between."""
 
 import json
 import time
@@ -27,7 +27,7 @@ def mails(system: System, to: str) -> list[dict[str, Any]]:
     return [mail for mail in found if mail["To"] == [to]]
 
 
-def told(system: System) -> list[Call]:
+def webhook_calls(system: System) -> list[Call]:
     return system.receiver.calls(HOOK)
 
 
@@ -41,7 +41,7 @@ def verified(call: Call) -> str:
 
 @pytest.fixture
 def killed_once(deployed: System) -> Iterator[list[int]]:
-    """notify dies while the first webhook is being called, once the mail of the same notice is sent and marked so."""
+    """Kill notify while it calls the first webhook, after the e-mail of the same notice was sent and marked as sent."""
     pids = list[int]()
 
     def mail_is_marked(call: Call) -> bool:
@@ -65,9 +65,7 @@ def killed_once(deployed: System) -> Iterator[list[int]]:
     deployed.receiver.watch = before
 
 
-def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_each_though_notify_is_killed(
-    deployed: System, killed_once: list[int]
-) -> None:
+def test_failures_are_notified_once_although_notify_is_killed(deployed: System, killed_once: list[int]) -> None:
     system = deployed
     client, address = system.client("notified"), "notified@example.com"
     system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{client.user_id()}/hook", SecretString=SECRET)
@@ -87,9 +85,9 @@ def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_each_tho
             until(60, lambda: killed_once)
     assert statuses == ["failed", "failed", "succeeded"]
 
-    # The call that was cut is made once more when its message shows again.
-    until(240, lambda: len(told(system)) == 3 and len(mails(system, address)) == 2)
-    time.sleep(5)  # whatever else might come
+    # Notify repeats the interrupted call when its message becomes visible again.
+    until(240, lambda: len(webhook_calls(system)) == 3 and len(mails(system, address)) == 2)
+    time.sleep(5)  # for further calls, if any
     assert [mail["Subject"] for mail in mails(system, address)] == [
         "[Punctual] Nightly <report> failed",
         "[Punctual] Nightly <report> has recovered",
@@ -97,10 +95,10 @@ def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_each_tho
     failure = mails(system, address)[0]["BodyText"]
     assert "HTTP 500" in failure and task["id"] in failure and task["next_runs"][0]["at"] in failure
     by_id: dict[str, set[bytes]] = {}
-    for call in told(system):
+    for call in webhook_calls(system):
         by_id.setdefault(verified(call), set()).add(call.body)
-    assert len(by_id) == 2 and all(len(bodies) == 1 for bodies in by_id.values()), "what was sent twice was the same"
-    assert len(told(system)) == 3, "the call that was cut is made once more"
+    assert len(by_id) == 2 and all(len(bodies) == 1 for bodies in by_id.values()), "a repeated call has the same body"
+    assert len(webhook_calls(system)) == 3, "the interrupted call is repeated once"
     types = sorted(json.loads(body)["type"] for (body,) in by_id.values())
     assert types == ["task.failure", "task.recovery"]
     queues = system.aws("sqs")
@@ -109,7 +107,7 @@ def test_two_failures_and_a_success_are_one_failure_and_one_recovery_to_each_tho
         assert counts["ApproximateNumberOfMessages"] == "0", name
 
 
-def test_a_receiver_that_fails_is_tried_again_and_neither_the_job_nor_the_other_receiver_waits(deployed: System) -> None:
+def test_a_failing_receiver_is_retried_and_delays_no_other(deployed: System) -> None:
     system = deployed
     client, address = system.client("retold"), "retold@example.com"
     system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}{client.user_id()}/hook", SecretString=SECRET)
@@ -127,4 +125,4 @@ def test_a_receiver_that_fails_is_tried_again_and_neither_the_job_nor_the_other_
     until(60, lambda: len(system.receiver.calls("/fail-once/retold")) == 2)
     first, second = system.receiver.calls("/fail-once/retold")
     assert verified(first) == verified(second) and first.body == second.body and second.at - first.at >= 9_000
-    assert len(system.receiver.calls("/status/404/retold")) == 1, "it said that it never will"
+    assert len(system.receiver.calls("/status/404/retold")) == 1, "a permanent error is not retried"

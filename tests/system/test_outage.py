@@ -1,4 +1,4 @@
-"""Four minutes without a tick: nothing is lost, what was due is late and says so, the ledger closes."""
+"""Four minutes without a tick: no job is lost, due jobs run late and are marked as late, and the ledger closes its minutes."""
 
 import time
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Dead jobs run again, many at a rate: on the deployed stack, driven only over HTTP."""
+"""Redrives of dead jobs, one or many at a rate: on the deployed stack over HTTP."""
 
 import time
 from collections import Counter
@@ -9,11 +9,11 @@ from local.client import Client
 from tests.system.conftest import System, ended, until
 
 COUNT, RATE = 40, 10
-BEHIND = 1.0  # seconds: a redrive that was held up makes good for so much at once
+BEHIND = 1.0  # seconds: a delayed redrive may catch up by this much at once
 
 
 def bury_some(client: Client, url: str, count: int) -> list[dict[str, Any]]:
-    """So many jobs that call `url` and die of it."""
+    """Run `count` jobs that call `url` and fail."""
     calls = [{"type": "http", "payload": {"method": "POST", "url": f"{url}-{n}"}, "max_attempts": 1} for n in range(count)]
     jobs = ended(client, [result["job"] for result in client.post_jobs(calls)["results"]], 90)
     assert Counter(job["status"] for job in jobs) == {"failed": count}
@@ -30,7 +30,7 @@ def progress(client: Client, made: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_forty_dead_jobs_are_redriven_at_the_rate_each_once_with_progress(system: System) -> None:
+def test_forty_dead_jobs_are_redriven_once_at_the_given_rate(system: System) -> None:
     client = system.client("redriver")
     dead = bury_some(client, system.receiver.url("/status/404/redriven"), COUNT)
     (group,) = until(10, lambda: [each for each in client.request("GET", "/dead-letters")["groups"] if each["count"] == COUNT])
@@ -53,7 +53,7 @@ def test_forty_dead_jobs_are_redriven_at_the_rate_each_once_with_progress(system
     counts = {path: count for path, count in system.receiver.counts().items() if "/redriven-" in path}
     assert len(counts) == COUNT and set(counts.values()) == {2}
     instants = sorted(datetime.fromisoformat(job["redriven_at"]).timestamp() for job in again)
-    together = Counter(instants).most_common(1)[0][1]  # those of a chunk
+    together = Counter(instants).most_common(1)[0][1]  # the jobs of a chunk
     assert together <= RATE / 4 and instants[-1] - instants[0] >= (COUNT - together) / RATE - BEHIND
 
 
@@ -63,11 +63,11 @@ def test_an_aborted_redrive_leaves_the_rest_dead(system: System) -> None:
     made = redrive(client, type="http", rate=2)
     until(60, lambda: progress(client, made)["redriven"] >= 2)
     client.request("POST", f"/dead-letters/redrives/{made['id']}/abort", {})
-    time.sleep(3)  # a chunk in work at the abort is counted, and nothing after it
-    told = progress(client, made)
-    assert told["state"] == "aborted" and told["redriven"] < 30
+    time.sleep(3)  # the chunk in progress at the abort still counts
+    aborted = progress(client, made)
+    assert aborted["state"] == "aborted" and aborted["redriven"] < 30
     jobs = ended(client, dead, 60)
-    assert sum(job["redrives"] for job in jobs) == told["redriven"]
+    assert sum(job["redrives"] for job in jobs) == aborted["redriven"]
 
 
 def test_a_dead_job_is_retried_by_hand_and_a_live_one_is_refused(system: System) -> None:

@@ -1,4 +1,4 @@
-"""Bad input over the real gateway: each has the documented status and message, and changes nothing."""
+"""Invalid calls over the real gateway: each gets the documented status and message, and changes nothing."""
 
 import json
 import time
@@ -26,7 +26,7 @@ LOG = {"type": "log", "payload": {"message": "x"}}
         pytest.param({"type": "log", "payload": {"message": "x" * 300_000}}, 413, "payload_too_large", ["256"], id="300 KB"),
     ],
 )
-def test_a_bad_job_is_refused_by_field_and_rule(client: Client, body: Any, status: int, code: str, says: list[str]) -> None:
+def test_an_invalid_job_is_refused_with_its_field_and_rule(client: Client, body: Any, status: int, code: str, says: list[str]) -> None:
     before = _stored(client)
     got, answer = client.send("POST", JOBS, body)
     assert (got, answer["success"], answer["error"]["code"]) == (status, False, code), answer
@@ -37,7 +37,7 @@ def test_a_bad_job_is_refused_by_field_and_rule(client: Client, body: Any, statu
 
 
 def _stored(client: Client) -> set[str]:
-    """All jobs that somebody has posted: those to come first, for whoever falls due meanwhile is among the others then."""
+    """Return the ids of all posted jobs. Reads upcoming jobs first: a job that falls due meanwhile is then in the second listing."""
     return {job["id"] for upcoming in (True, False) for job in client.jobs(upcoming=upcoming, limit=100) if job["task_id"] is None}
 
 
@@ -79,7 +79,7 @@ def test_a_wrong_password_and_an_unknown_user_get_the_same_answer(system: System
     assert answers[0][0] == 401
 
 
-def test_another_users_job_is_not_there(system: System, client: Client) -> None:
+def test_another_users_job_is_not_found(system: System, client: Client) -> None:
     job = client.post_job("log", {"message": "mine"}, execute_at=soon(3_600))
     other = system.client("other")
     for call in (other.job, other.cancel):

@@ -1,4 +1,4 @@
-"""Jobs whose target fails or asks to be left alone: on the deployed stack, driven only over HTTP."""
+"""Jobs whose target fails or throttles: on the deployed stack over HTTP."""
 
 import itertools
 from typing import Any
@@ -13,11 +13,11 @@ def call(system: System, path: str) -> dict[str, Any]:
 
 
 def waits(job: dict[str, Any]) -> list[float]:
-    """Seconds from the end of each attempt to the start of the next one."""
+    """Return the seconds from the end of each attempt to the start of the next one."""
     return [(parse(b["started_at"]) - parse(a["ended_at"])) / 1000 for a, b in itertools.pairwise(job["attempts"])]
 
 
-def test_two_failures_and_a_success_are_three_attempts_with_the_declared_waits(system: System, client: Client) -> None:
+def test_retries_keep_the_declared_waits(system: System, client: Client) -> None:
     policy = {"base_seconds": 2, "jitter": "equal"}
     posted = client.post_job("http", call(system, "/fail-twice/declared"), retry=policy)
     assert posted["retry"] == {"base_seconds": 2, "cap_seconds": 900, "jitter": "equal", "max_elapsed_seconds": None, "on_timeout": False}
@@ -29,7 +29,7 @@ def test_two_failures_and_a_success_are_three_attempts_with_the_declared_waits(s
     assert [made.status for made in system.receiver.calls("/fail-twice/declared")] == [500, 500, 200]
 
 
-def test_a_throttled_job_comes_back_when_its_target_said_and_is_not_charged(system: System, client: Client) -> None:
+def test_a_throttled_job_is_retried_when_its_target_allows_it(system: System, client: Client) -> None:
     (job,) = ended(client, [client.post_job("http", call(system, "/throttled/7/once"), max_attempts=1)], 60)
     assert job["status"] == "succeeded"
     refused = job["attempts"][0]["failure"]
@@ -39,7 +39,7 @@ def test_a_throttled_job_comes_back_when_its_target_said_and_is_not_charged(syst
     assert other.at - one.at >= 7_000
 
 
-def test_a_time_out_is_tried_again_where_that_was_chosen(client: Client) -> None:
+def test_a_time_out_is_retried_if_the_job_specifies_it(client: Client) -> None:
     long = {"message": "long", "sleep_seconds": 30}
     (job,) = ended(client, [client.post_job("log", long, timeout_seconds=1, max_attempts=2, retry={"on_timeout": True})], 60)
     assert (job["status"], [attempt["outcome"] for attempt in job["attempts"]]) == ("killed", ["killed", "killed"])

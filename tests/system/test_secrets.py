@@ -1,4 +1,4 @@
-"""Secrets of jobs, planted, used, and then looked for wherever something is kept: they reach their server, and stay nowhere."""
+"""Jobs with secrets: these reach their server, and no table, bucket, queue, log or answer of the API contains them."""
 
 import base64
 import json
@@ -29,21 +29,21 @@ from tests.system.conftest import System, ended, until
 pytestmark = pytest.mark.apart
 
 FETCHER = "PUNCTUAL_FETCH_FUNCTION"
-LARGE = "x" * 9_000  # an answer that goes to S3
+LARGE = "x" * 9_000  # a response that is stored in S3
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Tells every header back, in body and header: the worst of servers. `/500` as an error, `/large` at length."""
+    """A server that returns every header of the request, in body and header. `/500` answers with an error, `/large` with a long body."""
 
     seen: ClassVar[list[dict[str, str]]] = []
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        told = {name.lower(): value for name, value in self.headers.items()}
-        self.seen.append(told | {":body": body.decode()})
-        answer = (json.dumps(told) + (LARGE if self.path == "/large" else "") + urllib.parse.quote(json.dumps(told), safe="")).encode()
+        sent = {name.lower(): value for name, value in self.headers.items()}
+        self.seen.append(sent | {":body": body.decode()})
+        answer = (json.dumps(sent) + (LARGE if self.path == "/large" else "") + urllib.parse.quote(json.dumps(sent), safe="")).encode()
         self.send_response(500 if self.path == "/500" else 200)
-        self.send_header("X-Authorization", told.get("authorization", "none"))
+        self.send_header("X-Authorization", sent.get("authorization", "none"))
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
@@ -63,7 +63,7 @@ def echo() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """A stack of its own, on which executors have URLs called by the function for it, as on AWS; IAM enforced."""
+    """A separate stack with IAM enforced, on which executors call URLs through the fetch function, as on AWS."""
     home = Home(Path(os.path.realpath(tmp_path_factory.mktemp("apart"))))
     with Receiver() as receiver, up(home, enforce_iam=True) as stack:
         functions = stack.aws.client("lambda")
@@ -78,7 +78,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 
 
 def places(system: System, client: Client, jobs: list[dict[str, Any]]) -> dict[str, str]:
-    """Everything that is kept or told anywhere, by where it is; not Secrets Manager, where they belong."""
+    """Return all stored and returned texts, by place. Secrets Manager, the only allowed place, is left out."""
     found: dict[str, str] = {}
     tables = system.aws("dynamodb")
     for name in tables.list_tables()["TableNames"]:
@@ -103,18 +103,18 @@ def places(system: System, client: Client, jobs: list[dict[str, Any]]) -> dict[s
         found[f"api {job['id']}"] = json.dumps(client.job(job["id"]))
         for attempt in client.job(job["id"])["attempts"]:
             for kind in ("output", "log"):
-                _, told = client.send("GET", f"/me/jobs/{job['id']}/attempts/{attempt['number']}/{kind}")
-                found[f"api {job['id']} {attempt['number']} {kind}"] = json.dumps(told)
+                _, answer = client.send("GET", f"/me/jobs/{job['id']}/attempts/{attempt['number']}/{kind}")
+                found[f"api {job['id']} {attempt['number']} {kind}"] = json.dumps(answer)
     return found
 
 
 def forms(value: str) -> set[str]:
-    """How it may be written; base64 in all three places that it may have in a text."""
+    """Return the encoded forms of a value; in base64, those for all three positions that it may have in a longer text."""
     coded = {base64.b64encode(b"x" * n + value.encode()).decode().rstrip("=")[4 * (n > 0) : -2] for n in range(3)}
     return {value, urllib.parse.quote(value, safe=""), json.dumps(value)[1:-1], *coded}
 
 
-def test_planted_secrets_reach_their_server_and_are_found_in_no_place(apart: System, echo: str) -> None:
+def test_secrets_reach_their_server_and_are_stored_nowhere_else(apart: System, echo: str) -> None:
     system, client = apart, apart.client()
     prefix, manager = f"{LOCAL.secret_prefix}{client.user_id()}/", system.aws("secretsmanager")
     planted = {name: f"{name}-{secrets.token_urlsafe(18)}/+&" for name in ("token", "password", "key", "signing")}
@@ -147,9 +147,9 @@ def test_planted_secrets_reach_their_server_and_are_found_in_no_place(apart: Sys
     kept = places(system, client, done)
     assert any(name.startswith("object") for name in kept), "the large answer should be in S3"
     hits = [(name, where) for name, value in planted.items() for where, text in kept.items() if any(form in text for form in forms(value))]
-    sys.stdout.write(f"\nsecrets planted: {len(planted)}; places looked at: {len(kept)}; found in: {len(hits)}\n")
+    sys.stdout.write(f"\nsecrets: {len(planted)}; places searched: {len(kept)}; found in: {len(hits)}\n")
     assert hits == []
-    assert any("[secret]" in text for text in kept.values()), "the server told them, and they were taken out"
+    assert any("[secret]" in text for text in kept.values()), "the server returned them, and they were removed"
 
 
 def test_a_secret_of_another_owner_cannot_be_named(apart: System, echo: str) -> None:
@@ -162,7 +162,7 @@ def test_a_secret_of_another_owner_cannot_be_named(apart: System, echo: str) -> 
     assert "the secret of ann" not in json.dumps(Echo.seen)
 
 
-def test_a_named_target_brings_its_own_secret_to_its_own_url_and_its_users_never_see_it(apart: System, echo: str) -> None:
+def test_the_secret_of_a_named_target_stays_hidden_from_its_users(apart: System, echo: str) -> None:
     system, administrator, user = apart, apart.client(), apart.client("vault-user")
     system.aws("secretsmanager").create_secret(Name=f"{LOCAL.secret_prefix}targets/vault/door", SecretString="the secret of the vault")
     defaults = {"method": "POST", "url": f"{echo}/vault", "bearer_secret": "door"}
@@ -178,8 +178,8 @@ def test_a_named_target_brings_its_own_secret_to_its_own_url_and_its_users_never
     assert status == 400 and refused["error"]["details"][0]["field"] == "payload.bearer_secret"
 
 
-def test_a_call_is_made_by_the_function_for_it_and_starts_on_its_time(apart: System, capsys: pytest.CaptureFixture[str]) -> None:
-    """How late it is tells of this machine more than of Punctual, so it is told and not judged; never early is judged."""
+def test_the_fetch_function_makes_each_call_once_and_not_early(apart: System, capsys: pytest.CaptureFixture[str]) -> None:
+    """The delay depends more on this machine than on Punctual, so the test prints it and only checks that no call is early."""
     client, receiver = apart.client(), apart.receiver
     due = [round(time.time() * 1000) + 8_000 + n * 200 for n in range(25)]
     posted = [
@@ -194,5 +194,5 @@ def test_a_call_is_made_by_the_function_for_it_and_starts_on_its_time(apart: Sys
     calls = [receiver.calls(f"/ok/apart-{at}") for at in due]
     late = sorted(first[0].at - at for first, at in zip(calls, due, strict=True))
     with capsys.disabled():
-        sys.stdout.write(f"\ncalls by the function, ms after their instant: p50 {late[12]}, most {late[-1]}\n")
+        sys.stdout.write(f"\ncalls of the fetch function, ms after their instant: p50 {late[12]}, max {late[-1]}\n")
     assert all(len(each) == 1 for each in calls) and late[0] >= 0

@@ -24,7 +24,7 @@ TRUST = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal"
 
 
 def finished(client: Client, job_id: str, within: float) -> Json:
-    """The job once it is final; fails after `within` seconds."""
+    """Return the job once it is final. Fails after `within` seconds."""
     deadline = time.monotonic() + within
     while (job := client.job(job_id))["status"] in ("scheduled", "queued", "running"):
         assert time.monotonic() < deadline, f"still {job['status']}: {job}"
@@ -41,7 +41,7 @@ def test_a_job_for_the_near_future_starts_at_its_time_and_never_before(client: C
     job = finished(client, job["id"], within=40)
     assert job["status"] == "succeeded"
     assert job["output"] == "hello"
-    assert 0 <= job["start_delay_ms"] <= 5_000  # the figure itself is the benchmark's business: this machine may be busy
+    assert 0 <= job["start_delay_ms"] <= 5_000  # the benchmark measures the exact delay: this machine may be busy
     assert [attempt["outcome"] for attempt in job["attempts"]] == ["succeeded"]
 
 
@@ -69,7 +69,7 @@ def test_a_role_without_a_grant_is_refused(system: System) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
-def test_the_lines_that_a_run_prints_post_a_job(system: System, client: Client) -> None:
+def test_the_printed_commands_post_a_job(system: System, client: Client) -> None:
     lines = example(system.address, system.stack.username, system.stack.password)
     answer = subprocess.run(["sh", "-c", lines], capture_output=True, text=True, check=True, env={**os.environ, "no_proxy": "127.0.0.1"})
     job = json.loads(answer.stdout)["data"]

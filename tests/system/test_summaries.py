@@ -1,4 +1,4 @@
-"""What is to come and what has been, on the deployed stack: streams are folded into what the API tells, once each."""
+"""Summaries of coming and past jobs on the deployed stack: each change of a stream is counted once."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,11 +14,11 @@ pytestmark = pytest.mark.apart
 LATER = timedelta(minutes=50)
 
 
-def test_what_is_posted_shows_within_seconds_and_what_ran_is_counted_once(deployed: System) -> None:
+def test_summaries_show_posted_jobs_in_seconds_and_count_runs_once(deployed: System) -> None:
     client = deployed.client("looking-ahead")
     minute = (datetime.now(UTC) + LATER).replace(second=0, microsecond=0)
-    asked = [{"message": str(n), "execute_at": rfc3339(minute + timedelta(seconds=n))} for n in range(12)]
-    jobs = [result["job"] for result in client.post_jobs(asked)["results"]]
+    bodies = [{"message": str(n), "execute_at": rfc3339(minute + timedelta(seconds=n))} for n in range(12)]
+    jobs = [result["job"] for result in client.post_jobs(bodies)["results"]]
     task = client.create_task("that minute", "log", {"message": "again"}, {"cron": f"{minute.minute} * * * *"})
 
     def at_that_minute() -> dict[str, Any]:
@@ -44,8 +44,8 @@ def test_what_is_posted_shows_within_seconds_and_what_ran_is_counted_once(deploy
     assert next(each for each in everybody["types"] if each["type"] == "log")["runs"] >= 7
 
 
-def test_what_breaches_an_alarm_on_our_own_metrics_rings_it(deployed: System) -> None:
-    """The local AWS looks at alarms when a metric is put, and not at dimensions; it makes no metrics of our logs."""
+def test_a_metric_beyond_its_threshold_triggers_its_alarm(deployed: System) -> None:
+    """The local AWS checks alarms when a metric is put, ignores dimensions, and extracts no metrics from logs."""
     watch = deployed.aws("cloudwatch")
     alarms = [alarm for page in watch.get_paginator("describe_alarms").paginate() for alarm in page["MetricAlarms"]]
     ours = {alarm["AlarmName"]: alarm for alarm in alarms if alarm["Namespace"] == NAMESPACE and alarm["EvaluationPeriods"] == 1}

@@ -1,4 +1,4 @@
-"""A job of each type does its work on the local AWS, IAM enforced; the receiving side sees payload, job id and idempotency key."""
+"""A job of each type runs on the local AWS with IAM enforced; its receiver gets payload, job id and idempotency key."""
 
 import json
 import urllib.request
@@ -15,7 +15,7 @@ ARN = {arn.split(":")[2]: arn for arn in LOCAL.allowed_targets}
 
 
 def arrived(system: System, queue: str, job_id: str) -> dict[str, Any]:
-    """The message about a job, taken from one of the sample queues."""
+    """Wait for the message of a job in one of the sample queues, and delete it there."""
     sqs = system.aws("sqs")
     url = sqs.get_queue_url(QueueName=f"{SAMPLE}-{queue}")["QueueUrl"]
 
@@ -46,7 +46,7 @@ def with_ids(given: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
     return {**given, "punctual": {"job_id": job["id"], "idempotency_key": job["id"]}}
 
 
-def test_a_message_is_in_the_queue(system: System, client: Client) -> None:
+def test_an_sqs_job_sends_its_message_to_the_queue(system: System, client: Client) -> None:
     job = ran(client, "sqs", {"queue": ARN["sqs"], "body": {"order": 7}, "attributes": {"color": "red"}})
     message = arrived(system, "queue", job["id"])
     assert (job["status"], job["output"]) == ("succeeded", message["MessageId"])
@@ -61,7 +61,7 @@ def test_a_message_to_a_topic_reaches_its_subscriber(system: System, client: Cli
     assert attributes(message) == ids(job)
 
 
-def test_an_event_goes_by_the_bus_to_who_listens(system: System, client: Client) -> None:
+def test_an_event_reaches_its_rule_on_the_bus(system: System, client: Client) -> None:
     job = ran(client, "eventbridge", {"bus": ARN["events"], "source": "sample.shop", "detail_type": "Paid", "detail": {"order": 7}})
     event = json.loads(arrived(system, "events", job["id"])["Body"])
     assert (job["status"], job["output"]) == ("succeeded", event["id"])
@@ -75,7 +75,7 @@ def test_a_function_is_called_and_its_answer_kept(system: System, client: Client
     assert (job["status"], json.loads(job["output"])) == ("succeeded", {"received": event, "by": SAMPLE})
 
 
-def test_a_function_that_is_not_waited_for_is_called_too(system: System, client: Client) -> None:
+def test_a_function_is_called_asynchronously(system: System, client: Client) -> None:
     job = ran(client, "lambda", {"function": ARN["lambda"], "event": {"order": 8}, "mode": "async"})
     assert (job["status"], job["output"]) == ("succeeded", None)
     assert json.loads(arrived(system, "calls", job["id"])["Body"]) == with_ids({"order": 8}, job)
@@ -95,7 +95,7 @@ def test_an_execution_is_named_after_its_job(system: System, client: Client) -> 
 
 
 @pytest.mark.parametrize(("given", "status"), [({"order": 7}, "succeeded"), ({"fail": True}, "failed")])
-def test_an_execution_that_is_waited_for_decides_how_its_job_ends(client: Client, given: dict[str, Any], status: str) -> None:
+def test_a_job_that_waits_for_its_execution_ends_as_the_execution(client: Client, given: dict[str, Any], status: str) -> None:
     job = ran(client, "stepfunctions", {"state_machine": ARN["states"], "input": given, "wait": True})
     assert (job["status"], len(job["attempts"])) == (status, 1)
     if status == "failed":
@@ -114,7 +114,7 @@ def test_an_e_mail_is_sent(system: System, client: Client) -> None:
     assert LOCAL.email_sender in json.dumps(mail)
 
 
-def test_what_is_not_allowed_is_refused_when_it_is_posted(system: System, client: Client) -> None:
+def test_a_job_for_a_target_that_is_not_allowed_is_refused(system: System, client: Client) -> None:
     with pytest.raises((ApiError, Trouble)) as refused:
         client.post_job("sqs", {"queue": f"{ARN['sqs']}-2", "body": "b"})
     assert "payload.queue" in str(refused.value) and ARN["sqs"] in str(refused.value)

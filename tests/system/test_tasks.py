@@ -1,4 +1,4 @@
-"""Tasks on the deployed stack, driven only over HTTP: the drills of `make drill`, in short."""
+"""Tasks on the deployed stack over HTTP: a short form of the drills of `make drill`."""
 
 from local import drills
 from local.client import Client
@@ -16,7 +16,7 @@ def test_nothing_of_an_old_version_starts_after_its_edit_returned(system: System
     assert not seen.complaints, seen.figures
 
 
-def test_overlap_is_what_the_task_says(system: System, client: Client) -> None:
+def test_overlap_follows_the_policy_of_the_task(system: System, client: Client) -> None:
     seen = drills.overlap(client, schedule={"rate": "10 seconds"}, takes=15, seconds=62)
     assert not seen.complaints, seen.figures
 

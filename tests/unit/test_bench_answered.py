@@ -1,4 +1,4 @@
-"""The AWS that answers in process: a read by key returns the items of its own keys, in whatever order the services read."""
+"""AWS answered in process: a read by key returns the items of its keys, in any order of the reads."""
 
 from collections.abc import Callable
 from typing import Any
@@ -48,7 +48,7 @@ def test_reads_are_answered_by_key_in_any_order(
     assert aws.is_all_read()
 
 
-def test_a_key_for_which_nothing_lies_ready_fails_the_measurement(gate: DynamoTaskGate) -> None:
+def test_a_read_without_a_prepared_item_fails_the_measurement(gate: DynamoTaskGate) -> None:
     with pytest.raises(LookupError, match="third"):
         gate.heads([ONE, TaskKey("ada", "third")])
 
@@ -64,5 +64,5 @@ def test_a_table_without_items_is_empty(gate: DynamoTaskGate, aws: Answered) -> 
     assert gate.heads([ONE]) == {}
 
 
-def test_execute_asks_for_the_items_that_the_bench_has_laid_ready() -> None:
+def test_execute_reads_the_items_that_the_bench_has_prepared() -> None:
     assert cpu.spent("execute-runs", 20)["calls"]["BatchGetItem"] == 6

@@ -1,4 +1,4 @@
-"""A figure knows its budget: the most it may be, or the least."""
+"""Figures and their budgets: an upper limit or a lower one."""
 
 import io
 
@@ -22,16 +22,16 @@ def test_without_a_budget_nothing_is_judged() -> None:
     assert Figure("key", "what", 5).record() == {"value": 5, "unit": ""}
 
 
-def test_the_record_tells_which_way_the_budget_goes() -> None:
+def test_the_record_shows_the_direction_of_the_budget() -> None:
     assert SLOW.record() == {"value": 99, "unit": "/s", "budget": 100, "ok": False, "at_least": True}
     assert DEAR.record() == {"value": 101, "unit": "$", "budget": 100, "ok": False}
 
 
-def test_the_summary_names_what_misses_its_budget_either_way() -> None:
+def test_the_summary_names_figures_that_miss_their_budget() -> None:
     assert summary([SLOW, DEAR, Figure("fine", "what", 1, budget=2)])["over"] == ["slow", "dear"]
 
 
-def test_the_table_says_at_least_and_at_most() -> None:
+def test_the_table_shows_the_direction_of_each_budget() -> None:
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(picture([SLOW, DEAR]))
     rate, cost = console.export_text().strip().splitlines()[-2:]

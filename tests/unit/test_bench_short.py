@@ -1,4 +1,4 @@
-"""Every section of `make bench` runs to its end in its short form. The section `delay` is in `tests/system/test_bench.py`."""
+"""Every section of `make bench` runs to its end in the short form. The test of the section `delay` is `tests/system/test_bench.py`."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The boto3 clients of the local AWS: one for all threads, and never two of a session made at once."""
+"""The boto3 clients of the local AWS: all threads share one client per service."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +13,7 @@ def test_all_threads_use_one_client_of_a_service() -> None:
     assert made[0].meta.endpoint_url == "http://127.0.0.1:4566"
 
 
-def test_a_client_with_options_is_made_anew() -> None:
+def test_a_client_with_options_is_created_each_time() -> None:
     aws = LocalAws(4566)
     own = aws.client("sqs", read_timeout=120)
     assert own.meta.config.read_timeout == 120

@@ -1,4 +1,4 @@
-"""The API client: wraps, pages, and says clearly what went wrong."""
+"""The API client: answers, pages, errors, and repeated calls."""
 
 import json
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ deleted: list[str] = []
 
 
 class Api(BaseHTTPRequestHandler):
-    """A stand-in for the API: answers what the test has laid out for a path."""
+    """A stand-in for the API: returns the answer that the test has set for a path."""
 
     answers: ClassVar[dict[str, tuple[int, bytes]]] = {}
     seen: ClassVar[list[tuple[str, str | None]]] = []
     headers_sent: ClassVar[dict[str, str]] = {}
-    hang_ups: ClassVar[int] = 0  # so many calls find their connection closed
+    hang_ups: ClassVar[int] = 0  # the number of next calls whose connection is closed without an answer
 
     def do_GET(self) -> None:
         self.seen.append((self.path, self.headers.get("Authorization")))
@@ -98,7 +98,7 @@ def test_only_sample_tasks_are_cleared_whatever_page_they_are_on(client: Client)
     assert deleted == ["/api/v1/tasks/a", "/api/v1/tasks/b"]
 
 
-def test_an_error_of_the_api_is_told_with_its_code_and_message(client: Client) -> None:
+def test_an_error_of_the_api_has_its_code_and_message(client: Client) -> None:
     refusal = {"success": False, "error": {"code": "not_found", "message": "There is no such job."}}
     Api.answers = {"/api/v1/me/jobs/a": (404, json.dumps(refusal).encode())}
     with pytest.raises(ApiError, match="404 not_found: There is no such job") as error:
@@ -106,7 +106,7 @@ def test_an_error_of_the_api_is_told_with_its_code_and_message(client: Client) -
     assert error.value.status == 404
 
 
-def test_an_answer_that_is_not_the_apis_is_shown_as_it_came(client: Client) -> None:
+def test_the_error_of_another_server_shows_its_answer(client: Client) -> None:
     Api.answers = {"/api/v1/health": (502, b"<html>Bad gateway</html>")}
     with pytest.raises(ApiError, match="Bad gateway"):
         client.health()
@@ -118,7 +118,7 @@ def test_no_answer_is_an_error_of_status_0() -> None:
     assert error.value.status == 0
 
 
-def test_a_connection_that_is_closed_as_it_is_used_is_no_failure_of_what_may_be_asked_twice(client: Client) -> None:
+def test_an_idempotent_call_is_repeated_if_its_connection_was_closed(client: Client) -> None:
     Api.answers, Api.hang_ups = {"/api/v1/health": wrapped({"version": "1"})}, 1
     assert client.health() == {"version": "1"}
     assert len(Api.seen) == 2
@@ -132,7 +132,7 @@ def test_a_job_is_never_posted_twice(client: Client) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 429, 503])
-def test_whatever_the_answer_says_it_is_not_asked_for_again(client: Client, status: int) -> None:
+def test_an_answered_call_is_not_repeated(client: Client, status: int) -> None:
     Api.answers, Api.headers_sent = {"/api/v1/health": (status, b"{}")}, {"Retry-After": "60", "Location": "/elsewhere"}
     assert client.send("GET", "/health") == (status, {})
     assert len(Api.seen) == 1

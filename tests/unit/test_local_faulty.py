@@ -1,4 +1,4 @@
-"""The proxy that misbehaves, in front of a receiver; and what the table of faults says of the jobs."""
+"""The misbehaving proxy in front of a receiver, and the figures of the table of faults."""
 
 import threading
 from collections import Counter
@@ -30,14 +30,14 @@ def proxy(receiver: Receiver) -> Iterator[Faulty]:
 
 def call(proxy: Faulty, service: str = "sqs", operation: str = "SendMessage", pool: Any = None) -> int:
     headers = {"Authorization": SIGNED.format(service), "X-Amz-Target": f"Amazon.{operation}"}
-    asked = pool or urllib3.PoolManager(retries=False, timeout=5)
-    answer = asked.request("POST", f"{proxy.endpoint}/ok/{service}", body=b"{}", headers=headers)
+    connections = pool or urllib3.PoolManager(retries=False, timeout=5)
+    answer = connections.request("POST", f"{proxy.endpoint}/ok/{service}", body=b"{}", headers=headers)
     if pool is None:
-        asked.clear()
+        connections.clear()
     return int(answer.status)
 
 
-def test_left_alone_it_passes_everything_on_over_one_connection(proxy: Faulty, receiver: Receiver) -> None:
+def test_the_proxy_passes_calls_on_over_one_connection(proxy: Faulty, receiver: Receiver) -> None:
     pool = urllib3.PoolManager(retries=False, timeout=5)
     assert [call(proxy, pool=pool) for _ in range(3)] == [200] * 3
     assert [(made.path, made.body) for made in receiver.calls()] == [("/ok/sqs", b"{}")] * 3
@@ -46,7 +46,7 @@ def test_left_alone_it_passes_everything_on_over_one_connection(proxy: Faulty, r
 
 
 @pytest.mark.parametrize(("kind", "status"), [("throttle", 400), ("error", 500)])
-def test_it_refuses_for_the_service_and_the_operation_it_was_told(proxy: Faulty, receiver: Receiver, kind: Any, status: int) -> None:
+def test_the_proxy_refuses_calls_of_the_given_service_and_operation(proxy: Faulty, receiver: Receiver, kind: Any, status: int) -> None:
     with proxy.misbehaving(Fault(kind, "sqs", operations=("SendMessage",))):
         assert call(proxy) == status
         assert (call(proxy, "dynamodb"), call(proxy, operation="DeleteMessage")) == (200, 200)
@@ -55,20 +55,20 @@ def test_it_refuses_for_the_service_and_the_operation_it_was_told(proxy: Faulty,
 
 
 @pytest.mark.parametrize(("kind", "arrives"), [("lose_call", 0), ("lose_answer", 1)])
-def test_it_loses_a_call_before_it_arrives_or_after(proxy: Faulty, receiver: Receiver, kind: Any, arrives: int) -> None:
+def test_the_proxy_loses_a_call_or_its_answer(proxy: Faulty, receiver: Receiver, kind: Any, arrives: int) -> None:
     with proxy.misbehaving(Fault(kind)), pytest.raises(urllib3.exceptions.HTTPError):
         call(proxy)
     assert len(receiver.calls()) == arrives
 
 
-def test_a_share_of_the_calls_is_a_share(proxy: Faulty) -> None:
+def test_a_fault_affects_its_share_of_the_calls(proxy: Faulty) -> None:
     with proxy.misbehaving(Fault("error", share=0.3)):
         statuses = Counter(call(proxy) for _ in range(60))
     assert 6 <= statuses[500] <= 30
 
 
-def test_a_connection_that_was_closed_behind_it_is_opened_anew(proxy: Faulty) -> None:
-    """An idle one: the caller, whose own is open, does not notice."""
+def test_a_closed_connection_behind_the_proxy_is_opened_again(proxy: Faulty) -> None:
+    """The server closes the idle connection behind the proxy; the caller's own connection stays open."""
     closed = threading.Semaphore(0)
 
     class Once(StreamRequestHandler):
@@ -94,13 +94,13 @@ def test_a_connection_that_was_closed_behind_it_is_opened_anew(proxy: Faulty) ->
     pool.clear()
 
 
-def test_nobody_behind_it_is_a_broken_connection(proxy: Faulty) -> None:
+def test_a_call_fails_if_no_server_is_behind_the_proxy(proxy: Faulty) -> None:
     proxy.behind = 1
     with pytest.raises(urllib3.exceptions.HTTPError):
         call(proxy)
 
 
-def test_a_call_says_its_service_and_operation() -> None:
+def test_the_proxy_reads_service_and_operation_of_a_call() -> None:
     head = "POST / HTTP/1.1\r\nAuthorization: {}\r\n{}\r\n\r\n"
     assert called(head.format(SIGNED.format("dynamodb"), "X-Amz-Target: DynamoDB_20120810.GetItem").encode(), b"") == (
         "dynamodb",
@@ -110,7 +110,7 @@ def test_a_call_says_its_service_and_operation() -> None:
     assert called(b"GET / HTTP/1.1\r\n\r\n", b"") == ("", "")
 
 
-def test_a_throttled_call_is_told_so_in_the_words_of_its_service() -> None:
+def test_a_throttled_call_gets_the_error_of_its_service() -> None:
     assert b"429" in refusal("throttle", "lambda").splitlines()[0]
     assert b"<Code>Throttling</Code>" in refusal("throttle", "sns")
     assert b"ProvisionedThroughputExceededException" in refusal("throttle", "dynamodb")
@@ -121,7 +121,7 @@ def a_job(name: str, **fields: Any) -> Any:
     return job | {"start_delay_ms": 7} | fields
 
 
-def test_the_table_counts_what_ended_what_ended_twice_and_what_was_done_again() -> None:
+def test_the_table_counts_ended_doubled_and_repeated_jobs() -> None:
     crashed, done = {"outcome": "crashed"}, {"outcome": "succeeded"}
     jobs = [
         a_job("a"),
@@ -135,5 +135,5 @@ def test_the_table_counts_what_ended_what_ended_twice_and_what_was_done_again() 
     assert (line["work done again"], line["worst delay ms"]) == (2, 31_000)
 
 
-def test_the_short_table_has_faults_that_there_are() -> None:
+def test_the_short_table_names_existing_faults() -> None:
     assert set(faults.SHORT) < set(faults.rows())

@@ -1,4 +1,4 @@
-"""Where a local AWS keeps its things, what it repairs, and what it finds of an earlier run."""
+"""The files of a local AWS, the repair of its state, its port, and the clean-up after an earlier run."""
 
 import fcntl
 import json
@@ -23,7 +23,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def sleeper(home: Home) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that looks like a function's worker of this home."""
+    """Start a process that looks like a Lambda worker of this home."""
     script = home.scratch / "ministack-lambda-api-x" / "_worker.py"
     script.parent.mkdir()
     script.write_text("import time\nprint('up', flush=True)\ntime.sleep(60)")
@@ -78,7 +78,7 @@ def test_stream_mappings_start_again_after_a_restart(home: Home) -> None:
     assert json.loads(saved.read_text()) == {"payload": {"dynamodb_stream_positions": {"data": {"a": 0}}, "functions": 1}}
 
 
-def test_buckets_of_a_first_run_that_was_killed_are_forgotten_and_others_kept(home: Home) -> None:
+def test_buckets_of_a_killed_first_run_are_deleted_and_others_kept(home: Home) -> None:
     (home.objects / "bucket").mkdir()
     (home.state / "cloudformation.json").write_text("{}")
     state.mend(home, 4566)
@@ -88,25 +88,25 @@ def test_buckets_of_a_first_run_that_was_killed_are_forgotten_and_others_kept(ho
     assert not (home.objects / "bucket").exists()
 
 
-def test_a_port_asked_for_and_taken_is_refused_with_a_way_out(home: Home, taken: int) -> None:
+def test_a_requested_port_that_is_taken_is_refused_with_a_remedy(home: Home, taken: int) -> None:
     with pytest.raises(Trouble, match=rf"Port {taken} is taken.*make run PORT="):
         server.choose_port(home, str(taken))
 
 
 @pytest.mark.parametrize("wanted", ["http", "0", "80", "70000", "-1"])
-def test_a_port_that_is_none_is_refused(home: Home, wanted: str) -> None:
+def test_an_invalid_port_is_refused(home: Home, wanted: str) -> None:
     with pytest.raises(Trouble, match="PORT must be a number"):
         server.choose_port(home, wanted)
 
 
-def test_the_port_of_last_time_is_kept_unless_it_is_taken_now(home: Home, taken: int, unused: int) -> None:
+def test_the_last_port_is_used_again_unless_it_is_taken(home: Home, taken: int, unused: int) -> None:
     home.settled.write(port=taken)
     assert server.choose_port(home, None) != taken
     home.settled.write(port=unused)
     assert server.choose_port(home, None) == unused
 
 
-def test_a_port_that_another_process_is_about_to_use_is_taken(home: Home, unused: int) -> None:
+def test_a_port_reserved_by_another_process_is_taken(home: Home, unused: int) -> None:
     home.settled.write(port=unused)
     with server.lock_of(unused).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -116,12 +116,12 @@ def test_a_port_that_another_process_is_about_to_use_is_taken(home: Home, unused
     assert server.choose_port(home, None) == unused
 
 
-def test_a_process_is_told_from_a_later_one_of_the_same_number() -> None:
+def test_a_process_differs_from_a_later_one_with_its_number() -> None:
     assert process.this().alive
     assert not process.Process(os.getpid(), "another start").alive
 
 
-def test_a_process_that_ended_and_was_not_collected_is_not_alive() -> None:
+def test_a_zombie_process_is_not_alive() -> None:
     child = subprocess.Popen([sys.executable, "-c", "pass"], stdout=subprocess.PIPE)
     started = process.started(child.pid)
     assert child.stdout is not None
@@ -131,12 +131,12 @@ def test_a_process_that_ended_and_was_not_collected_is_not_alive() -> None:
     child.wait()
 
 
-def test_workers_that_a_killed_run_left_are_ended_and_told(home: Home, sleeper: subprocess.Popen[bytes]) -> None:
+def test_workers_of_a_killed_run_are_stopped_and_reported(home: Home, sleeper: subprocess.Popen[bytes]) -> None:
     assert previous.clear(home) == ["Stopped 1 function workers that an earlier run left behind."]
     assert sleeper.wait(5) != 0
 
 
-def test_who_does_not_stop_when_asked_is_killed(tmp_path: Path) -> None:
+def test_a_process_that_ignores_the_signal_is_killed(tmp_path: Path) -> None:
     script = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
@@ -150,26 +150,26 @@ def test_workers_of_another_home_are_left_alone(tmp_path: Path, sleeper: subproc
     assert sleeper.poll() is None
 
 
-def test_a_run_in_somebodys_hands_is_not_disturbed(home: Home) -> None:
+def test_a_run_with_a_live_owner_is_not_disturbed(home: Home) -> None:
     me = process.this()
     home.running.write(pid=me.pid, started=me.started, owner=me.pid, owner_started=me.started, port=4566)
     with pytest.raises(Trouble, match="make stop"):
         previous.clear(home)
 
 
-def test_a_local_aws_whose_run_was_killed_is_stopped_and_its_jobs_kept(home: Home, sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_local_aws_of_a_killed_run_is_stopped_with_its_jobs_kept(home: Home, sleeper: subprocess.Popen[bytes]) -> None:
     home.running.write(pid=sleeper.pid, started=process.started(sleeper.pid), owner=sleeper.pid, owner_started="gone", port=4566)
     assert "jobs are kept" in previous.clear(home)[0]
     assert sleeper.wait(5) != 0
     assert home.running.read() == {}
 
 
-def test_a_killed_local_aws_is_told_with_what_it_cost(home: Home) -> None:
+def test_a_killed_local_aws_is_reported_with_its_loss(home: Home) -> None:
     home.running.write(pid=1, started="gone", owner=1, owner_started="gone", port=4566)
     assert "is lost" in previous.clear(home)[0]
 
 
-def test_nothing_left_is_nothing_to_say(home: Home) -> None:
+def test_a_clean_home_needs_no_report(home: Home) -> None:
     assert previous.clear(home) == []
 
 
@@ -181,7 +181,7 @@ def sources(repository: Path) -> Path:
     return repository
 
 
-def test_only_a_change_of_what_is_deployed_asks_for_a_deploy(tmp_path: Path) -> None:
+def test_only_a_change_of_deployed_files_causes_a_deploy(tmp_path: Path) -> None:
     repository = sources(tmp_path)
     before = deploy.fingerprint(repository)
     (repository / "README.md").write_text("new")
@@ -191,7 +191,7 @@ def test_only_a_change_of_what_is_deployed_asks_for_a_deploy(tmp_path: Path) -> 
     assert deploy.fingerprint(repository) != before
 
 
-def test_a_missing_or_old_node_is_said_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_or_old_node_is_reported_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Trouble, match=r"Node\.js is missing"):
         deploy.find_cdk()

@@ -1,4 +1,4 @@
-"""What `make load` counts and draws."""
+"""The figures and the curves of `make load`."""
 
 from xml.etree import ElementTree
 
@@ -13,7 +13,7 @@ NOON = 1_763_640_000_000
 
 
 def started(number: int, due: int, delay: int | None) -> Job:
-    """A job that has succeeded, or, without a delay, waits."""
+    """Return a job that has succeeded or, without a delay, has not started."""
     job = make.job(at=due, id=f"j{number}", delay_ms=delay)
     return job if delay is None else replace(job, slot=None, completed_at=due + delay)
 
@@ -24,18 +24,18 @@ def part(jobs: list[Job]) -> load.Part:
     return made
 
 
-def test_the_backlog_is_what_is_due_and_has_not_started() -> None:
+def test_the_backlog_counts_due_jobs_that_have_not_started() -> None:
     jobs = [started(1, NOON, 0), started(2, NOON, 2_500), started(3, NOON + 1_000, 1_200), started(4, NOON, None)]
     zero = NOON / 1000
     assert [(at - zero, count) for at, count in load.backlog(jobs)] == [(0, 2), (1, 3), (2, 1)]
 
 
-def test_delays_are_told_by_the_second_in_which_jobs_are_due() -> None:
+def test_delays_are_grouped_by_the_second_of_the_due_time() -> None:
     jobs = [started(1, NOON, 10), started(2, NOON + 999, 30), started(3, NOON + 1_000, 4_000)]
     assert load.delays_by_second(jobs) == [(NOON / 1000, {50: 0.01, 99: 0.03}), (NOON / 1000 + 1, {50: 4.0, 99: 4.0})]
 
 
-def test_who_is_not_there_or_did_not_succeed_is_lost_and_who_was_not_posted_is_doubled() -> None:
+def test_missing_jobs_count_as_lost_and_unexpected_ones_as_doubled() -> None:
     jobs = [started(1, NOON, 0), started(2, NOON, None), started(3, NOON, 5), started(4, NOON, -1)]
     seen = part(jobs)
     seen.found.pop("j3")
@@ -44,14 +44,14 @@ def test_who_is_not_there_or_did_not_succeed_is_lost_and_who_was_not_posted_is_d
     assert (figures["posted"], figures["succeeded"], figures["lost"], figures["doubled"], figures["early"]) == (4, 2, 2, 1, 1)
 
 
-def test_memory_of_a_process_is_known_while_it_lives() -> None:
+def test_the_memory_of_a_live_process_is_known() -> None:
     mb = process.memory_mb(process.this())
     assert mb is not None and 5 < mb < 5_000
     assert process.memory_mb(process.Process(process.this().pid, "another")) is None
 
 
 def drawn(*curves: plot.Curve) -> tuple[list[str | None], int]:
-    """The lines of a picture, and how many points stand alone."""
+    """Draw the curves; returns the lines of the picture and the number of single points."""
     tree = ElementTree.fromstring(plot.svg("a < b", [plot.Panel("delay & more", curves), plot.Panel("nothing", [])]))
     name = "{http://www.w3.org/2000/svg}"
     return [each.get("points") for each in tree.iter(f"{name}polyline")], len(list(tree.iter(f"{name}circle")))
@@ -61,10 +61,10 @@ def test_the_picture_is_well_formed_and_has_a_line_for_each_curve() -> None:
     assert drawn(plot.Curve("p50 & more", [(0, 0), (1, 5)]), plot.Curve("empty", [])) == (["70.0,220.0 750.0,50.0"], 0)
 
 
-def test_no_line_is_drawn_where_nothing_is_known() -> None:
+def test_no_line_is_drawn_across_a_gap() -> None:
     assert drawn(plot.Curve("p50", [(0, 5), (60, 0), (61, 0)])) == (["738.9,220.0 750.0,220.0"], 1)
 
 
 @pytest.mark.parametrize("most", [0.3, 1, 7, 99, 240, 10_000, 123_456])
-def test_an_axis_ends_at_a_round_number_that_is_not_much_too_large(most: float) -> None:
+def test_an_axis_ends_at_a_close_round_number(most: float) -> None:
     assert most <= plot.nice(most) <= 2.5 * most

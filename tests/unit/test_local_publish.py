@@ -1,4 +1,4 @@
-"""Which files of the console go where, and how long browsers may keep them."""
+"""The upload of the console: which files, in which order, with which caching."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from local.publish import publish
 
 
 class Bucket:
-    """An S3 of one bucket."""
+    """A fake S3 client with one bucket."""
 
     def __init__(self, *there: str) -> None:
         self.there = there
@@ -35,7 +35,7 @@ def built(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_is_hashed_by_name_is_kept_for_ever_and_the_page_is_asked_for_anew(built: Path) -> None:
+def test_hashed_files_are_immutable_and_the_page_is_revalidated(built: Path) -> None:
     s3 = Bucket()
     assert publish(s3, "files", built) == 5
     assert s3.put["assets/index-1a2b.js"]["CacheControl"] == "public, max-age=31536000, immutable"
@@ -43,7 +43,7 @@ def test_what_is_hashed_by_name_is_kept_for_ever_and_the_page_is_asked_for_anew(
     assert s3.put["clock.svg"]["CacheControl"] == "no-cache"
 
 
-def test_each_file_says_what_it_is(built: Path) -> None:
+def test_each_file_has_its_content_type(built: Path) -> None:
     s3 = Bucket()
     publish(s3, "files", built)
     kinds = {key: sent["ContentType"] for key, sent in s3.put.items()}
@@ -53,19 +53,19 @@ def test_each_file_says_what_it_is(built: Path) -> None:
     assert kinds["clock.svg"] == "image/svg+xml"
 
 
-def test_the_page_comes_last_so_that_it_never_names_what_is_not_there(built: Path) -> None:
+def test_the_page_is_uploaded_after_the_files_it_names(built: Path) -> None:
     s3 = Bucket()
     publish(s3, "files", built)
     assert list(s3.put)[-1] == "index.html"
 
 
-def test_what_is_there_under_its_hash_is_not_sent_again(built: Path) -> None:
+def test_a_hashed_file_is_not_uploaded_again(built: Path) -> None:
     s3 = Bucket("assets/index-1a2b.js", "index.html")
     assert publish(s3, "files", built) == 4
     assert "assets/index-1a2b.js" not in s3.put
     assert "index.html" in s3.put
 
 
-def test_a_console_that_was_not_built_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_build_of_the_console_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Trouble, match="make console"):
         publish(Bucket(), "files", tmp_path)

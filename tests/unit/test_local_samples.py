@@ -1,4 +1,4 @@
-"""The sample tasks are what they are to be."""
+"""The sample tasks of `make run`."""
 
 from datetime import UTC, datetime
 

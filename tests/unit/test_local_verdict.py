@@ -1,4 +1,4 @@
-"""The demo's verdict: every kind of broken promise is found, and a kept one is not."""
+"""The demo's verdict: it reports every kind of broken promise, and no kept one."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def test_a_job_that_is_gone_is_lost() -> None:
     assert judged(Promise("a", "gone"), None)[0]["lost"] == 1
 
 
-def test_a_job_that_never_started_is_lost_and_its_status_told() -> None:
+def test_a_job_that_never_started_is_lost_and_its_status_reported() -> None:
     figures, complaints = judged(Promise("a", "stuck"), job(status="queued", start_delay_ms=None, attempts=[]))
     assert figures["lost"] == 1
     assert "queued" in complaints[0]
@@ -46,22 +46,22 @@ def test_a_start_before_its_time_is_early() -> None:
     assert judged(Promise("a", "hasty"), job(start_delay_ms=-1))[0]["early"] == 1
 
 
-def test_a_call_before_its_time_is_early_whatever_the_job_says_of_itself() -> None:
+def test_a_call_before_its_time_is_early_despite_the_jobs_own_delay() -> None:
     assert judged(Promise("a", "liar", calls=[DUE - 1]), job())[0]["early"] == 1
 
 
-def test_a_start_more_than_ten_seconds_late_is_a_complaint_and_ten_seconds_is_not() -> None:
+def test_a_start_more_than_ten_seconds_late_is_a_complaint() -> None:
     assert judged(Promise("a", "late"), job(start_delay_ms=10_001))[1]
     assert not judged(Promise("a", "in time"), job(start_delay_ms=10_000))[1]
 
 
-def test_more_attempts_than_foreseen_are_a_double() -> None:
+def test_more_attempts_than_expected_count_as_duplicated() -> None:
     attempts = [{"number": 1, "outcome": "crashed"}, {"number": 2, "outcome": "succeeded"}]
     assert judged(Promise("a", "twice"), job(attempts=attempts))[0]["duplicated"] == 1
     assert judged(Promise("a", "retried", attempts=2), job(attempts=attempts))[0]["duplicated"] == 0
 
 
-def test_more_calls_than_attempts_are_a_double() -> None:
+def test_more_calls_than_attempts_count_as_duplicated() -> None:
     assert judged(Promise("a", "called twice", calls=[DUE, DUE + 1]), job())[0]["duplicated"] == 1
 
 
@@ -71,7 +71,7 @@ def test_a_job_that_did_not_succeed_is_a_complaint_with_its_reason() -> None:
     assert "500 from the target" in complaints[0]
 
 
-def test_of_nothing_there_is_nothing_to_say() -> None:
+def test_the_verdict_of_no_jobs_is_all_zero() -> None:
     assert judge([], {}).figures() == {
         "jobs": 0,
         "succeeded": 0,
@@ -106,11 +106,11 @@ def test_a_time_of_a_task_without_a_run_is_lost() -> None:
 
 
 @pytest.mark.parametrize("nominal", [NOMINALS[1], "2026-11-20T10:00:10.000Z"])
-def test_a_run_of_a_task_too_many_is_a_double(nominal: str) -> None:
+def test_an_additional_run_of_a_task_counts_as_duplicated(nominal: str) -> None:
     assert of_one_task([*runs(), job(id="c", nominal_at=nominal)]).duplicated == 1
 
 
-def test_a_run_that_called_twice_or_early_is_told_from_its_neighbour() -> None:
+def test_the_complaints_name_the_run_that_called_twice_or_early() -> None:
     verdict = of_one_task(runs(), a=[DUE + 1, DUE + 2], b=[DUE + 4_999])
     assert (verdict.duplicated, verdict.early) == (1, 1)
     assert "(a)" in verdict.complaints[0]
