@@ -22,7 +22,7 @@ def handler(event, context):
     sqs = boto3.client("sqs")
     sqs.send_message(QueueUrl=os.environ["QUEUE"], MessageBody=json.dumps(event))
     if event.get("fail"):
-        raise ValueError("as it was told")
+        raise ValueError("as requested")
     return {{"received": event, "by": "{SAMPLE}"}}
 """
 

@@ -24,7 +24,7 @@ from scheduler.targets.base import Context
 HEAD = 4  # bytes of a frame's length field
 BEYOND_S = 60.0  # added to the job's deadline: normally the parent kills the child in time, this ends it if the parent does not
 _PR_SET_PDEATHSIG = 1
-_USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
 def frame(content: Any) -> bytes:
@@ -37,7 +37,7 @@ def main() -> None:
     parent = os.getppid()
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    logging.basicConfig(level=logging.INFO, handlers=[_Told(answers)])
+    logging.basicConfig(level=logging.INFO, handlers=[_FrameHandler(answers)])
     jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     stop = threading.Event()
     threading.Thread(target=_read, args=(jobs, stop), daemon=True).start()
@@ -103,7 +103,7 @@ def _send(pipe: BinaryIO, content: Any) -> None:
         left = left[pipe.write(left) :]
 
 
-class _Told(logging.Handler):
+class _FrameHandler(logging.Handler):
     """Sends every log record as a frame; the parent writes it to its own log."""
 
     def __init__(self, pipe: BinaryIO) -> None:
@@ -111,7 +111,7 @@ class _Told(logging.Handler):
         self._pipe = pipe
 
     def emit(self, record: logging.LogRecord) -> None:
-        more = {name: value for name, value in vars(record).items() if name not in _USUAL}
+        more = {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
         text = record.getMessage() + (f"\n{logging.Formatter().formatException(record.exc_info)}" if record.exc_info else "")
         _send(self._pipe, {"log": [record.name, record.levelno, text, more]})  # frames do not mix: a handler has a lock
 

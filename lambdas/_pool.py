@@ -109,8 +109,7 @@ class ThreadPool:
         context = Context(
             job_id=job.id,
             attempt=job.charged + 1,
-            deadline=time.monotonic()
-            + (max(job.due_at - started_at, 0) + job.spec.timeout_ms) / 1000,  # the job may have been sent ahead
+            deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.spec.timeout_ms) / 1000,  # the job may have been sent ahead
             stop=stop,
             allow_private=self._allow_private,
             reach=self._reach,

@@ -41,16 +41,16 @@ class Trail(Protocol):
         """The same of everybody's. Eventually consistent."""
 
 
-def told(asked: Any) -> dict[str, Any]:
+def redacted(body: Any) -> dict[str, Any]:
     """The fields of a request body as an entry keeps them: secrets hidden, long values cut."""
-    if not isinstance(asked, Mapping):
+    if not isinstance(body, Mapping):
         return {}
-    return {name: HIDDEN if name in _HIDES else _brief(value) for name, value in asked.items()}
+    return {name: HIDDEN if name in _HIDES else _brief(value) for name, value in body.items()}
 
 
 def _brief(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return told(value)
+        return redacted(value)
     if isinstance(value, list):
         return [_brief(each) for each in value[:20]]
     return value[:_MOST] if isinstance(value, str) else value

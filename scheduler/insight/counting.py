@@ -38,7 +38,7 @@ class Row(NamedTuple):
     partition: str
     name: str
     expires: int | None = None  # epoch seconds
-    about: str | None = None  # what a digest in the name stands for
+    about: str | None = None  # the text behind a digest in the name
 
 
 class Entry(NamedTuple):

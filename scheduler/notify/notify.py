@@ -17,7 +17,7 @@ from scheduler.model.job import Failure, FailureKind, Result
 from scheduler.model.notifications import Notifications
 from scheduler.notify import text
 from scheduler.notify.messages import Message
-from scheduler.notify.policy import Decision, Mark, News, Outbox, Sending, Standing, WindowEnd, decide, digest
+from scheduler.notify.policy import Decision, DeliveryRecord, News, NotificationState, Outbox, Sending, WindowEnd, decide, digest
 from scheduler.notify.text import Links
 from scheduler.storage.ports import Clock, NoticeQueue, Notices, Tasks
 from scheduler.tasks import planning
@@ -51,7 +51,7 @@ class Post:
 
 
 @dataclass(slots=True)
-class Told:
+class BatchResult:
     """The result of a batch. `again`: the messages to deliver again, with the delay in seconds."""
 
     decided: int = 0
@@ -63,38 +63,38 @@ class Told:
 
 def notify(
     batch: Sequence[Incoming], *, notices: Notices, queue: NoticeQueue, tasks: Tasks, post: Post, clock: Clock, threads: Executor
-) -> Told:
+) -> BatchResult:
     """Process a batch. Receivers are called in parallel; a slow one delays the others of its batch by at most `CALL_S`."""
-    told = Told()
+    result = BatchResult()
     sendings = [(item, item.message) for item in batch if isinstance(item.message, Sending)]
     answers = [(item, threads.submit(_send, message, notices, post, clock)) for item, message in sendings]
     for item in batch:
         if isinstance(item.message, News | WindowEnd):
-            _count(item, _decide(item.message, notices, queue, tasks, clock), told)
+            _count(item, _decide(item.message, notices, queue, tasks, clock), result)
     for item, answer in answers:
-        _count(item, answer.result(), told)
-    return told
+        _count(item, answer.result(), result)
+    return result
 
 
 class _Answer(NamedTuple):
-    """The result of one message. `what`: the batch's counter to raise. `again`: seconds until it is delivered again; None: never."""
+    """The result of one message: the batch's counter to raise, and the seconds until the message is delivered again (None: never)."""
 
     what: str
     again: int | None = None
 
 
-def _count(item: Incoming, answer: _Answer, told: Told) -> None:
+def _count(item: Incoming, answer: _Answer, result: BatchResult) -> None:
     if answer.again is not None:
-        told.again[item.name] = answer.again
+        result.again[item.name] = answer.again
     if answer.what:
-        setattr(told, answer.what, getattr(told, answer.what) + 1)
+        setattr(result, answer.what, getattr(result, answer.what) + 1)
 
 
 def _decide(message: News | WindowEnd, notices: Notices, queue: NoticeQueue, tasks: Tasks, clock: Clock) -> _Answer:
     """Decide, unless that is done already, and send the outbox. If either is refused, both are repeated; both are idempotent."""
     try:
         for _ in range(TRIES):
-            standing, outbox = notices.read(message.task, message.id)
+            state, outbox = notices.read(message.task, message.id)
             if outbox is None:
                 now = clock.now()
                 if isinstance(message, WindowEnd) and now < message.at:
@@ -102,11 +102,11 @@ def _decide(message: News | WindowEnd, notices: Notices, queue: NoticeQueue, tas
                 task = tasks.get(message.task)
                 if task is None or task.notifications is None:
                     return _Answer("")
-                decision = _decision(standing, message, task.notifications, now)
-                if decision is None or decision == Decision(standing or Standing(message.task), None):
+                decision = _decision(state, message, task.notifications, now)
+                if decision is None or decision == Decision(state or NotificationState(message.task), None):
                     return _Answer("")
                 outbox = decision.outbox and _completed(decision.outbox, task, now)
-                if not notices.decide(standing, decision.standing, message.id, outbox, now):
+                if not notices.decide(state, decision.state, message.id, outbox, now):
                     continue
             following: list[Message] = [] if outbox is None else [*outbox.sendings(), *outbox.ends]
             if following:
@@ -117,10 +117,10 @@ def _decide(message: News | WindowEnd, notices: Notices, queue: NoticeQueue, tas
     return _Answer("", AGAIN_S)
 
 
-def _decision(standing: Standing | None, message: News | WindowEnd, wanted: Notifications, now: int) -> Decision | None:
+def _decision(state: NotificationState | None, message: News | WindowEnd, wanted: Notifications, now: int) -> Decision | None:
     if isinstance(message, News):
-        return decide(standing or Standing(message.task), message, wanted, now)
-    return None if standing is None else digest(standing, message, wanted, now)
+        return decide(state or NotificationState(message.task), message, wanted, now)
+    return None if state is None else digest(state, message, wanted, now)
 
 
 def _completed(outbox: Outbox, task: Task, now: int) -> Outbox:
@@ -134,17 +134,17 @@ def _send(sending: Sending, notices: Notices, post: Post, clock: Clock) -> _Answ
     """Try one sending once, under its lease."""
     task = sending.notice.task
     try:
-        known, now = notices.mark(task, sending.id), clock.now()
+        known, now = notices.delivery(task, sending.id), clock.now()
         if known is not None and known.done_at is not None:
             return _Answer("")
         if known is not None and known.lease_until > now:
             return _Answer("", -(-(known.lease_until - now) // 1_000))
         tries = 1 if known is None else known.tries + 1
-        if not notices.set_mark(known, Mark(task, sending.id, now + LEASE_MS, tries), now):
+        if not notices.set_delivery(known, DeliveryRecord(task, sending.id, now + LEASE_MS, tries), now):
             return _Answer("", AGAIN_S)
     except Unavailable:
         return _Answer("", AGAIN_S)
-    taken = Mark(task, sending.id, now + LEASE_MS, tries, version=1 if known is None else known.version + 1)
+    taken = DeliveryRecord(task, sending.id, now + LEASE_MS, tries, version=1 if known is None else known.version + 1)
     return _settled(taken, _posted(sending, post), notices, clock.now())
 
 
@@ -161,14 +161,14 @@ def _posted(sending: Sending, post: Post) -> Result:
         return Result(failure=Failure(FailureKind.RETRYABLE, f"it could not be sent: {type(error).__name__}"))
 
 
-def _settled(taken: Mark, result: Result, notices: Notices, now: int) -> _Answer:
+def _settled(taken: DeliveryRecord, result: Result, notices: Notices, now: int) -> _Answer:
     """Record the result of a sending. If the table refuses that after a success, the message is still deleted: it is not sent again."""
     failure = result.failure
     error = None if failure is None else f"{failure.kind}: {failure.message}"[:KEPT_ERROR]
     over = failure is None or failure.kind is FailureKind.PERMANENT or taken.tries >= MOST_TRIES
     after = replace(taken, lease_until=0, done_at=now if over else None, error=error)
     try:
-        notices.set_mark(taken, after, now)
+        notices.set_delivery(taken, after, now)
     except Unavailable:
         if failure is not None:
             return _Answer("failed", LEASE_MS // 1_000)

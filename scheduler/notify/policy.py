@@ -51,7 +51,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class NotificationState:
     """The notification state of a task, stored for each task that had news to decide; every change is conditional on `version`."""
 
     task: TaskKey
@@ -67,7 +67,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What receivers are notified of. If it reports `count` events together, `news` is the last of them."""
+    """The content of a notification. If it reports `count` events together, `news` is the last of them."""
 
     id: str
     occasion: Occasion
@@ -125,12 +125,12 @@ class Outbox:
 class Decision:
     """A new state and its outbox. `outbox` None: deciding again would change nothing, so the decision itself is not stored."""
 
-    standing: Standing
+    state: NotificationState
     outbox: Outbox | None
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class DeliveryRecord:
     """The progress of one sending. Every change is conditional on `version`; 0: nothing is stored yet."""
 
     task: TaskKey
@@ -158,93 +158,95 @@ def of_change(before: Job | None, after: Job | None) -> Iterator[News]:
         yield _news(after, f"{after.id}.{after.redrives}", status, getattr(after, lifecycle.FINAL_TIMES[status]))
 
 
-def decide(standing: Standing, news: News, wanted: Notifications, now: int) -> Decision:
+def decide(state: NotificationState, news: News, wanted: Notifications, now: int) -> Decision:
     """The new state and the notices that follow from the news; windows are measured by `now`."""
-    after, notices = _happened(standing, news, wanted)
-    told, ends = list[Notice](), list[WindowEnd]()
+    after, notices = _happened(state, news, wanted)
+    due, ends = list[Notice](), list[WindowEnd]()
     for notice in notices:
         if notice.occasion in wanted.on:
-            after = _passed(after, notice, wanted, now, told, ends)
-    if any(notice.occasion is Occasion.RECOVERY for notice in told):  # it reports the number of failures
+            after = _passed(after, notice, wanted, now, due, ends)
+    if any(notice.occasion is Occasion.RECOVERY for notice in due):  # it reports the number of failures
         after = _emptied(after, (Occasion.FAILURE, Occasion.KILLED))
-    quiet = not told and after.windows == standing.windows and (after.streak, after.failing) == (standing.streak, standing.failing)
-    return Decision(after, None if quiet else Outbox(tuple(told), tuple(ends), wanted.receivers))
+    quiet = not due and after.windows == state.windows and (after.streak, after.failing) == (state.streak, state.failing)
+    return Decision(after, None if quiet else Outbox(tuple(due), tuple(ends), wanted.receivers))
 
 
-def digest(standing: Standing, end: WindowEnd, wanted: Notifications, now: int) -> Decision | None:
+def digest(state: NotificationState, end: WindowEnd, wanted: Notifications, now: int) -> Decision | None:
     """The notice that is due at the end of a window. None: the window held nothing back, or another window has replaced it."""
-    window = standing.windows.get(end.occasion)
+    window = state.windows.get(end.occasion)
     if window is None or window.opened_at != end.opened_at or window.last is None:
         return None
-    opened = {**standing.windows, end.occasion: Window(now, now + wanted.digest_ms)}
+    opened = {**state.windows, end.occasion: Window(now, now + wanted.digest_ms)}
     if end.occasion not in wanted.on:
-        return Decision(replace(standing, windows=opened), Outbox())
-    row = (standing.streak, standing.since) if end.occasion is Occasion.FAILURE else (0, None)
+        return Decision(replace(state, windows=opened), Outbox())
+    row = (state.streak, state.since) if end.occasion is Occasion.FAILURE else (0, None)
     notice = Notice(end.id, end.occasion, window.last, window.count, window.first_at, *row)
-    return Decision(replace(standing, windows=opened), Outbox((notice,), (), wanted.receivers))
+    return Decision(replace(state, windows=opened), Outbox((notice,), (), wanted.receivers))
 
 
-def _happened(standing: Standing, news: News, wanted: Notifications) -> tuple[Standing, list[Notice]]:
+def _happened(state: NotificationState, news: News, wanted: Notifications) -> tuple[NotificationState, list[Notice]]:
     """The state after the news, without its windows, and the notices that are due if none is held back."""
     if news.ended is None:
-        return standing, [_notice(Occasion.LATE, news)]
+        return state, [_notice(Occasion.LATE, news)]
     if news.ended is Status.SUCCEEDED:
-        return _succeeded(standing, news)
-    return _failed(standing, news, wanted)
+        return _succeeded(state, news)
+    return _failed(state, news, wanted)
 
 
-def _succeeded(standing: Standing, news: News) -> tuple[Standing, list[Notice]]:
+def _succeeded(state: NotificationState, news: News) -> tuple[NotificationState, list[Notice]]:
     """A success ends the streak of failures, unless one of the failures happened after it."""
     notices = [_notice(Occasion.SUCCESS, news)]
-    after = standing
-    if news.at > standing.succeeded_at:
-        after = replace(standing, succeeded_at=news.at, succeeded=news.job)
-    if news.at < standing.failed_at:
+    after = state
+    if news.at > state.succeeded_at:
+        after = replace(state, succeeded_at=news.at, succeeded=news.job)
+    if news.at < state.failed_at:
         return after, notices
-    if standing.failing:
-        notices.insert(0, _notice(Occasion.RECOVERY, news, standing.streak, standing.since))
+    if state.failing:
+        notices.insert(0, _notice(Occasion.RECOVERY, news, state.streak, state.since))
     return replace(after, streak=0, since=None, failing=False), notices
 
 
-def _failed(standing: Standing, news: News, wanted: Notifications) -> tuple[Standing, list[Notice]]:
+def _failed(state: NotificationState, news: News, wanted: Notifications) -> tuple[NotificationState, list[Notice]]:
     killed = news.ended is Status.KILLED and Occasion.KILLED in wanted.on
-    if news.at < standing.succeeded_at:  # a later run has succeeded: this failure is a streak of its own, which has ended already
+    if news.at < state.succeeded_at:  # a later run has succeeded: this failure is a streak of its own, which has ended already
         if wanted.after_failures > 1 and not killed:
-            return standing, []
+            return state, []
         failure = _notice(Occasion.KILLED if killed else Occasion.FAILURE, news, 1, news.at)
-        over = replace(news, job=standing.succeeded, ended=Status.SUCCEEDED, at=standing.succeeded_at, error=None, response=None)
-        return standing, [failure, _notice(Occasion.RECOVERY, over, 1, news.at)]
-    streak, since = standing.streak + 1, news.at if standing.since is None else min(standing.since, news.at)
+        over = replace(news, job=state.succeeded, ended=Status.SUCCEEDED, at=state.succeeded_at, error=None, response=None)
+        return state, [failure, _notice(Occasion.RECOVERY, over, 1, news.at)]
+    streak, since = state.streak + 1, news.at if state.since is None else min(state.since, news.at)
     enough = streak >= wanted.after_failures
-    after = replace(standing, streak=streak, since=since, failed_at=max(standing.failed_at, news.at))
-    after = replace(after, failing=standing.failing or enough or killed)
+    after = replace(state, streak=streak, since=since, failed_at=max(state.failed_at, news.at))
+    after = replace(after, failing=state.failing or enough or killed)
     if killed:
         return after, [_notice(Occasion.KILLED, news, streak, since)]
     return after, [_notice(Occasion.FAILURE, news, streak, since)] if enough else []
 
 
-def _passed(standing: Standing, notice: Notice, wanted: Notifications, now: int, told: list[Notice], ends: list[WindowEnd]) -> Standing:
+def _passed(
+    state: NotificationState, notice: Notice, wanted: Notifications, now: int, due: list[Notice], ends: list[WindowEnd]
+) -> NotificationState:
     """Add the notice to those due, with the news held back in a window that has ended; or hold it back in the open window."""
-    window = standing.windows.get(notice.occasion)
+    window = state.windows.get(notice.occasion)
     if window is None or now >= window.ends_at:
         held = 0 if window is None else window.count
         first = notice.news.at if window is None or window.first_at is None else window.first_at
-        told.append(replace(notice, count=held + 1, first_at=first if held else None))
+        due.append(replace(notice, count=held + 1, first_at=first if held else None))
         made = Window(now, now + wanted.digest_ms)
     else:
         if not window.count:
             ends.append(WindowEnd(notice.task, notice.occasion, window.opened_at, window.ends_at))
         first = notice.news.at if window.first_at is None else min(window.first_at, notice.news.at)
         made = replace(window, count=window.count + 1, first_at=first, last=notice.news)
-    return replace(standing, windows={**standing.windows, notice.occasion: made})
+    return replace(state, windows={**state.windows, notice.occasion: made})
 
 
-def _emptied(standing: Standing, occasions: tuple[Occasion, ...]) -> Standing:
+def _emptied(state: NotificationState, occasions: tuple[Occasion, ...]) -> NotificationState:
     windows = {
         occasion: replace(window, count=0, first_at=None, last=None) if occasion in occasions else window
-        for occasion, window in standing.windows.items()
+        for occasion, window in state.windows.items()
     }
-    return replace(standing, windows=windows)
+    return replace(state, windows=windows)
 
 
 def _notice(occasion: Occasion, news: News, failures: int = 0, since: int | None = None) -> Notice:

@@ -35,7 +35,7 @@ def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Calla
     except NotAllowed as error:
         return Result(failure=Failure(FailureKind.PERMANENT, f"{error.field or name} {error}"[:500]))
     answers: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
-    threading.Thread(target=_aside, args=(call, context, answers), name=f"job-{name}", daemon=True).start()
+    threading.Thread(target=_call_in_thread, args=(call, context, answers), name=f"job-{name}", daemon=True).start()
     while left := context.left():
         try:
             answer = answers.get(timeout=min(POLL, left))
@@ -47,7 +47,7 @@ def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Calla
     return Result(failure=Failure(FailureKind.TIMEOUT, STOPPED))
 
 
-def _aside(call: Callable[[Calls], Result], context: Context, answers: "queue.SimpleQueue[Result | BaseException]") -> None:
+def _call_in_thread(call: Callable[[Calls], Result], context: Context, answers: "queue.SimpleQueue[Result | BaseException]") -> None:
     try:
         answers.put(call(context.calls()))
     except Refused as refused:

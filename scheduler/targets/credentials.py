@@ -75,7 +75,7 @@ class Secrets:
     forms: Sequence[str] = ()  # all encodings in which a secret may appear, the longest first
 
     def bare(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The payload without its secrets' names: who calls needs headers, not names."""
+        """The payload without the names of secrets: the caller of the URL needs headers, not names."""
         return {name: value for name, value in payload.items() if name not in FIELDS}
 
     def headers(self, body: bytes | None) -> dict[str, str]:
@@ -175,7 +175,7 @@ def _values(name: str, context: Context) -> Sequence[str]:
     if not values:
         raise _unusable(f"the secret {secret!r} has no field {part!r}")
     if any(len(value) < SHORTEST for value in values):
-        raise _unusable(f"the secret {name!r} is shorter than {SHORTEST} characters: it could not be kept out of what is told")
+        raise _unusable(f"the secret {name!r} is shorter than {SHORTEST} characters: it could not be hidden reliably")
     return values
 
 

@@ -23,12 +23,12 @@ AGAIN_S = 0.05  # between two of these tries
 WAIT_MS = 1_000  # how long such a job is deferred
 
 
-def ask(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
+def call(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
     """Call a URL through the function. At the deadline or a stop the call is abandoned; the function ends by itself at the deadline."""
-    return aws_call.attempt("http", payload, context, lambda calls: _asked(calls, asking(payload, secret, context), context))
+    return aws_call.attempt("http", payload, context, lambda calls: _invoke(calls, encode_event(payload, secret, context), context))
 
 
-def asking(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> str:
+def encode_event(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> str:
     """Encode the event of the function."""
     address = context.callback
     return json.dumps(
@@ -46,22 +46,22 @@ def asking(payload: Mapping[str, Any], secret: Mapping[str, str], context: Conte
     )
 
 
-def read(asked: Mapping[str, Any], reach: Reach, *, allow_private: bool) -> tuple[Mapping[str, Any], Mapping[str, str], Context]:
+def decode_event(event: Mapping[str, Any], reach: Reach, *, allow_private: bool) -> tuple[Mapping[str, Any], Mapping[str, str], Context]:
     """Decode the event, in the function: payload, secret headers, context."""
     context = Context(
-        job_id=asked["job_id"],
-        attempt=asked["attempt"],
-        deadline=time.monotonic() + (asked["until"] - _now()) / 1000,
+        job_id=event["job_id"],
+        attempt=event["attempt"],
+        deadline=time.monotonic() + (event["until"] - _now()) / 1000,
         stop=threading.Event(),
         allow_private=allow_private,
         reach=reach,
-        not_before=asked["not_before"],
-        callback=None if asked["callback"] is None else CallBackAddress(*asked["callback"]),
+        not_before=event["not_before"],
+        callback=None if event["callback"] is None else CallBackAddress(*event["callback"]),
     )
-    return asked["payload"], asked["secret"], context
+    return event["payload"], event["secret"], context
 
 
-def answering(result: Result, began_at: int) -> dict[str, Any]:
+def encode_answer(result: Result, began_at: int) -> dict[str, Any]:
     """Encode the function's answer. The body is Base64: JSON may need six bytes for one, and Lambda limits an answer to six megabytes."""
     failure, response = result.failure, result.response
     body = None if response is None else base64.b64encode(response["body"].encode("utf-8", "surrogatepass")).decode()
@@ -73,7 +73,7 @@ def answering(result: Result, began_at: int) -> dict[str, Any]:
     }
 
 
-def answered(answer: Mapping[str, Any]) -> Result:
+def decode_answer(answer: Mapping[str, Any]) -> Result:
     """Decode the function's answer."""
     failure, response = answer["failure"], answer["response"]
     body = "" if response is None else base64.b64decode(response["body"]).decode("utf-8", "surrogatepass")
@@ -85,7 +85,7 @@ def answered(answer: Mapping[str, Any]) -> Result:
     )
 
 
-def _asked(calls: Calls, event: str, context: Context) -> Result:
+def _invoke(calls: Calls, event: str, context: Context) -> Result:
     give_up = time.monotonic() + BUSY_S
     while True:
         try:
@@ -98,7 +98,7 @@ def _asked(calls: Calls, event: str, context: Context) -> Result:
             return Result(failure=Failure(FailureKind.THROTTLED, "all functions that call URLs are at work", WAIT_MS))
         if invoked.error:  # it died or ran out of memory; its message could contain parts of the event
             return Result(failure=Failure(FailureKind.RETRYABLE, "the function that calls URLs ended before it had an answer"))
-        return answered(json.loads(invoked.payload))
+        return decode_answer(json.loads(invoked.payload))
 
 
 def _now() -> int:

@@ -37,7 +37,7 @@ class NamedTarget:
         return self.rate is not None or self.concurrency is not None
 
 
-def usual_locks(kind: str, defaults: Mapping[str, Any]) -> tuple[str, ...]:
+def default_locks(kind: str, defaults: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields locked by default: all default fields except the type's content."""
     return tuple(sorted(set(defaults) - set(_declared(kind).content)))
 
@@ -73,7 +73,7 @@ def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} does not exist")
     if not target.enabled:
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is disabled")
-    if target.kind != job.spec.type:  # deleted, and made anew as something else
+    if target.kind != job.spec.type:  # the target was deleted and registered again with another type
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is of kind {target.kind} now, not {job.spec.type}")
     own = own_secrets(target.kind, target.locked)
     return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, job.spec.payload).items()}

@@ -52,18 +52,18 @@ def _check(schema: Any, where: str, depth: int) -> None:
         raise BadSchema(f"{at}must be an object")
     if depth > DEEPEST:
         raise BadSchema(f"{at}is nested deeper than {DEEPEST} levels")
-    for word, value in schema.items():
-        if word in _NOTES:
+    for keyword, value in schema.items():
+        if keyword in _NOTES:
             continue
-        if word not in _WORDS:
-            raise BadSchema(f"{at}does not know {word!r}; known: {', '.join(sorted(_WORDS))}")
-        if not _WORDS[word](value):
-            raise BadSchema(f"{at}{word} has a value that it cannot have")
+        if keyword not in _KEYWORDS:
+            raise BadSchema(f"{at}does not know {keyword!r}; known: {', '.join(sorted(_KEYWORDS))}")
+        if not _KEYWORDS[keyword](value):
+            raise BadSchema(f"{at}{keyword} has a value that it cannot have")
     for name, part in schema.get("properties", {}).items():
         _check(part, f"{where}.{name}".lstrip("."), depth + 1)
-    for word in ("items", "additionalProperties"):
-        if isinstance(schema.get(word), Mapping):
-            _check(schema[word], f"{where}.{word}".lstrip("."), depth + 1)
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(schema.get(keyword), Mapping):
+            _check(schema[keyword], f"{where}.{keyword}".lstrip("."), depth + 1)
 
 
 def _is_type(value: Any) -> bool:
@@ -86,7 +86,7 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-_WORDS: dict[str, Callable[[Any], bool]] = {
+_KEYWORDS: dict[str, Callable[[Any], bool]] = {
     "type": _is_type,
     "enum": lambda value: isinstance(value, list) and bool(value),
     "const": lambda value: True,

@@ -21,7 +21,7 @@ def key(secret: str) -> bytes:
     try:
         found = base64.b64decode(secret.removeprefix(PREFIX), validate=True) if secret.startswith(PREFIX) else secret.encode()
     except binascii.Error:
-        raise ValueError(f"what follows {PREFIX} is no base64") from None
+        raise ValueError(f"the text after {PREFIX} is no base64") from None
     if not LEAST_KEY <= len(found) <= MOST_KEY:
         raise ValueError(f"a signing secret has {LEAST_KEY} to {MOST_KEY} bytes")
     return found

@@ -11,23 +11,13 @@ import inspect
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.infra import conftest
-from tests.infra import test_encryption
-from tests.infra import test_functions
-from tests.infra import test_grants
-from tests.infra import test_targets
-from tests.infra.conftest import Synthesized
-from tests.infra.conftest import as_list
-from tests.infra.conftest import name_of
-from tests.infra.conftest import synthesized
+from tests.infra import conftest, test_encryption, test_functions, test_grants, test_targets
+from tests.infra.conftest import Synthesized, as_list, name_of, synthesized
 
 STAGE = "prod"
 FIXTURES = {"prod", "any_stage", "on_aws"}

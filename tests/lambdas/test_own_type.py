@@ -22,7 +22,7 @@ from scheduler.admission import breaker
 from scheduler.model.job import Job, Result
 from scheduler.storage.memory.stores import MemoryOutputs
 from scheduler.targets import registry, types
-from scheduler.targets.named_target import usual_locks
+from scheduler.targets.named_target import default_locks
 from scheduler.targets.target_type import TargetType
 from tests.conftest import a_job
 from tests.lambdas.gateway import World, send
@@ -99,7 +99,7 @@ def test_the_file_alone_makes_the_type_known() -> None:
     assert payload_of("primes").json_schema()["required"] == ["number"]
     with pytest.raises(ValidationError):
         payload_of("primes").validate_json('{"number": 0}', strict=True)
-    assert usual_locks("primes", {"number": 1}) == ()
+    assert default_locks("primes", {"number": 1}) == ()
     assert breaker.circuit(a_job(type="primes", payload={"number": 1})) is None
 
 

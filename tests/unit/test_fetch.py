@@ -96,17 +96,17 @@ def test_fetch_waits_for_the_instant_and_reports_when_it_began(port: int, calls:
 
 def test_every_answer_fits_into_lambda_s_limit_and_round_trips() -> None:
     worst = Result(response={"status": 200, "headers": {}, "body": "\x00" * 1_048_576})
-    answer = json.dumps(fetch_call.answering(worst, 5))
+    answer = json.dumps(fetch_call.encode_answer(worst, 5))
     assert len(answer) < 6 * 1_048_576
-    back = fetch_call.answered(json.loads(answer))
+    back = fetch_call.decode_answer(json.loads(answer))
     assert (back.response, back.began_at) == (worst.response, 5)
 
 
 @pytest.mark.parametrize("path", ["hang", "drip"])
 def test_fetch_ends_a_call_at_the_job_s_deadline(port: int, calls: ByFunction, path: str) -> None:
-    event = json.loads(fetch_call.asking({"url": f"http://127.0.0.1:{port}/{path}"}, {}, context(calls, seconds=0.2)))
+    event = json.loads(fetch_call.encode_event({"url": f"http://127.0.0.1:{port}/{path}"}, {}, context(calls, seconds=0.2)))
     began = time.monotonic()
-    answer = fetch_call.answered(fetch.handler(event, None))
+    answer = fetch_call.decode_answer(fetch.handler(event, None))
     assert answer.failure is not None and answer.failure.kind is FailureKind.TIMEOUT
     assert time.monotonic() - began < 5
 
@@ -145,8 +145,8 @@ def test_another_refusal_of_lambda_is_reported(calls: ByFunction, retryable: boo
 def test_fetch_checks_the_reach_of_its_stage_itself(port: int, calls: ByFunction) -> None:
     calls.at = _fetching.Fetch(SystemClock(), Reach(), False)
     for url in (f"http://127.0.0.1:{port}/echo", "https://127.0.0.1/", "https://[::ffff:169.254.169.254]/"):
-        event = json.loads(fetch_call.asking({"url": url}, {}, context(calls)))
-        failure = fetch_call.answered(fetch.handler(event, None)).failure
+        event = json.loads(fetch_call.encode_event({"url": url}, {}, context(calls)))
+        failure = fetch_call.decode_answer(fetch.handler(event, None)).failure
         assert failure is not None and failure.kind is FailureKind.PERMANENT, url
     assert not Receiver.seen
 
@@ -155,9 +155,9 @@ def test_a_bug_in_fetch_is_reported_without_its_message(calls: ByFunction, monke
     def broken(*args: Any) -> Result:
         raise LookupError("Bearer secret")
 
-    event = json.loads(fetch_call.asking({"url": "https://example.com"}, {}, context(calls)))
+    event = json.loads(fetch_call.encode_event({"url": "https://example.com"}, {}, context(calls)))
     monkeypatch.setattr(http, "fetch", broken)
-    failure = fetch_call.answered(fetch.handler(event, None)).failure
+    failure = fetch_call.decode_answer(fetch.handler(event, None)).failure
     assert failure is not None and (failure.kind, failure.message) == ("retryable", "the call could not be made: LookupError")
 
 

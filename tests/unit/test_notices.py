@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scheduler.model import lifecycle
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Origin, Result, Status, TaskKey
 from scheduler.model.notifications import Notifications, Occasion, Webhook
-from scheduler.notify.messages import decode, decode_outbox, decode_standing, encode, encode_outbox, encode_standing
-from scheduler.notify.policy import News, Notice, Outbox, Sending, Standing, Window, WindowEnd, decide, digest, of_change
+from scheduler.notify.messages import decode, decode_outbox, decode_state, encode, encode_outbox, encode_state
+from scheduler.notify.policy import News, Notice, NotificationState, Outbox, Sending, Window, WindowEnd, decide, digest, of_change
 from tests.contract import make
 from tests.contract.make import NOW
 
@@ -33,7 +33,7 @@ class Task:
     """A task and its notification state."""
 
     def __init__(self, wanted: Notifications = WANTED) -> None:
-        self.wanted, self.standing = wanted, Standing(TASK)
+        self.wanted, self.state = wanted, NotificationState(TASK)
         self.ends: list[WindowEnd] = []
 
     def hears(self, *ends: Status | None, at: int = NOW, every: int = 1_000) -> list[tuple[str, int]]:
@@ -44,8 +44,8 @@ class Task:
         return told
 
     def hear(self, one: News, now: int) -> list[tuple[str, int]]:
-        decision = decide(self.standing, one, self.wanted, now)
-        self.standing = decision.standing
+        decision = decide(self.state, one, self.wanted, now)
+        self.state = decision.state
         outbox = decision.outbox or Outbox()
         self.ends += outbox.ends
         return [(str(notice.occasion), notice.count) for notice in outbox.notices]
@@ -55,8 +55,8 @@ class Task:
         told: list[tuple[str, int]] = []
         for end in [end for end in self.ends if end.at <= now]:
             self.ends.remove(end)
-            if decision := digest(self.standing, end, self.wanted, now):
-                self.standing = decision.standing
+            if decision := digest(self.state, end, self.wanted, now):
+                self.state = decision.state
                 told += [(str(notice.occasion), notice.count) for notice in (decision.outbox or Outbox()).notices]
         return told
 
@@ -73,7 +73,7 @@ def test_two_failures_and_a_success_give_a_failure_and_a_recovery() -> None:
 def test_a_recovery_has_the_number_and_the_start_of_failures() -> None:
     task = Task()
     task.hears(FAILED, FAILED, FAILED)
-    decision = decide(task.standing, news(SUCCEEDED, NOW + 9_000), WANTED, NOW + 9_000)
+    decision = decide(task.state, news(SUCCEEDED, NOW + 9_000), WANTED, NOW + 9_000)
     assert decision.outbox is not None
     (notice,) = decision.outbox.notices
     assert (notice.occasion, notice.failures, notice.since, notice.news.job) == (Occasion.RECOVERY, 3, NOW, f"j{NOW + 9_000}")
@@ -106,7 +106,7 @@ def test_a_killed_run_does_not_wait_for_enough_failures() -> None:
 def test_a_late_start_is_reported_and_changes_no_state() -> None:
     task = Task(replace(WANTED, on=(Occasion.LATE,)))
     assert task.hears(None) == [("late", 1)]
-    assert Task().hears(None) == [] and Task().standing == Standing(TASK)
+    assert Task().hears(None) == [] and Task().state == NotificationState(TASK)
 
 
 def test_constant_failures_give_four_notices_an_hour_that_count_all() -> None:
@@ -138,13 +138,13 @@ def test_the_end_of_a_window_does_not_close_the_next_one() -> None:
     task.hears(FAILED, FAILED)
     (late,) = task.ends
     task.hears(FAILED, FAILED, at=NOW + DIGEST + MINUTE)
-    assert digest(task.standing, late, WANTED, NOW + DIGEST + 2 * MINUTE) is None
+    assert digest(task.state, late, WANTED, NOW + DIGEST + 2 * MINUTE) is None
 
 
 def test_a_digest_names_the_first_of_its_events() -> None:
     task = Task()
     task.hears(FAILED, FAILED, FAILED)
-    decision = digest(task.standing, task.ends[0], WANTED, NOW + DIGEST)
+    decision = digest(task.state, task.ends[0], WANTED, NOW + DIGEST)
     assert decision is not None and decision.outbox is not None
     (notice,) = decision.outbox.notices
     assert (notice.count, notice.first_at, notice.news.at, notice.failures) == (2, NOW + 1_000, NOW + 2_000, 3)
@@ -153,7 +153,7 @@ def test_a_digest_names_the_first_of_its_events() -> None:
 def test_an_empty_window_ends_without_a_notice() -> None:
     task = Task()
     task.hears(FAILED)
-    assert task.ends == [] and digest(task.standing, WindowEnd(TASK, Occasion.FAILURE, NOW, NOW + DIGEST), WANTED, NOW + DIGEST) is None
+    assert task.ends == [] and digest(task.state, WindowEnd(TASK, Occasion.FAILURE, NOW, NOW + DIGEST), WANTED, NOW + DIGEST) is None
 
 
 def test_a_digest_of_an_unchosen_occasion_is_not_sent() -> None:
@@ -173,7 +173,7 @@ def test_a_success_before_a_later_failure_is_no_recovery() -> None:
 def test_a_failure_before_a_known_success_comes_with_its_recovery() -> None:
     task = Task()
     task.hear(news(SUCCEEDED, NOW + 5_000), NOW + 5_000)
-    decision = decide(task.standing, news(FAILED, NOW), WANTED, NOW + 5_001)
+    decision = decide(task.state, news(FAILED, NOW), WANTED, NOW + 5_001)
     assert decision.outbox is not None
     told = [(notice.occasion, notice.news.job) for notice in decision.outbox.notices]
     assert told == [(Occasion.FAILURE, f"j{NOW}"), (Occasion.RECOVERY, f"j{NOW + 5_000}")]
@@ -181,7 +181,7 @@ def test_a_failure_before_a_known_success_comes_with_its_recovery() -> None:
 
 
 def test_every_receiver_gets_its_own_sending_under_a_stable_id() -> None:
-    decision = decide(Standing(TASK), news(), WANTED, NOW)
+    decision = decide(NotificationState(TASK), news(), WANTED, NOW)
     assert decision.outbox is not None
     first, again = (list(decision.outbox.sendings()) for _ in range(2))
     assert first == again and [sending.receiver for sending in first] == ["ann@example.com", HOOK]
@@ -256,8 +256,8 @@ def test_messages_and_stored_records_round_trip() -> None:
         assert decode(encode(message)) == message
     outbox = Outbox((notice, notice), (end,), WANTED.receivers)
     assert decode_outbox(encode_outbox(outbox)) == outbox
-    standing = Standing(TASK, 2, NOW, NOW, NOW - 1, "j", True, {Occasion.FAILURE: Window(NOW, NOW + 1, 2, NOW, one)}, 7)
-    assert decode_standing(TASK, 7, encode_standing(standing)) == standing
+    standing = NotificationState(TASK, 2, NOW, NOW, NOW - 1, "j", True, {Occasion.FAILURE: Window(NOW, NOW + 1, 2, NOW, one)}, 7)
+    assert decode_state(TASK, 7, encode_state(standing)) == standing
 
 
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 60))

@@ -13,8 +13,8 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Result, Status
 from scheduler.model.notifications import Notifications, Occasion, Webhook
 from scheduler.notify.messages import Message, decode, encode
-from scheduler.notify.notify import LEASE_MS, MOST_TRIES, Incoming, Post, Told, notify, wait_s
-from scheduler.notify.policy import News, Sending, Standing, WindowEnd
+from scheduler.notify.notify import LEASE_MS, MOST_TRIES, BatchResult, Incoming, Post, notify, wait_s
+from scheduler.notify.policy import News, NotificationState, Sending, WindowEnd
 from scheduler.storage.memory.notices import MemoryNoticeQueue, MemoryNotices
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
@@ -68,7 +68,7 @@ class Stage:
         chosen: dict[str, Any] = {"task": self.task.key, "id": f"j{now}.0", "job": f"j{now}", "type": "http", "ended": ended, "at": now}
         return News(**(chosen | {"scheduled_at": now, "error": "retryable: HTTP 500" if ended is FAILED else None} | fields))
 
-    def take(self, *messages: Message) -> Told:
+    def take(self, *messages: Message) -> BatchResult:
         batch = [Incoming(f"m{number}", decode(encode(message))) for number, message in enumerate(messages)]
         post = Post(self.receivers.mail, self.receivers.call)
         return notify(batch, notices=self.notices, queue=self.queue, tasks=self.tasks, post=post, clock=self.clock, threads=self.threads)
@@ -143,7 +143,7 @@ def test_a_second_copy_of_a_sending_waits_for_the_lease(stage: Stage) -> None:
         told.append(stage.take(mail))
         return Result()
 
-    told: list[Told] = []
+    told: list[BatchResult] = []
     stage.receivers.answer = meanwhile
     assert stage.take(mail).sent == 1
     assert told[0].again == {"m0": LEASE_MS // 1_000} and len(stage.receivers.mails) == 1
@@ -172,7 +172,7 @@ def test_a_failing_receiver_is_retried_and_does_not_delay_the_others(stage: Stag
     assert stage.take(mail, hook).sent == 1
     waits = [stage.take(hook).again.get("m0") for _ in range(MOST_TRIES - 1)]
     assert waits == [*(wait_s(tries) for tries in range(2, MOST_TRIES)), None]
-    assert stage.take(hook) == Told(), "notify has given up"
+    assert stage.take(hook) == BatchResult(), "notify has given up"
     assert len(stage.receivers.calls) == MOST_TRIES
 
 
@@ -203,7 +203,7 @@ def test_a_decision_that_collides_with_another_is_repeated(stage: Stage) -> None
     class Racing(MemoryNotices):
         others: int = 2
 
-        def decide(self, before: Standing | None, after: Standing, id: str, outbox: Any, now: int) -> bool:
+        def decide(self, before: NotificationState | None, after: NotificationState, id: str, outbox: Any, now: int) -> bool:
             if self.others:
                 self.others -= 1
                 stage.take(stage.news(id=f"other{self.others}.0"))
@@ -211,7 +211,7 @@ def test_a_decision_that_collides_with_another_is_repeated(stage: Stage) -> None
 
     stage.notices = Racing()
     assert stage.take(stage.news()).decided == 1
-    assert stage.notices.standings[stage.task.key].streak == 3 and len(stage.notices.outboxes) == 3
+    assert stage.notices.states[stage.task.key].streak == 3 and len(stage.notices.outboxes) == 3
 
 
 def test_a_refusing_queue_loses_no_notice(stage: Stage) -> None:
@@ -290,8 +290,8 @@ def test_each_end_is_notified_once_wherever_notify_is_killed(seed: int) -> None:
     for occasion, ended in ((Occasion.FAILURE, FAILED), (Occasion.SUCCESS, SUCCEEDED)):
         counts = [notice.count for outbox in notices.outboxes.values() for notice in outbox.notices if notice.occasion is occasion]
         assert sum(counts) == sum(1 for one in news if one.ended is ended), "each end is in exactly one notice"
-    done = {mark.id for mark in notices.marks.values() if mark.done_at is not None}
-    refused = {call[2].id for call in stage.notices.refused if call[0] == "set_mark" and call[2].done_at is not None}
+    done = {record.id for record in notices.deliveries.values() if record.done_at is not None}
+    refused = {call[2].id for call in stage.notices.refused if call[0] == "set_delivery" and call[2].done_at is not None}
     assert told.keys() - done <= refused, "a delivery record is open only if its last write was refused"
 
 
@@ -306,4 +306,4 @@ def test_without_kills_no_receiver_is_notified_twice(stage: Stage) -> None:
         waiting += [message for number, message in enumerate(batch) if f"m{number}" in again] + stage.sent()
     ids = [id for id, _ in [*stage.receivers.mails, *stage.receivers.calls]]
     assert len(ids) == len(set(ids)) > 2
-    assert isinstance(stage.notices.standings[stage.task.key], Standing)
+    assert isinstance(stage.notices.states[stage.task.key], NotificationState)

@@ -157,7 +157,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
         return Result(failure=Failure(FailureKind.PERMANENT, f"{error.field} {error}"[:500]))
     except credentials.Unusable as error:
         return Result(failure=error.failure)
-    here = fetch_call.ask if context.fetcher else fetch
+    here = fetch_call.call if context.fetcher else fetch
     with secrets.silence():
         return secrets.redacted(here(secrets.bare(payload), secrets.headers(_body(payload.get("body"))), context))
 

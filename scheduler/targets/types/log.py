@@ -22,7 +22,7 @@ class Payload:
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
     message: Annotated[str, MinLen(1)]
-    """What to write."""
+    """The text to write."""
     sleep_seconds: Annotated[float, Ge(0), Le(600)] = 0
     """How long to wait after writing, in seconds."""
 

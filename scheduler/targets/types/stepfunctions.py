@@ -28,7 +28,7 @@ RESOURCE = Resource(
 
 PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between two polls; the last one repeats
 OPEN = ("RUNNING", "PENDING_REDRIVE")
-THERE = "ExecutionAlreadyExists"
+EXISTS = "ExecutionAlreadyExists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
 
     def call(calls: Calls) -> Result:
         arn = _start(calls, wanted.state_machine, given, context)
-        return _watched(calls, arn, context) if wanted.wait else Result(output=arn)
+        return _poll(calls, arn, context) if wanted.wait else Result(output=arn)
 
     return aws_call.attempt("stepfunctions", payload, context, call)
 
@@ -69,33 +69,33 @@ def _start(calls: Calls, machine: str, given: str, context: Context) -> str:
         request = Request("stepfunctions", "start_execution", asked, arns.region(machine))
         return str(calls.send(request, left=context.left)["executionArn"])
     except Refused as refused:
-        if refused.code != THERE:
+        if refused.code != EXISTS:
             raise
     arn = f"{machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
-    if _look(calls, arn, context).get("input", "") != given:
-        raise Refused(THERE, f"there is an execution {name} with another input", retryable=False)
+    if _describe(calls, arn, context).get("input", "") != given:
+        raise Refused(EXISTS, f"there is an execution {name} with another input", retryable=False)
     return arn
 
 
-def _look(calls: Calls, arn: str, context: Context) -> Mapping[str, Any]:
+def _describe(calls: Calls, arn: str, context: Context) -> Mapping[str, Any]:
     """Return the description of an execution. Raises Refused."""
     return calls.send(Request("stepfunctions", "describe_execution", {"executionArn": arn}, arns.region(arn)), left=context.left)
 
 
-def _watched(calls: Calls, arn: str, context: Context) -> Result:
+def _poll(calls: Calls, arn: str, context: Context) -> Result:
     """Poll until the execution has ended, the deadline passes or `stop` is set."""
-    looks = 0
+    polls = 0
     while True:
         try:
-            found = _look(calls, arn, context)
+            found = _describe(calls, arn, context)
         except Refused as refused:
             if not refused.retryable:
                 raise
         else:
             if found["status"] not in OPEN:
                 return _judged(found)
-        pause = PAUSES[min(looks, len(PAUSES) - 1)]
-        looks += 1
+        pause = PAUSES[min(polls, len(PAUSES) - 1)]
+        polls += 1
         context.stop.wait(min(pause, context.left()))
         if not context.left():
             return Result(failure=Failure(FailureKind.TIMEOUT, aws_call.STOPPED))
