@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.model.attempt_output import Whole
     from scheduler.model.rules import Rules
     from scheduler.notify.messages import Message as NoticeMessage
-    from scheduler.notify.policy import Mark, Outbox, Standing
+    from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox
     from scheduler.sharing.fair_queue import Backlog
     from scheduler.targets.named_target import NamedTarget
     from scheduler.tasks.task import Task, TaskPage
@@ -377,20 +377,20 @@ class Counters(Protocol):
 class Notices(Protocol):
     """How tasks stand with their receivers, what was decided of which news, and how far each sending is. Kept for a while."""
 
-    def read(self, task: TaskKey, id: str) -> tuple[Standing | None, Outbox | None]:
-        """The standing of a task, and what was decided of the news (or the end of a window) of that id (strongly consistent)."""
+    def read(self, task: TaskKey, id: str) -> tuple[NotificationState | None, Outbox | None]:
+        """The notification state of a task, and what was decided of the news (or the end of a window) of that id (strongly consistent)."""
 
-    def decide(self, before: Standing | None, after: Standing, id: str, outbox: Outbox | None, now: int) -> bool:
-        """Replace the standing and remember the outbox of `id`, both or neither; without an outbox the standing alone.
+    def decide(self, before: NotificationState | None, after: NotificationState, id: str, outbox: Outbox | None, now: int) -> bool:
+        """Replace the state and remember the outbox of `id`, both or neither; without an outbox only the state.
 
-        False if the standing has another version than `before` (None: there is none), or `id` was decided already. The version of
+        False if the state has another version than `before` (None: there is none), or `id` was decided already. The version of
         `after` is not looked at: it is one more than that of `before`.
         """
 
-    def mark(self, task: TaskKey, id: str) -> Mark | None:
+    def delivery(self, task: TaskKey, id: str) -> DeliveryRecord | None:
         """How far a sending is (strongly consistent)."""
 
-    def set_mark(self, before: Mark | None, after: Mark, now: int) -> bool:
+    def set_delivery(self, before: DeliveryRecord | None, after: DeliveryRecord, now: int) -> bool:
         """Replace it if it still has the version of `before` (None: there is none); its version is one more."""
 
     def send(self, messages: Sequence[NoticeMessage], now: int) -> None:
