@@ -10,7 +10,6 @@ from typing import Protocol
 
 from scheduler.admission.overlap import Skip
 from scheduler.model.job import Job, JobKey
-from scheduler.model.records import quick
 
 READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
 READ_SPREAD_MS = 280  # ... earlier: a hundred executors holding for one instant do not read at once
@@ -18,7 +17,6 @@ READ_WINDOW_MS = READ_AHEAD_MS + READ_SPREAD_MS  # nothing starts by what was re
 REFUSED = "what lets it start could not be read"
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Clear:
     """It may start, at `not_before` or later, by what was true just after `asked_at`."""

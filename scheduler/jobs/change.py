@@ -5,6 +5,7 @@ while it is held to its instant: an executor that cannot read the job again just
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from scheduler.admission import ordering
@@ -13,7 +14,6 @@ from scheduler.model import instants, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey
 from scheduler.model.lifecycle import Event
-from scheduler.model.records import replace
 from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import on_their_way
 from scheduler.pipeline.follow_up import wake_line

@@ -8,14 +8,13 @@ what stays in the index is found by the recheck.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from operator import attrgetter
 
 from scheduler.admission.lane_state import LOOK_MS, Watch
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Message, Unit, UnitKey
-from scheduler.model.records import replace
 from scheduler.model.rules import Rules
 from scheduler.pipeline import lead, leftover
 from scheduler.pipeline.reconcile import read

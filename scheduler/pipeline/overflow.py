@@ -7,12 +7,11 @@ starts it, and the tick does so every minute.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Unit, UnitKey
-from scheduler.model.records import replace
 from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
 from scheduler.pipeline.dispatch import LEASE_MS, Dispatch, DispatchResult, mark

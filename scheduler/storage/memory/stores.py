@@ -5,8 +5,9 @@ import heapq
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from operator import attrgetter
+from typing import Any
 
 from scheduler.admission.breaker import Breaker
 from scheduler.dead_letters.model import Redrive, State
@@ -31,7 +32,6 @@ from scheduler.model.job import (
     UnitKey,
 )
 from scheduler.model.lifecycle import DEAD, Event
-from scheduler.model.records import differences, replace
 from scheduler.sharing.fair_queue import Backlog
 from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Watched
 
@@ -197,6 +197,12 @@ class MemoryJobs:
             self._index[before.slot].drop(before.key)
         if new is not None:
             self._index[new.slot].show(new)
+
+
+def differences(before: Job, after: Job) -> dict[str, Any]:
+    """The fields of `after` that are not as in `before`, by name."""
+    pairs = ((each.name, getattr(before, each.name), getattr(after, each.name)) for each in fields(Job) if each.init)
+    return {name: new for name, old, new in pairs if old is not new and old != new}
 
 
 def _nonce(job: Job) -> str | None:
