@@ -5,6 +5,7 @@ while it is held to its instant: an executor that cannot read the job again just
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from scheduler.admission import ordering

@@ -5,11 +5,10 @@ what the earlier ones leave, and these `FORMER` each for output and log once ano
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.model.job import Attempt, Job, Kept, Result
-from scheduler.model.records import replace
 
 KEPT_ATTEMPTS = 5
 ROOM = 4_096  # bytes of all excerpts of a job

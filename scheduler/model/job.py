@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from scheduler.model.records import quick
 from scheduler.model.spec import JobSpec, Ordering
 
 
@@ -113,7 +112,6 @@ class Holder:
     version: int = 1  # rises with every change, and is what every change is conditional on
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Marker:
     """A job's place in the line of its ordering key."""
@@ -178,7 +176,6 @@ class LaneState:
     reason: str | None = None
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Claim:
     """An executor's mark on a running job."""
@@ -250,7 +247,6 @@ class Progress:
     message: str | None = None
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One try at a job, kept with it (the last `lifecycle.KEPT_ATTEMPTS`)."""
@@ -271,7 +267,6 @@ def shard_key(owner: str, job_id: str, ordering: Ordering | None) -> str:
     return job_id if ordering is None else f"{owner}#{ordering.key}"
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Job:
     """One dated run.
@@ -429,7 +424,6 @@ class Cursor:
     epoch: int = 0
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a target says of one attempt: an output and a response when it went well, else a failure."""

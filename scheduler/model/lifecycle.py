@@ -5,14 +5,13 @@ running while it has a claim. `docs/lifecycle.md` draws `TRANSITIONS`; a test ho
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from scheduler.model import attempt_output, fingerprint
 from scheduler.model.errors import IllegalTransition
 from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Progress, RequeueCause, Result, Status
-from scheduler.model.records import replace
 
 KEPT_ATTEMPTS = attempt_output.KEPT_ATTEMPTS
 LATE_MS = 10_000  # a start this long after the scheduled time is late (the bound of the start-delay alarm)

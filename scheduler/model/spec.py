@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from scheduler.model.records import quick
-
 
 class OnFailure(StrEnum):
     """What the failure of a job means for those behind it in the line of its ordering key."""
@@ -53,7 +51,6 @@ class CallBack:
     max_ms: int = 86_400_000  # from the start of an attempt to its report, whatever the heartbeats say
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """What to run and how. A task hands its own to each of its runs."""

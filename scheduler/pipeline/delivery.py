@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from scheduler.model import callback_lease, lifecycle
 from scheduler.model.job import Delivery, Job
-from scheduler.model.records import quick
 from scheduler.storage.ports import ClaimResult
 
 LEASE_MS = 30_000  # visibility given to a batch before its claim
@@ -15,7 +14,6 @@ LOST_MS = 20_000  # without a renewal for so long (monotonic clock), an executor
 PUT_BACK_S = 5  # when to look at a message again that can be neither run nor deleted
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Run:
     """The claim is ours: run it."""

@@ -6,7 +6,7 @@ Counted by each process on its own: cheap, and enough to turn a flood away from 
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable

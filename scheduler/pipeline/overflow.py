@@ -5,7 +5,7 @@ was sent long ago and is still there is rechecked here. It ends when nothing has
 starts it, and the tick does so every minute.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Unit, UnitKey

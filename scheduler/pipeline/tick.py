@@ -6,7 +6,7 @@ opens every minute from the ledger's cursor on, however long ago.
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.admission.lane_state import Watch, resumed_lanes
 from scheduler.model import slots

@@ -5,13 +5,13 @@ same runs with the same ids, so none is doubled and none is left out.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
 from scheduler.model import ids, slots
 from scheduler.model.job import Job, JobKey, Lane, Misfire, Origin, Overlap, shard_key
 from scheduler.model.misfire import plan_start_by
-from scheduler.model.records import replace
 from scheduler.model.rules import Rules
 from scheduler.model.slots import MINUTE
 from scheduler.tasks.schedule import Once, Run, Schedule, after

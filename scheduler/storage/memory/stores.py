@@ -5,7 +5,7 @@ import heapq
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any
 
@@ -198,6 +198,12 @@ class MemoryJobs:
             self._index[before.slot].drop(before.key)
         if new is not None:
             self._index[new.slot].show(new)
+
+
+def differences(before: Job, after: Job) -> dict[str, Any]:
+    """The fields of `after` that are not as in `before`, by name."""
+    pairs = ((each.name, getattr(before, each.name), getattr(after, each.name)) for each in fields(Job) if each.init)
+    return {name: new for name, old, new in pairs if old is not new and old != new}
 
 
 def _nonce(job: Job) -> str | None:
