@@ -15,7 +15,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Holder, Job, JobKey, Origin, Overlap, RequeueCause, TaskHead, TaskKey
 from scheduler.model.lifecycle import is_open
 from scheduler.model.rules import Rules
-from scheduler.storage.ports import Change, Clock, Jobs, TaskGate
+from scheduler.storage.ports import Change, Clock, Jobs, TaskGate, Written
 
 ROUNDS = 5  # tries at holder items that others change at the same time; each decides at least one run of the task
 
@@ -136,7 +136,7 @@ class RunGate:
         held = iter(self.tasks.hold([(before, after) for before, after in writes if after is not None]) if writes else [])
         verdicts: dict[JobKey, Verdict] = {}
         for run, decision in decisions:
-            if decision.hold is not None and not next(held):
+            if decision.hold is not None and next(held) is not Written.YES:
                 continue
             if isinstance(decision, _PassOn):
                 verdicts[run.key] = decision.back
@@ -158,7 +158,7 @@ class RunGate:
             elif job.cancel_requested_at is None:
                 changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, shards=self.rules.shards)))
         held = self.jobs.change(changes) if changes else []
-        return any(not ok or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
+        return any(ok is not Written.YES or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
 
 
 def task_of(run: Job) -> TaskKey:

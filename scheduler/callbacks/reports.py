@@ -11,7 +11,7 @@ from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Attempt, Finished, Job, Outcome, Progress, Result
 from scheduler.model.rules import Rules
 from scheduler.pipeline.follow_up import send_on
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, SigningKeys, TaskGate
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, SigningKeys, TaskGate, Written
 from scheduler.targets.base import CallBackAddress
 
 TRIES = 5
@@ -105,9 +105,9 @@ def _changed(which: AttemptKey, change: Callable[[Job, int], Job], again: Callab
         _check(job, which)
         after = change(job, clock.now())
         (held,) = jobs.change([Change(job, after)])
-        if held is None:
+        if held is Written.REFUSED:
             raise Unavailable
-        if held:
+        if held is Written.YES:
             return after
     raise Unavailable("the job keeps changing; try again")
 

@@ -16,7 +16,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Letter
 from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import on_their_way
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, Redrives, TaskGate
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, Redrives, TaskGate, Written
 
 WORK_MS = 75_000  # longer than the minute after which the next one comes and waits
 LOOK_MS = 1_000  # how often it looks for redrives that nobody holds
@@ -157,8 +157,8 @@ class Work:
         done: list[Job] = []
         for attempt in range(TRIES):
             held = self.jobs.change(changes) if changes else []
-            done += [change.after for change, ok in zip(changes, held, strict=True) if ok]
-            changes = [change for change, ok in zip(changes, held, strict=True) if ok is None]
+            done += [change.after for change, ok in zip(changes, held, strict=True) if ok is Written.YES]
+            changes = [change for change, ok in zip(changes, held, strict=True) if ok is Written.REFUSED]
             if not changes:
                 break
             self.clock.sleep_until(self.clock.now() + (200 << attempt))

@@ -5,7 +5,7 @@ from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Status
 from scheduler.model.rules import Rules
 from scheduler.pipeline.follow_up import send_on
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate, Written
 
 TRIES = 5
 POLL_MS = 100
@@ -32,11 +32,11 @@ def cancel(key: JobKey, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: L
             changed = settlement.flag(job, settlement.CANCELLED, clock.now(), shards=rules.shards)
             change = Change.of_slot(job, changed)
         (held,) = jobs.change([change])
-        if held is None:
+        if held is Written.REFUSED:
             raise Unavailable
-        if held and job.claim is not None and not lifecycle.waits(job):
+        if held is Written.YES and job.claim is not None and not lifecycle.waits(job):
             return _settled(changed, jobs, clock, rules)
-        if held:
+        if held is Written.YES:
             send_on(changed, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=clock.now(), rules=rules)
             return changed
     raise Unavailable("the job keeps changing; try again")

@@ -15,7 +15,7 @@ from scheduler.model.job import Job, JobKey
 from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import on_their_way
 from scheduler.pipeline.follow_up import wake_line
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, Written
 
 TRIES = 5
 TIMES = ("scheduled_at", "start_by")  # of a run of a schedule, these are its task's business
@@ -38,9 +38,9 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], *, jobs: Jobs, orders: Or
         if moved and not all(line_up([after], orders=orders, now=now)):
             raise Unavailable
         (held,) = jobs.change([Change(before, after)])
-        if held is None:
+        if held is Written.REFUSED:
             raise Unavailable
-        if held and _is_ours(jobs.get(key), wanted):
+        if held is Written.YES and _is_ours(jobs.get(key), wanted):
             (job,) = on_their_way([after], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
             if moved:
                 step_out([before], orders=orders)

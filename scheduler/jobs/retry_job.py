@@ -8,7 +8,7 @@ from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey
 from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import on_their_way
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate, Written
 
 
 def retry_job(key: JobKey, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes: Lanes, clock: Clock, rules: Rules) -> Job:
@@ -25,9 +25,9 @@ def retry_job(key: JobKey, *, jobs: Jobs, tasks: TaskGate, orders: Orders, lanes
     if not all(line_up([after], orders=orders, now=now)):
         raise Unavailable
     (held,) = jobs.change([Change(job, after)])
-    if held is None:
+    if held is Written.REFUSED:
         raise Unavailable
-    if not held:
+    if held is Written.NO:
         raise Conflict("somebody has retried it already")
     (placed,) = on_their_way([after], now, jobs=jobs, lanes=lanes, clock=clock, rules=rules)
     return placed

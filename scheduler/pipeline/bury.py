@@ -10,7 +10,7 @@ from scheduler.model.job import Delivery, Job
 from scheduler.model.lifecycle import is_open
 from scheduler.model.rules import Rules
 from scheduler.pipeline.follow_up import wake
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Orders, TaskGate, Written
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +41,9 @@ def bury(
             done.dropped += 1
             continue
         held = _change(job, after, jobs)
-        if held is None:
+        if held is Written.REFUSED:
             done.returned.append(item.message_id)
-        elif not held:
+        elif held is Written.NO:
             done.dropped += 1
         elif is_open(after):
             done.kept += 1
@@ -55,10 +55,10 @@ def bury(
     return done
 
 
-def _change(before: Job, after: Job, jobs: Jobs) -> bool | None:
+def _change(before: Job, after: Job, jobs: Jobs) -> Written:
     """One change; a refusal concerns this message only, so that those settled before it are not counted again."""
     try:
         (held,) = jobs.change([Change(before, after)])
     except Unavailable:
-        return None
+        return Written.REFUSED
     return held

@@ -8,7 +8,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey
 from scheduler.model.rules import Rules
 from scheduler.pipeline.send import hand_over
-from scheduler.storage.ports import Change, Clock, Jobs, Lanes
+from scheduler.storage.ports import Change, Clock, Jobs, Lanes, Written
 
 HANDED_AT_ONCE = 160  # messages sent by one reading of the clock: as many as the lanes send side by side
 
@@ -36,7 +36,7 @@ def _moved(stored: Sequence[Job], unsafe: set[JobKey], now: int, jobs: Jobs, rul
         held = dict(zip(changes, jobs.change(list(changes.values())), strict=True))
     except Unavailable:
         held = {}
-    return [changes[job.key].after if held.get(job.key) else job for job in stored]
+    return [changes[job.key].after if held.get(job.key) is Written.YES else job for job in stored]
 
 
 def _move(job: Job, now: int, rules: Rules) -> Change:

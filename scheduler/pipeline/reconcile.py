@@ -13,7 +13,7 @@ from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
 from scheduler.pipeline.follow_up import wake
 from scheduler.pipeline.send import hand_over
-from scheduler.storage.ports import Change, Guard, Jobs, Lanes, Orders, TaskGate
+from scheduler.storage.ports import Change, Guard, Jobs, Lanes, Orders, TaskGate, Written
 
 log = logging.getLogger(__name__)
 
@@ -74,10 +74,11 @@ def recheck(
     planned = [_plan(slot, job, done, lanes, now, rules, paused) for slot, job in left]
     changes = [(change, send) for change, send in planned if change is not None]
     held = jobs.change([change for change, _ in changes])
-    sends = [change.after for (change, send), ok in zip(changes, held, strict=True) if ok and send and change.after.lane not in paused]
-    done.left = len([ok for ok in held if ok is None])
+    written = [(change.after, send) for (change, send), ok in zip(changes, held, strict=True) if ok is Written.YES]
+    sends = [after for after, send in written if send and after.lane not in paused]
+    done.left = len([ok for ok in held if ok is Written.REFUSED])
     done.handed_over = len(sends) - hand_over(sends, lanes=lanes, now=now)
-    ended = [change.after for (change, _), ok in zip(changes, held, strict=True) if ok and not is_open(change.after)]
+    ended = [after for after, _ in written if not is_open(after)]
     wake(ended, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=now)
     _report(changes, held)
     return done
@@ -100,10 +101,10 @@ def _plan(slot: str, job: Job, done: Recheck, lanes: Lanes, now: int, rules: Rul
     return None, False
 
 
-def _report(changes: Sequence[tuple[Change, bool]], held: Sequence[bool | None]) -> None:
+def _report(changes: Sequence[tuple[Change, bool]], held: Sequence[Written]) -> None:
     kinds = Counter("taken back" if change.after.fence != change.before.fence else "moved" for change, _ in changes)
     if kinds:
-        log.info("rechecked", extra={"kinds": dict(kinds), "held": sum(1 for ok in held if ok)})
+        log.info("rechecked", extra={"kinds": dict(kinds), "held": sum(1 for ok in held if ok is Written.YES)})
 
 
 def is_due(unit: Unit, now: int) -> bool:

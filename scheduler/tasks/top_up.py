@@ -16,7 +16,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import TaskKey
 from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import on_their_way
-from scheduler.storage.ports import Clock, Jobs, Lanes, Orders, Tasks
+from scheduler.storage.ports import Clock, Jobs, Lanes, Orders, Tasks, Written
 from scheduler.tasks.planning import Planned, further
 from scheduler.tasks.task import Task
 from scheduler.tasks.withdraw import withdraw
@@ -67,7 +67,7 @@ class TopUp:
             self.failed += [task.key for task, _ in planned]
             return []
         on_their_way(
-            [run for run, holds in zip(runs, stored, strict=True) if holds is not None],
+            [run for run, holds in zip(runs, stored, strict=True) if holds is not Written.REFUSED],
             now,
             jobs=self.jobs,
             lanes=self.lanes,
@@ -78,8 +78,8 @@ class TopUp:
         moved = list[Planned]()
         for (task, plan), end in zip(planned, ends, strict=True):
             holds = stored[end - len(plan.runs) : end]
-            self.runs += sum(1 for held in holds if held)
-            if None in holds:
+            self.runs += sum(1 for held in holds if held is Written.YES)
+            if Written.REFUSED in holds:
                 self.failed.append(task.key)
             elif self._tolerate(task, partial(self._move_on, task, plan)):
                 moved.append(plan)

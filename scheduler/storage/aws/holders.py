@@ -7,6 +7,7 @@ from scheduler.model.job import Holder, TaskHead, TaskKey
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Statement, Table
 from scheduler.storage.aws.updates import Update, as_insert, as_statement
+from scheduler.storage.ports import Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -29,12 +30,15 @@ class DynamoTaskGate:
         items = self._table.get_many([keys.holder(key) for key in by_partition.values()])
         return {(task := by_partition[item["pk"]["S"]]): _holder(task, item) for item in items}
 
-    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[bool | None]:
+    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[Written]:
         answers = self._table.run_each([self._holding(before, after) for before, after in changes])
         done = [answer.done for answer in answers]
-        stands = self.holders([after.task for (_, after), held in zip(changes, done, strict=True) if held is False])
+        stands = self.holders([after.task for (_, after), held in zip(changes, done, strict=True) if held is Written.NO])
         # If what stands is what was to be written, an earlier answer was lost.
-        return [stands.get(after.task) == after if held is False else held for (_, after), held in zip(changes, done, strict=True)]
+        return [
+            Written.of(stands.get(after.task) == after) if held is Written.NO else held
+            for (_, after), held in zip(changes, done, strict=True)
+        ]
 
     def _holding(self, before: Holder | None, after: Holder) -> Statement:
         key, item = keys.holder(after.task), _item(after)

@@ -9,7 +9,7 @@ from scheduler.admission.limits import USUAL_MS, Move, Place, Usage, Use
 from scheduler.model.job import JobKey
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Table
-from scheduler.storage.ports import Used
+from scheduler.storage.ports import Used, Written
 from scheduler.targets.named_target import NamedTarget
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class DynamoTargetGate:
 
     def _use(self, use: Use) -> Used:
         done, item = self._table.call(_as_update(use, self._table.name))
-        return Used(done, None if done is None else Usage(use.target) if item is None else _read_usage(use.target, item))
+        return Used(done, None if done is Written.REFUSED else Usage(use.target) if item is None else _read_usage(use.target, item))
 
 
 def target_item(target: NamedTarget) -> dict[str, Any]:

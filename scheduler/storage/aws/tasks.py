@@ -10,6 +10,7 @@ from scheduler.model.job import Job, Receipt, TaskKey
 from scheduler.storage.aws import items, keys, receipts, task_items
 from scheduler.storage.aws.holders import DynamoTaskGate
 from scheduler.storage.aws.updates import Update
+from scheduler.storage.ports import Written
 from scheduler.tasks.task import Task, TaskPage, planned_as
 
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ class DynamoTasks(DynamoTaskGate):
         sets, removes = task_items.plan(after)
         update = Update(keys.stored_task(before.key), sets, removes, keys.same_plan(before.generation, before.planned_until))
         (answer,) = self._table.update([update])
-        if answer.done is None:
+        if answer.done is Written.REFUSED:
             raise Unavailable()
-        if answer.done or answer.item is None:
-            return answer.done
+        if answer.done is Written.YES or answer.item is None:
+            return answer.done is Written.YES
         stored = task_items.decode(answer.item)
         return (stored.generation, stored.planned_until, stored.replenish) == (before.generation, after.planned_until, after.replenish)
 
