@@ -11,8 +11,8 @@ from scheduler.model.job import DueEntry, Job, Lane, Unit
 from scheduler.model.lifecycle import is_open
 from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
+from scheduler.pipeline.enqueue import enqueue
 from scheduler.pipeline.follow_up import wake
-from scheduler.pipeline.send import hand_over
 from scheduler.storage.ports import Change, Guard, Jobs, Lanes, Orders, TaskGate, Written
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ def recheck(
     written = [(change.after, send) for (change, send), ok in zip(changes, held, strict=True) if ok is Written.YES]
     sends = [after for after, send in written if send and after.lane not in paused]
     done.left = len([ok for ok in held if ok is Written.REFUSED])
-    done.handed_over = len(sends) - hand_over(sends, lanes=lanes, now=now)
+    done.handed_over = len(sends) - enqueue(sends, lanes=lanes, now=now)
     ended = [after for after, _ in written if not is_open(after)]
     wake(ended, jobs=jobs, tasks=tasks, orders=orders, lanes=lanes, now=now)
     _report(changes, held)

@@ -9,10 +9,10 @@ from scheduler.model.job import Delivery, Job, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import DispatchResult, dispatch
+from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.execute import execute
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.overflow import INTAKE, intake
-from scheduler.pipeline.send import message
 from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit, submit_all
 from scheduler.pipeline.tick import TickResult, tick
 from scheduler.storage.memory.orders import MemoryOrders

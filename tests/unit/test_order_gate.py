@@ -17,9 +17,9 @@ from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Attempt, Failure, FailureKind, Job, Lane, Message, OnFailure, Ordering, OrderKey, Outcome, Result, Status
 from scheduler.model.lifecycle import Event
 from scheduler.pipeline.bury import bury
+from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.follow_up import ASK_LATER_MS
 from scheduler.pipeline.reconcile import recheck
-from scheduler.pipeline.send import message
 from scheduler.storage.ports import Change, Written
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.events import happen

@@ -7,7 +7,7 @@ import pytest
 from scheduler.jobs.cancel import cancel
 from scheduler.model import lifecycle, retry
 from scheduler.model.job import Failure, FailureKind, Jitter, Job, Lane, Outcome, Result, RetryPolicy, Status
-from scheduler.pipeline.send import message
+from scheduler.pipeline.enqueue import message
 from scheduler.storage.ports import Change, Written
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage

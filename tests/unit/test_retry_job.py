@@ -8,7 +8,7 @@ from scheduler.jobs.retry_job import retry_job
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Origin, Overlap, Result, Status
-from scheduler.pipeline.send import message
+from scheduler.pipeline.enqueue import message
 from scheduler.storage.ports import Written
 from scheduler.tasks import service as verbs
 from tests.conftest import NOW, ScriptedPool, a_job, a_key

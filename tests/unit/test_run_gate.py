@@ -29,9 +29,9 @@ from scheduler.model.job import (
     Status,
 )
 from scheduler.model.lifecycle import Event
+from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.execute import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.pipeline.follow_up import ASK_LATER_MS
-from scheduler.pipeline.send import message
 from scheduler.storage.ports import Change, Written
 from scheduler.tasks.task import Task
 from tests.conftest import NOW, ScriptedPool, a_job
