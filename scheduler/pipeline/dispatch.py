@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Unit, UnitKey
-from scheduler.model.records import replace
 from scheduler.pipeline import leftover
 from scheduler.pipeline.publisher import LEASE_MS, DispatchResult, Publisher
 from scheduler.pipeline.reconcile import read

@@ -73,6 +73,18 @@ class ClaimResult(NamedTuple):
     job: Job | None
 
 
+class Written(Enum):
+    """What became of one write of several. Compare it by identity: every member is true."""
+
+    YES = auto()  # it is written, now or by an earlier try whose answer was lost
+    NO = auto()  # its condition does not hold
+    REFUSED = auto()  # the table refuses it for now; perhaps it is written
+
+    @classmethod
+    def of(cls, written: bool) -> Written:
+        return cls.YES if written else cls.NO
+
+
 class Guard(Enum):
     """What of the stored job must be as in `before` of a change."""
 
@@ -103,8 +115,8 @@ class Jobs(Protocol):
     def put(self, job: Job) -> bool:
         """Insert a new job. False if the id is taken (by an earlier try of the same call, say); nothing is overwritten."""
 
-    def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
-        """Insert each of these new, different jobs on its own; in order, as `put` answers. None: refused for now, most likely not there."""
+    def put_many(self, jobs: Sequence[Job]) -> list[Written]:
+        """Insert each of these new, different jobs on its own; in order. NO: its id is taken. REFUSED: most likely it is not there."""
 
     def get(self, key: JobKey) -> Job | None:
         """The job as last written (strongly consistent)."""
@@ -115,13 +127,13 @@ class Jobs(Protocol):
     def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
         """Claim each job on its own; one result per request, in order. None: refused for now, state unknown."""
 
-    def change(self, changes: Sequence[Change]) -> list[bool | None]:
-        """Apply each change on its own; in order. True also if an earlier, lost answer had applied it. None: refused for now."""
+    def change(self, changes: Sequence[Change]) -> list[Written]:
+        """Apply each change on its own; in order."""
 
-    def withdraw(self, keys: Sequence[JobKey]) -> list[bool | None]:
+    def withdraw(self, keys: Sequence[JobKey]) -> list[Written]:
         """Delete each of these jobs that nobody has ever claimed (scheduled, fence 1, no claim); in order.
 
-        True: it is gone, or was not there. False: it was claimed, or has ended. None: refused for now.
+        YES: it is gone, or was not there. NO: it was claimed, or has ended.
         """
 
     def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
@@ -240,11 +252,8 @@ class Tasks(Protocol):
     def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, Holder]:
         """Those of the holder items that exist (strongly consistent)."""
 
-    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[bool | None]:
-        """Replace each holder item if it still has the version of the first one (None: there is none yet); in order.
-
-        True also if an earlier, lost answer had applied it. None: refused for now.
-        """
+    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[Written]:
+        """Replace each holder item if it still has the version of the first one (None: there is none yet); in order."""
 
     def store(self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
         """In one transaction: replace the task `before` (None: there must be none) by `after`, insert the runs, keep the receipt.
@@ -278,26 +287,23 @@ class Tasks(Protocol):
 class Orders(Protocol):
     """The lines of ordering keys: a marker per open job, and whose turn it is. `scheduler.admission.ordering` says what they mean."""
 
-    def enqueue(self, markers: Sequence[Marker]) -> list[bool | None]:
-        """Put each of these different markers; in order. False: it is there already, and stays as it is. None: refused for now."""
+    def enqueue(self, markers: Sequence[Marker]) -> list[Written]:
+        """Put each of these different markers; in order. NO: it is there already, and stays as it is."""
 
     def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, Line]:
         """The head of each line, at most `limit` markers by their positions (strongly consistent)."""
 
-    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[bool | None]:
-        """Replace the turns of different lines, each if it still has the version of the first one (None: there is none yet); in order.
-
-        True also if an earlier, lost answer had applied it. None: refused for now.
-        """
+    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[Written]:
+        """Replace the turns of different lines, each if it still has the version of the first one (None: there is none yet); in order."""
 
     def leave(self, markers: Sequence[Marker]) -> None:
         """Take these markers away. Idempotent."""
 
 
 class Used(NamedTuple):
-    """`done`: True changed, False it does not hold, None refused for now. `usage`: as it stands after that (None: refused)."""
+    """`usage`: as it stands after the write (None: refused)."""
 
-    done: bool | None
+    done: Written
     usage: Usage | None
 
 

@@ -8,7 +8,7 @@ import pytest
 from scheduler.admission import breaker
 from scheduler.admission.limits import Move, Place, Usage, Use
 from scheduler.model.job import JobKey, Lane, LaneState
-from scheduler.storage.ports import Ledger, Targets, Used, Watched
+from scheduler.storage.ports import Ledger, Targets, Used, Watched, Written
 from scheduler.targets.named_target import NamedTarget
 from tests.contract.make import NOW
 
@@ -61,7 +61,7 @@ def one(targets: Targets, use: Use) -> Usage | None:
     """The usage after the change, which is also stored; None: the change was refused, and the answer shows the stored usage."""
     (answer,) = targets.use([use])
     assert answer.usage == targets.usages([use.target]).get(use.target, Usage(use.target))
-    return answer.usage if answer.done else None
+    return answer.usage if answer.done is Written.YES else None
 
 
 def test_a_usage_is_created_once(targets: Targets) -> None:
@@ -116,8 +116,8 @@ def test_a_change_of_usage_is_atomic(targets: Targets) -> None:
 def test_usages_of_several_targets_change_independently(targets: Targets) -> None:
     first, second = (Use(name, first=True, takes=(FIRST,)) for name in ("invoices", "other"))
     stands = [Usage(name, places=(FIRST,), stored=True) for name in ("invoices", "other")]
-    assert targets.use([first]) == [Used(True, stands[0])]
-    assert targets.use([first, second]) == [Used(False, stands[0]), Used(True, stands[1])]
+    assert targets.use([first]) == [Used(Written.YES, stands[0])]
+    assert targets.use([first, second]) == [Used(Written.NO, stands[0]), Used(Written.YES, stands[1])]
     assert targets.usages(["invoices", "other", "third"]) == {"invoices": stands[0], "other": stands[1]}
 
 

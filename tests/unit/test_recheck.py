@@ -10,6 +10,7 @@ from scheduler.pipeline import leftover
 from scheduler.pipeline.leftover import Leave, Move, Stay, TakeBack
 from scheduler.pipeline.reconcile import Recheck
 from scheduler.pipeline.reconcile import recheck as run_recheck
+from scheduler.storage.ports import Written
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 
@@ -133,7 +134,7 @@ def test_what_changed_meanwhile_is_neither_moved_nor_handed_over() -> None:
 def test_what_the_table_refuses_counts_as_left() -> None:
     stage = Stage()
     stage.clock.advance(180_000)
-    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [None] * len(changes))
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [Written.REFUSED] * len(changes))
     assert look(stage, a_job()).left == 1
     assert stage.waiting(Lane.ONE_TIME) == []
 

@@ -8,8 +8,8 @@ from scheduler.jobs.cancel import cancel
 from scheduler.model import lifecycle, retry
 from scheduler.model.job import Failure, FailureKind, Job, Lane, Outcome, Result, Status
 from scheduler.model.spec import Jitter, RetryPolicy
-from scheduler.pipeline.send import message
-from scheduler.storage.ports import Change
+from scheduler.pipeline.enqueue import message
+from scheduler.storage.ports import Change, Written
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage
 
@@ -132,4 +132,4 @@ class FlaggingPool(ScriptedPool):
     def start(self, job: Job) -> None:
         super().start(job)
         flagged = lifecycle.flag(self.stage.stored(job), self.stage.clock.now(), reason="enough")
-        assert self.stage.jobs.change([Change(self.stage.stored(job), flagged)]) == [True]
+        assert self.stage.jobs.change([Change(self.stage.stored(job), flagged)]) == [Written.YES]

@@ -8,6 +8,7 @@ from scheduler.model.job import Line, Marker, OrderKey, Turn
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Statement, Table
 from scheduler.storage.aws.updates import Update, as_delete, as_insert, as_statement
+from scheduler.storage.ports import Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -22,7 +23,7 @@ class DynamoOrders:
     def __init__(self, client: "DynamoDBClient", table: str) -> None:
         self._table = Table(client, table)
 
-    def enqueue(self, markers: Sequence[Marker]) -> list[bool | None]:
+    def enqueue(self, markers: Sequence[Marker]) -> list[Written]:
         return self._table.insert([keys.marker(each) | _marker_item(each) for each in markers])
 
     def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, Line]:
@@ -31,17 +32,19 @@ class DynamoOrders:
             return {wanted[0]: self._line(wanted[0], limit)}
         return dict(zip(wanted, self._table.pool.map(lambda order: self._line(order, limit), wanted), strict=True))
 
-    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[bool | None]:
+    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[Written]:
         done = [answer.done for answer in self._table.run_many([self._taking(before, after) for before, after in changes])]
-        lost = [after for (_, after), held in zip(changes, done, strict=True) if held is False]
+        lost = [after for (_, after), held in zip(changes, done, strict=True) if held is Written.NO]
         stands = {after.order: self._turn(after.order) for after in lost}
         # If what stands is what was to be written, an earlier answer was lost.
-        return [stands[after.order] == after if held is False else held for (_, after), held in zip(changes, done, strict=True)]
+        return [
+            Written.of(stands[after.order] == after) if held is Written.NO else held for (_, after), held in zip(changes, done, strict=True)
+        ]
 
     def leave(self, markers: Sequence[Marker]) -> None:
         places = [keys.marker(each) for each in dict.fromkeys(markers)]
         answers = self._table.run_many([Statement(place, as_delete(place, (), self._table.name)) for place in places])
-        if any(answer.done is None for answer in answers):
+        if any(answer.done is Written.REFUSED for answer in answers):
             raise Unavailable
 
     def _line(self, order: OrderKey, limit: int) -> Line:
