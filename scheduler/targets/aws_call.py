@@ -1,6 +1,6 @@
-"""What the targets on AWS share: the call aside, so that a deadline or a stop need not wait for it, and where the ids go.
+"""The common parts of the targets on AWS: the call in a thread, so that a deadline or a stop need not wait for it, and the job's ids.
 
-The ids stand at one place per kind of target: the field `punctual` of a JSON object, or `IDS` as attributes or headers.
+A target carries the ids in one place: in the field `punctual` of a JSON object, or as attributes or headers named `IDS`.
 """
 
 import base64
@@ -26,9 +26,9 @@ STOPPED = "stopped before the answer came"
 
 
 def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Callable[[Calls], Result]) -> Result:
-    """Check once more what may be reached, then call aside: until it is done, the deadline has passed or `stop` is set.
+    """Check again that the payload is allowed, then call in a thread, until it ends, the deadline has passed or `stop` is set.
 
-    A call that is left alone ends by its own time-outs; what it did may have happened.
+    An abandoned call ends by its own time-outs; it may still have an effect. A bug in the call is raised here.
     """
     try:
         check_reach(name, payload, context.reach)
@@ -52,18 +52,18 @@ def _aside(call: Callable[[Calls], Result], context: Context, answers: "queue.Si
         answers.put(call(context.calls()))
     except Refused as refused:
         answers.put(Result(failure=Failure(FailureKind.RETRYABLE if refused.retryable else FailureKind.PERMANENT, str(refused))))
-    except BaseException as error:  # raised again by who waits: a bug is told of there
+    except BaseException as error:  # `attempt` raises it again, so that the executor reports the bug
         answers.put(error)
 
 
 def ids(context: Context) -> dict[str, str]:
-    """As attributes of a message or headers of an e-mail."""
+    """The job's ids, and the call-back address if it has one, as attributes of a message or headers of an e-mail."""
     ours = {IDS[0]: context.idempotency_key, context.id_name: context.job_id}
     return ours if context.callback is None else ours | dict(zip(CALL_BACK, (context.callback.url, context.callback.token), strict=True))
 
 
 def with_ids(given: Mapping[str, Any], context: Context) -> str:
-    """A JSON object as text, with the ids in its field `punctual`. The same for every attempt, but for where to report to."""
+    """A JSON object as text, with the ids in its field `punctual`. It is equal for all attempts, except for the call-back address."""
     ours: dict[str, Any] = {"job_id": context.job_id, "idempotency_key": context.idempotency_key}
     if context.callback is not None:
         ours["callback"] = {"url": context.callback.url, "token": context.callback.token}
@@ -71,46 +71,47 @@ def with_ids(given: Mapping[str, Any], context: Context) -> str:
 
 
 def envelope(attributes: Mapping[str, str], group: str | None, context: Context, *, is_fifo: bool) -> dict[str, Any]:
-    """The parameters of a message that queues and topics call by the same names, the ids among its attributes."""
+    """The parameters of a message that SQS and SNS have in common, with the ids among its attributes."""
     carried = {**attributes, **ids(context)}
     found: dict[str, Any] = {"MessageAttributes": {name: {"DataType": "String", "StringValue": value} for name, value in carried.items()}}
     if group is not None:
         found["MessageGroupId"] = group
     if is_fifo:
-        found["MessageDeduplicationId"] = context.unique  # AWS drops a second one of the same within five minutes
+        found["MessageDeduplicationId"] = context.unique  # AWS drops another message with the same value within five minutes
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Invoked:
-    """What a function answered. `error`: it failed, and the payload tells how."""
+    """The answer of a Lambda function. `error`: the function failed, and the payload describes the error."""
 
     payload: str
     error: bool = False
-    log: str | None = None  # the end of what it wrote, as far as Lambda tells
+    log: str | None = None  # the end of its log that Lambda returns
 
 
 def invoke(calls: Calls, function: str, event: str, *, wait: bool, left: Left) -> Invoked:
-    """Call a function with a JSON text. Without `wait` it is only handed over, and the answer is empty. Raises Refused."""
+    """Call a function with a JSON text. Without `wait`, Lambda only queues the event, and the answer is empty. Raises Refused."""
     how = {"InvocationType": "RequestResponse", "LogType": "Tail"} if wait else {"InvocationType": "Event"}
     asked = {"FunctionName": function, "Payload": event.encode(), **how}
-    # No second try: where the first was cut, the function may be at work.
+    # Not sent a second time: if the first call was interrupted, the function may still be running.
     answer = calls.send(Request("lambda", "invoke", asked, arns.region(function), waits=wait, again=False), left=left)
     log = base64.b64decode(answer.get("LogResult", "")).decode(errors="replace").rstrip()
     return Invoked(answer["Payload"].decode(errors="replace"), error="FunctionError" in answer, log=log or None)
 
 
-# Predicates of payloads; one that raises gives its own words to the caller.
+# Predicates of payloads. If one raises ValueError, the caller gets its message.
 
 
 def is_open(given: Mapping[str, Any]) -> bool:
-    """Whether the field that is ours is free."""
+    """Whether the object leaves the scheduler's own field free. Raises ValueError if not."""
     if FIELD in given:
         raise ValueError(f"its field {FIELD} is set by the scheduler and cannot be given")
     return True
 
 
 def is_attribute(name: str) -> bool:
+    """Whether a message attribute may have this name. Raises ValueError if not."""
     if not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", name) or name.lower().startswith(("aws.", "amazon.")):
         raise ValueError("must be letters, digits, - and _, with single dots between them, and not begin with AWS. or Amazon.")
     if name.lower() in {each.lower() for each in (*IDS, *CALL_BACK)}:

@@ -1,4 +1,4 @@
-"""One call of a URL for an executor, in a function that can do nothing else. It is held to its instant here."""
+"""One call of a URL for an executor, in a function without any rights. The function waits for the instant of the call."""
 
 import logging
 from collections.abc import Mapping
@@ -14,7 +14,10 @@ log = logging.getLogger(__name__)
 
 
 def fetch(asked: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock: Clock) -> dict[str, Any]:
-    """Call, not before the instant that was asked for. What goes wrong is answered: what is raised would be logged, with what it holds."""
+    """Call the URL, not before the requested instant; returns the answer to the executor. See `fetch_call`.
+
+    Any error is part of the answer. An error that is raised would be logged, with the secrets that its text may contain.
+    """
     payload, secret, context = fetch_call.read(asked, reach, allow_private=allow_private)
     clock.sleep_until(context.not_before)
     began_at = clock.now()

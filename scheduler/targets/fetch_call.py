@@ -1,7 +1,7 @@
-"""A call by the function that does nothing else: what it is asked, what it answers, and how an executor waits for that.
+"""A call of a URL by the function that does nothing else: its event, its answer, and how an executor waits for the answer.
 
-Only what the call needs goes over: neither ARNs nor the job's owner. It may go ahead of its instant (`Context.not_before`); the function
-holds it until then.
+The event contains only what the call needs: neither ARNs nor the job's owner. The executor may send it ahead of the instant
+(`Context.not_before`); the function then waits for it.
 """
 
 import base64
@@ -16,20 +16,20 @@ from scheduler.targets import aws_call
 from scheduler.targets.base import CallBackAddress, Context, Reach
 from scheduler.targets.calls import Calls, Refused
 
-AHEAD_MS = 40  # how long before its instant a call is sent over: what a warm function takes to be reached
-BUSY = ("TooManyRequestsException", "429")  # all its instances are at work: nothing was called
-BUSY_S = 3.0  # how long to ask again for one, before the job waits instead
-AGAIN_S = 0.05
-WAIT_MS = 1_000  # ... so long
+AHEAD_MS = 40  # how long before its instant a call is sent to the function: the time until a warm function starts
+BUSY = ("TooManyRequestsException", "429")  # all instances of the function are busy: the URL was not called
+BUSY_S = 3.0  # how long an executor retries to get an instance, before the attempt ends as throttled
+AGAIN_S = 0.05  # the pause between these retries
+WAIT_MS = 1_000  # the wait of a throttled job before its next attempt
 
 
 def ask(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
-    """The call, by the function. At the deadline or a stop it is left alone; it ends by itself at the deadline."""
+    """Let the function call the URL, and return its result. A stop abandons the call; the function ends it at the deadline."""
     return aws_call.attempt("http", payload, context, lambda calls: _asked(calls, asking(payload, secret, context), context))
 
 
 def asking(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> str:
-    """The event of the function."""
+    """The event of the function, as JSON."""
     address = context.callback
     return json.dumps(
         {
@@ -47,7 +47,7 @@ def asking(payload: Mapping[str, Any], secret: Mapping[str, str], context: Conte
 
 
 def read(asked: Mapping[str, Any], reach: Reach, *, allow_private: bool) -> tuple[Mapping[str, Any], Mapping[str, str], Context]:
-    """What the function was asked, in the function."""
+    """Read the event in the function: the payload, the headers with secrets, and the context of the call."""
     context = Context(
         job_id=asked["job_id"],
         attempt=asked["attempt"],
@@ -62,7 +62,7 @@ def read(asked: Mapping[str, Any], reach: Reach, *, allow_private: bool) -> tupl
 
 
 def answering(result: Result, began_at: int) -> dict[str, Any]:
-    """The function's answer. Base64, as JSON may take six bytes for one, and an answer has six megabytes."""
+    """The function's answer. The body is base64, since JSON may need six bytes for one, and an answer has six megabytes at most."""
     failure, response = result.failure, result.response
     body = None if response is None else base64.b64encode(response["body"].encode("utf-8", "surrogatepass")).decode()
     return {
@@ -74,7 +74,7 @@ def answering(result: Result, began_at: int) -> dict[str, Any]:
 
 
 def answered(answer: Mapping[str, Any]) -> Result:
-    """What the function answered."""
+    """Read the function's answer in the executor."""
     failure, response = answer["failure"], answer["response"]
     body = "" if response is None else base64.b64decode(response["body"]).decode("utf-8", "surrogatepass")
     return Result(
@@ -96,7 +96,7 @@ def _asked(calls: Calls, event: str, context: Context) -> Result:
             if time.monotonic() < give_up and context.left() > AGAIN_S and not context.stop.wait(AGAIN_S):
                 continue
             return Result(failure=Failure(FailureKind.THROTTLED, "all functions that call URLs are at work", WAIT_MS))
-        if invoked.error:  # it died or ran out of memory; what it says could hold what it was asked
+        if invoked.error:  # it died or ran out of memory; its message could contain the secrets of the event
             return Result(failure=Failure(FailureKind.RETRYABLE, "the function that calls URLs ended before it had an answer"))
         return answered(json.loads(invoked.payload))
 

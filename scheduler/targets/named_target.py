@@ -1,4 +1,7 @@
-"""Named targets: where to and how, registered once by an administrator and referred to by name; and what of it a job may say."""
+"""Named targets: an administrator registers the payload defaults and limits of a target once; jobs refer to it by name.
+
+A job completes the defaults with its own payload; fields that the target locks cannot be given by a job.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +18,7 @@ MOST_PER_SECOND, LEAST_PER_SECOND, MOST_AT_ONCE = 1_000, 0.1, 500  # every start
 
 @dataclass(frozen=True, slots=True)
 class NamedTarget:
-    """A target by its name. `version` rises with every change, and is what every change is conditional on."""
+    """A named target. `version` rises with every change; every change is conditional on it."""
 
     name: str
     kind: str  # one of the task types; never changes
@@ -24,8 +27,8 @@ class NamedTarget:
     created_by: str
     updated_by: str
     defaults: Mapping[str, Any] = field(default_factory=dict)  # fields of the payload
-    locked: tuple[str, ...] = ()  # those of them that no job may give
-    payload_schema: Mapping[str, Any] | None = None  # of what jobs give; None: whatever completes the defaults
+    locked: tuple[str, ...] = ()  # the fields that no job may give
+    payload_schema: Mapping[str, Any] | None = None  # of the fields that jobs give; None: any that complete the defaults
     rate: float | None = None  # starts per second
     concurrency: int | None = None  # jobs at once
     description: str | None = None
@@ -34,38 +37,39 @@ class NamedTarget:
 
     @property
     def is_limited(self) -> bool:
+        """Whether it limits the rate of starts or the concurrency of its jobs."""
         return self.rate is not None or self.concurrency is not None
 
 
 def usual_locks(kind: str, defaults: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is locked unless somebody chooses: all of the defaults but the content."""
+    """The fields that are locked by default: all defaults except the content fields of the type."""
     return tuple(sorted(set(defaults) - set(_declared(kind).content)))
 
 
 def overridden(target: NamedTarget, payload: Mapping[str, Any]) -> Sequence[str]:
-    """The locked fields that a payload gives nevertheless."""
+    """The locked fields that a payload contains nevertheless, by name."""
     return sorted(set(payload) & set(target.locked))
 
 
 def merged(target: NamedTarget, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What runs: field by field the job's own, else the default; a locked one is the target's, whatever an old job says."""
+    """The payload that runs: for each field the job's value, else the default. A locked field has the default, even in an old job."""
     return {**target.defaults, **{name: value for name, value in payload.items() if name not in target.locked}}
 
 
 def own_secrets(kind: str, locked: Sequence[str]) -> frozenset[str]:
-    """The fields whose secrets are the target's, the same for all users; an unlocked one names a secret of the job's owner."""
+    """The locked fields that name secrets of the target itself. A field that is not locked names a secret of the job's owner."""
     return frozenset(_declared(kind).secrets).intersection(locked)
 
 
 def secret_of(target: str, name: str) -> str:
-    """A secret of a target's own as work names it: no job can, for `/` is in no name."""
+    """The name under which an attempt reads a secret of the target itself. No job can name it, since names of secrets have no `/`."""
     return f"{target}/{name}"
 
 
 def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure:
-    """The payload that the job runs with, or why it cannot; `target`: what stands now under the name it says.
+    """The payload that the job runs with, or the failure if it cannot run; `target` is the present target of the job's target name.
 
-    Secrets of the target's own are in it by `secret_of`.
+    Secrets of the target itself are named by `secret_of`.
     """
     if job.spec.target is None:
         return job.spec.payload
@@ -73,7 +77,7 @@ def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} does not exist")
     if not target.enabled:
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is disabled")
-    if target.kind != job.spec.type:  # deleted, and made anew as something else
+    if target.kind != job.spec.type:  # it was deleted and registered again with another kind
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is of kind {target.kind} now, not {job.spec.type}")
     own = own_secrets(target.kind, target.locked)
     return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, job.spec.payload).items()}

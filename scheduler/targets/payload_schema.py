@@ -1,6 +1,6 @@
-"""The JSON Schema of what jobs give a named target: the part of it that a form needs. A keyword that is not known is refused.
+"""The JSON Schema of the payloads of a named target's jobs, with the keywords that a form needs. An unknown keyword is refused.
 
-No library reads it: keywords, values and error texts are part of the API, so little would be left to the library (decision 33).
+No library validates it: keywords, values and error texts are part of the API, so little would be left to the library (decision 33).
 """
 
 import json
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 MOST_BYTES, DEEPEST = 16_384, 8
-_NOTES = {"title", "description", "default", "examples", "$schema", "$comment"}  # say nothing of what is valid
+_NOTES = {"title", "description", "default", "examples", "$schema", "$comment"}  # without effect on validation
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
@@ -22,18 +22,18 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 class Broken(NamedTuple):
-    """A broken rule, and where: the path of the field within the payload."""
+    """A broken rule, and the path of its field within the payload."""
 
     path: tuple[str | int, ...]
     rule: str
 
 
 class BadSchema(ValueError):
-    """What is wrong with a schema, where."""
+    """A schema is invalid; the message says where and why."""
 
 
 def check(schema: Mapping[str, Any]) -> None:
-    """Raises BadSchema if it is no schema of an object, or says what is not understood here."""
+    """Raise BadSchema if it is not the schema of an object, or has an unknown keyword or a keyword with an invalid value."""
     if len(json.dumps(schema).encode()) > MOST_BYTES:
         raise BadSchema(f"is longer than {MOST_BYTES:,} bytes")
     if schema.get("type") != "object":
@@ -170,5 +170,5 @@ def _of_number(schema: Mapping[str, Any], value: float, path: tuple[str | int, .
 
 
 def _same(one: Any, other: Any) -> bool:
-    """As JSON tells values apart: true is not 1, 1.0 is 1."""
+    """Whether two values are equal in JSON: true is not 1, 1.0 is 1."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)

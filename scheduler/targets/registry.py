@@ -1,8 +1,8 @@
 """The registry of target types: one module each in `scheduler.targets.types`, so adding a type is adding a file there.
 
-A module declares its type as `TYPE` (`scheduler/targets/target_type.py`); nothing else in the product names a type or has to know it.
-A type is imported when its first job comes, so that no type slows the start of an executor that never runs it.
-A type whose name is a Python keyword has an underscore behind its module's name.
+A module declares its type as `TYPE` (`scheduler/targets/target_type.py`); no other part of the product names a type.
+A type is imported when its first job comes, so that it does not slow the start of an executor that never runs it.
+If the name of a type is a Python keyword, the name of its module ends with an underscore.
 """
 
 import importlib
@@ -18,7 +18,7 @@ from scheduler.targets.target_type import Resource, TargetType
 
 
 class UnknownType(LookupError):
-    """No target has this name; the message lists those there are."""
+    """No target type has this name; the message lists the known types."""
 
 
 @cache
@@ -41,7 +41,7 @@ def load(name: str) -> TargetType:
 
 
 def check_reach(name: str, payload: Mapping[str, Any], reach: Reach) -> None:
-    """Raises NotAllowed if a payload, which is one of the type, asks for what may not be reached, and UnknownType."""
+    """Raise NotAllowed if a valid payload of the type uses something that the stage does not allow. Raises UnknownType."""
     target = load(name)
     target.check(payload, reach)
     if target.resource is not None:
@@ -49,7 +49,7 @@ def check_reach(name: str, payload: Mapping[str, Any], reach: Reach) -> None:
 
 
 def check_callback(name: str, payload: Mapping[str, Any]) -> None:
-    """Raises NotAllowed if a job of the type and payload cannot report by call-back, and UnknownType."""
+    """Raise NotAllowed if a job of this type and payload cannot report by call-back. Raises UnknownType."""
     target = load(name)
     if not target.calls_back:
         raise NotAllowed("", f"a job of type {name} has no worker that could report")
@@ -59,12 +59,12 @@ def check_callback(name: str, payload: Mapping[str, Any]) -> None:
 
 
 def resources() -> list[Resource]:
-    """What the types reach on AWS, by the name of the type. Imports every type: not for executors."""
+    """The AWS resources that the types reach, in the order of the types' names. Imports every type: not for executors."""
     return [resource for name in names() if (resource := load(name).resource) is not None]
 
 
 def description(name: str) -> str:
-    """What a task type does: the first line of its module's docstring, behind the name. Raises UnknownType."""
+    """The description of a task type: the first line of its module's docstring, without the name. Raises UnknownType."""
     line = (_module(name).__doc__ or "").partition("\n")[0].partition(": ")[2]
     return line[:1].upper() + line[1:]
 

@@ -1,4 +1,4 @@
-"""The declaration of a target type: everything that the product knows of it, in the type's own module.
+"""The declaration of a target type: everything that the product knows about it, in the type's own module.
 
 A module of `scheduler/targets/types/` assigns one `TargetType` to `TYPE`. The API, the executors, the breakers, the named targets
 and the grants in `infra/targets.py` all read that record.
@@ -28,22 +28,22 @@ class Permission:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What jobs of a type reach on AWS. A job runs only if its deployment allows the ARN (`allowed_targets`)."""
+    """The AWS resource that jobs of a type reach. A job runs only if its deployment allows the ARN (`allowed_targets`)."""
 
-    field: str  # of the payload: holds the ARN
-    service: str  # as ARNs name it
+    field: str  # the payload field that contains the ARN
+    service: str  # its name in ARNs
     form: str  # regular expression of the last part of the ARN
-    noun: str  # what a refused job should have given, such as "the ARN of a Lambda function"
+    noun: str  # for error messages: the required value, such as "the ARN of a Lambda function"
     permissions: tuple[Permission, ...]
 
     def is_arn(self, text: str) -> bool:
-        """A predicate for the payload's field. Raises ValueError for any other text."""
+        """Whether the text is an ARN of such a resource; a predicate for the payload's field. Raises ValueError if not."""
         if re.fullmatch(_ARN.format(self.service, self.form), arns.queue(text)) is None:
             raise ValueError(f"must be {self.noun}")
         return True
 
     def check(self, payload: Fields, reach: Reach) -> None:
-        """Raises NotAllowed if the stage does not allow the ARN of the payload."""
+        """Raise NotAllowed if the stage does not allow the ARN of the payload."""
         arn = arns.queue(payload[self.field])
         if not arns.is_allowed(arn, reach.arns):
             allowed = ", ".join(arns.of_service(arns.service(arn), reach.arns)) or "none: deploy with -c allowed_targets=..."
@@ -69,28 +69,28 @@ class TargetType:
     """One attempt. Returns (or raises) by the deadline, and soon after `stop` is set."""
 
     is_work: Callable[[Fields], bool] = _never
-    """Whether `run` computes in the executor itself. It is called in a child process then, which is killed at the deadline.
+    """Whether `run` computes in the executor itself. Then it is called in a child process, which is killed at the deadline.
 
     That process has no credentials: its context has neither `reach` nor `calls`.
     """
 
     content: tuple[str, ...] = ()
-    """The payload fields that jobs of a named target give. All other defaults of a target are locked, unless it says otherwise."""
+    """The payload fields that jobs of a named target usually give. All other defaults are locked, unless the target specifies its locks."""
 
     resource: Resource | None = None
-    """What its jobs reach on AWS; None: nothing, or nothing that has an ARN."""
+    """The AWS resource that its jobs reach; None: none, or none that has an ARN."""
 
     check: Callable[[Fields, Reach], None] = _accept
-    """Raises NotAllowed for a payload that breaks a rule beyond those of its fields. It may be given a part of a payload."""
+    """Raises NotAllowed for a payload that breaks a rule beyond the limits of its fields. The argument may be a part of a payload."""
 
     circuit: Callable[[Fields], str | None] | None = None
-    """Names what fails together, for the breaker. Absent: the ARN of `resource`, if the type has one."""
+    """Returns the circuit of a payload, for the breaker: jobs of one circuit fail together. None: the ARN of `resource`, if any."""
 
     calls_back: bool = False
     """Whether its jobs have a worker that can report by call-back."""
 
     callback_attributes: int | None = None
-    """The most `attributes` of a payload that leave room for the two of a call-back; None: any number."""
+    """The most `attributes` that a payload with a call-back may have, since the call-back adds two; None: any number."""
 
     ahead_ms: int = 0
     """How long before its instant a job is sent to a function that runs it, if the stage has such a function."""
@@ -99,10 +99,10 @@ class TargetType:
     """The payload fields that name secrets."""
 
     destination: str = ""
-    """The payload field that holds where the secrets are sent."""
+    """The payload field with the destination of the secrets."""
 
     def circuit_of(self, payload: Fields) -> str | None:
-        """The circuit of a payload; None: nothing that could be dead."""
+        """The circuit of a payload; None: its jobs reach nothing that could be dead."""
         if self.circuit is not None:
             return self.circuit(payload)
         found = None if self.resource is None else payload.get(self.resource.field)

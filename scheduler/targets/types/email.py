@@ -17,6 +17,7 @@ CHARSET = "UTF-8"
 
 
 def is_address(text: str) -> bool:
+    """Whether the text is one e-mail address. Raises ValueError if not."""
     if not re.fullmatch(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+", text):
         raise ValueError("must be one bare e-mail address in ASCII, such as ann@example.com")
     return True
@@ -49,13 +50,13 @@ class Payload:
 
 
 def check(payload: Mapping[str, Any], reach: Reach) -> None:
-    """Raises NotAllowed if the stage sends no e-mail."""
+    """Raise NotAllowed if the stage sends no e-mail."""
     if not reach.sender:
         raise NotAllowed("", "no e-mail can be sent: this stage has no sender (deploy it with -c email_sender=...)")
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One e-mail. That SES took it is success; the output is its message id."""
+    """Send one e-mail. The attempt succeeds when SES has accepted it; the output is its message id."""
     wanted = Payload(**payload)
     body = {kind: _text(text) for kind, text in (("Text", wanted.text), ("Html", wanted.html)) if text is not None}
     headers = [{"Name": name, "Value": value} for name, value in aws_call.ids(context).items()]

@@ -1,6 +1,6 @@
 """`http`: calls a URL. One connection, no redirects, no proxies, to public addresses only.
 
-Where the stage has a function for it (`context.fetcher`), that one calls: whatever a server does to who calls it, it finds no rights there.
+If the stage has a function for it (`context.fetcher`), that function makes the call: a hostile server finds no rights there.
 """
 
 import calendar
@@ -32,7 +32,7 @@ from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.credentials import SecretName
 from scheduler.targets.target_type import TargetType
 
-READ_LIMIT = 1_048_576  # bytes of an answer that are read, and kept
+READ_LIMIT = 1_048_576  # bytes of an answer that are read and kept
 KEPT_HEADERS = 4_096  # characters of header names and values that are kept
 USER_AGENT = "Punctual/1"
 _IDS = ("idempotency-key", "punctual-job-id", "punctual-notice-id", "punctual-callback-url", "punctual-callback-token")
@@ -40,13 +40,14 @@ _SIGNATURE = ("webhook-id", "webhook-timestamp", "webhook-signature")
 OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS, *_SIGNATURE)
 BY_SECRET = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token")
 RETRYABLE = (408, 425)  # and every 5xx
-TOO_MANY, UNAVAILABLE = 429, 503  # the answers of a target that wants no calls now; the second one only if it says until when
+TOO_MANY, UNAVAILABLE = 429, 503  # the answers of a target that accepts no calls now; 503 only with a Retry-After
 POLL = 0.2  # seconds until a set `stop` is noticed
 ROUTABLE_V6 = ipaddress.IPv6Network("2000::/3")
 
 
-# A predicate that raises gives its own words to the caller; one that returns False would answer "predicate failed".
+# Predicates raise ValueError, whose message the caller gets; for False the caller would only get "predicate failed".
 def is_url(text: str) -> bool:
+    """Whether the text is an http or https URL without credentials. Raises ValueError if not."""
     if not re.fullmatch(r"[\x21-\x5b\x5d-\x7e]*", text):
         raise ValueError("must be ASCII without spaces and backslashes: percent-encode paths, write host names in their xn-- form")
     try:
@@ -118,7 +119,7 @@ class Refused(Exception):
 
 
 def check(payload: Mapping[str, Any], reach: Reach) -> None:
-    """Raises NotAllowed if the stage may not call the URL, or if credentials are named by halves. Without a URL only the latter."""
+    """Raise NotAllowed if the stage may not call the URL, or if the credentials are invalid. A missing URL is not checked."""
     if "url" in payload:  # the defaults of a named target may leave it to jobs
         _check_url(payload["url"], reach)
     credentials.check(payload)
@@ -137,7 +138,7 @@ def _is_host(host: str, pattern: str) -> bool:
 
 
 def circuit(payload: Mapping[str, Any]) -> str | None:
-    """All URLs of a host fail together."""
+    """The circuit of the URL's host: all URLs of a host fail together. None for an invalid URL."""
     try:
         return f"host {urlsplit(str(payload.get('url', ''))).netloc.lower()}"
     except ValueError:
@@ -145,10 +146,10 @@ def circuit(payload: Mapping[str, Any]) -> str | None:
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One call. 2xx is success; 408, 425, 429, 5xx, network errors and time-outs are worth another try; nothing else is.
+    """Make one call. 2xx is success; 408, 425, 429, 5xx, network errors and time-outs are retryable; all other statuses are permanent.
 
-    Of these 429, and 503 with a Retry-After, are throttled. An answer that cannot be read to its end is a network error.
-    What the result tells has no secret of the job's in it.
+    429, and 503 with a Retry-After, are throttled. An answer that cannot be read to its end is a network error.
+    The result contains none of the job's secrets.
     """
     try:
         check(payload, context.reach)
@@ -163,10 +164,10 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
 
 
 def fetch(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
-    """The same from here, with these headers added. Terms of the stage and secrets are the caller's business."""
+    """Make the call from this process, with the headers `secret` added. The caller has checked the stage's rules and hides the secrets."""
     request, began = Payload(**payload), time.monotonic()
     result = _call(request, secret, context, began)
-    return replace(result, log=_told(request, result, time.monotonic() - began))
+    return replace(result, log=_log(request, result, time.monotonic() - began))
 
 
 def _call(request: Payload, secret: Mapping[str, str], context: Context, began: float) -> Result:
@@ -177,12 +178,12 @@ def _call(request: Payload, secret: Mapping[str, str], context: Context, began: 
     except Refused as refused:
         return Result(failure=Failure(FailureKind.PERMANENT, str(refused.__doc__)))
     except (HTTPError, http.client.HTTPException, OSError, ValueError) as error:
-        # ValueError: what urllib3 and http.client raise on a connection cut under their hands
+        # urllib3 and http.client raise ValueError on a connection that is cut during a read
         return Result(failure=_broken(error, request, context, line))
 
 
-def _told(request: Payload, result: Result, seconds: float) -> str:
-    """The request and its end in two lines. Neither query nor headers: tokens travel there."""
+def _log(request: Payload, result: Result, seconds: float) -> str:
+    """The log of a call: the request and its result in two lines, without query and headers, which may contain tokens."""
     url, response = parse_url(request.url)._replace(query=None, fragment=None), result.response
     size = "" if response is None else f", {len(response['body'].encode())} bytes"
     ended = f"HTTP {response['status']}" if response is not None else result.failure.message if result.failure else ""
@@ -208,10 +209,10 @@ def _judged(response: Mapping[str, Any], retry_after_ms: int | None) -> Result:
 
 
 def _retry_after_ms(headers: Mapping[str, str]) -> int | None:
-    """How long the answer asks to be left alone: seconds, or from its own date to another. None if that is no time at all."""
+    """The wait that the Retry-After of the answer requests, in ms: from seconds, or from the answer's Date to a date. None: no wait."""
     text = headers.get("Retry-After", "").strip()
     if re.fullmatch("[0-9]+", text):
-        wait = int(text.lstrip("0")[:9] or 0) * 1000  # more digits say nothing more
+        wait = int(text.lstrip("0")[:9] or 0) * 1000  # a bound, since more digits would not change the decision
     elif (until := _date_ms(text)) is not None:
         sent = _date_ms(headers.get("Date", ""))
         wait = until - (sent if sent is not None else time.time_ns() // 1_000_000)
@@ -221,7 +222,7 @@ def _retry_after_ms(headers: Mapping[str, str]) -> int | None:
 
 
 def _date_ms(text: str) -> int | None:
-    """The instant of an HTTP date, which is always in GMT; None if it is none."""
+    """The instant of an HTTP date (ms), which is always in GMT; None if the text is no date."""
     try:
         found = email.utils.parsedate(text)
         return None if found is None else calendar.timegm(found) * 1000
@@ -230,7 +231,7 @@ def _date_ms(text: str) -> int | None:
 
 
 def _exchange(request: Payload, secret: Mapping[str, str], context: Context, line: "_Line") -> tuple[dict[str, Any], int | None]:
-    """Send the request and read the answer: status, headers and body; and how long to leave its server alone."""
+    """Send the request and read the answer: status, headers and body; and the wait that it requests, in ms."""
     url, body = parse_url(request.url), _body(request.body)
     connection = line.connection(url.scheme == "https", url.host or "", url.port)
     headers = {**_headers(request, context), **secret}
@@ -278,17 +279,17 @@ def _kept_headers(response: HTTPResponse) -> dict[str, str]:
 
 
 def _kept_body(response: HTTPResponse) -> str:
-    """The body up to the limit."""
+    """The body as text, up to `READ_LIMIT` bytes."""
     chunks, read = [], 0
     while read < READ_LIMIT and (chunk := response.read(min(65_536, READ_LIMIT - read))):
         read += len(chunk)
         chunks.append(chunk)
     text = b"".join(chunks).decode("latin-1" if "8859-1" in response.headers.get("Content-Type", "") else "utf-8", "replace")
-    return text.rstrip("\ufffd") if read >= READ_LIMIT else text  # a character cut in two
+    return text.rstrip("\ufffd") if read >= READ_LIMIT else text  # the limit may cut the last character in two
 
 
 class _Line:
-    """The one TCP connection of a call: opened to an address that was checked, cut when time is up or a stop is asked."""
+    """The one TCP connection of a call: opened to an address that was checked, cut when the time is up or a stop is requested."""
 
     def __init__(self, end: float, stop: threading.Event, allow_private: bool) -> None:
         self.end = end
@@ -298,13 +299,13 @@ class _Line:
         self._handle: socket.socket | None = None
 
     def connection(self, tls: bool, host: str, port: int | None) -> "_Plain | _Secure":
-        host, port = host.strip("[]"), port or (443 if tls else 80)  # without a port it would be looked for in an IPv6 address
+        host, port = host.strip("[]"), port or (443 if tls else 80)  # without a port, http.client would search for one in an IPv6 address
         connection = _Secure(host, port, ssl_context=_trust()) if tls else _Plain(host, port)
         connection.line = self
         return connection
 
     def open(self, connection: HTTPConnection) -> socket.socket:
-        """A socket to the first address of the host that may be called and answers."""
+        """Open a socket to the first address of the host that may be called and accepts it. Raises Refused or OSError."""
         error: OSError = TimeoutError()
         for family, address in self._addresses(connection):
             try:
@@ -318,7 +319,7 @@ class _Line:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Cuts the line at `end`, or when `stop` is set: socket time-outs alone would let a server drip for hours.
+        """Cut the connection at `end`, or when `stop` is set: with socket time-outs alone, a server could send single bytes for hours.
 
         Name resolution cannot be cut; it ends by the resolver's own time-outs.
         """
@@ -346,7 +347,7 @@ class _Line:
         try:
             handle.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # the peer was faster
+            pass  # the peer has closed it already
 
     def _addresses(self, connection: HTTPConnection) -> Iterator[tuple[int, Any]]:
         try:
@@ -388,13 +389,13 @@ class _Secure(HTTPSConnection):
 
 
 def ready() -> None:
-    """Load what the first call would load."""
+    """Load the certificates ahead of the first call."""
     _trust()
 
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """The certificates of the system; loading them takes longer than a call."""
+    """The certificates of the system, loaded once, since loading takes longer than a call."""
     return ssl.create_default_context()
 
 

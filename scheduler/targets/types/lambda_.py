@@ -30,13 +30,13 @@ class Payload:
     function: Annotated[str, MaxLen(300), Predicate(RESOURCE.is_arn)]
     """Its ARN, with a version or alias behind it or without."""
     event: Annotated[dict[str, Any], Predicate(aws_call.is_open)] = field(default_factory=dict)
-    """What the function gets, a JSON object; the scheduler adds its field `punctual` with the job's ids."""
+    """The event of the function, a JSON object; the scheduler adds its field `punctual` with the job's ids."""
     mode: Literal["sync", "async"] = "sync"
     """sync waits for the answer, within the job's time-out; async only hands the event over."""
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One call. The output is what the function answered; an error of the function is worth another try."""
+    """Call the function once. The output is its answer; an error of the function is retryable."""
     wanted = Payload(**payload)
     event = aws_call.with_ids(wanted.event, context)
 

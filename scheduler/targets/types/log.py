@@ -22,18 +22,18 @@ class Payload:
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
     message: Annotated[str, MinLen(1)]
-    """What to write."""
+    """The line to write."""
     sleep_seconds: Annotated[float, Ge(0), Le(600)] = 0
     """How long to wait after writing, in seconds."""
 
 
 def is_work(payload: Mapping[str, Any]) -> bool:
-    """Waiting stands for work that takes its time; writing a line takes none."""
+    """Whether the job waits: this stands for work that takes time, while writing a line takes none."""
     return bool(payload.get("sleep_seconds"))
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """Write the message, then wait as long as asked. The output is the message."""
+    """Write the message, then wait for `sleep_seconds`. The output is the message."""
     wanted = Payload(**payload)
     logger.info("%s", wanted.message, extra={"job_id": context.job_id, "attempt": context.attempt})
     until = time.monotonic() + wanted.sleep_seconds

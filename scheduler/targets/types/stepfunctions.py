@@ -26,7 +26,7 @@ RESOURCE = Resource(
     permissions=(Permission("states:StartExecution"), Permission("states:DescribeExecution", on=_executions)),
 )
 
-PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between two looks; the last one again and again
+PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between two polls; the last one is repeated
 OPEN = ("RUNNING", "PENDING_REDRIVE")
 THERE = "ExecutionAlreadyExists"
 
@@ -46,10 +46,11 @@ class Payload:
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One execution, named after the job: another attempt starts no second one, it finds the first. If it reports by call-back it is
-    named after the attempt, for it is asked for because the one before has failed.
+    """Start one execution, named after the job: another attempt finds this execution and starts no second one.
 
-    The output is its ARN or, after waiting, its output. One that has ended badly is not worth another try for that reason.
+    The execution of a job that reports by call-back is named after the attempt, since another attempt means that the one before failed.
+    The output is the ARN of the execution or, after waiting, the execution's output. An execution that failed is a permanent failure,
+    since another attempt would find the same execution.
     """
     wanted = Payload(**payload)
     given = aws_call.with_ids(wanted.input, context)
@@ -62,7 +63,7 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
 
 
 def _start(calls: Calls, machine: str, given: str, context: Context) -> str:
-    """The ARN of the execution, also if there is one of the name with the same input already. Raises Refused."""
+    """Start the execution and return its ARN; an execution of the same name and input is returned. Raises Refused."""
     name = context.unique
     asked = {"stateMachineArn": machine, "name": name, "input": given}
     try:
@@ -72,30 +73,30 @@ def _start(calls: Calls, machine: str, given: str, context: Context) -> str:
         if refused.code != THERE:
             raise
     arn = f"{machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
-    if _look(calls, arn, context).get("input", "") != given:
+    if _describe(calls, arn, context).get("input", "") != given:
         raise Refused(THERE, f"there is an execution {name} with another input", retryable=False)
     return arn
 
 
-def _look(calls: Calls, arn: str, context: Context) -> Mapping[str, Any]:
-    """How an execution stands. Raises Refused."""
+def _describe(calls: Calls, arn: str, context: Context) -> Mapping[str, Any]:
+    """The present state of an execution. Raises Refused."""
     return calls.send(Request("stepfunctions", "describe_execution", {"executionArn": arn}, arns.region(arn)), left=context.left)
 
 
 def _watched(calls: Calls, arn: str, context: Context) -> Result:
-    """How the execution ended; who asked has gone when the deadline passes or `stop` is set."""
-    looks = 0
+    """Poll until the execution has ended, and return its result. A deadline or a stop ends the polling, not the execution."""
+    polls = 0
     while True:
         try:
-            found = _look(calls, arn, context)
+            found = _describe(calls, arn, context)
         except Refused as refused:
             if not refused.retryable:
                 raise
         else:
             if found["status"] not in OPEN:
                 return _judged(found)
-        pause = PAUSES[min(looks, len(PAUSES) - 1)]
-        looks += 1
+        pause = PAUSES[min(polls, len(PAUSES) - 1)]
+        polls += 1
         context.stop.wait(min(pause, context.left()))
         if not context.left():
             return Result(failure=Failure(FailureKind.TIMEOUT, aws_call.STOPPED))
