@@ -55,6 +55,7 @@ class DynamoTasks:
 
     def store(self, before: "Task | None", after: "Task", runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
         from scheduler.storage.aws import task_items
+        from scheduler.tasks.task import planned_as
 
         condition = keys.IF_NEW if before is None else keys.if_generation(before.generation)
         actions = [_put(self._table.name, task_items.encode(after), condition)]
