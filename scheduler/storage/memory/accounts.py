@@ -15,7 +15,7 @@ FOREVER = 2**53
 
 
 class MemoryIdentity:
-    """Who may sign in, and with which password. A token is `token` and the user's name, a refresh token `fresh` and the name."""
+    """The users and their passwords. A user's token is `token` and the user name, the refresh token `fresh` and the user name."""
 
     def __init__(self, clients: Mapping[str, str] | None = None) -> None:
         self.clients = dict(clients or {})
@@ -49,7 +49,7 @@ class MemoryIdentity:
         return _user(found)
 
     def create(self, username: str, password: str, role: Role, weight: float) -> Account:
-        if any(each.username.casefold() == username.casefold() for each in self.rows.values()):
+        if any(known.username.casefold() == username.casefold() for known in self.rows.values()):
             raise Conflict("this user name is taken")
         _check(password)
         account = Account(f"00000000-0000-4000-8000-{next(self._numbers):012d}", username, role, True, weight, 0)
@@ -91,7 +91,7 @@ def _check(password: str) -> None:
 
 
 class MemoryUsers:
-    """The users table: weights, profiles and tallies. `writes` counts those of tallies."""
+    """The users table: weights, profiles and tallies. `writes` counts the writes of tallies."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Profile] = {}
