@@ -1,4 +1,4 @@
-"""Who may sign in: a Cognito user pool with its public client, the groups of those who may more, and the machine clients."""
+"""Sign-in: a Cognito user pool with its public client, the groups of operators and administrators, and the machine clients."""
 
 from aws_cdk import Acknowledgment, Aws, Duration, Validations
 from aws_cdk import aws_cognito as cognito
@@ -8,12 +8,12 @@ from infra.settings import Settings
 from lambdas._settings import ADMINISTRATORS, OPERATORS, RESOURCE_SERVER
 from scheduler.accounts.access import Scope
 
-ABOUT = {Scope.JOBS_READ: "see its own jobs", Scope.JOBS_WRITE: "make and change its own jobs", Scope.ADMIN: "all that administrators may"}
+ABOUT = {Scope.JOBS_READ: "see its own jobs", Scope.JOBS_WRITE: "create and change its own jobs", Scope.ADMIN: "act as an administrator"}
 WEIGHT_ATTRIBUTE = "job_weight"
 
 
 class Accounts(Construct):
-    """Administrators create users; there is no sign-up unless the stage wants it."""
+    """The user pool. Administrators create users; users sign themselves up only if the stage allows it."""
 
     def __init__(self, scope: Construct, id: str, settings: Settings) -> None:
         super().__init__(scope, id)
@@ -41,7 +41,7 @@ class Accounts(Construct):
             "Client",
             auth_flows=cognito.AuthFlow(
                 user_password=True
-            ),  # our own login route hands the password on; refresh tokens rotate, by a call of their own
+            ),  # our own login route forwards the password; refresh tokens rotate, by a separate call
             disable_o_auth=True,
             generate_secret=False,  # public: the API calls it without one
             prevent_user_existence_errors=True,
@@ -49,8 +49,8 @@ class Accounts(Construct):
             access_token_validity=Duration.hours(1),
             id_token_validity=Duration.hours(1),
             refresh_token_validity=Duration.days(30),
-            refresh_token_rotation_grace_period=Duration.seconds(30),  # an answer that was lost on the way may be asked for again
-            # A user may read their weight and not write it: it is their share of everything.
+            refresh_token_rotation_grace_period=Duration.seconds(30),  # a client may repeat a refresh whose answer was lost
+            # Users may read their weight but not write it: it determines their share of the capacity.
             read_attributes=cognito.ClientAttributes()
             .with_standard_attributes(email=True, email_verified=True)
             .with_custom_attributes(WEIGHT_ATTRIBUTE),

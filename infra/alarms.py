@@ -1,4 +1,4 @@
-"""What wakes an operator, and the topic that tells them. `function.py` adds one alarm on the errors of each function."""
+"""The alarms, and the topic that notifies operators. `function.py` adds alarms on the errors and throttles of each function."""
 
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_apigatewayv2 as apigateway
@@ -16,10 +16,10 @@ from infra.storage import Storage
 from scheduler.insight import metrics
 
 LAG_SECONDS = 180
-PLAN_LAG_SECONDS = 180  # besides the three minutes that plan gives every minute: when its own comes, a task has 7.5 minutes of runs left
+PLAN_LAG_SECONDS = 180  # beyond the three minutes that plan allows every minute: when its minute comes, a task has runs for 7.5 minutes
 LATE_MS = 10_000
 LANE_AGE_SECONDS = 60
-COUNTED_LATE_MS = 300_000  # how far the counters may be behind the streams
+COUNTED_LATE_MS = 300_000  # how far the counters may lag behind the streams
 NOT_BREACHING = cloudwatch.TreatMissingData.NOT_BREACHING
 BREACHING = cloudwatch.TreatMissingData.BREACHING
 
@@ -31,7 +31,7 @@ class Operators(Construct):
         super().__init__(scope, id)
         self.alarms: list[cloudwatch.Alarm] = []
         self.topic = sns.Topic(self, "Topic", enforce_ssl=settings.tls_only)
-        # A topic policy replaces the default one, so the alarms of this account need their own leave.
+        # A topic policy replaces the default one, so the alarms of this account need a permission of their own.
         self.topic.add_to_resource_policy(
             iam.PolicyStatement(
                 principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
@@ -55,7 +55,7 @@ class Operators(Construct):
         minutes: int = 1,
         missing: cloudwatch.TreatMissingData = NOT_BREACHING,
     ) -> None:
-        """Alarm when the metric is above (or below) the threshold for so many minutes in a row."""
+        """Add an alarm for a metric that is above (or below) the threshold for `minutes` minutes in a row."""
         compare = cloudwatch.ComparisonOperator
         made = cloudwatch.Alarm(
             scope,
@@ -93,7 +93,7 @@ class Alarms(Construct):
         self._holding(operators, storage, project)
         for lane, queues in lanes.queues.items():
             dead = queues.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
-            operators.alarm(self, f"{camel(lane)}Dead", dead, f"A dead letter waits in the lane {lane}", above=0)
+            operators.alarm(self, f"{camel(lane)}Dead", dead, f"The dead-letter queue of the lane {lane} is not empty", above=0)
         operators.alarm(self, "Buried", own_metric(metrics.BURIED, "bury", "Sum"), "A job ended in a dead-letter queue", above=0)
         operators.alarm(
             self,
@@ -106,35 +106,35 @@ class Alarms(Construct):
             self,
             "PlanLag",
             own_metric(metrics.PLAN_LAG, "plan", "Maximum"),
-            f"Recurring tasks wait for their next runs for over {PLAN_LAG_SECONDS} s: runs may be late",
+            f"Recurring tasks have waited for their next runs for over {PLAN_LAG_SECONDS} s: runs may be late",
             above=PLAN_LAG_SECONDS,
         )
         for id, function, description in (
             ("NoTick", tick, "The scheduler has not ticked for 3 minutes: nothing is started"),
-            ("NoPlan", plan, "Recurring tasks have not been planned for 3 minutes: their stored runs last a few minutes more"),
+            ("NoPlan", plan, "Recurring tasks have not been planned for 3 minutes: their stored runs are enough for a few minutes more"),
         ):
             called = function.metric_invocations(statistic="Sum")
             operators.alarm(self, id, called, description, below=1, minutes=3, missing=BREACHING)
         operators.alarm(self, "ApiErrors", api.metric_server_error(statistic="Sum"), "The API answered with a 5xx status", above=0)
 
     def _on_time(self, operators: Operators, lanes: Lanes, settings: Settings) -> None:
-        late = LATE_MS - 1  # "above" is to mean: this late, or later
+        late = LATE_MS - 1  # "above" includes the limit itself
         for id, metric, description in (
-            ("StartDelay", metrics.START_DELAY, "One job in a hundred or more starts 10 s late, though it waits for nothing but its time"),
-            ("JobOverhead", metrics.OVERHEAD, "One job in a hundred or more ends 10 s later than its own run explains"),
+            ("StartDelay", metrics.START_DELAY, "At least one job in a hundred starts 10 s late, though it waits only for its time"),
+            ("JobOverhead", metrics.OVERHEAD, "At least one job in a hundred ends 10 s later than its own run time explains"),
         ):
             operators.alarm(self, id, own_metric(metric, "project", "p99"), description, above=late)
         if settings.rules.lag_canary:
             delay = own_metric(metrics.CANARY_DELAY, "project", "Maximum")
-            operators.alarm(self, "CanaryLate", delay, "The scheduler's own job started 10 s late", above=late)
+            operators.alarm(self, "CanaryLate", delay, "The scheduler's canary job started 10 s late", above=late)
             seen = own_metric(metrics.CANARY_DELAY, "project", "SampleCount")
-            gone = "The scheduler's own job has not come through for 5 minutes: somewhere on the way nothing moves"
+            gone = "No canary job of the scheduler has ended for 5 minutes: some part of the scheduler is stuck"
             operators.alarm(self, "NoCanary", seen, gone, below=1, minutes=5, missing=BREACHING)
         for lane, queues in lanes.queues.items():
             age = queues.main.metric_approximate_age_of_oldest_message(statistic="Maximum")
-            gone = f"A message of the lane {lane} is over {LANE_AGE_SECONDS} s old for 5 minutes: its executors do not keep up"
-            # Messages that are delayed to their instants are up to four minutes old when they may be taken: one alone is no backlog.
-            operators.alarm(self, f"{camel(lane)}Age", age, gone, above=LANE_AGE_SECONDS, minutes=5)
+            old = f"The lane {lane} has held a message over {LANE_AGE_SECONDS} s old for 5 minutes: its executors do not keep up"
+            # Messages delayed to their instants are up to four minutes old when they become visible: a single one is no backlog.
+            operators.alarm(self, f"{camel(lane)}Age", age, old, above=LANE_AGE_SECONDS, minutes=5)
 
     def _holding(self, operators: Operators, storage: Storage, project: lambda_.Function) -> None:
         used = own_metric(metrics.USED, "scale", "Maximum")
@@ -143,18 +143,18 @@ class Alarms(Construct):
             for kind in ("Read", "Write"):
                 throttled = table_metric(table.table_name, f"{kind}ThrottleEvents", "Sum")
                 operators.alarm(
-                    self, f"{name}{kind}Throttles", throttled, f"DynamoDB throttles: {kind.lower()}s of {name}", above=0, minutes=3
+                    self, f"{name}{kind}Throttles", throttled, f"DynamoDB throttles {kind.lower()}s of the table {name}", above=0, minutes=3
                 )
         behind = project.metric("IteratorAge", statistic="Maximum")
         operators.alarm(self, "CountersBehind", behind, "The counters are over 5 minutes behind", above=COUNTED_LATE_MS, minutes=3)
         unreadable = own_metric(metrics.POISON, "project", "Sum")
-        operators.alarm(self, "Unreadable", unreadable, "A change could not be read: it is missing from the counters", above=0)
+        operators.alarm(self, "Unreadable", unreadable, "A stream record could not be read: it is missing from the counters", above=0)
         dead = own_metric(metrics.DEAD, "project", "Sum")
         operators.alarm(self, "DeadLetters", dead, "A job failed for good, or was killed", above=0)
 
 
 def table_metric(table: str, name: str, statistic: str) -> cloudwatch.Metric:
-    """A metric that DynamoDB keeps of a table, indexes left out."""
+    """A metric of DynamoDB for a table, without its indexes."""
     return cloudwatch.Metric(namespace="AWS/DynamoDB", metric_name=name, dimensions_map={"TableName": table}, statistic=statistic)
 
 

@@ -1,4 +1,4 @@
-"""api: the HTTPS front. Everything but health, login, refresh, docs and the reports of workers is behind the authorizer."""
+"""api: the HTTPS API. All routes except health, login, refresh, docs and the reports of workers require the authorizer."""
 
 import json
 
@@ -19,12 +19,12 @@ GET, POST, ANY = apigateway.HttpMethod.GET, apigateway.HttpMethod.POST, apigatew
 LOGIN_ROUTES = [(POST, f"{BASE}/auth/login"), (POST, f"{BASE}/auth/refresh")]
 REPORT_ROUTES = [(POST, f"{BASE}/jobs/{{job_id}}/{verb}") for verb in ("heartbeat", "complete", "fail")]  # with a token of their own
 OPEN_ROUTES = [(GET, f"{BASE}/health"), *LOGIN_ROUTES, *REPORT_ROUTES, (GET, f"{BASE}/openapi.json"), (GET, f"{BASE}/docs")]
-ADMINISTRATION = [  # of Cognito
+ADMINISTRATION = [  # actions of Cognito
     f"cognito-idp:{call}"
     for call in (
         "AdminAddUserToGroup",
         "AdminCreateUser",
-        "AdminDeleteUser",  # one whose password the policy refused when it was made
+        "AdminDeleteUser",  # removes a user whose first password the policy refused
         "AdminDisableUser",
         "AdminEnableUser",
         "AdminGetUser",
@@ -40,7 +40,7 @@ ADMINISTRATION = [  # of Cognito
 CATCH_ALL = f"{BASE}/{{proxy+}}"
 WRITES = [POST, apigateway.HttpMethod.PUT, apigateway.HttpMethod.PATCH, apigateway.HttpMethod.DELETE]
 
-# Never the query string, a header or a body: tokens and payloads travel there.
+# Never the query string, a header or a body: these can contain tokens and payloads.
 ACCESS_LOG_FIELDS = {
     "requestId": "$context.requestId",
     "ip": "$context.identity.sourceIp",
@@ -56,7 +56,7 @@ ACCESS_LOG_FIELDS = {
 
 
 class Api(Construct):
-    """The function behind all routes, the HTTP API before it."""
+    """The function behind all routes, and the HTTP API in front of it."""
 
     def __init__(
         self, scope: Construct, id: str, foundation: Foundation, accounts: Accounts, redrive: lambda_.Function, dispatch: lambda_.Function
@@ -105,16 +105,16 @@ class Api(Construct):
                 allow(storage.ledger.table_arn, "dynamodb:PartiQLInsert", "dynamodb:UpdateItem", "dynamodb:PartiQLUpdate"),  # receipts
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # a redrive that is aborted moves to those that have ended
                 allow(storage.outputs.arn_for_objects("*"), "s3:GetObject"),
-                allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 says "denied" of what has expired
+                allow(storage.outputs.bucket_arn, "s3:ListBucket"),  # without it S3 answers "denied" for expired objects
                 allow(storage.counters.table_arn, "dynamodb:Query"),  # summaries
                 allow(redrive.function_arn, "lambda:InvokeFunction"),
-                allow(dispatch.function_arn, "lambda:InvokeFunction"),  # for the intake
+                allow(dispatch.function_arn, "lambda:InvokeFunction"),  # starts the overflow dispatcher
                 allow(lanes.arns, "sqs:SendMessage"),
                 read_callback_secret(foundation),
                 allow(storage.users.table_arn, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),  # weights, quotas, tallies
-                allow(storage.audit.table_arn, "dynamodb:PutItem", "dynamodb:Query"),  # and nobody may delete
+                allow(storage.audit.table_arn, "dynamodb:PutItem", "dynamodb:Query"),  # no function may delete entries
                 allow(storage.by_month_index_arn, "dynamodb:Query"),
-                # What administrators do with users. Login, refresh and one's own password are public calls of Cognito.
+                # Administrators' operations on users. Login, refresh and changing one's own password are public calls of Cognito.
                 allow(accounts.pool.user_pool_arn, *ADMINISTRATION),
             ],
             timeout=Duration.seconds(29),  # the gateway answers 503 after 30
@@ -155,7 +155,7 @@ class Api(Construct):
             for route in self.http.add_routes(path=path, methods=[method], integration=to_function):
                 Validations.of(route).acknowledge(
                     Acknowledgment(
-                        id="AwsSolutions-APIG4", reason="open by purpose: health, sign-in, reports with a token of their own, docs"
+                        id="AwsSolutions-APIG4", reason="open on purpose: health, sign-in, worker reports with their own tokens, docs"
                     )
                 )
                 self._stage.node.add_dependency(route)  # a stage cannot throttle a route that is not there yet
@@ -165,13 +165,13 @@ class Api(Construct):
         self.http.add_routes(path=CATCH_ALL, methods=[ANY], integration=to_function, authorizer=signed_in)
 
     def url(self, settings: Settings) -> str:
-        """Where those reach the API who report on jobs."""
+        """The URL of the API for workers that report on jobs."""
         if settings.api_at_endpoint:
             return f"{{endpoint}}/_aws/execute-api/{self.http.api_id}/$default"
         return self.http.api_endpoint
 
     def _throttle(self, settings: Settings) -> None:
-        """What stands open to all is asked for less often: a flood there must not take what signed-in people need; nor one of writes."""
+        """Limit the open routes and the writing routes below the whole API: a flood of either must leave capacity for signed-in readers."""
         logins = {"ThrottlingRateLimit": settings.login_rate, "ThrottlingBurstLimit": settings.login_burst}
         reports = {"ThrottlingRateLimit": settings.report_rate, "ThrottlingBurstLimit": settings.report_burst}
         writes = {"ThrottlingRateLimit": settings.write_rate, "ThrottlingBurstLimit": settings.write_burst}
@@ -181,7 +181,7 @@ class Api(Construct):
 
     @property
     def _raw_stage(self) -> apigateway.CfnStage:
-        """The stage as CloudFormation knows it: it has settings that the construct has not."""
+        """The stage as a CloudFormation resource, which has settings that the construct lacks."""
         stage = self._stage.node.default_child
         assert isinstance(stage, apigateway.CfnStage)
         return stage

@@ -1,4 +1,4 @@
-"""The archive: what TTL takes out of the jobs table goes to S3 by way of project and Firehose, and is asked for by Athena."""
+"""The archive: items that TTL deletes from the jobs table reach S3 through project and Firehose; Athena queries them."""
 
 from aws_cdk import Acknowledgment, CfnElement, Duration, Stack, Validations
 from aws_cdk import aws_athena as athena
@@ -51,12 +51,12 @@ class Archive(Construct):
             ],
             removal_policy=settings.removal_policy,
         )
-        reason = "Firehose alone writes it, and who may use Athena reads it; CloudTrail data events tell of each access if wanted"
+        reason = "only Firehose writes it, and only users of Athena read it; CloudTrail data events can record each access"
         Validations.of(bucket).acknowledge(Acknowledgment(id="AwsSolutions-S1", reason=reason))
         return bucket
 
     def _stream(self, settings: Settings, encryption: Encryption) -> firehose.CfnDeliveryStream:
-        """By hand: the construct would add to its role behind the grants."""
+        """Made without the construct, which would add policies to its role beyond the explicit grants."""
         made = firehose.CfnDeliveryStream(
             self,
             "Stream",
@@ -67,7 +67,7 @@ class Archive(Construct):
             extended_s3_destination_configuration=firehose.CfnDeliveryStream.ExtendedS3DestinationConfigurationProperty(
                 bucket_arn=self.bucket.bucket_arn,
                 role_arn=self._role(encryption).role_arn,
-                # Whatever is 30 days old leaves the table at about the same time: few days are open at once.
+                # Items of the same age expire at about the same time, so few days (partitions) are open at once.
                 prefix=f"{FOLDER}/{archive.DAY}=!{{partitionKeyFromQuery:{archive.DAY}}}/",
                 error_output_prefix="errors/!{firehose:error-output-type}/",
                 buffering_hints=firehose.CfnDeliveryStream.BufferingHintsProperty(interval_in_seconds=900, size_in_m_bs=64),

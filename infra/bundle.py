@@ -1,9 +1,8 @@
 """The one code asset that all functions share: `lambdas/`, `scheduler/` and the locked dependencies, built without docker.
 
-boto3 ships with it on AWS, 10 MB of zip for certainty: Lambda has one, but its version moves by itself and is not the one
-that was tested. For the local AWS all dependencies stay out and the sources are compiled: it unpacks and imports the
-bundle for every executor that it starts, and its interpreter has the locked versions already. A hundred executors start
-in seconds instead of half a minute.
+On AWS the asset includes boto3 (10 MB of zip): Lambda provides one, but AWS changes its version, and that version is not the tested one.
+For the local AWS the asset contains no dependencies, and the sources are compiled: the local AWS unpacks and imports the bundle for every
+executor that it starts, and its interpreter has the locked versions already. A hundred executors start in seconds instead of half a minute.
 """
 
 import compileall
@@ -20,23 +19,23 @@ from aws_cdk import aws_lambda as lambda_
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("lambdas", "scheduler")
-# Anchored patterns in git mode: other spellings of "only these folders" gave an empty asset.
+# Anchored patterns in git mode: other patterns for "only these folders" gave an empty asset.
 NOT_SHIPPED = "scheduler/storage/memory"  # for tests and the simulation only
 ALL_BUT_SOURCES = ["/*", *(f"!/{folder}" for folder in SOURCES), f"/{NOT_SHIPPED}", "__pycache__"]
 LOCK = ROOT / "lambdas" / "requirements.txt"
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 
 _AWS_PLATFORM = ("--python-platform", "aarch64-manylinux2014", "--python-version", "3.13")
-_NEVER_SHIPPED = (".lock", "bin")  # uv's traces in a target folder
+_NEVER_SHIPPED = (".lock", "bin")  # files that uv leaves in a target folder
 
 
 class BundleError(Exception):
-    """The dependencies could not be installed; the message is the installer's."""
+    """The dependencies could not be installed; the message contains the installer's errors."""
 
 
 @jsii.implements(cdk.ILocalBundling)
 class LocalBundling:
-    """Fills the asset's folder. Never falls back to docker: it works or it raises."""
+    """Fills the asset's folder. It never falls back to docker: it succeeds or raises."""
 
     def __init__(self, host_packages: bool) -> None:
         self._host_packages = host_packages
@@ -47,14 +46,14 @@ class LocalBundling:
 
 
 def code(host_packages: bool) -> lambda_.Code:
-    """The asset. Its hash covers the sources, the lock and for which machine it is; tests and infra do not change it."""
+    """The asset. Its hash covers the sources, the lock and the target machine; tests and infra do not change it."""
     return lambda_.Code.from_asset(
         str(ROOT),
         exclude=ALL_BUT_SOURCES,
         ignore_mode=cdk.IgnoreMode.GIT,
         asset_hash_type=cdk.AssetHashType.SOURCE,
         bundling=cdk.BundlingOptions(
-            image=RUNTIME.bundling_image,  # demanded by the interface, never pulled
+            image=RUNTIME.bundling_image,  # required by the interface, never pulled
             command=["host"] if host_packages else list(_AWS_PLATFORM),  # never run, but part of the hash
             local=LocalBundling(host_packages),
         ),
@@ -67,13 +66,13 @@ def bundle_into(folder: Path, *, host_packages: bool) -> None:
         _install(folder)
     for source in SOURCES:
         shutil.copytree(ROOT / source, folder / source, ignore=shutil.ignore_patterns("__pycache__", Path(NOT_SHIPPED).name))
-        if host_packages:  # not for AWS: this interpreter need not be the one there
-            # By hash and unchecked: unpacking gives every file a new time, which would make a dated one stale.
+        if host_packages:  # not for AWS, whose interpreter may be another version
+            # Unchecked hashes: unpacking changes the time of every file, so bytecode with timestamps would be stale.
             compileall.compile_dir(folder / source, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
 
 
 def _install(folder: Path) -> None:
-    # Wheels only: a dependency that has none for Lambda fails here and not at its first import there.
+    # Wheels only: a dependency without a wheel for Lambda fails here, not at its first import on AWS.
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", sys.executable, "--target", str(folder)]
     choice = ["--only-binary", ":all:", "--no-deps", "--require-hashes", "-r", str(LOCK)]
     done = subprocess.run([*command, *_AWS_PLATFORM, *choice], capture_output=True, text=True)

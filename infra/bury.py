@@ -1,4 +1,4 @@
-"""bury: settles the jobs whose messages landed in a dead-letter queue."""
+"""bury: settles the jobs whose messages ended in a dead-letter queue."""
 
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -22,7 +22,7 @@ class Bury(Construct):
                 allow(foundation.storage.jobs.table_arn, "dynamodb:BatchGetItem"),
                 change_jobs(foundation),
                 *step_out(foundation),
-                allow(foundation.lanes.arns, "sqs:SendMessage"),  # who waited for what failed
+                allow(foundation.lanes.arns, "sqs:SendMessage"),  # jobs that waited for the failed one
                 allow([queue.queue_arn for queue in dead.values()], "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             ],
             timeout=BURY_TIMEOUT,
@@ -34,6 +34,6 @@ class Bury(Construct):
                 target=self.function,
                 event_source_arn=queue.queue_arn,
                 batch_size=10,
-                max_concurrency=2,  # AWS's least; nothing here is in a hurry
+                max_concurrency=2,  # the least that AWS allows; dead letters are not urgent
                 report_batch_item_failures=True,
             )

@@ -1,6 +1,6 @@
-"""console: the web console in a private bucket, behind CloudFront, with the API under the same name: no CORS, one CSP.
+"""console: the web console in a private bucket behind CloudFront, with the API under the same host name: no CORS, one CSP.
 
-The files themselves are put there by `local/publish.py`, on AWS as on the local one: what they say of caching is theirs.
+`local/publish.py` uploads the files with their cache headers, to AWS and to the local AWS.
 """
 
 from aws_cdk import Acknowledgment, Duration, Fn, Stack, Validations
@@ -27,7 +27,7 @@ CSP = "; ".join(
     )
 )
 
-# Every page has its own address, and all of them are one file. An error response would do the same to the API's 404.
+# Every page has its own address, but all pages are one file. A custom error response would also replace the API's 404.
 TO_INDEX = """\
 function handler(event) {
     var request = event.request;
@@ -38,7 +38,7 @@ function handler(event) {
 
 
 class Console(Construct):
-    """The bucket and the distribution before it."""
+    """The bucket and the distribution in front of it."""
 
     def __init__(self, scope: Construct, id: str, settings: Settings, http: apigateway.HttpApi) -> None:
         super().__init__(scope, id)
@@ -87,7 +87,7 @@ class Console(Construct):
                     allowed_methods=cloudfront.AllowedMethods.ALLOW_ALL,
                     cache_policy=cloudfront.CachePolicy.CACHING_DISABLED,
                     origin_request_policy=cloudfront.OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,
-                    response_headers_policy=cloudfront.ResponseHeadersPolicy.SECURITY_HEADERS,  # Swagger's page has scripts of its own
+                    response_headers_policy=cloudfront.ResponseHeadersPolicy.SECURITY_HEADERS,  # Swagger's page needs its own scripts
                 ),
             },
         )
@@ -112,7 +112,7 @@ class Console(Construct):
         return cloudfront.ResponseHeadersPolicy(
             self,
             "Headers",
-            response_headers_policy_name=f"{Stack.of(self).stack_name}-console",  # its own would be longer than MiniStack and AWS take
+            response_headers_policy_name=f"{Stack.of(self).stack_name}-console",  # a generated name would be too long for MiniStack and AWS
             security_headers_behavior=cloudfront.ResponseSecurityHeadersBehavior(
                 content_security_policy=cloudfront.ResponseHeadersContentSecurityPolicy(content_security_policy=CSP, override=True),
                 content_type_options=cloudfront.ResponseHeadersContentTypeOptions(override=True),
@@ -128,11 +128,11 @@ class Console(Construct):
 
     def _acknowledge(self) -> None:
         Validations.of(self.bucket).acknowledge(
-            Acknowledgment(id="AwsSolutions-S1", reason="it holds what anyone who opens the console gets: no secret, no data of users")
+            Acknowledgment(id="AwsSolutions-S1", reason="it holds only the console's public files: no secrets and no data of users")
         )
         Validations.of(self.distribution).acknowledge(
-            Acknowledgment(id="AwsSolutions-CFR1", reason="users sign in from wherever they are"),
-            Acknowledgment(id="AwsSolutions-CFR2", reason="static files, and an API that throttles and authorizes for itself"),
-            Acknowledgment(id="AwsSolutions-CFR3", reason="the API logs its requests; who fetched static files tells nothing"),
-            Acknowledgment(id="AwsSolutions-CFR4", reason="CloudFront's own name allows no other; give it a domain to raise it"),
+            Acknowledgment(id="AwsSolutions-CFR1", reason="users sign in from anywhere"),
+            Acknowledgment(id="AwsSolutions-CFR2", reason="static files, and an API with its own throttling and authorization"),
+            Acknowledgment(id="AwsSolutions-CFR3", reason="the API logs its requests; requests for static files are not of interest"),
+            Acknowledgment(id="AwsSolutions-CFR4", reason="CloudFront's default domain allows no newer one; a custom domain would"),
         )

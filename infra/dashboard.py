@@ -1,4 +1,4 @@
-"""One dashboard, in the order of the questions: is it healthy, is it on time, will it hold; below that, where to look next."""
+"""One dashboard, in the order of three questions: is it healthy, is it on time, will it hold; details for the next checks follow below."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ PERCENTILES = ("p50", "p95", "p99")
 
 
 class Dashboard(Construct):
-    """Its widgets name only metrics that some function emits, or AWS itself: a test joins them."""
+    """The widgets show only metrics that a function or AWS emits; a test checks that."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""The key of a stage, where its operator wants one of their own: tables, lanes, outputs and the secret of call-backs are under it.
+"""The customer key of a stage, if its operator wants one: it encrypts tables, lanes, outputs and the callback secret.
 
-Without it AWS encrypts all of them too, with keys of its own, which cost nothing and cannot be taken away.
+Without it AWS encrypts all of them with its own keys, which are free and cannot be revoked.
 """
 
 from aws_cdk import Stack
@@ -13,11 +13,11 @@ from constructs import Construct
 
 from infra.settings import Settings
 
-THROUGH = ("dynamodb", "sqs", "sns", "s3", "secretsmanager")  # what may use it for a function; no function uses it by itself
+THROUGH = ("dynamodb", "sqs", "sns", "s3", "secretsmanager")  # services that may use the key for a function; no function uses it directly
 
 
 class Encryption(Construct):
-    """The key, or none; and what that means for each kind of store."""
+    """The key, if there is one, and the encryption settings of each kind of store."""
 
     def __init__(self, scope: Construct, id: str, settings: Settings) -> None:
         super().__init__(scope, id)
@@ -27,7 +27,7 @@ class Encryption(Construct):
             self.key = kms.Key(self, "Key", description=description, enable_key_rotation=True, removal_policy=settings.removal_policy)
             self.key.add_to_resource_policy(
                 iam.PolicyStatement(
-                    principals=[iam.ServicePrincipal("sns.amazonaws.com")],  # it writes to queues under the key
+                    principals=[iam.ServicePrincipal("sns.amazonaws.com")],  # SNS writes to queues that the key encrypts
                     actions=["kms:Decrypt", "kms:GenerateDataKey"],
                     resources=["*"],
                     conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
@@ -36,7 +36,7 @@ class Encryption(Construct):
 
     @property
     def grants(self) -> list[iam.PolicyStatement]:
-        """Of every function that stores or sends something."""
+        """The grants of every function that stores or sends something."""
         if self.key is None:
             return []
         region = Stack.of(self).region
@@ -50,7 +50,7 @@ class Encryption(Construct):
         ]
 
     def of_table(self, table: dynamodb.TableV2) -> None:
-        """By hand: the construct wants to know the region, and ours is a stack of any."""
+        """Set by property overrides: the construct requires a known region, and this stack has none."""
         raw = table.node.default_child
         if self.key is not None and isinstance(raw, dynamodb.CfnGlobalTable):
             raw.add_property_override("SSESpecification", {"SSEEnabled": True, "SSEType": "KMS"})
@@ -58,7 +58,7 @@ class Encryption(Construct):
 
     @property
     def of_lanes(self) -> kms.IKey | None:
-        """The key by its ARN: a subscription would write the topic's name into the policy of the key, and the topic names the key."""
+        """The key by its ARN, to avoid a cycle: a subscription would add the topic's name to the policy of the key that the topic names."""
         return None if self.key is None else kms.Key.from_key_arn(self, "OfLanes", self.key.key_arn)
 
     @property

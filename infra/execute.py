@@ -1,4 +1,4 @@
-"""execute: claims, holds, runs and settles the jobs of one lane. One function per lane, so that one lane down does not stop the others."""
+"""execute: claims, runs and settles the jobs of one lane. Each lane has its own function, so a failing one does not stop the others."""
 
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -12,7 +12,7 @@ from scheduler.model.job import Lane
 
 
 class Execute(Construct):
-    """The function of one lane and its queue as event source."""
+    """The function of one lane, with the lane's queue as event source."""
 
     def __init__(self, scope: Construct, id: str, foundation: Foundation, lane: Lane, api_url: str, fetch: lambda_.Function) -> None:
         super().__init__(scope, id)
@@ -34,30 +34,30 @@ class Execute(Construct):
                 secret_prefix=settings.secret_prefix,
             ),
             grants=[
-                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last look before the instant
+                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # the last check before the instant
                 change_jobs(foundation),
-                *step_out(foundation),  # heads and holders as well, named targets and their limits
-                allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # holders, turns; markers
-                allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # what of limits is in use
-                allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a turn was taken whose answer was lost
+                *step_out(foundation),  # also the heads of ordering queues, run locks, named targets and their limits
+                allow(storage.tasks.table_arn, "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"),  # run locks, heads and ordering entries
+                allow(storage.tasks.table_arn, "dynamodb:UpdateItem"),  # the usage of limits
+                allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # whether a head was taken by a call whose answer was lost
                 allow(storage.ledger.table_arn, "dynamodb:PutItem"),  # its latency, which feeds the lead; a breaker that opens
                 allow(storage.ledger.table_arn, "dynamodb:DeleteItem"),  # ... and closes
-                allow(storage.ledger.table_arn, "dynamodb:Query"),  # is the lane paused, and which breakers are open?
-                allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs handed over again
+                allow(storage.ledger.table_arn, "dynamodb:Query"),  # paused lanes and open breakers
+                allow(lanes.arns, "sqs:SendMessage"),  # retries, and jobs that are enqueued again
                 allow(  # the visibility of a message is the lease of its job
                     queue.queue_arn, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"
                 ),
-                allow(storage.outputs.arn_for_objects("*"), "s3:PutObject"),  # what an item cannot hold
-                read_callback_secret(foundation),  # for the tokens of those who report
+                allow(storage.outputs.arn_for_objects("*"), "s3:PutObject"),  # outputs that are too large for an item
+                read_callback_secret(foundation),  # for the tokens of workers that report
                 *targets.grants(self, settings),
-                allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # what the payloads of jobs name
+                allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # secrets that payloads name
                 allow(fetch.function_arn, "lambda:InvokeFunction"),
             ],
             timeout=EXECUTE_TIMEOUT,
         )
         targets.acknowledge(self, settings)
         storage.acknowledge_outputs(self)
-        most = settings.rules.most_pollers if lane is not Lane.RETRY else 0  # what is tried again comes spread out
+        most = settings.rules.most_pollers if lane is not Lane.RETRY else 0  # retries are spread over time
         ready = lambda_.ProvisionedPollerConfig(minimum_pollers=scaling.LEAST, maximum_pollers=most) if most else None
         self.mapping = lambda_.EventSourceMapping(
             self,

@@ -1,4 +1,4 @@
-"""fetch: calls the URLs of `http` jobs. Whoever takes it over finds a role that may write a log, and no address of anything else."""
+"""fetch: calls the URLs of `http` jobs. An attacker who takes it over finds a role that may only write its log, and no other addresses."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from scheduler.model.rules import Rules
 
 
 class Fetch(Construct):
-    """The function. Executors alone may invoke it."""
+    """The function. Only executors and notify may invoke it."""
 
     def __init__(self, scope: Construct, id: str, foundation: Foundation) -> None:
         super().__init__(scope, id)
@@ -28,5 +28,5 @@ class Fetch(Construct):
             ),
             grants=[],
             timeout=EXECUTE_TIMEOUT,
-            traced=False,  # its role would have to reach X-Ray
+            traced=False,  # tracing would add X-Ray to its role
         )

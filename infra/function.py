@@ -23,7 +23,7 @@ from scheduler.model.job import Lane
 
 @dataclass(frozen=True)
 class Foundation:
-    """What every function stands on."""
+    """The shared parts of every function."""
 
     settings: Settings
     code: lambda_.Code
@@ -76,18 +76,18 @@ def read_callback_secret(foundation: Foundation) -> iam.PolicyStatement:
 
 
 def step_out(foundation: Foundation) -> list[iam.PolicyStatement]:
-    """The grants of whoever ends jobs: the lines that they stood in, who goes on in them, and who waits for a run's end."""
+    """The grants of functions that end jobs: leave ordering queues, find the next entry, and find runs that wait for this run's end."""
     table = foundation.storage.tasks.table_arn
     return [allow(table, "dynamodb:Query"), allow(table, "dynamodb:PartiQLDelete"), allow(table, "dynamodb:BatchGetItem")]
 
 
 def step_in(foundation: Foundation) -> iam.PolicyStatement:
-    """The grant of whoever makes jobs: their markers in the lines of ordering keys."""
+    """The grant of functions that create jobs: entries in the ordering queues."""
     return allow(foundation.storage.tasks.table_arn, "dynamodb:PartiQLInsert")
 
 
 class Function(lambda_.Function):
-    """One verb: `lambdas/<verb>.py`."""
+    """The function of one verb: `lambdas/<verb>.py`."""
 
     def __init__(
         self,
@@ -114,26 +114,26 @@ class Function(lambda_.Function):
             role=_role(scope, log_group, settings, [*grants, *(foundation.encryption.grants if grants else [])]),
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
-            # START, END and REPORT lines are half of what a job would log; their figures are metrics anyway.
+            # START, END and REPORT lines would be half of a job's log; their figures are available as metrics.
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
             application_log_level_v2=lambda_.ApplicationLogLevel(settings.log_level),
             tracing=lambda_.Tracing.ACTIVE if settings.tracing else lambda_.Tracing.DISABLED,
-            # What failed asynchronously is found again by the next tick: a retry by Lambda would only come on top.
+            # The next tick finds work whose asynchronous call failed: a retry by Lambda would only duplicate it.
             retry_attempts=0,
         )
         Validations.of(self).acknowledge(
-            Acknowledgment(id="AwsSolutions-L1", reason="the lock holds the wheels of this runtime; a newer one comes with a new lock")
+            Acknowledgment(id="AwsSolutions-L1", reason="the lock contains wheels for this runtime; a newer runtime needs a new lock")
         )
         foundation.operators.alarm(
             scope, "Errors", self.metric_errors(statistic="Sum"), f"The function {scope.node.id} failed or ran out of time", above=0
         )
         foundation.operators.alarm(
-            scope, "Throttles", self.metric_throttles(statistic="Sum"), f"Calls of {scope.node.id} were turned away", above=0, minutes=3
+            scope, "Throttles", self.metric_throttles(statistic="Sum"), f"Calls of {scope.node.id} were throttled", above=0, minutes=3
         )
 
 
 def powertools(verb: str, settings: Settings) -> dict[str, str]:
-    """What the logger, the metrics and the tracer read; their names, not ours."""
+    """The environment of Powertools' logger, metrics and tracer; Powertools specifies the names."""
     return {
         "POWERTOOLS_SERVICE_NAME": verb,
         "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
@@ -143,7 +143,7 @@ def powertools(verb: str, settings: Settings) -> dict[str, str]:
 
 
 def _renamed(grants: Sequence[iam.PolicyStatement], settings: Settings) -> Iterator[iam.PolicyStatement]:
-    """The same grants under the names that the stage enforces, where they differ."""
+    """The grants repeated under the action names that the stage enforces, where these differ."""
     for grant in grants:
         for name, renamed in settings.renamed_actions.items():
             if name in grant.actions:
@@ -161,5 +161,5 @@ def _role(scope: Construct, log_group: logs.LogGroup, settings: Settings, grants
         inline_policies={"Grants": iam.PolicyDocument(statements=statements)},
     )
     Validations.of(role).acknowledge(Acknowledgment(id="AwsSolutions-IAM5[Resource::*]", reason="X-Ray actions know no resource but *"))
-    # Closed: nothing may add to the grants behind our back.
+    # Closed: no construct may add to the explicit grants.
     return role.without_policy_updates()

@@ -1,4 +1,4 @@
-"""The lanes: one topic, whose filters put each message into its queue; behind each queue a dead-letter queue."""
+"""The lanes: one topic, whose subscription filters route each message into the queue of its lane; each queue has a dead-letter queue."""
 
 from dataclasses import dataclass
 
@@ -16,13 +16,13 @@ from scheduler.model.job import Lane
 EXECUTE_TIMEOUT = Duration.minutes(15)  # Lambda's most
 BURY_TIMEOUT = Duration.minutes(1)
 
-# Holds, throttles and duplicates count as receives too, so the number is generous.
+# Deferred messages, throttles and duplicates count as receives too, so the limit is generous.
 MAX_RECEIVES = 10
 
 
 @dataclass(frozen=True)
 class Queues:
-    """One lane: its queue and the dead-letter queue behind it."""
+    """The queues of one lane: its main queue and its dead-letter queue."""
 
     main: sqs.Queue
     dead: sqs.Queue
@@ -40,22 +40,22 @@ class Lanes(Construct):
 
     @property
     def arns(self) -> list[str]:
-        """Of the three queues that jobs are handed to."""
+        """The ARNs of the three main queues."""
         return [queues.main.queue_arn for queues in self.queues.values()]
 
     def _lane(self, lane: Lane) -> Queues:
         name = camel(lane)
-        # A dead letter keeps the date of its first sending, so the dead-letter queue keeps longer than the queue's own 4 days.
+        # A dead letter keeps its original send date, so the dead-letter queue retains messages for longer than the main queue's 4 days.
         dead = queue(self, f"{name}Dead", *self._kind, retention_period=Duration.days(14), visibility_timeout=BURY_TIMEOUT)
         main = queue(
             self,
             name,
             *self._kind,
-            # The executor shortens it to its lease as soon as it has a batch; AWS wants no less than the function's time-out.
+            # The executor shortens it to its lease as soon as it has a batch; AWS requires at least the function's time-out.
             visibility_timeout=EXECUTE_TIMEOUT,
             dead_letter_queue=sqs.DeadLetterQueue(queue=dead, max_receive_count=MAX_RECEIVES),
         )
-        # The subscription lets this topic, and no other source, send into the queue.
+        # The subscription allows this topic, and no other source, to send to the queue.
         self.topic.add_subscription(
             subscriptions.SqsSubscription(
                 main,
@@ -67,7 +67,7 @@ class Lanes(Construct):
 
 
 def camel(lane: Lane) -> str:
-    """A lane's name as construct ids and outputs spell it.
+    """The name of a lane in construct ids and outputs.
 
     >>> camel(Lane.ONE_TIME)
     'OneTime'

@@ -1,4 +1,4 @@
-"""notify: tells the receivers of tasks what became of their runs, out of a queue of its own. Nothing that runs jobs waits for it."""
+"""notify: notifies the receivers of tasks of the ends of runs, from a queue of its own. No function that runs jobs waits for it."""
 
 from dataclasses import replace
 
@@ -11,9 +11,9 @@ from infra import targets
 from infra.function import Foundation, Function, allow
 from infra.queue import queue
 
-TIMEOUT = Duration.minutes(1)  # a batch calls all its receivers at once, each of which has ten seconds
-AT_ONCE = 5  # batches of ten; what is beyond waits
-MAX_RECEIVES = 40  # each try at a receiver is one, and so is each time that a digest is looked for too soon
+TIMEOUT = Duration.minutes(1)  # a batch calls all its receivers in parallel, each with a time-out of ten seconds
+AT_ONCE = 5  # batches of ten; further messages wait in the queue
+MAX_RECEIVES = 40  # each try to reach a receiver is a receive, and so is each early check of a window's end
 
 
 class Notify(Construct):
@@ -43,7 +43,7 @@ class Notify(Construct):
                 secret_prefix=settings.secret_prefix,
             ),
             grants=[
-                allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # who is to be told
+                allow(storage.tasks.table_arn, "dynamodb:GetItem"),  # the receivers of a task
                 allow(storage.notices.table_arn, "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem"),
                 allow(
                     self.queue.queue_arn,
@@ -51,10 +51,10 @@ class Notify(Construct):
                     "sqs:DeleteMessage",
                     "sqs:GetQueueAttributes",
                     "sqs:ChangeMessageVisibility",  # the wait before another try
-                    "sqs:SendMessage",  # a sending for each receiver, and the ends of windows
+                    "sqs:SendMessage",  # one sending for each receiver, and the ends of windows
                 ),
                 *targets.mail(self, settings),
-                allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # what signs webhooks
+                allow(targets.secrets(self, settings), "secretsmanager:GetSecretValue"),  # the signing secrets of webhooks
                 allow(fetch.function_arn, "lambda:InvokeFunction"),
             ],
             timeout=TIMEOUT,
@@ -70,4 +70,4 @@ class Notify(Construct):
             report_batch_item_failures=True,
         )
         dead = self.dead.metric_approximate_number_of_messages_visible(statistic="Maximum")
-        foundation.operators.alarm(self, "Undecided", dead, "notify could not work a message off", above=0)
+        foundation.operators.alarm(self, "Undecided", dead, "notify could not process a message: it is in the dead-letter queue", above=0)

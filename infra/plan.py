@@ -1,4 +1,4 @@
-"""plan: every minute, stores the next runs of the recurring tasks that need some."""
+"""plan: every minute, stores the next runs of the recurring tasks that need further ones."""
 
 from aws_cdk import Duration
 from constructs import Construct
@@ -19,12 +19,12 @@ class Plan(Construct):
             foundation,
             foundation.environment(*JOB_RESOURCES, "ledger_table"),
             grants=[
-                allow(storage.replenish_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the scan finds what every query missed
-                allow(storage.tasks.table_arn, "dynamodb:GetItem", "dynamodb:UpdateItem"),  # how far a task is planned
+                allow(storage.replenish_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the scan finds minutes that the queries missed
+                allow(storage.tasks.table_arn, "dynamodb:GetItem", "dynamodb:UpdateItem"),  # the instant up to which a task is planned
                 step_in(foundation),
-                allow(storage.tasks.table_arn, "dynamodb:PartiQLDelete"),  # the markers of runs taken away again
-                allow(storage.jobs.table_arn, "dynamodb:PartiQLInsert"),  # runs
-                allow(storage.jobs.table_arn, "dynamodb:PartiQLDelete", "dynamodb:BatchGetItem"),  # those of a task edited meanwhile
+                allow(storage.tasks.table_arn, "dynamodb:PartiQLDelete"),  # the ordering-queue entries of runs that are withdrawn
+                allow(storage.jobs.table_arn, "dynamodb:PartiQLInsert"),  # new runs
+                allow(storage.jobs.table_arn, "dynamodb:PartiQLDelete", "dynamodb:BatchGetItem"),  # runs of a task edited meanwhile
                 allow(storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:PutItem"),  # its cursor
                 allow(storage.ledger.table_arn, "dynamodb:Query"),  # which lanes are paused
                 allow(lanes.arns, "sqs:SendMessage"),  # runs that are due before the first safe minute

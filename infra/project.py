@@ -1,4 +1,4 @@
-"""project: folds the streams of jobs and tasks into the counters, sends on what receivers may want to know, archives what expires."""
+"""project: adds the changes in the streams of jobs and tasks to the counters, sends news to notify, and archives expired jobs."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_dynamodb as dynamodb
@@ -13,7 +13,7 @@ WINDOW = Duration.minutes(15)  # AWS's longest
 
 
 class Project(Construct):
-    """The function and both streams as event sources. What fails comes again for a day, as long as a stream keeps it."""
+    """The function, with both streams as event sources. A failed batch is delivered again for a day, as long as a stream keeps it."""
 
     def __init__(self, scope: Construct, id: str, foundation: Foundation, notices: sqs.Queue, archive: Archive | None) -> None:
         super().__init__(scope, id)
@@ -44,9 +44,9 @@ class Project(Construct):
                 starting_position=lambda_.StartingPosition.TRIM_HORIZON,
                 batch_size=1_000,
                 max_batching_window=Duration.seconds(settings.batching_s),
-                parallelization_factor=1,  # more would take the order of a shard apart, by which each change counts once
+                parallelization_factor=1,  # more would break the order within a shard, which ensures that each change counts once
                 bisect_batch_on_error=True,
-                # Events name their shard only if there is a window; its state is not used.
+                # An event names its shard only if there is a tumbling window; the window's state is not used.
                 tumbling_window=None if settings.rules.one_shard else WINDOW,
             )
 

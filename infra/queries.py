@@ -1,4 +1,4 @@
-"""Saved queries of CloudWatch Logs Insights: what an operator asks the logs first."""
+"""Saved queries of CloudWatch Logs Insights: the first questions of an operator."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ QUERIES = {
 
 
 class Queries(Construct):
-    """Under `punctual/<stage>` in the console."""
+    """The saved queries, listed under `punctual/<stage>` in the AWS console."""
 
     def __init__(self, scope: Construct, id: str, settings: Settings, functions: Mapping[str, lambda_.Function]) -> None:
         super().__init__(scope, id)

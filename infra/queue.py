@@ -1,4 +1,4 @@
-"""A queue as all of this stage are: encrypted, and over TLS alone."""
+"""A queue with the settings of the stage: encrypted, and TLS only."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_kms as kms
@@ -20,7 +20,7 @@ def queue(
     retention_period: Duration | None = None,
     dead_letter_queue: sqs.DeadLetterQueue | None = None,
 ) -> sqs.Queue:
-    """Kept for four days unless said otherwise. `key`: the stage's own, if it has one."""
+    """Create a queue. Messages are retained for four days by default. `key`: the customer key of the stage, if it has one."""
     return sqs.Queue(
         scope,
         id,

@@ -1,4 +1,4 @@
-"""redrive: runs dead jobs again, many at a rate; every minute it looks whether somebody wants that, and api starts it at once."""
+"""redrive: runs dead jobs again, at a limited rate; it checks every minute for requested redrives, and api also calls it at once."""
 
 from aws_cdk import Duration
 from constructs import Construct
@@ -22,13 +22,13 @@ class Redrive(Construct):
                 allow(storage.failures_index_arn, "dynamodb:Query"),
                 allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),
                 change_jobs(foundation),
-                allow(storage.tasks.table_arn, "dynamodb:BatchGetItem"),  # whether a run's task still wants it
+                allow(storage.tasks.table_arn, "dynamodb:BatchGetItem"),  # whether the task of a run still allows it
                 step_in(foundation),
-                allow(  # the records; one that has ended moves in a transaction, which needs the grants of its parts
+                allow(  # the redrive records; an ended one moves in a transaction, which needs the grants of its parts
                     storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"
                 ),
                 allow(lanes.arns, "sqs:SendMessage"),
             ],
             timeout=Duration.minutes(2),
         )
-        self.schedule = every_minute(self, self.function, "Punctual's look for dead jobs to run again")
+        self.schedule = every_minute(self, self.function, "Punctual's check for redrives to carry out")

@@ -1,4 +1,4 @@
-"""One resource of each kind for jobs of the local stage to reach; a stack of its own, beside the one that is deployed to AWS."""
+"""One resource of each kind that jobs of the local stage can reach, in a separate stack beside the stage's own."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
@@ -22,13 +22,13 @@ def handler(event, context):
     sqs = boto3.client("sqs")
     sqs.send_message(QueueUrl=os.environ["QUEUE"], MessageBody=json.dumps(event))
     if event.get("fail"):
-        raise ValueError("as it was told")
+        raise ValueError("as requested")
     return {{"received": event, "by": "{SAMPLE}"}}
 """
 
 
 class SamplesStack(cdk.Stack):
-    """Whatever arrives at the function, the topic or the bus ends in a queue, where it can be looked at."""
+    """Everything that arrives at the function, the topic or the bus ends in a queue, where it can be checked."""
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, f"punctual-{settings.stage}-samples")

@@ -1,4 +1,4 @@
-"""scale: every minute, says what the next minutes require and keeps as many pollers ready."""
+"""scale: every minute, reports how many executors the next minutes require, and keeps enough pollers ready."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from scheduler.model.job import Lane
 
 
 class Scale(Construct):
-    """The function and the schedule that calls it. `mappings`: of the lanes."""
+    """The function and the schedule that calls it. `mappings`: the event source mappings of the lanes."""
 
     def __init__(self, scope: Construct, id: str, foundation: Foundation, mappings: Mapping[Lane, lambda_.EventSourceMapping]) -> None:
         super().__init__(scope, id)
@@ -29,7 +29,7 @@ class Scale(Construct):
             grants=[
                 allow(storage.counters.table_arn, "dynamodb:Query"),
                 allow(storage.jobs.table_arn, "dynamodb:PutItem"),  # the canary ...
-                change_jobs(foundation),  # ... which is moved and handed over at once if its put took too long
+                change_jobs(foundation),  # ... which is moved and enqueued at once if its put took too long
                 allow(foundation.lanes.arns, "sqs:SendMessage"),
                 *[
                     allow(mapping.event_source_mapping_arn, "lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping")
@@ -38,4 +38,4 @@ class Scale(Construct):
             ],
             timeout=Duration.minutes(1),
         )
-        self.schedule = every_minute(self, self.function, "Punctual's look at what is to come")
+        self.schedule = every_minute(self, self.function, "Punctual's forecast of required executors")

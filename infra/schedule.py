@@ -1,4 +1,4 @@
-"""A function that EventBridge calls every minute."""
+"""The schedule by which EventBridge calls a function every minute."""
 
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_iam as iam
@@ -11,7 +11,7 @@ from infra.function import allow
 
 
 def every_minute(scope: Construct, function: lambda_.Function, description: str) -> scheduler.Schedule:
-    """The schedule. It insists on nothing: the next minute's call does all that this one missed."""
+    """Create the schedule. It retries only once: the next minute's call catches up on everything that this one missed."""
     return scheduler.Schedule(
         scope,
         "EveryMinute",
@@ -28,5 +28,5 @@ def _role(scope: Construct, function: lambda_.Function) -> iam.IRole:
         assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}),
         inline_policies={"Grants": iam.PolicyDocument(statements=[allow(function.function_arn, "lambda:InvokeFunction")])},
     )
-    # Closed: the target would add every version of the function.
+    # Closed: the target construct would add every version of the function.
     return role.without_policy_updates()

@@ -1,4 +1,4 @@
-"""What differs between the stages. Every difference is a setting; nothing in `infra` asks for a stage by name."""
+"""The settings of the stages. Every difference between stages is a setting; no other module of `infra` checks a stage's name."""
 
 import platform
 import re
@@ -17,15 +17,15 @@ from scheduler.model.rules import Rules
 from scheduler.targets import arns, registry
 from scheduler.targets.base import Reach
 
-MOST_ALLOWED = 2_000  # characters of all allowed ARNs: an environment has 4 KB for everything
-SAMPLE = "punctual-sample"  # how what `infra/samples.py` makes is called
+MOST_ALLOWED = 2_000  # characters of all allowed ARNs together: a function's environment is limited to 4 KB
+SAMPLE = "punctual-sample"  # the name of the resources in `infra/samples.py`
 
 
 BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}  # a retry runs alone: a job that kills its executor takes nobody with it
 
 
 class Renamed(NamedTuple):
-    """An IAM action under another name; `anywhere`: enforced on no particular resource."""
+    """An IAM action under another name; `anywhere`: enforced without a particular resource."""
 
     action: str
     anywhere: bool = False
@@ -43,8 +43,8 @@ class Settings:
     concurrency: Mapping[Lane, int] = field(  # executors of a lane at once (MaximumConcurrency)
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
-    batching_s: int = 5  # how long changes wait to be counted together
-    memory_mb: Mapping[str, int] = field(  # CPU grows with it: 1,769 MB is one whole core
+    batching_s: int = 5  # how long changes are collected into one batch for project
+    memory_mb: Mapping[str, int] = field(  # CPU grows with memory: 1,769 MB is one whole core
         default_factory=lambda: {
             "api": 512,
             "tick": 512,
@@ -59,27 +59,27 @@ class Settings:
             "scale": 512,
         }
     )
-    archive: bool = True  # what leaves the jobs table goes to S3, where Athena finds it
-    archive_days: int = 400  # how long it stays there
-    http_apart: bool = True  # URLs are called by `fetch`, whose role can do nothing, and not by executors
-    sample_targets: bool = False  # a second stack with something of each kind to reach
+    archive: bool = True  # expired jobs are archived in S3, where Athena finds them
+    archive_days: int = 400  # how long they stay there
+    http_apart: bool = True  # `fetch`, whose role has no grants, calls URLs instead of the executors
+    sample_targets: bool = False  # a second stack with one resource of each kind to reach
 
-    self_sign_up: bool = False  # whoever asks Cognito becomes a user; from `-c self_sign_up=true`
+    self_sign_up: bool = False  # anyone may sign up as a user; from `-c self_sign_up=true`
     machine_clients: Mapping[str, Sequence[str]] = field(default_factory=dict)  # scopes by name; from `-c machine_clients=...`
 
     api_rate: int = 200  # requests per second, all routes together
     api_burst: int = 400
-    write_rate: int = 100  # of each method that writes, signed in; a flood of them leaves room to read
+    write_rate: int = 100  # of each writing method of signed-in users; a flood of writes leaves capacity for reads
     write_burst: int = 200
-    login_rate: int = 10  # of each of the routes that take a password or a refresh token
+    login_rate: int = 10  # of each route that takes a password or a refresh token
     login_burst: int = 20
-    report_rate: int = 100  # of each of the routes by which workers report
+    report_rate: int = 100  # of each route to which workers report
     report_burst: int = 200
-    api_at_endpoint: bool = False  # the API is reached under the address of the local AWS
-    endpoint_port: int | None = None  # where that listens; from `-c endpoint_port=...`
+    api_at_endpoint: bool = False  # the API is reached at the address of the local AWS
+    endpoint_port: int | None = None  # the port of the local AWS; from `-c endpoint_port=...`
 
     customer_key: bool = False  # tables, queues, topics, outputs and secret under a KMS key of this stage; from `-c customer_key=true`
-    waf: bool = False  # a web ACL before the console and the API under its name; from `-c waf=true`
+    waf: bool = False  # a web ACL in front of the console and the API; from `-c waf=true`
     log_level: str = "INFO"
     log_retention: RetentionDays = RetentionDays.ONE_WEEK
     protected: bool = False  # tables, users and the stack itself cannot be deleted by accident
@@ -91,16 +91,16 @@ class Settings:
     access_logs: bool = True  # of the HTTP API
     saved_queries: bool = True  # of CloudWatch Logs Insights
     nag: bool = True  # a cdk-nag finding fails the synth
-    renamed_actions: Mapping[str, Renamed] = field(default_factory=dict)  # by AWS's name: what the stage enforces under its own
+    renamed_actions: Mapping[str, Renamed] = field(default_factory=dict)  # by AWS's action name: the action that the stage enforces instead
 
     @property
     def secret_prefix(self) -> str:
-        """How the names of secrets begin that jobs may use; the owner's id comes next."""
+        """The prefix of the names of secrets that jobs may use; the owner's id follows."""
         return f"punctual/{self.stage}/"
 
     @property
     def archive_database(self) -> str:
-        """Where Athena finds what left the jobs table; empty: nowhere."""
+        """Athena's database of archived jobs; empty: there is no archive."""
         return f"punctual_{self.stage}" if self.archive else ""
 
     @property
@@ -172,10 +172,10 @@ LOCAL = replace(
     # Each executor is a process of about 50 MB; a thousand jobs of one instant come in up to 115 batches.
     concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
-    batching_s=1,  # who looks on wants to see what they did
-    archive=False,  # it tells no stream of what TTL takes away, and refuses saved queries of Athena
+    batching_s=1,  # users of the local stage want to see the results of their actions soon
+    archive=False,  # the local AWS reports no TTL deletions to streams, and refuses saved queries of Athena
     endpoint_port=4566,
-    # Each call under way would be a process of its own, and the drills that kill executors look for calls in those.
+    # Each call in progress would be a process of its own, and the drills that kill executors look for calls in executors.
     http_apart=False,  # tests/system/test_secrets.py switches it on
     machine_clients={"sample": ("jobs:read", "jobs:write"), "sample-admin": ("admin",)},  # `make run` has some to try
     sample_targets=True,  # `make run` has something of each kind to try
@@ -186,8 +186,8 @@ LOCAL = replace(
     tls_only=False,  # it speaks plain HTTP
     access_logs=False,  # it writes none
     saved_queries=False,  # it refuses them
-    nag=False,  # the findings of `dev` say it all; and the differences above would be findings
-    renamed_actions={  # it enforces a batch call by the call's name, AWS by the name of the single one
+    nag=False,  # checking `dev` is enough, and the differences above would be findings
+    renamed_actions={  # the local AWS enforces a batch call under its own name, AWS under the name of the single call
         "sqs:SendMessage": Renamed("sqs:SendMessageBatch"),
         "sqs:ChangeMessageVisibility": Renamed("sqs:ChangeMessageVisibilityBatch"),
         "sns:Publish": Renamed("sns:PublishBatch"),
@@ -216,10 +216,11 @@ def settings_for(
     waf: str | None = None,
     endpoint_port: str | None = None,
 ) -> Settings:
-    """The settings of a stage; `allowed_targets` and `http_hosts` have blanks or commas between their parts, `machine_clients` is
-    `ci=jobs:read+jobs:write ...`, and `self_sign_up`, `raw_http`, `plain_http`, `customer_key`, `waf` are true or false.
+    """The settings of a stage, with the options of this deployment.
 
-    Raises ValueError naming the stages there are, or what is wrong with an option.
+    `allowed_targets` and `http_hosts` are separated by blanks or commas, `machine_clients` is `ci=jobs:read+jobs:write ...`, and
+    `self_sign_up`, `raw_http`, `plain_http`, `customer_key` and `waf` are true or false.
+    Raises ValueError with the list of stages, or with the error in an option.
     """
     if stage not in STAGES:
         raise ValueError(f"there is no stage {stage!r}; choose one of {', '.join(STAGES)}, as in `cdk synth -c stage=dev`")
@@ -251,11 +252,11 @@ def settings_for(
     )
 
 
-OPTIONS = tuple(settings_for.__kwdefaults__ or ())  # what `-c name=value` may say of a stage
+OPTIONS = tuple(settings_for.__kwdefaults__ or ())  # the names of the options `-c name=value`
 
 
 def _machine_clients(text: str) -> dict[str, tuple[str, ...]]:
-    """The scopes of each. Raises ValueError."""
+    """The scopes of each machine client, by name. Raises ValueError."""
     clients: dict[str, tuple[str, ...]] = {}
     for each in re.split(r"[\s,]+", text.strip()):
         name, _, scopes = each.partition("=")
@@ -277,7 +278,7 @@ def _hosts(text: str) -> tuple[str, ...]:
     return hosts
 
 
-def _flag(name: str, text: str | None, usual: bool) -> bool:
+def _flag(name: str, text: str | None, default: bool) -> bool:
     if text not in (None, "true", "false"):
         raise ValueError(f"{name} must be true or false, not {text!r}")
-    return usual if text is None else text == "true"
+    return default if text is None else text == "true"

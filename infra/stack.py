@@ -1,4 +1,4 @@
-"""The whole of Punctual on AWS; reads as the picture in docs/architecture.md.
+"""All resources of Punctual on AWS, in the order of the picture in docs/architecture.md.
 
 client ─► api ─► jobs ◄─ tick ─► dispatch ─► topic ─► lanes ─► execute ─► fetch
             │      ▲                                    └─► dead letters ─► bury
@@ -36,7 +36,7 @@ from scheduler.model.job import Lane
 
 
 class PunctualStack(cdk.Stack):
-    """One stage."""
+    """The stack of one stage."""
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, f"punctual-{settings.stage}", termination_protection=settings.protected)

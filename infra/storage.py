@@ -29,7 +29,7 @@ def _number(name: str) -> dynamodb.Attribute:
 
 
 class Storage(Construct):
-    """On demand, with point-in-time recovery; items leave by TTL (`expires`, epoch seconds)."""
+    """Tables on demand, with point-in-time recovery; TTL deletes items by `expires` (epoch seconds)."""
 
     def __init__(self, scope: Construct, id: str, settings: Settings, encryption: Encryption) -> None:
         super().__init__(scope, id)
@@ -39,25 +39,25 @@ class Storage(Construct):
             settings,
             stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
             indexes=[
-                dynamodb.GlobalSecondaryIndexPropsV2(  # exactly the jobs that are not finished, by the minute to look at them next
+                dynamodb.GlobalSecondaryIndexPropsV2(  # exactly the unfinished jobs, by the minute in which they are checked next
                     index_name=DUE_INDEX,
                     partition_key=_text("slot"),
                     sort_key=_number("due_at"),
                     projection_type=dynamodb.ProjectionType.INCLUDE,
-                    non_key_attributes=["lane", "fence"],  # all that dispatch needs, and nothing that a claim changes
+                    non_key_attributes=["lane", "fence"],  # everything that dispatch needs, and nothing that a claim changes
                 ),
-                dynamodb.GlobalSecondaryIndexPropsV2(  # failed and killed jobs of one owner, whatever the number of good ones
+                dynamodb.GlobalSecondaryIndexPropsV2(  # failed and killed jobs of one owner; reading them is independent of successful ones
                     index_name=FAILURES_INDEX,
                     partition_key=_text("failed_owner"),
                     sort_key=_text("position"),
                     projection_type=dynamodb.ProjectionType.INCLUDE,
-                    non_key_attributes=["type", "task", "fingerprint", "failed_at", "killed_at"],  # to count them by error, and to choose
+                    non_key_attributes=["type", "task", "fingerprint", "failed_at", "killed_at"],  # to count by error, and to select
                 ),
-                dynamodb.GlobalSecondaryIndexPropsV2(  # jobs that were rescheduled: a list by time does not find them by their ids
+                dynamodb.GlobalSecondaryIndexPropsV2(  # rescheduled jobs: a list by time does not find them by their ids
                     index_name=MOVED_INDEX,
                     partition_key=_text("moved_owner"),
                     sort_key=_text("position"),
-                    projection_type=dynamodb.ProjectionType.ALL,  # they are few, and a page of a list is one query of each partition
+                    projection_type=dynamodb.ProjectionType.ALL,  # they are few, and a page of a list takes one query of each partition
                 ),
                 dynamodb.GlobalSecondaryIndexPropsV2(  # the runs of one task
                     index_name=BY_TASK_INDEX,
@@ -72,7 +72,7 @@ class Storage(Construct):
             settings,
             stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
             indexes=[
-                dynamodb.GlobalSecondaryIndexPropsV2(  # tasks whose next runs must be stored, by the minute of it
+                dynamodb.GlobalSecondaryIndexPropsV2(  # tasks whose next runs must be stored, by the minute in which that is due
                     index_name=REPLENISH_INDEX,
                     partition_key=_text("replenish"),
                     sort_key=_text("sk"),
@@ -86,7 +86,7 @@ class Storage(Construct):
             "Audit",
             settings,
             indexes=[
-                dynamodb.GlobalSecondaryIndexPropsV2(  # everybody's changes by month
+                dynamodb.GlobalSecondaryIndexPropsV2(  # the changes of all users, by month
                     index_name=BY_MONTH_INDEX,
                     partition_key=_text("month"),
                     sort_key=_text("sk"),
@@ -105,13 +105,13 @@ class Storage(Construct):
         self.list_index_arns = [f"{self.jobs.table_arn}/index/{name}" for name in (FAILURES_INDEX, MOVED_INDEX, BY_TASK_INDEX)]
 
     def acknowledge_outputs(self, role: Construct) -> None:
-        """That a function may read or write outputs means: of whatever job."""
+        """Acknowledge the finding that a function may read or write the outputs of any job."""
         id = Stack.of(self).get_logical_id(cast(CfnElement, self.outputs.node.default_child))
         name = f"AwsSolutions-IAM5[Resource::<{id}.Arn>/*]"
-        Validations.of(role).acknowledge(Acknowledgment(id=name, reason="the objects of one bucket, which has no others"))
+        Validations.of(role).acknowledge(Acknowledgment(id=name, reason="all objects of one bucket, which holds only outputs"))
 
     def _outputs(self, settings: Settings) -> s3.Bucket:
-        """What attempts put out and logged beyond what their items hold. Goes when the last of those items does."""
+        """The bucket of outputs and logs that are too large for their items. Objects expire when the last of those items do."""
         days = max(settings.rules.retention.days, settings.rules.retention.failure_days)
         bucket = s3.Bucket(
             self,
@@ -126,12 +126,12 @@ class Storage(Construct):
             removal_policy=settings.removal_policy,
         )
         Validations.of(bucket).acknowledge(
-            Acknowledgment(id="AwsSolutions-S1", reason="only the functions reach it; CloudTrail data events tell of each access if wanted")
+            Acknowledgment(id="AwsSolutions-S1", reason="only the functions access it; CloudTrail data events can record each access")
         )
         return bucket
 
     def _callback_secret(self, settings: Settings) -> str:
-        """The ARN of what signs the tokens of call-backs. To change it, put a new value; tokens of the one before it still count."""
+        """The ARN of the callback secret, which signs tokens. To rotate it, put a new value; tokens of the previous value stay valid."""
         secret = secretsmanager.Secret(
             self,
             "CallbackKey",
@@ -141,11 +141,11 @@ class Storage(Construct):
             removal_policy=settings.removal_policy,
         )
         Validations.of(secret).acknowledge(
-            Acknowledgment(id="AwsSolutions-SMG4", reason="an operator puts a new value: tokens live for up to 30 days, and only two count")
+            Acknowledgment(id="AwsSolutions-SMG4", reason="an operator rotates it: tokens live for up to 30 days, and two values are valid")
         )
         raw = secret.node.default_child
         assert isinstance(raw, secretsmanager.CfnSecret)
-        return raw.attr_id  # the ARN, as is a reference on AWS; on the local AWS that is the name
+        return raw.attr_id  # the ARN; a reference is the ARN on AWS, but the name on the local AWS
 
     def _table(
         self,
@@ -155,7 +155,7 @@ class Storage(Construct):
         stream: dynamodb.StreamViewType | None = None,
         indexes: list[dynamodb.GlobalSecondaryIndexPropsV2] | None = None,
     ) -> dynamodb.TableV2:
-        # TableV2, a global table of one region: a standby region joins later without a new table.
+        # TableV2 is a global table of one region: a standby region can be added later without a new table.
         table = dynamodb.TableV2(
             self,
             id,

@@ -1,4 +1,4 @@
-"""What the executors' roles may do on AWS for jobs: the actions that the target types declare, on the allowed ARNs alone."""
+"""The grants of the executors' roles for jobs: the actions that the target types declare, on the allowed ARNs only."""
 
 from collections.abc import Iterator
 
@@ -11,19 +11,19 @@ from scheduler.targets import arns, registry
 
 
 def grants(scope: Construct, settings: Settings) -> list[iam.PolicyStatement]:
-    """Empty for a stage that allows nothing."""
+    """The grants for all allowed targets and for e-mail; empty for a stage that allows nothing."""
     return [*_on_arns(settings), *mail(scope, settings)]
 
 
 def secrets(scope: Construct, settings: Settings) -> str:
-    """The secrets that jobs may use: those of this account and region whose names begin with the stage's prefix."""
+    """The ARN pattern of the secrets that jobs may use: of this account and region, with the stage's prefix."""
     return Stack.of(scope).format_arn(
         service="secretsmanager", resource="secret", resource_name=f"{settings.secret_prefix}*", arn_format=ArnFormat.COLON_RESOURCE_NAME
     )
 
 
 def acknowledge(role: Construct, settings: Settings) -> None:
-    """Stars that an operator wrote are what an operator wanted; those over executions are over one machine's."""
+    """Acknowledge the findings on `*`: operators write those in allowed targets, and one over executions covers one state machine."""
     found = {resource for statement in _on_arns(settings) for resource in statement.resources if "*" in resource}
     for resource in sorted(found):
         reason = "an allowed target of this stage, or the executions of one"
@@ -31,7 +31,7 @@ def acknowledge(role: Construct, settings: Settings) -> None:
     name = secrets(role, settings)
     for token, shown in ((Aws.PARTITION, "<AWS::Partition>"), (Aws.REGION, "<AWS::Region>"), (Aws.ACCOUNT_ID, "<AWS::AccountId>")):
         name = name.replace(token, shown)
-    reason = "the secrets that owners of jobs have put there to be used; an executor asks for those of a job's owner"
+    reason = "secrets that owners stored for their jobs; an executor reads only those of a job's owner"
     Validations.of(role).acknowledge(Acknowledgment(id=f"AwsSolutions-IAM5[Resource::{name}]", reason=reason))
 
 
@@ -43,11 +43,11 @@ def _on_arns(settings: Settings) -> Iterator[iam.PolicyStatement]:
 
 
 def mail(scope: Construct, settings: Settings) -> Iterator[iam.PolicyStatement]:
-    """The sender may be verified by itself or with its whole domain; either way mail leaves under its name alone."""
+    """The grant to send e-mail. SES may have verified the sender or its whole domain; the grant covers only the sender's address."""
     if not settings.email_sender:
         return
     stack, sender = Stack.of(scope), settings.email_sender
     identities = [stack.format_arn(service="ses", resource="identity", resource_name=name) for name in (sender, sender.partition("@")[2])]
-    # "IfExists" for the local AWS, which does not tell the sender; AWS does.
+    # "IfExists" for the local AWS, which does not provide the sender address to conditions; AWS does.
     only = {"StringEqualsIfExists": {"ses:FromAddress": sender}}
     yield iam.PolicyStatement(actions=["ses:SendEmail"], resources=identities, conditions=only)

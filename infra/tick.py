@@ -1,4 +1,4 @@
-"""tick: every minute, opens the minutes ahead, starts their dispatchers, looks again, closes."""
+"""tick: every minute, opens the minutes ahead, starts their dispatchers, reconciles past minutes and closes them."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
@@ -20,17 +20,17 @@ class Tick(Construct):
             foundation,
             foundation.environment(*JOB_RESOURCES, "ledger_table", dispatch_function=dispatch.function_name),
             grants=[
-                allow(  # cursor, units, looks, paused lanes; a minute closes in a transaction, which needs the grants of its parts
+                allow(  # cursor, units, checks, paused lanes; a minute is closed in a transaction, which needs the grants of its parts
                     storage.ledger.table_arn, "dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:DeleteItem"
                 ),
                 allow(storage.jobs.table_arn, "dynamodb:PutItem", "dynamodb:DeleteItem"),  # canaries
-                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # rechecks read whole jobs
+                allow(storage.jobs.table_arn, "dynamodb:BatchGetItem"),  # reconciling reads whole jobs
                 change_jobs(foundation),
-                *step_out(foundation),  # of jobs whose executor died for the last time
-                allow(storage.due_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the scan looks for the oldest slot of an empty ledger
+                *step_out(foundation),  # ends jobs whose last attempt died with its executor
+                allow(storage.due_index_arn, "dynamodb:Query", "dynamodb:Scan"),  # the scan finds the oldest slot if the ledger is empty
                 allow(lanes.arns, "sqs:SendMessage", "sqs:GetQueueAttributes"),
                 allow(dispatch.function_arn, "lambda:InvokeFunction"),
             ],
-            timeout=Duration.minutes(5),  # it stays while units are open, to replace a dead dispatcher in seconds
+            timeout=Duration.minutes(5),  # it keeps running while units are open, to replace a dead dispatcher within seconds
         )
         self.schedule = every_minute(self, self.function, "Punctual's heartbeat")

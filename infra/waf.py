@@ -1,21 +1,21 @@
-"""waf: a web ACL before the console and the API under its name, for stages that ask for one (`-c waf=true`)."""
+"""waf: a web ACL in front of the console and the API under its host name, for stages that enable it (`-c waf=true`)."""
 
 from aws_cdk import Stack, Token
 from aws_cdk import aws_wafv2 as wafv2
 from constructs import Construct
 
-REGION = "us-east-1"  # where CloudFront looks for its ACLs; the stack must be there too
-MOST_PER_ADDRESS = 2_000  # requests of one address in five minutes
-MANAGED = (  # AWS's own rules, in this order: known attackers first, they cost the least to refuse
+REGION = "us-east-1"  # CloudFront requires its ACLs here, so the stack must be here too
+MOST_PER_ADDRESS = 2_000  # requests of one address within five minutes
+MANAGED = (  # AWS's managed rules, in this order: known attackers first, because refusing them costs the least
     "AWSManagedRulesAmazonIpReputationList",
     "AWSManagedRulesKnownBadInputsRuleSet",
     "AWSManagedRulesCommonRuleSet",
 )
-COUNTED = ("SizeRestrictions_BODY",)  # of the common rules: a batch of jobs is larger than their 8 KB
+COUNTED = ("SizeRestrictions_BODY",)  # a common rule that only counts: a batch of jobs is larger than its 8 KB
 
 
 class Waf(Construct):
-    """The ACL. Raises ValueError if the stack is known to be in a region where CloudFront would not find it."""
+    """The ACL. Raises ValueError if the stack's region is known and CloudFront would not find the ACL there."""
 
     def __init__(self, scope: Construct, id: str, stage: str) -> None:
         super().__init__(scope, id)

@@ -1,8 +1,8 @@
-"""The child's side of `_children`: a process that does one job at a time, told and answering in frames over its pipes.
+"""The child's side of `_children`: a process that runs one job at a time and talks to its parent in frames over pipes.
 
-A frame is four bytes of length and that much JSON. In come a job, or that it had better stop; out go that it begins, what its
-target logs, as it logs it, and how it ended. It has no credentials and loads no AWS library. It ends when its pipe closes, and on Linux
-with its parent, whatever it is doing.
+A frame is a length of four bytes, then JSON of that length. The parent sends a job, or a request to stop. The child sends that the job has
+begun, each log record of the target, and the result. It has no credentials and loads no AWS library. It ends when its pipe closes, and on
+Linux also when its parent ends, whatever it is doing.
 """
 
 import ctypes
@@ -21,10 +21,10 @@ from scheduler.model.job import FailureKind
 from scheduler.targets import registry
 from scheduler.targets.base import Context
 
-HEAD = 4  # bytes of a frame's length
-BEYOND_S = 60.0  # how much longer than its time it may take: its parent ends it in time, this one ends if nobody does
+HEAD = 4  # bytes of a frame's length field
+BEYOND_S = 60.0  # added to the job's deadline: normally the parent kills the child in time, this ends it if the parent does not
 _PR_SET_PDEATHSIG = 1
-_USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
 def frame(content: Any) -> bytes:
@@ -33,11 +33,11 @@ def frame(content: Any) -> bytes:
 
 
 def main() -> None:
-    """Do jobs until the pipe closes. Standard output is the protocol's alone: what a target prints goes to standard error."""
+    """Run jobs until the pipe closes. Standard output carries only frames: prints of a target are redirected to standard error."""
     parent = os.getppid()
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    logging.basicConfig(level=logging.INFO, handlers=[_Told(answers)])
+    logging.basicConfig(level=logging.INFO, handlers=[_FrameHandler(answers)])
     jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     stop = threading.Event()
     threading.Thread(target=_read, args=(jobs, stop), daemon=True).start()
@@ -71,11 +71,11 @@ def _read(jobs: "queue.SimpleQueue[dict[str, Any]]", stop: threading.Event) -> N
         else:
             stop.clear()
             jobs.put(content)
-    os._exit(0)  # whatever the other thread is doing: nobody waits for it any more
+    os._exit(0)  # whatever the other thread is doing: its result is no longer awaited
 
 
 def _exactly(size: int) -> bytes:
-    """So many bytes of standard input; none once it is closed. Not by its buffer, whose lock would stay with a thread that waits."""
+    """Read `size` bytes of standard input; no bytes once it is closed. It bypasses the buffer, whose lock a waiting thread would hold."""
     read = b""
     while len(read) < size:
         more = os.read(0, size - len(read))
@@ -86,9 +86,10 @@ def _exactly(size: int) -> bytes:
 
 
 def _end_with(parent: int) -> None:
-    """The closed pipe is seen by a thread, which a target that holds the interpreter keeps from running; the kernel waits for nobody.
+    """Ask the kernel to kill this process when its parent ends.
 
-    It means the thread that started us, not only its process: an executor's threads live as long as it does.
+    The thread that notices a closed pipe cannot run while a target holds the interpreter lock; the kernel needs no thread. It reacts to the
+    end of the thread that started this process, not only of the parent process: an executor's threads live as long as the executor.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -102,17 +103,17 @@ def _send(pipe: BinaryIO, content: Any) -> None:
         left = left[pipe.write(left) :]
 
 
-class _Told(logging.Handler):
-    """Every log record as a frame: the parent writes it to its own log."""
+class _FrameHandler(logging.Handler):
+    """Sends every log record as a frame; the parent writes it to its own log."""
 
     def __init__(self, pipe: BinaryIO) -> None:
         super().__init__()
         self._pipe = pipe
 
     def emit(self, record: logging.LogRecord) -> None:
-        more = {name: value for name, value in vars(record).items() if name not in _USUAL}
+        more = {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
         text = record.getMessage() + (f"\n{logging.Formatter().formatException(record.exc_info)}" if record.exc_info else "")
-        _send(self._pipe, {"log": [record.name, record.levelno, text, more]})  # one at a time: a handler has a lock
+        _send(self._pipe, {"log": [record.name, record.levelno, text, more]})  # frames do not mix: a handler has a lock
 
 
 if __name__ == "__main__":

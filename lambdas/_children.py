@@ -1,7 +1,7 @@
-"""Processes for the work that an executor does itself: such a job is ended for good by ending its process.
+"""Child processes for jobs that compute in the executor itself: killing the process ends such a job reliably.
 
-A thread cannot be killed, and a process forked from one with threads may inherit a lock that nobody holds; so a child is an
-interpreter of its own (`_child`), started when its first job comes, kept warm, and replaced when it was killed.
+A thread cannot be killed. A process forked from one with threads may inherit a locked lock whose holder does not exist in it. Therefore a
+child is an interpreter of its own (`_child`): it is started for its first job, kept warm, and replaced after it was killed.
 """
 
 import json
@@ -21,17 +21,17 @@ from lambdas._child import HEAD, frame
 from scheduler.model.job import Failure, FailureKind, Job, Result
 from scheduler.targets.base import Context
 
-IDLE = 10  # children kept warm at most: as many as a batch may need
-POLL_S = 0.1  # until a stop is noticed
-SAID = 262_144  # characters of what a child writes that are kept
+IDLE = 10  # most children kept warm: as many as a batch may need
+POLL_S = 0.1  # within this time a stop is noticed
+SAID = 262_144  # characters kept of a child's log and standard error
 TIMED_OUT = "its time-out passed; process {pid} was killed"
 FORCED = "it did not stop when asked to; process {pid} was killed"
 DIED = "its process ended by {how} before it had answered"
-COMMAND = (sys.executable, "-S", "-P", "-m", "lambdas._child")  # without site: a third of the start, and the path is given
+COMMAND = (sys.executable, "-S", "-P", "-m", "lambdas._child")  # `site` would take a third of the start, and PYTHONPATH is given
 
 
 class Died(Exception):
-    """The child was gone before it had begun its job."""
+    """The child had ended before it began its job."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -39,17 +39,17 @@ class Died(Exception):
 
 
 class Child:
-    """One process; does one job at a time."""
+    """One process, which runs one job at a time."""
 
     def __init__(self) -> None:
-        # Nothing of our environment: no credentials, no settings.
+        # The child inherits nothing of this process's environment: no credentials, no settings.
         environment = {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)), "PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"}
         self._process = subprocess.Popen(
             COMMAND, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self._in, self._out, self._err = (pipe.fileno() for pipe in (self._process.stdin, self._process.stdout, self._process.stderr))
-        os.set_blocking(self._in, False)  # a child that does not read must not keep us past the deadline
+        os.set_blocking(self._in, False)  # a child that does not read must not block the executor past the deadline
         os.set_blocking(self._err, False)
         self._received = b""
         self._begun = False
@@ -63,24 +63,25 @@ class Child:
         return self._process.poll() is None
 
     def kill(self) -> int:
-        """End it now, if it lives; returns how it ended, once it is gone."""
+        """Kill the process if it is alive; wait for its end and return its exit code."""
         self._process.kill()
         return self._process.wait()
 
     def close(self) -> None:
-        """Kill it and close its pipes: nobody may use it after this."""
+        """Kill the process and close its pipes; the child cannot be used afterwards."""
         self.kill()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
 
     def run(self, job: Job, context: Context, force: threading.Event) -> Result:
-        """One job, until its end, its deadline or `force`; asked to stop when the context says so. The log says where it ran.
+        """Run one job until its end, its deadline or `force`, and send a stop to the child when the context is stopped.
 
-        Raises Died if it was dead before it began. After any other end but an answer it is dead, too.
+        The log names the process. Raises Died if the child had ended before the job began. After any end without an answer the child is
+        dead, too.
         """
         said = deque([f"process {self.pid}"])
-        self._read_errors(deque())  # what came after the answer of the job before is not this one's
+        self._read_errors(deque())  # drops what the child wrote after its previous answer: it is not of this job
         left = context.deadline - time.monotonic()
         asked = {"type": job.spec.type, "payload": job.spec.payload, "job_id": context.job_id, "attempt": context.attempt, "seconds": left}
         failure = self._work(frame(asked), context, force, said)
@@ -110,7 +111,7 @@ class Child:
                     except BlockingIOError:
                         pass
                     except BrokenPipeError:
-                        sending = b""  # the other pipe tells the rest
+                        sending = b""  # the child's end shows on the other pipe
                     if not sending:
                         poll.unregister(self._in)
                 elif pipe == self._err:
@@ -120,7 +121,7 @@ class Child:
                     return ended
 
     def _read(self, said: deque[str]) -> Result | Failure | None:
-        """What has come of the protocol; the end of the job, if it is among it."""
+        """Read the frames that have arrived; return the result of the job if it is among them."""
         received = os.read(self._out, 65_536)
         if not received:
             died = _died(self.kill())
@@ -138,11 +139,11 @@ class Child:
             if "log" in content:
                 name, level, text, more = content["log"]
                 said.append(text)
-                logging.getLogger(name).log(level, "%s", text, extra=more)  # a log record of the child's is one of ours
+                logging.getLogger(name).log(level, "%s", text, extra=more)  # the child's log record becomes the executor's own
         return None
 
     def _read_errors(self, said: deque[str]) -> bool:
-        """What has come from standard error, a line each. False once it is closed."""
+        """Read what has arrived on standard error, one entry per read. False once it is closed."""
         while True:
             try:
                 more = os.read(self._err, 65_536)
@@ -156,7 +157,7 @@ class Child:
 
 
 def _died(code: int) -> Failure:
-    """Its executor lives, and so do its neighbours: an attempt that failed as others do, charged and followed by another."""
+    """The failure of a child's death. Its executor and the other jobs live on: the attempt counts, and the job is retried."""
     return Failure(FailureKind.RETRYABLE, DIED.format(how=signal.Signals(-code).name if code < 0 else f"exit code {code}"))
 
 
@@ -168,10 +169,10 @@ class Children:
         self._lock = threading.Lock()
 
     def run(self, job: Job, context: Context, force: threading.Event) -> Result:
-        """One job in a child of its own. A child that was killed is replaced at once, ahead of the next job."""
+        """Run one job in a child of its own. A killed child is replaced at once, before the next job comes."""
         try:
             return self._run(self._take(), job, context, force)
-        except Died:  # while it was idle
+        except Died:  # it died while it was idle
             pass
         try:
             return self._run(Child(), job, context, force)

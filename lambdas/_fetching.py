@@ -1,4 +1,4 @@
-"""What the function that calls URLs is made of: nothing that knows AWS. It starts the faster for that, and has little to offer."""
+"""The parts of the function that calls URLs. It contains nothing that calls AWS: it starts faster, and an attacker finds little to use."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""What notify is made of: receivers are reached by the very code that runs jobs of types `email` and `http`, under the same rules."""
+"""The parts of notify: it reaches receivers by the same code, and under the same rules, as jobs of types `email` and `http`."""
 
 import os
 import threading
@@ -16,8 +16,8 @@ from scheduler.storage.aws.calls import AwsCalls
 from scheduler.targets.base import Context, no_secrets
 from scheduler.targets.types import email, http
 
-AT_ONCE = 10  # as many as a batch has
-GRACE_S = 5  # beyond the time that a receiver has: to be reached, and to read secrets
+AT_ONCE = 10  # threads: one for each message of a batch
+GRACE_S = 5  # added to a receiver's time-out: to connect and to read secrets
 
 logger = _runtime.logger
 
@@ -39,7 +39,7 @@ def notify() -> Notifier:
 
 
 class Sender:
-    """One try to reach one receiver."""
+    """Calls one receiver once."""
 
     def __init__(self, ports: _runtime.AwsPorts) -> None:
         self._ports = ports

@@ -1,4 +1,4 @@
-"""Where an executor's jobs run at once: threads, each with its own deadline; work of the executor itself in a child process each."""
+"""Runs an executor's jobs in parallel: a thread with a deadline for each, and a child process for jobs that compute in the executor."""
 
 import logging
 import queue
@@ -20,13 +20,13 @@ from scheduler.targets import named_target, registry
 from scheduler.targets.base import CallBackAddress, Context, Reach, no_calls, no_secrets
 from scheduler.targets.calls import Calls
 
-GATHER_S = 0.004  # after the first result, how long to wait for its neighbours: one write settles them all
+GATHER_S = 0.004  # how long to wait for further results after the first one: one write settles them all
 
 log = logging.getLogger(__name__)
 
 
 class ThreadPool:
-    """The port `Pool`. All targets end by their deadline; a thread that does not is left to the invocation's end.
+    """The port `Pool`. All targets end by their deadline; a thread that does not end is abandoned until the invocation ends.
 
     `children` and `outputs` live as long as the executor's process.
     """
@@ -109,7 +109,7 @@ class ThreadPool:
         context = Context(
             job_id=job.id,
             attempt=job.charged + 1,
-            deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.spec.timeout_ms) / 1000,  # it may be sent ahead
+            deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.spec.timeout_ms) / 1000,  # the job may have been sent ahead
             stop=stop,
             allow_private=self._allow_private,
             reach=self._reach,
@@ -121,11 +121,11 @@ class ThreadPool:
         )
         result, ended_at = self._result(job, context, force), self._clock.now()
         began_at = started_at if result.began_at is None else result.began_at
-        began_at = max(began_at, min(job.due_at, ended_at))  # clocks differ
+        began_at = max(began_at, min(job.due_at, ended_at))  # the clock of another function may differ
         finished.put(Finished(job, began_at, max(ended_at, began_at), self._kept(job, result)))
 
     def _result(self, job: Job, context: Context, force: threading.Event) -> Result:
-        """What the target says. A target that raises has a bug: its job may be tried again, and its neighbours go on."""
+        """Run the target. An exception is a bug of the target: the job may be retried, and the other jobs of the batch go on."""
         try:
             named = self._named.find(job.spec.target) if self._named is not None and job.spec.target is not None else None
             payload = named_target.work_of(job, named)
@@ -137,7 +137,7 @@ class ThreadPool:
             return target.run(payload, context)
         except registry.UnknownType as error:
             return Result(failure=Failure(FailureKind.PERMANENT, str(error)))
-        except BaseException as error:  # SystemExit too: a result that never comes would hang the batch
+        except BaseException as error:  # SystemExit too: a missing result would block the batch
             log.exception("target raised", extra=job.log_context())
             return Result(failure=Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))
 
@@ -145,5 +145,5 @@ class ThreadPool:
         try:
             return keep(job, result, self._outputs)
         except BaseException as error:  # as above
-            log.exception("output not kept", extra=job.log_context())
+            log.exception("output not stored", extra=job.log_context())
             return Result(failure=result.failure or Failure(FailureKind.RETRYABLE, f"{type(error).__name__}: {error}"))

@@ -10,7 +10,7 @@ from lambdas import _runtime
 from lambdas._runtime import logger
 from lambdas.rest import envelope
 from scheduler.accounts.access import Caller
-from scheduler.accounts.audit import Entry, told
+from scheduler.accounts.audit import Entry, redacted
 from scheduler.model import ids
 from scheduler.model.errors import SchedulerError, Unavailable
 
@@ -35,7 +35,7 @@ def recorded(
         object=None if named is None else named[:128],
         request_id=str(request["requestId"]),
         address=str(request["http"].get("sourceIp", "")),
-        changes=told(body),
+        changes=redacted(body),
     )
     world.trail.write(entry)
     try:

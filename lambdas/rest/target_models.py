@@ -16,8 +16,8 @@ from scheduler.targets.named_target import (
     MOST_AT_ONCE,
     MOST_PER_SECOND,
     NamedTarget,
+    default_locks,
     own_secrets,
-    usual_locks,
 )
 
 MOST_DEFAULTS = 32_768  # bytes of all defaults
@@ -86,7 +86,7 @@ class TargetEdit(Request):
         """What is replaced of a target."""
         return {
             "defaults": self.defaults,
-            "locked": usual_locks(self.kind, self.defaults) if self.locked is None else tuple(sorted(set(self.locked))),
+            "locked": default_locks(self.kind, self.defaults) if self.locked is None else tuple(sorted(set(self.locked))),
             "payload_schema": self.payload_schema,
             "rate": self.rate,
             "concurrency": self.concurrency,
@@ -114,7 +114,7 @@ def _check_defaults(defaults: Mapping[str, Any], kind: str) -> None:
 
 def _check_secrets(kind: str, defaults: Mapping[str, Any], locked: list[str] | None) -> None:
     """Who could say where the target's secrets are sent would have them. Raises ValueError."""
-    fixed = usual_locks(kind, defaults) if locked is None else locked
+    fixed = default_locks(kind, defaults) if locked is None else locked
     destination = registry.load(kind).destination
     if own_secrets(kind, fixed) and destination not in fixed:
         raise ValueError(f"must include {destination}, with a default: else a job would choose where the target's secrets are sent")

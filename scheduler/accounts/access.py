@@ -1,35 +1,35 @@
-"""Who may do what: the roles of people, the scopes of programs, and the needs of routes. Pure."""
+"""Access rules: the roles of people, the scopes of programs, and the needs of routes. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a person is. Each may do what those before it may."""
+    """The role of a person. Each role includes the permissions of those before it."""
 
     USER = "user"  # has tasks and jobs of their own
-    OPERATOR = "operator"  # sees everybody's
-    ADMINISTRATOR = "administrator"  # changes everybody's, users and the system
+    OPERATOR = "operator"  # also sees the tasks and jobs of all users
+    ADMINISTRATOR = "administrator"  # also changes them, and manages users and the system
 
 
 class Scope(StrEnum):
-    """What a machine client was given at deploy time. Each stands for itself."""
+    """A permission of a machine client, given at deploy time. No scope includes another one, except `admin`."""
 
     JOBS_READ = "jobs:read"  # see its own
-    JOBS_WRITE = "jobs:write"  # make and change its own
-    ADMIN = "admin"  # all that an administrator may
+    JOBS_WRITE = "jobs:write"  # create and change its own
+    ADMIN = "admin"  # everything that an administrator may do
 
 
 class Need(StrEnum):
-    """What a route asks of its caller."""
+    """The permission that a route requires of its caller."""
 
-    OPEN = "open"  # nothing: no token, or one that is not of a sign-in
+    OPEN = "open"  # none: the request has no token, or one that is not from a sign-in
     SIGNED_IN = "signed in"  # any token
     PERSON = "person"  # the token of a person, not of a machine client
-    READ = "read"  # to see what is one's own
-    WRITE = "write"  # to make and change what is one's own
-    OVERSEE = "oversee"  # to see what is everybody's
-    ADMINISTER = "administer"  # to change what is everybody's
+    READ = "read"  # to see one's own objects
+    WRITE = "write"  # to create and change one's own objects
+    OVERSEE = "oversee"  # to see the objects of all users
+    ADMINISTER = "administer"  # to change the objects of all users
 
 
 _OF_USERS = {Need.SIGNED_IN, Need.PERSON, Need.READ, Need.WRITE}
@@ -55,7 +55,7 @@ REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose token a request carries: a person with a role, or a machine client with scopes."""
+    """The owner of a request's token: a person with a role, or a machine client with scopes."""
 
     id: str
     name: str
@@ -71,5 +71,5 @@ class Caller:
 
 
 def need_of_foreign(method: str) -> Need:
-    """What it takes to name somebody else in a request: to see is for operators, to change for administrators."""
+    """The need of a request for another user's objects: operators may read them, administrators may change them."""
     return Need.OVERSEE if method == "GET" else Need.ADMINISTER

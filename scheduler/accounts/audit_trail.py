@@ -1,4 +1,4 @@
-"""Look into the audit trail."""
+"""Search the audit trail."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ BACK_MS = 30 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which entries; `owner` None: everybody's."""
+    """The filters of a search; `owner` None: the entries of all owners."""
 
     owner: str | None
     action: str | None = None
@@ -25,7 +25,7 @@ class Search:
 
 
 def search(query: Search, *, trail: Trail, now: int) -> tuple[list[Entry], str | None]:
-    """A page of entries, the newest first. Its cursor is None only if nothing more can match. Raises Invalid for a bad range or cursor."""
+    """A page of entries, newest first. The cursor is None only if nothing more can match. Raises Invalid for a bad range or cursor."""
     until = now + 1 if query.until is None else query.until
     since = until - BACK_MS if query.since is None else query.since
     if since >= until:

@@ -1,4 +1,4 @@
-"""Signing in, so that guessing is slow and tells nothing: not which users exist, neither by words nor by time."""
+"""Sign-in. Guessing is slow, and neither the text nor the time of a refusal reveals which users exist."""
 
 import hashlib
 
@@ -6,18 +6,18 @@ from scheduler.model.errors import TooMany, Unauthorized
 from scheduler.storage.ports import Ports, Session, Users
 
 WINDOW_MS = 900_000
-OF_NAME = 10  # failures of one user name within a window, wherever they come from
-OF_ADDRESS = 100  # failures from one address
-GRID_MS = 500  # a refusal is answered at the next multiple of this from its beginning: what it took to find out does not show
+OF_NAME = 10  # failures of one user name within a window, from all addresses together
+OF_ADDRESS = 100  # failures from one address within a window
+GRID_MS = 500  # a refusal is sent at the next multiple of this after the request came: its duration reveals nothing
 
 
 def login(username: str, password: str, address: str, ports: Ports) -> Session:
     """Raises Unauthorized, in the same words for whatever is wrong, and TooMany after too many failures.
 
-    Each try is counted before it is made, so that many at once do not slip through; a good one is taken off again.
+    Each try is counted before it is made, so that parallel tries cannot exceed the limit; a successful try is subtracted again.
     """
     began = ports.clock.now()
-    # The address first: who has used up its tries cannot use up those of a name.
+    # The address first: an address that has used up its tries cannot use up those of a name.
     counted = [(_name("address", address), OF_ADDRESS), (_name("name", username.casefold()), OF_NAME)]
     try:
         _count(counted, ports.users, began)
@@ -31,7 +31,7 @@ def login(username: str, password: str, address: str, ports: Ports) -> Session:
 
 
 def change_password(id: str, token: str, current: str, new: str, ports: Ports) -> None:
-    """Raises Invalid for a wrong current password or a bad new one, and TooMany after too many tries."""
+    """Change one's own password. Raises Invalid for a wrong current password or a bad new one, and TooMany after too many tries."""
     counted = [(_name("password", id), OF_NAME)]
     _count(counted, ports.users, ports.clock.now())
     ports.identity.change_password(token, current, new)
@@ -48,5 +48,5 @@ def _count(names: list[tuple[str, int]], users: Users, now: int) -> None:
 
 
 def _name(kind: str, value: str) -> str:
-    """A user name that nobody has is somebody's password now and then: it is not stored."""
+    """The name of a tally. It contains a hash: people sometimes type a password as user name, and that must not be stored."""
     return f"{kind}#{hashlib.sha256(value.encode()).hexdigest()}"

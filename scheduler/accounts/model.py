@@ -1,4 +1,4 @@
-"""Users: who they are, what they may use, and the ports through which the services see both."""
+"""Users: their accounts, profiles and quotas, and the ports for both."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from scheduler.accounts.access import Role
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """How much one user may use. None: as much as the deployment's settings say."""
+    """The limits of one user. None: the limit of the deployment's settings."""
 
     max_jobs: int | None = None  # jobs that wait for their time
     creates_per_second: float | None = None
@@ -15,16 +15,16 @@ class Quotas:
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """How many jobs of a user waited for their time when they were last counted."""
+    """The number of jobs of a user that waited for their time when they were last counted."""
 
     count: int = 0
-    total: int = 0  # the `total` of the user's tally then: what it has grown by since may have come on top
+    total: int = 0  # the `total` of the user's tally at that time: jobs counted since may have been added
     at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What the scheduler itself keeps of a user beside the weight."""
+    """The record that the scheduler itself stores for a user, beside the weight."""
 
     id: str
     quotas: Quotas = field(default_factory=Quotas)
@@ -50,8 +50,8 @@ class Tally:
 
     count: int  # since `since`
     since: int
-    total: int  # since ever
+    total: int  # since the tally was created
 
     def level(self, now: int, per_second: float) -> float:
-        """How full a bucket is into which this was poured, and which leaks so much a second."""
+        """The level of a leaky bucket that was filled with this count and leaks `per_second`."""
         return self.count - per_second * max(now - self.since, 0) / 1000

@@ -1,8 +1,8 @@
-"""Quotas: how many jobs a user may create a second, and have waiting.
+"""Quotas: the number of jobs that a user may create per second, and the number that may wait.
 
-Nothing is written per job. A process counts for itself and tells the user's tally only in blocks of half a second's worth, so that it
-lets at most one block pass before it knows. The tally is a bucket that leaks at the allowed rate: what was let pass beyond it is paid
-back before anything else is. Waiting jobs are counted by a query, and only when they could have become too many since the last count.
+No write per job is needed. Each process counts locally and adds to the user's shared tally only in blocks of half a second's worth, so
+that it admits at most one block too many. The tally is a bucket that leaks at the allowed rate: an excess must leak out before further
+jobs are admitted. Waiting jobs are counted by a query, and only when there could be too many of them since the last count.
 """
 
 import logging
@@ -12,11 +12,11 @@ from scheduler.accounts.model import Profile, Quotas, Stock, Tally
 from scheduler.model.errors import TooMany, Unavailable
 from scheduler.storage.ports import Ports
 
-FRESH_MS = 30_000  # how long what is known of a user is taken for true
-BURST_S = 10  # so many seconds' worth may come at once
-BLOCK_S = 0.5  # so many seconds' worth are let pass uncounted
-RECOUNT_MS = 60_000  # who is at the limit is counted no more often; the more there is to count, the less often
-MANY = 1_000  # users remembered
+FRESH_MS = 30_000  # how long a process uses a profile that it has read
+BURST_S = 10  # seconds' worth of jobs that may come at once
+BLOCK_S = 0.5  # seconds' worth of jobs that a process admits before it adds them to the tally
+RECOUNT_MS = 60_000  # the least time between two counts for a user at the limit; more waiting jobs lengthen it
+MANY = 1_000  # users cached per process
 
 log = logging.getLogger(__name__)
 
@@ -32,25 +32,25 @@ class _Known:
 
 @dataclass(slots=True)
 class QuotaGate:
-    """One process's view of its users' quotas. While the table refuses, everybody is let in: quotas guard the rest, not secrets."""
+    """One process's view of its users' quotas. While the table refuses, all jobs are admitted: quotas protect capacity, not secrets."""
 
     ports: Ports
     _users: dict[str, _Known] = field(default_factory=dict)
 
     def profile(self, id: str) -> Profile:
-        """What is kept of a user, as read half a minute ago at most."""
+        """The profile of a user, read at most half a minute ago; the default one if the table refuses."""
         try:
             return self._known(id, self.ports.clock.now()).profile
         except Unavailable as error:
-            log.warning("a user cannot be looked up", extra={"user_id": id, "error": str(error)})
+            log.warning("profile not read; the user is admitted with default quotas", extra={"user_id": id, "error": str(error)})
             return Profile(id)
 
     def forget(self, id: str) -> None:
-        """It was changed just now, by this process."""
+        """Drop the cached profile, because this process has just changed it."""
         self._users.pop(id, None)
 
     def allowed(self, profile: Profile) -> Quotas:
-        """Those that hold for a user."""
+        """The quotas that apply to a user: the user's own, else the deployment's."""
         own, rules = profile.quotas, self.ports.rules
         return Quotas(
             rules.max_jobs or None if own.max_jobs is None else own.max_jobs,
@@ -58,14 +58,14 @@ class QuotaGate:
         )
 
     def admit(self, id: str, jobs: int) -> None:
-        """Raises TooMany if the user may not create so many now. What is let in counts, whatever becomes of it."""
+        """Raises TooMany if the user may not create this many jobs now. Admitted jobs count even if they are not stored in the end."""
         if not jobs:
             return
         now = self.ports.clock.now()
         try:
             self._admit(self._known(id, now), jobs, now)
         except Unavailable as error:
-            log.warning("quotas cannot be looked at", extra={"user_id": id, "error": str(error)})
+            log.warning("quota not checked; the jobs are admitted", extra={"user_id": id, "error": str(error)})
 
     def _admit(self, known: _Known, jobs: int, now: int) -> None:
         if now < known.refused_until:
@@ -78,14 +78,14 @@ class QuotaGate:
         tally = self._count(known, now, rate)
         if rate is not None and (above := tally.level(now, rate) - rate * BURST_S) > 0:
             rule = f"creates_per_second: at most {rate:g} jobs a second"
-            if above > jobs:  # it was full before these came
+            if above > jobs:  # the bucket was full before these jobs came
                 _refuse(known, jobs, rule, now, int((above - jobs) / rate * 1000) + 1)
             _close(known, rule, now, int(above / rate * 1000) + 1)
         if most is not None:
             self._check_stock(known, tally, jobs, most, now)
 
     def _count(self, known: _Known, now: int, rate: float | None) -> Tally:
-        """Tell the shared tally. A bucket that has run dry starts anew: nobody saves up for more than a burst."""
+        """Add to the shared tally. An empty bucket is restarted: no user can save up more than a burst."""
         name, number = known.profile.id, known.uncounted
         tally = self.ports.users.add_to_tally(name, number, now)
         known.uncounted = 0
@@ -120,7 +120,7 @@ class QuotaGate:
 
 
 def _refuse(known: _Known, jobs: int, rule: str, now: int, wait_ms: int) -> None:
-    known.uncounted -= jobs  # they were counted and do not come
+    known.uncounted -= jobs  # they were counted, and are refused
     _close(known, rule, now, wait_ms)
     raise TooMany(known.rule, known.refused_until - now)
 
@@ -130,13 +130,13 @@ def _close(known: _Known, rule: str, now: int, wait_ms: int) -> None:
 
 
 def _block(rate: float | None, most: int | None) -> float:
-    """How many jobs one process lets pass before it tells the tally."""
+    """How many jobs one process admits before it adds them to the tally."""
     if rate is None and most is None:
         return float("inf")
     return max(1, min(float("inf") if rate is None else rate * BLOCK_S, float("inf") if most is None else most / 20))
 
 
 def _bound(stock: Stock, tally: Tally, jobs: int) -> float:
-    """No more can be waiting than were counted and have come since, with those `jobs` that are asked for."""
+    """The most jobs that can be waiting: those counted, and those created since, including the requested `jobs`."""
     grown = tally.total - stock.total
-    return float("inf") if grown < jobs else stock.count + grown  # fewer than asked for: the tally has begun anew
+    return float("inf") if grown < jobs else stock.count + grown  # fewer than requested: the tally has been restarted

@@ -1,4 +1,4 @@
-"""What administrators do with users: create, look, change, disable, enable, set a password."""
+"""The operations of administrators on users: create, find, change, disable, enable, set a password."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,14 +12,14 @@ from scheduler.storage.ports import Ports
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """All that is known of a user."""
+    """A user: account and profile."""
 
     account: Account
     profile: Profile
 
 
 def create(username: str, password: str, role: Role, weight: float, quotas: Quotas, ports: Ports) -> Known:
-    """Raises Conflict for a name that is taken, Invalid for a password that the policy refuses."""
+    """Create a user. Raises Conflict for a name that is taken, Invalid for a password that the policy refuses."""
     account = ports.identity.create(username, password, role, weight)
     ports.users.set_weight(account.id, weight)
     if quotas != Quotas():
@@ -28,7 +28,7 @@ def create(username: str, password: str, role: Role, weight: float, quotas: Quot
 
 
 def find(id: str, ports: Ports) -> Known:
-    """A person, or a machine client as one. Raises NotFound."""
+    """Find a person, or a machine client in the form of one. Raises NotFound."""
     account = _client(id, ports) or ports.identity.get(id)
     if account is None:
         raise NotFound("there is no such user")
@@ -36,13 +36,13 @@ def find(id: str, ports: Ports) -> Known:
 
 
 def page(cursor: str | None, limit: int, ports: Ports) -> tuple[list[Known], str | None]:
-    """Some of all, and the next page's cursor."""
+    """A page of all users, and the cursor of the next page."""
     accounts, after = ports.identity.page(cursor, limit)
     return _known(accounts, ports), after
 
 
 def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> Known:
-    """Change `role`, `job_weight`, `quotas`: those that are given. Raises NotFound, and Conflict for what would lock oneself out."""
+    """Change the given ones of `role`, `job_weight` and `quotas`. Raises NotFound, and Conflict if administrators change their own role."""
     known = find(id, ports)
     if "role" in wanted:
         _check_person(known, ports)
@@ -60,19 +60,22 @@ def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> Known:
 
 
 def disable(id: str, by: str, ports: Ports) -> Known:
-    """No token of the user's counts any more, within half a minute; nor does it sign in. Idempotent. Raises NotFound, Conflict."""
+    """Disable a user: within half a minute the API refuses the user's tokens, and the user cannot sign in. Idempotent.
+
+    Raises NotFound, and Conflict if administrators disable themselves.
+    """
     known = find(id, ports)
     if id == by:
         raise Conflict("nobody disables themselves")
     at = known.profile.disabled_at or ports.clock.now()
-    ports.users.set_disabled(id, at)  # first: it also holds back the tokens that are out
+    ports.users.set_disabled(id, at)  # first: this also blocks tokens that were issued before
     if id not in ports.identity.clients:
         ports.identity.set_enabled(id, False)
     return Known(replace(known.account, enabled=False), replace(known.profile, disabled_at=at))
 
 
 def enable(id: str, ports: Ports) -> Known:
-    """Idempotent. Raises NotFound."""
+    """Enable a user again. Idempotent. Raises NotFound."""
     known = find(id, ports)
     if id not in ports.identity.clients:
         ports.identity.set_enabled(id, True)
@@ -81,7 +84,7 @@ def enable(id: str, ports: Ports) -> Known:
 
 
 def set_password(id: str, password: str, ports: Ports) -> Known:
-    """For who has forgotten it; signs out everywhere. Raises NotFound, Invalid, and Conflict for a machine client."""
+    """Set a forgotten password, and sign the user out everywhere. Raises NotFound, Invalid, and Conflict for a machine client."""
     known = find(id, ports)
     _check_person(known, ports)
     ports.identity.set_password(id, password)

@@ -1,7 +1,7 @@
-"""The breaker of a target that is dead: after failures in a row its jobs wait instead of using up their attempts. Pure.
+"""The breaker of a dead target: after failures in a row its jobs wait instead of using up their attempts. Pure.
 
-closed -> open, for 10 s, after `FAILURES` in a row over at least a second -> half-open: one job tries -> closed again, or open for
-twice as long.
+A closed breaker opens after `FAILURES` failures in a row over at least a second, for 10 s. Then it is half-open: one job tries, as a
+probe. If the probe succeeds the breaker closes; if it fails the breaker opens again, for twice as long.
 """
 
 from dataclasses import dataclass, replace
@@ -9,26 +9,29 @@ from dataclasses import dataclass, replace
 from scheduler.model import misfire
 from scheduler.model.job import FailureKind, Job, Result
 
-FAILURES, OVER_MS = 5, 1_000  # in a row, seen by one executor; a batch that fails at one instant is no row yet
-FIRST_MS, LONGEST_MS = 10_000, 300_000  # how long it stays open, at first and at most
-PROBE_MS = 60_000  # a probe that is not heard of so long after its time-out is followed by another
-PATIENCE_MS = 3_600_000  # a job without `max_elapsed_ms` is held back for so long at most; then its attempts are its own again
+FAILURES, OVER_MS = 5, 1_000  # failures in a row in one executor; one batch that fails within `OVER_MS` is not enough
+FIRST_MS, LONGEST_MS = 10_000, 300_000  # how long a breaker stays open, at first and at most
+PROBE_MS = 60_000  # another probe starts if one has no result this long after its time-out
+PATIENCE_MS = 3_600_000  # how long a job without `max_elapsed_ms` waits for a breaker at most; after that it uses its attempts
 
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """One that is not closed: closed ones are not kept. `version` is what every change is conditional on."""
+    """A breaker that is open or half-open; a closed one is not stored. Every change is conditional on `version`."""
 
     circuit: str
     opened_at: int  # when it last opened
-    until: int  # nothing starts before this
-    waits_ms: int
-    probe_until: int | None = None  # somebody tries, and until when that may take
+    until: int  # no job starts before this
+    waits_ms: int  # the time from `opened_at` to `until`
+    probe_until: int | None = None  # a job tries, and has until this instant; None: no job tries
     version: int = 1
 
 
 def circuit(job: Job) -> str | None:
-    """What fails together: a named target, else what the job's type declares. None: nothing that could be dead."""
+    """The circuit of a job: jobs of one circuit fail together. It is the named target, else the one that the job's type declares.
+
+    None: the job reaches nothing that could be dead.
+    """
     if job.spec.target is not None:
         return f"target {job.spec.target}"
     from scheduler.targets import registry  # functions that run no jobs never load it
@@ -40,17 +43,17 @@ def circuit(job: Job) -> str | None:
 
 
 def is_dead(result: Result) -> bool:
-    """Whether the attempt says that its target is dead: no answer, none in time, or a 5xx. Not that it refused, nor wanted none now."""
+    """Whether the result indicates a dead target: no answer, none in time, or a 5xx. A refusal or a throttled call does not."""
     failure = result.failure
     if failure is None or failure.kind not in (FailureKind.RETRYABLE, FailureKind.TIMEOUT):
         return False
     if result.response is not None:
         return int(result.response.get("status", 0)) >= 500
-    return result.output is None  # a function that raised is alive
+    return result.output is None  # the output of a function that raised shows that the target is alive
 
 
 def opened(circuit: str, now: int, before: Breaker | None = None) -> Breaker:
-    """Open, or open again after the probe of `before` failed."""
+    """The breaker opened at `now`: for `FIRST_MS`, or, after the probe of `before` failed, for twice as long as before."""
     if before is None:
         return Breaker(circuit, now, now + FIRST_MS, FIRST_MS)
     waits = min(before.waits_ms * 2, LONGEST_MS)
@@ -58,23 +61,24 @@ def opened(circuit: str, now: int, before: Breaker | None = None) -> Breaker:
 
 
 def may_probe(breaker: Breaker, now: int) -> bool:
+    """Whether a job may try: the breaker's time is over, and no other probe is under way."""
     return now >= breaker.until and (breaker.probe_until is None or now >= breaker.probe_until)
 
 
 def probed(breaker: Breaker, job: Job, now: int) -> Breaker:
-    """Half-open: this job tries."""
+    """The half-open breaker while this job tries."""
     return replace(breaker, probe_until=now + job.spec.timeout_ms + PROBE_MS, version=breaker.version + 1)
 
 
 def back_at(breaker: Breaker, now: int, chance: float) -> int:
-    """When a job that is held back comes again; `chance` from 0 to 1 keeps them from coming together."""
+    """When a waiting job checks the breaker again (ms). `chance`, a random number from 0 to 1, spreads the jobs."""
     if now < breaker.until:
         return breaker.until + 500 + int(chance * max(breaker.waits_ms // 5, 2_000))
-    return now + 3_000 + int(chance * 4_000)  # somebody tries just now
+    return now + 3_000 + int(chance * 4_000)  # a probe is under way
 
 
 def can_wait(job: Job, at: int) -> bool:
-    """Whether the job may come so late: its expiry, its `max_elapsed_ms` or our patience is not over by then."""
+    """Whether the job may wait for the breaker until `at`: its expiry, its `max_elapsed_ms` or `PATIENCE_MS` allows it."""
     expires_at = misfire.expires_at(job)
     if expires_at is not None and at >= expires_at:
         return False

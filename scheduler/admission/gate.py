@@ -10,14 +10,12 @@ from typing import Protocol
 
 from scheduler.admission.overlap import Skip
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
-from scheduler.model.records import quick
 
 READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
 READ_SPREAD_MS = 280  # ... earlier: a hundred executors holding for one instant do not read at once
 READ_WINDOW_MS = READ_AHEAD_MS + READ_SPREAD_MS  # nothing starts by what was read longer ago: who changed it waits no longer
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Clear:
     """It may start, at `not_before` or later, by what was true just after `asked_at`."""

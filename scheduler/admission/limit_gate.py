@@ -14,7 +14,7 @@ from scheduler.admission.target_cache import Known
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
 from scheduler.model.lifecycle import is_open
-from scheduler.storage.ports import Ports
+from scheduler.storage.ports import Ports, Written
 from scheduler.targets.named_target import NamedTarget
 
 ROUNDS = 5  # tries at a usage of which others take what we were to have
@@ -84,7 +84,7 @@ class LimitGate:
         left: dict[str, list[Place]] = {}
         for use, (done, usage) in zip(uses, self.ports.targets.use(uses), strict=True):
             stands = use.drops if usage is None else usage.places
-            if not done and (there := [place for place in use.drops if place in stands]):
+            if done is not Written.YES and (there := [place for place in use.drops if place in stands]):
                 left[use.target] = there
         return left
 
@@ -134,7 +134,7 @@ class LimitGate:
             name = use.target
             if usage is not None:
                 usages[name], self._took[name] = usage, usage.took_ms
-            if done and usage is not None:
+            if done is Written.YES and usage is not None:
                 self._note(asked[name], targets[name], limits.confirmed(answers, use, usage), verdicts, asked_at, now)
             else:
                 left[name] = asked[name]

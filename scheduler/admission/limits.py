@@ -1,13 +1,17 @@
-"""The limits of named targets: who may start when. Pure; `scheduler/admission/limit_gate.py` acts on it.
+"""The limits of named targets: when each job may start. Pure; `scheduler/admission/limit_gate.py` carries it out.
 
-One record per limited target holds all there is to know. The **rate** is virtual scheduling (GCRA without a burst): each start gets an
-instant of its own, one step after the one before it, and is held to it. The **places** are leases: who runs holds one until its work
-comes back, or until its lease is over. Who would have to wait long stands in **line**: it gets a ticket, an instant at which to come again.
-A ticket says only when to ask, so one that comes late loses nothing, and many that come at once do not start at once. The line moves one
-step of the rate a ticket; where there is no rate, and for who came and found no place, at the pace at which places become free.
+One record per limited target has the whole state:
 
-Hundreds of executors may ask at one moment. So a change of the record is not "if nobody has changed it": it says what it takes, and is
-conditional on no more than makes that true. Who moved the end of the line meanwhile stands before us, and we get what comes behind it.
+- The **rate** is virtual scheduling (GCRA without a burst): each start gets an instant of its own, one step after the start before it,
+  and its executor holds the job to that instant.
+- The **concurrency slots** are leases: a job that runs has one until its work ends, or until the lease has passed.
+- A job that would have to wait long gets a **reservation**, the instant at which it asks again. A reservation permits asking, not
+  starting: so a job that asks late loses nothing, and jobs that ask together do not start together. Reservations are one step of the
+  rate apart. Without a rate, and for a job that came at its reservation and found no slot, they follow the pace at which slots become free.
+
+Hundreds of executors may write the record at one moment. A change is therefore not conditional on an unchanged record. It says what
+it takes, and is conditional on no more than makes that valid. If another executor has moved the last reservation meanwhile, its
+reservations come first, and ours follow.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,49 +20,52 @@ from dataclasses import dataclass, field
 from scheduler.model.job import JobKey
 from scheduler.targets.named_target import NamedTarget
 
-NEAR_MS = 1_500  # a start that far ahead is waited for; for one farther away there is a ticket
-LATE_MS = 250  # a job that much late for its start still has it
-LEASE_MS = 60_000  # a place is held so much longer than the job's time-out, at most
-PACE = 0.8  # of the time in which a place becomes free on average: who comes too soon waits a little, a free place for nobody
-LONGEST_STEP_US = 5_000_000
-USUAL_MS = 200  # how long jobs hold their places, while nothing was measured
-UP, DOWN = 5, 4  # the measure moves by this ratio towards each job: it is a median, and one slow job does not stretch the line
+NEAR_MS = 1_500  # the executor waits for a start at most this far ahead; a job with a later start gets a reservation
+LATE_MS = 250  # a job that is at most this late for its start instant may still use it
+LEASE_MS = 60_000  # the lease of a concurrency slot is this much longer than the time-out of its job
+PACE = 0.8  # part of the average time per freed slot between two reservations: better a job waits a little than a slot stays free
+LONGEST_STEP_US = 5_000_000  # between two reservations
+USUAL_MS = 200  # how long a job is assumed to use its slot, before anything was measured
+UP, DOWN = 5, 4  # each job changes the measured time by at most this ratio: it follows the median, and one slow job hardly changes it
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The right of one attempt to run."""
+    """A concurrency slot: the right of one attempt to run."""
 
     job: JobKey
     fence: int
     since: int
-    until: int  # whatever becomes of its executor
+    until: int  # the end of its lease: after it the slot is free, even if its executor died
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What of a target's limits is in use."""
+    """The state of a target's limits. Its two cursors, of the reservations and of the starts, are instants in microseconds."""
 
     target: str
-    next_us: int = 0  # the end of the line: the first ticket, in microseconds, that nobody has
-    start_us: int = 0  # the first instant to start at that nobody has, in microseconds
+    next_us: int = 0  # the first instant after all reservations
+    start_us: int = 0  # the first instant after all assigned starts
     places: tuple[Place, ...] = ()
-    took_ms: int = USUAL_MS  # how long jobs held their places lately, by and large
-    stored: bool = False  # False: nothing is, so far
+    took_ms: int = USUAL_MS  # how long recent jobs used their slots: a running median
+    stored: bool = False  # False: the table has no record of the target yet
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One of the two ends, of the line or of the starts, moved on by `by_us` from `base_us`; `given` says what each job has got."""
+    """An advance of one of the two cursors, of the reservations or of the starts, by `by_us` from `base_us`.
+
+    `given` has the instant that each job got, in microseconds.
+    """
 
     base_us: int
     by_us: int
-    behind: bool  # `base_us` was the end; what others add to it meanwhile comes before this. False: the end was, and must be, before it
-    latest_us: int | None = None  # others must not have come farther than this
+    behind: bool  # True: `base_us` was the cursor, and advances of others come before this one. False: the cursor must be before `base_us`
+    latest_us: int | None = None  # others must not have advanced the cursor beyond this
     given: tuple[tuple[JobKey, int], ...] = ()
 
     def begins_at(self, end_us: int) -> int | None:
-        """Where it begins if the end is there now, in microseconds; None: it does not hold any more."""
+        """The instant (in microseconds) at which it begins if the cursor is now at `end_us`; None if it is not valid any more."""
         if not self.behind:
             return self.base_us if end_us < self.base_us else None
         return end_us if self.base_us <= end_us and (self.latest_us is None or end_us <= self.latest_us) else None
@@ -66,60 +73,60 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One change of a target's usage, all of it or nothing. It holds if both moves do, if there is room and all of `drops` are there."""
+    """One atomic change of a target's usage. It is valid if both moves are, if enough slots are free and if all `drops` still exist."""
 
     target: str
-    first: bool = False  # nothing is stored so far, and must not be
-    line: Move | None = None
+    first: bool = False  # True: no record may be stored yet
+    line: Move | None = None  # of the reservations
     starts: Move | None = None
-    takes: tuple[Place, ...] = ()
-    drops: tuple[Place, ...] = ()
-    most: int | None = None  # how many places there are
-    took_ms: int | None = None
+    takes: tuple[Place, ...] = ()  # slots to take
+    drops: tuple[Place, ...] = ()  # slots to free
+    most: int | None = None  # how many slots the target has; None: no limit
+    took_ms: int | None = None  # None: unchanged
 
     @property
     def room(self) -> int | None:
-        """How many places may be taken before it; None: any number."""
+        """How many slots may be in use before the change; None: any number."""
         return self.most + len(self.drops) - len(self.takes) if self.takes and self.most is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A job that wants to start, at `earliest` or later."""
+    """The request of a job to start, at `earliest` (ms) or later."""
 
     job: JobKey
     fence: int
     timeout_ms: int
     earliest: int
-    ticket: int | None = None  # when it was told to come
-    start: int | None = None  # the instant that it was given to start at
-    again: bool = False  # it found no place for too long: back into the line
+    ticket: int | None = None  # the instant of its reservation
+    start: int | None = None  # the start instant assigned to it
+    again: bool = False  # it found no free slot for too long, and needs another reservation
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Its instant has come, and it has a place if it needs one."""
+    """The job starts now. `place` is its concurrency slot; None: the target does not limit concurrency."""
 
     place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """It is to start at this instant."""
+    """The job starts at this instant (ms), and asks again then."""
 
     at: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """It is to ask at this instant."""
+    """A reservation: the job asks again at this instant (ms)."""
 
     at: int
 
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """Its instant has come, and no place is free."""
+    """The job could start now, but no concurrency slot is free."""
 
 
 Answer = Start | At | Ticket | Full
@@ -128,11 +135,11 @@ Answer = Start | At | Ticket | Full
 def admit(
     usage: Usage, limit: NamedTarget, asks: Sequence[Ask], now: int, gone: Collection[Place] = ()
 ) -> tuple[Use | None, dict[JobKey, Answer]]:
-    """What to answer each, in order, once the change has been made; None: there is none to make. See `confirmed`.
+    """The answers to requests, in order, and the change to write before they apply (None: no change). See `confirmed`.
 
-    Who asks again is answered again: a place is known by job and fence, an instant by who has it. Who asks for an attempt that is over,
-    while a later one has the place, is not answered: it is of an executor that has lost the job and does not know yet. `gone`: places
-    whose attempts are known to be over.
+    A repeated request gets the same answer: a slot belongs to a job and fence, and the request itself has its reservation and start
+    instant. A request for an attempt that is over, while a later attempt has the slot, gets no answer: it comes from an executor that
+    lost the job without noticing yet. `gone`: slots whose attempts are known to be over.
     """
     plan, answers = _Plan(usage, limit, now, gone), dict[JobKey, Answer]()
     for ask in asks:
@@ -145,20 +152,21 @@ def admit(
 
 
 def confirmed(answers: Mapping[JobKey, Answer], use: Use, after: Usage) -> dict[JobKey, Answer]:
-    """The answers after the change was made, which stand as much later as others had moved the ends on meanwhile."""
+    """The answers after the change was written: reservations and starts are later by as much as others advanced the cursors meanwhile."""
     moved: dict[JobKey, Answer] = {job: Ticket(at) for job, at in _given(use.line, after.next_us)}
     moved |= {job: At(at) for job, at in _given(use.starts, after.start_us)}
     return {job: answer if isinstance(answer, Start | Full) else moved.get(job, answer) for job, answer in answers.items()}
 
 
 def _given(move: Move | None, end_us: int) -> Iterator[tuple[JobKey, int]]:
+    """Yield each job of the move with its instant (ms), after the cursor was written as `end_us`."""
     if move is not None:
         later_us = end_us - move.by_us - move.base_us
         yield from ((job, _ms(at_us + later_us)) for job, at_us in move.given)
 
 
 def used(usage: Usage, use: Use) -> Usage | None:
-    """The usage after the change; None: it does not hold."""
+    """The usage after the change; None if the change is not valid."""
     line, starts = _moved(usage.next_us, use.line), _moved(usage.start_us, use.starts)
     full = use.room is not None and len(usage.places) > use.room
     if line is None or starts is None or full or usage.stored == use.first or not set(use.drops) <= set(usage.places):
@@ -177,7 +185,7 @@ def _moved(end_us: int, move: Move | None) -> int | None:
 
 
 def freed(target: str, ended: Sequence[Place], took_ms: int, now: int) -> Use:
-    """The change that frees these places, whose attempts have ended; `took_ms` as it was seen last."""
+    """The change that frees these slots, whose attempts have ended at `now`; `took_ms` is that of the usage read last."""
     for place in ended:
         took = now - place.since
         took_ms = min(took, took_ms * UP // DOWN + 1) if took > took_ms else max(took, took_ms * DOWN // UP, 1)
@@ -185,8 +193,8 @@ def freed(target: str, ended: Sequence[Place], took_ms: int, now: int) -> Use:
 
 
 @dataclass(slots=True)
-class _End:
-    """One of the two ends, while it is given away piece by piece."""
+class _Cursor:
+    """One of the two cursors of a usage, while instants are assigned from it one by one."""
 
     read_us: int
     end_us: int
@@ -194,6 +202,7 @@ class _End:
     given: list[tuple[JobKey, int]] = field(default_factory=list)
 
     def give(self, job: JobKey, at_us: int, step_us: int) -> int:
+        """Assign the instant to the job and advance the cursor to a step after it; returns the instant in ms."""
         self.base_us = at_us if self.base_us is None else self.base_us
         self.given.append((job, at_us))
         self.end_us = at_us + step_us
@@ -206,18 +215,18 @@ class _End:
 
 
 class _Plan:
-    """What is given away of a usage, ask by ask."""
+    """The change of a usage, built up request by request."""
 
     def __init__(self, usage: Usage, limit: NamedTarget, now: int, gone: Collection[Place]) -> None:
         self.usage, self.limit, self.now = usage, limit, now
-        self.line, self.starts = _End(usage.next_us, usage.next_us), _End(usage.start_us, usage.start_us)
+        self.line, self.starts = _Cursor(usage.next_us, usage.next_us), _Cursor(usage.start_us, usage.start_us)
         self.held = {place.job: place for place in usage.places if place.until > now and place not in gone}
         self.takes: list[Place] = []
-        self.near_us = 0  # the starts must not have come farther than this, lest somebody is held for long ...
-        self.at_once = False  # ... or is told to start now, and late
+        self.near_us = 0  # the cursor of the starts must not be beyond this, so that no executor waits long with a job ...
+        self.at_once = False  # ... nor beyond its first instant, if a job is to start now: it would start late
 
     def use(self) -> Use | None:
-        """All of it; None if it is nothing."""
+        """The whole change; None if nothing changes."""
         starts = self.starts.move(self.starts.base_us if self.at_once else self.near_us)
         if self.line.base_us is None and starts is None and not self.takes:
             return None
@@ -226,13 +235,13 @@ class _Plan:
         return Use(self.usage.target, not self.usage.stored, self.line.move(), starts, tuple(self.takes), drops, self.limit.concurrency)
 
     def answer(self, ask: Ask) -> Answer:
-        """To who has no place."""
-        self.held.pop(ask.job, None)  # of an attempt that is over
+        """Answer a job that does not have a concurrency slot yet."""
+        self.held.pop(ask.job, None)  # the slot of an attempt that is over
         limit = self.limit.concurrency
         has_room = limit is None or len(self.held) < limit
-        told = self._turn(ask, has_room=has_room)
-        if told is not None:
-            return told
+        wait = self._turn(ask, has_room=has_room)
+        if wait is not None:
+            return wait
         if not has_room:
             return Full()
         if limit is None:
@@ -242,7 +251,7 @@ class _Plan:
         return Start(place)
 
     def _turn(self, ask: Ask, *, has_room: bool) -> At | Ticket | None:
-        """What to wait for; None: it may start, if there is a place."""
+        """The start or reservation that the job has to wait for; None: it may start now if a slot is free."""
         now = self.now
         if ask.start is not None and now <= ask.start + LATE_MS:
             return At(ask.start) if ask.start > now else None
@@ -264,7 +273,7 @@ class _Plan:
         return At(at) if at > now else None
 
     def _in_line(self, ask: Ask, earliest_us: int) -> int:
-        """A ticket at the end of the line."""
+        """Make a reservation behind all others; returns its instant in ms."""
         step_us = 0 if self.limit.rate is None else round(1_000_000 / self.limit.rate)
         if self.limit.concurrency is not None and (ask.again or self.limit.rate is None):
             step_us = max(step_us, min(round(self.usage.took_ms * 1_000 * PACE / self.limit.concurrency), LONGEST_STEP_US))
@@ -272,5 +281,5 @@ class _Plan:
 
 
 def _ms(at_us: int) -> int:
-    """No sooner than that."""
+    """Microseconds in ms, rounded up: no job starts early."""
     return -(-at_us // 1_000)

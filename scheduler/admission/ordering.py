@@ -1,11 +1,11 @@
-"""Who of the jobs of one ordering key may start: pure decisions over the head of their line.
+"""Ordering: which job of an ordering key may start. Pure decisions over the beginning of the key's ordering queue.
 
-Each open job has a marker in the line of its key, which stands by (scheduled time, creation, id). The first of them takes the turn,
-and holds it from its start to its end, retries included; the others wait. A failed job whose `on_failure` is park leaves its marker
-where it is: that is all there is to a parked key.
+Each open job has an entry in the queue of its key; entries are sorted by (scheduled time, creation, id). The first job becomes the
+head of the queue, and stays it from its start to its end, retries included; the other jobs wait. A failed job whose `on_failure`
+is park leaves its entry in the queue: nothing else marks a parked key.
 
-Markers are written before their jobs and taken away after them, so one may stand for nothing: it counts while it is young
-enough for its job to be about to be stored, and is taken away after that.
+An entry is written before its job and removed after its job, so it may be without one. Such an entry is respected while it is young,
+since its job may be about to be stored, and is removed after that.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,21 +16,21 @@ from scheduler.model.job import Job, JobKey, Line, Marker, OrderKey, Turn
 from scheduler.model.lifecycle import DEAD, is_open, state
 from scheduler.model.spec import OnFailure
 
-YOUNG_MS = 60_000  # so long a marker may be there before its job, or before its job is moved to it
-KEPT_PARKED_MS = 3_600_000  # how often a job of a parked key is looked at: nothing but a resume lets it go on
+YOUNG_MS = 60_000  # how long an entry may exist before its job is stored, or is rescheduled to it
+KEPT_PARKED_MS = 3_600_000  # how often a job of a parked key is checked: only a resume or a retry lets it continue
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """It may start once the turn is written as `turn` (None: it has it, and goes on)."""
+    """The job may start once `turn` is written as head of the queue (None: the job is the head already)."""
 
     turn: Turn | None
-    stale: tuple[Marker, ...] = ()
+    stale: tuple[Marker, ...] = ()  # entries to remove
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """It has to wait for the job `blocker`; `parked`: for a person, as that one has failed."""
+    """The job has to wait for the job `blocker`; if `parked`, until a person resumes the key, since `blocker` failed."""
 
     reason: str
     blocker: JobKey
@@ -39,7 +39,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class LookAgain:
-    """The line is not what it should be: take away what is `stale`, put what is `missing`, and look again."""
+    """The queue has to be repaired: remove the `stale` entries, write the `missing` one, read the queue again and decide again."""
 
     stale: tuple[Marker, ...] = ()
     missing: Marker | None = None
@@ -47,31 +47,31 @@ class LookAgain:
 
 @dataclass(frozen=True, slots=True)
 class LookLater:
-    """A marker before it may stand for a job that is being stored at this moment."""
+    """Decide again later: an entry before the job's may belong to a job that is being stored at this moment."""
 
 
 Decision = Start | Wait | LookAgain | LookLater
 
 
-class _Means(Enum):
-    """What a marker stands for."""
+class _EntryState(Enum):
+    """The state of an entry, by its job."""
 
-    JOB = auto()  # an open job at its place
-    PARKS = auto()  # a dead one that parks the key
-    UNSURE = auto()  # perhaps a job that is about to be stored
-    NOTHING = auto()
-    NOT_YET = auto()  # nothing, but its job may be moved to it at this moment
+    JOB = auto()  # it belongs to an open job
+    PARKS = auto()  # it belongs to a dead job that parks the key
+    UNSURE = auto()  # it is without a job, which may be about to be stored
+    STALE = auto()  # it is without a job
+    NOT_YET = auto()  # it is without a job, which may be about to be rescheduled to it
 
 
 def order_of(job: Job) -> OrderKey:
-    """The line the job stands in. Raises ValueError if it has no ordering key."""
+    """The key of the job's ordering queue. Raises ValueError if the job has no ordering key."""
     if job.spec.ordering is None:
         raise ValueError(f"job {job.id} has no ordering key")
     return OrderKey(job.owner, job.spec.ordering.key)
 
 
 def marker(job: Job, at: int = 0) -> Marker:
-    """Its place in the line, put at the instant `at`."""
+    """The job's entry in its ordering queue, written at the instant `at` (ms). Raises ValueError if it has no ordering key."""
     return Marker(order_of(job), job.id, job.scheduled_at, job.created_at, job.redrives, at)
 
 
@@ -81,15 +81,15 @@ def parks(job: Job) -> bool:
 
 
 def has_begun(job: Job) -> bool:
-    """Whether an attempt of its present life has started."""
-    life = job.redriven_at or 0
-    return job.charged + job.throttled > 0 or any(each.started_at is not None and each.picked_at >= life for each in job.attempts)
+    """Whether an attempt has started since the job was created, or since its last redrive."""
+    since = job.redriven_at or 0
+    return job.charged + job.throttled > 0 or any(each.started_at is not None and each.picked_at >= since for each in job.attempts)
 
 
 def decide(job: Job, line: Line, jobs: Mapping[JobKey, Job], now: int, *, asking: Collection[JobKey] = ()) -> Decision:
-    """What follows for the claimed `job` at the head of its line. `jobs`: those that the line names, as far as they exist.
+    """Decide about the claimed `job` by the beginning of its queue. `jobs`: the existing jobs of the head and the entries.
 
-    `asking`: jobs claimed by whoever asks, which therefore have not started under their claims.
+    `asking`: jobs that the deciding executor has claimed itself, and which therefore have not started under their claims.
     """
     mine, stale = marker(job, now), list[Marker]()
     if mine not in line.markers and (not line.more or mine.position < line.markers[-1].position):
@@ -100,25 +100,25 @@ def decide(job: Job, line: Line, jobs: Mapping[JobKey, Job], now: int, *, asking
     for each in line.markers:
         if each == mine:
             return Start(_turn(job, line, now), tuple(stale))
-        means = _means(each, jobs.get(each.key), now)
-        if means is _Means.JOB:
+        entry_state = _entry_state(each, jobs.get(each.key), now)
+        if entry_state is _EntryState.JOB:
             return Wait(after(each.job), each.key)
-        if means is _Means.PARKS:
+        if entry_state is _EntryState.PARKS:
             return Wait(f"order: its key {each.order.key} is parked, for job {each.job} failed", each.key, parked=True)
-        if means is _Means.UNSURE:
+        if entry_state is _EntryState.UNSURE:
             return LookLater()
-        if means is _Means.NOTHING:
+        if entry_state is _EntryState.STALE:
             stale.append(each)
-    return LookAgain(tuple(stale))  # its own is behind what was read
+    return LookAgain(tuple(stale))  # the job's own entry is behind those that were read
 
 
 def after(job_id: str) -> str:
-    """Why a job waits for that one."""
+    """The reason of a job that waits for this one."""
     return f"order: it runs after job {job_id}"
 
 
 def holding(line: Line, jobs: Mapping[JobKey, Job], asking: Collection[JobKey] = ()) -> Job | None:
-    """The open job that had the last turn and may be running, or has run. One that was given back before it started has lost it."""
+    """The open job at the head of the queue, if it may be running or has run; else None. A job requeued before it started is not head."""
     job = jobs.get(line.turn.key) if line.turn is not None else None
     if job is None or not is_open(job):
         return None
@@ -126,7 +126,7 @@ def holding(line: Line, jobs: Mapping[JobKey, Job], asking: Collection[JobKey] =
 
 
 def next_up(line: Line, jobs: Mapping[JobKey, Job]) -> Job | None:
-    """The job whose turn is next, as far as the head of the line tells; None while one holds it, or the key is parked."""
+    """The job that may start next, as far as the entries that were read show; None while the queue has a head or the key is parked."""
     if holding(line, jobs) is not None:
         return None
     for each in line.markers:
@@ -139,21 +139,21 @@ def next_up(line: Line, jobs: Mapping[JobKey, Job]) -> Job | None:
 
 
 def parked_by(line: Line, jobs: Mapping[JobKey, Job]) -> list[Marker]:
-    """The dead jobs that park the key, in the order of the line."""
+    """The entries of the dead jobs that park the key, in order."""
     return [each for each in line.markers if (job := jobs.get(each.key)) is not None and parks(job) and marker(job) == each]
 
 
-def _means(each: Marker, job: Job | None, now: int) -> _Means:
+def _entry_state(each: Marker, job: Job | None, now: int) -> _EntryState:
     is_young = now - each.at < YOUNG_MS
     if job is None:
-        return _Means.UNSURE if is_young else _Means.NOTHING
-    if marker(job) != each:  # its time was changed, or it was redriven, or is about to be
-        return _Means.NOT_YET if is_young else _Means.NOTHING
+        return _EntryState.UNSURE if is_young else _EntryState.STALE
+    if marker(job) != each:  # the job was rescheduled or redriven, or is about to be
+        return _EntryState.NOT_YET if is_young else _EntryState.STALE
     if is_open(job):
-        return _Means.JOB
-    return _Means.PARKS if parks(job) else _Means.NOTHING
+        return _EntryState.JOB
+    return _EntryState.PARKS if parks(job) else _EntryState.STALE
 
 
 def _turn(job: Job, line: Line, now: int) -> Turn:
-    """Always another version, even if the job had the last turn: whoever has read that one must not take it over."""
+    """The job as head of the queue, always with another version: a job whose executor has read the version before must not become head."""
     return Turn(order_of(job), job.id, now, line.turn.version + 1 if line.turn is not None else 1)

@@ -14,7 +14,7 @@ from scheduler.admission.ordering import Decision, LookAgain, LookLater, Start, 
 from scheduler.admission.ordering_queue import HEAD, named
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, Line, Marker, OrderKey, RequeueCause, Turn
-from scheduler.storage.ports import Ports
+from scheduler.storage.ports import Ports, Written
 
 ROUNDS = 5  # looks at lines that others change at the same time, or that have to be tidied first
 
@@ -60,9 +60,9 @@ class OrderGate:
         written = self._take_turns({order: decision for order, (_, decision) in decisions.items()}, lines)
         verdicts: dict[JobKey, Verdict] = {}
         for order, (first, decision) in decisions.items():
-            if isinstance(decision, LookLater) or (isinstance(decision, Start) and written.get(order, True) is None):
+            if isinstance(decision, LookLater) or (isinstance(decision, Start) and written.get(order) is Written.REFUSED):
                 del left[order]  # undecided: it is asked again, but not at once
-            elif isinstance(decision, Wait) or (isinstance(decision, Start) and written.get(order, True)):
+            elif isinstance(decision, Wait) or (isinstance(decision, Start) and written.get(order, Written.YES) is Written.YES):
                 verdicts |= _verdicts(first, left.pop(order), decision, asked_at)
         return verdicts
 
@@ -86,8 +86,8 @@ class OrderGate:
         if stale:
             self.ports.orders.leave(stale)
 
-    def _take_turns(self, decisions: Mapping[OrderKey, Decision], lines: Mapping[OrderKey, Line]) -> dict[OrderKey, bool | None]:
-        """Whether each turn that had to be written is; None: refused for now."""
+    def _take_turns(self, decisions: Mapping[OrderKey, Decision], lines: Mapping[OrderKey, Line]) -> dict[OrderKey, Written]:
+        """Whether each turn that had to be written is."""
         changes: list[tuple[Turn | None, Turn]] = [
             (lines[order].turn, decision.turn)
             for order, decision in decisions.items()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from scheduler.admission import ordering
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Line
-from scheduler.storage.ports import Orders, Ports
+from scheduler.storage.ports import Orders, Ports, Written
 
 HEAD = 10  # markers read of a line: usually the first one decides
 
@@ -21,8 +21,8 @@ def line_up(jobs: Sequence[Job], *, orders: Orders, now: int) -> list[bool]:
     try:
         put = orders.enqueue([ordering.marker(job, now) for job in ordered])
     except Unavailable:
-        put = [None] * len(ordered)
-    refused = {job.key for job, done in zip(ordered, put, strict=True) if done is None}
+        put = [Written.REFUSED] * len(ordered)
+    refused = {job.key for job, done in zip(ordered, put, strict=True) if done is Written.REFUSED}
     return [job.key not in refused for job in jobs]
 
 

@@ -1,9 +1,9 @@
 """Overlap: whether a run may start while another run of its task has not ended. Pure.
 
-All runs of a task agree on its holder item. It names the run that runs, and holds until that job is final: nobody releases
-it, so nobody who dies can leave it locked; who finds it held by a job that is over takes it. A late run that has not started
-may leave it to the one before it. It also names the one run that waits. A run that wins a change of the item (they are
-conditional) has decided; who loses looks again.
+All runs of a task share one item, the run lock. It names the run that may run, and is valid until that job is final. No executor
+releases it, so an executor that dies cannot leave it locked: the next run takes a lock whose job has ended. A late run that has not
+started may pass the lock on to the run before it. The item also names the one run that waits. Every change of the item is
+conditional on its version; an executor whose change is refused reads the item again and decides again.
 """
 
 from dataclasses import dataclass, replace
@@ -12,12 +12,12 @@ from scheduler.model.job import Holder, Job, Origin, Overlap, TaskKey
 from scheduler.model.lifecycle import is_open
 
 REPLACED = "overlap: replaced by a later run"
-WAKES = (Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING)  # policies under which a run may wait for another
+WAKES = (Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING)  # the rules under which a run may wait for another
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """It may start once `hold` is written (None: there is nothing to write); then those in `cancel` are to be cancelled."""
+    """The run may start once `hold` is written (None: nothing is to be written). Then the jobs in `cancel` are to be cancelled."""
 
     hold: Holder | None
     cancel: tuple[Job, ...] = ()
@@ -25,25 +25,28 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """It must not run."""
+    """The run must not start, for this reason."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """It waits for the holder's job once `hold` is written; then those in `cancel` are to be cancelled, or flagged if they run."""
+    """The run waits for the job that has the lock, once `hold` is written (None: nothing is to be written).
+
+    Then the jobs in `cancel` are to be cancelled; for those that run, a cancel is to be requested.
+    """
 
     hold: Holder | None
     cancel: tuple[Job, ...] = ()
 
 
 def decide(job: Job, origin: Origin, holder: Holder | None, holding: Job | None, waiting: Job | None) -> Start | Skip | Wait:
-    """What follows for `job` at its instant. `holding` and `waiting` are the jobs that the holder item names, as stored (None: gone)."""
+    """Decide about the run `job` at its instant. `holding` and `waiting` are the jobs that the run lock names, as stored (None: gone)."""
     if holder is None:
         return Start(Holder(TaskKey(job.owner, origin.task), job.id))
     if holder.job == job.id:
-        # Who had ended in between may be about to be replaced: a redriven run takes its own place again, or sees that it is gone.
+        # Another run may be about to take the lock, since this one had ended before its redrive: the write shows which of them has it.
         return Start(replace(holder, version=holder.version + 1) if job.redrives else None)
     other = waiting if waiting is not None and is_open(waiting) and waiting.id != job.id else None
     if holding is None or not is_open(holding):
@@ -57,12 +60,15 @@ def decide(job: Job, origin: Origin, holder: Holder | None, holding: Job | None,
 
 
 def passed_on(holder: Holder, to: str) -> Holder:
-    """The item once its run, which has not started, has left the place to that one. Who waits goes on waiting."""
+    """The run lock after its run, which has not started, passed it on to the job `to`. A run that waits continues to wait."""
     return replace(holder, job=to, waiting=None if holder.waiting == to else holder.waiting, version=holder.version + 1)
 
 
 def _take_over(job: Job, origin: Origin, holder: Holder, other: Job | None) -> Start | Skip:
-    """The run that waited is on its way but was slower: it waits again, or, where the later run replaces the earlier, goes."""
+    """Take the lock of a job that has ended, although the waiting run `other` has been enqueued and was slower.
+
+    `other` waits again; if the later run replaces the earlier one, the earlier of the two is dropped.
+    """
     if other is not None and origin.overlap is Overlap.CANCEL_RUNNING:
         if other.scheduled_at > job.scheduled_at:
             return Skip(REPLACED)
@@ -71,7 +77,7 @@ def _take_over(job: Job, origin: Origin, holder: Holder, other: Job | None) -> S
 
 
 def _replace(job: Job, holder: Holder, holding: Job, other: Job | None) -> Wait | Skip:
-    """The latest run wins, in whatever order they come."""
+    """The run with the latest scheduled time wins, in whatever order the runs come."""
     if any(each is not None and each.scheduled_at > job.scheduled_at for each in (holding, other)):
         return Skip(REPLACED)
     return Wait(_waits(job, holder), (holding,) if other is None else (holding, other))

@@ -14,7 +14,7 @@ from scheduler.model import ids, lifecycle, settlement
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Holder, Job, JobKey, Origin, Overlap, RequeueCause, TaskHead, TaskKey
 from scheduler.model.lifecycle import is_open
-from scheduler.storage.ports import Change, Ports
+from scheduler.storage.ports import Change, Ports, Written
 
 ROUNDS = 5  # tries at holder items that others change at the same time; each decides at least one run of the task
 
@@ -132,7 +132,7 @@ class RunGate:
         held = iter(self.ports.tasks.hold([(before, after) for before, after in writes if after is not None]) if writes else [])
         verdicts: dict[JobKey, Verdict] = {}
         for run, decision in decisions:
-            if decision.hold is not None and not next(held):
+            if decision.hold is not None and next(held) is not Written.YES:
                 continue
             if isinstance(decision, _PassOn):
                 verdicts[run.key] = decision.back
@@ -154,7 +154,7 @@ class RunGate:
             elif job.cancel_requested_at is None:
                 changes.append(Change.of_slot(job, settlement.flag(job, overlap.REPLACED, now, shards=self.ports.rules.shards)))
         held = self.ports.jobs.change(changes) if changes else []
-        return any(not ok or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
+        return any(ok is not Written.YES or not is_open(change.after) for change, ok in zip(changes, held, strict=True))
 
 
 def task_of(run: Job) -> TaskKey:

@@ -10,7 +10,7 @@ from scheduler.model import callback_lease, lifecycle, settlement
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Attempt, Finished, Job, Outcome, Progress, Result
 from scheduler.pipeline.follow_up import send_on
-from scheduler.storage.ports import Change, Ports, Secrets
+from scheduler.storage.ports import Change, Ports, Secrets, Written
 from scheduler.targets.base import CallBackAddress
 
 TRIES = 5
@@ -102,9 +102,9 @@ def _changed(which: AttemptKey, change: Callable[[Job, int], Job], again: Callab
         _check(job, which)
         after = change(job, ports.clock.now())
         (held,) = ports.jobs.change([Change(job, after)])
-        if held is None:
+        if held is Written.REFUSED:
             raise Unavailable
-        if held:
+        if held is Written.YES:
             return after
     raise Unavailable("the job keeps changing; try again")
 

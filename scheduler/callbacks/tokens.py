@@ -1,4 +1,4 @@
-"""The tokens of call-backs: what a worker shows to report on one attempt at one job. Signed, not encrypted; pure.
+"""Call-back tokens: a worker authenticates with one to report on one attempt at one job. Signed, not encrypted; pure.
 
 v1.<owner, job id, fence, end in epoch seconds as JSON, base64url>.<HMAC-SHA256 of all before it, base64url>
 """
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 VERSION = "v1"
 LONGEST = 1_024  # characters of a token
-# The last character of a MAC holds two bits that are 0. With others it would decode to the same, so they are refused.
+# The last character of a MAC has two unused bits. A token in which they are not 0 would decode to the same MAC, and is refused.
 _FORM = re.compile(rf"{VERSION}\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]{{42}}[AEIMQUYcgkosw048]")
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptKey:
-    """What a token stands for: one attempt at a job, told by its fence."""
+    """The attempt that a token authorizes: a job and its fence."""
 
     key: JobKey
     fence: int
@@ -36,14 +36,14 @@ class NotSigned(Unauthorized):
 
 
 def sign(which: AttemptKey, expires_at: int, key: bytes) -> str:
-    """The token. It counts until the second in which `expires_at` lies is over."""
+    """The token of an attempt. It is valid to the end of the second that contains `expires_at` (ms)."""
     content = json.dumps([*which.key, which.fence, expires_at // 1000], separators=(",", ":"), ensure_ascii=False)
     text = base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
     return _signer([key]).sign(f"{VERSION}.{text}").decode()
 
 
 def read(token: str, keys: Sequence[bytes], now: int) -> AttemptKey:
-    """What the token stands for. Raises NotSigned if none of the keys has signed it, Unauthorized if it has expired."""
+    """The attempt that the token authorizes. Raises NotSigned if none of the keys signed it, Unauthorized if it has expired."""
     form = _FORM.fullmatch(token) if len(token) <= LONGEST else None
     if form is None or not _signer(keys).validate(token):
         raise NotSigned
@@ -54,7 +54,7 @@ def read(token: str, keys: Sequence[bytes], now: int) -> AttemptKey:
 
 
 def _signer(keys: Sequence[bytes]) -> "Signer":
-    """Signs with the first key and accepts all of them. The keys are random, so none is derived from them."""
+    """A signer that signs with the first key and accepts all of them. The keys are random and are used without key derivation."""
     from itsdangerous import Signer  # 6 ms: an executor without call-backs does not import it
 
     return Signer(list(reversed(keys)), key_derivation="none", digest_method=hashlib.sha256)

@@ -15,7 +15,7 @@ from scheduler.dead_letters.model import Redrive, State
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Letter
 from scheduler.pipeline.enqueue import on_their_way
-from scheduler.storage.ports import Change, Ports
+from scheduler.storage.ports import Change, Ports, Written
 
 WORK_MS = 75_000  # longer than the minute after which the next one comes and waits
 LOOK_MS = 1_000  # how often it looks for redrives that nobody holds
@@ -152,8 +152,8 @@ class Work:
         done: list[Job] = []
         for attempt in range(TRIES):
             held = self.ports.jobs.change(changes) if changes else []
-            done += [change.after for change, ok in zip(changes, held, strict=True) if ok]
-            changes = [change for change, ok in zip(changes, held, strict=True) if ok is None]
+            done += [change.after for change, ok in zip(changes, held, strict=True) if ok is Written.YES]
+            changes = [change for change, ok in zip(changes, held, strict=True) if ok is Written.REFUSED]
             if not changes:
                 break
             self.ports.clock.sleep_until(self.ports.clock.now() + (200 << attempt))

@@ -1,6 +1,6 @@
-"""What is kept of a job once its item has left the table: one flat record, a line of JSON in the archive. Pure.
+"""The archive's record of a job whose item has left the table: a flat record, one line of JSON. Pure.
 
-`infra/archive.py` declares the same fields as columns; a test holds them equal.
+`infra/archive.py` declares the same fields as columns; a test compares them.
 """
 
 import json
@@ -11,10 +11,10 @@ from scheduler.insight.counting import day_of, ended_at
 from scheduler.model import ids, lifecycle
 from scheduler.model.job import Job
 
-DAY = "day"  # of the time in the job's id (UTC), for which it was scheduled first: the archive's partition
+DAY = "day"  # the partition: the UTC day of the time in the job's id, for which the job was first scheduled
 DAY_MS = 86_400_000
 
-Details = Callable[[Job, int], dict[str, Any]]  # a job as the API shows it at an instant
+Details = Callable[[Job, int], dict[str, Any]]  # a job as the API returns it at an instant
 
 COLUMNS = {
     "id": "string",
@@ -63,7 +63,10 @@ def record(job: Job, details: Details | None) -> dict[str, Any]:
 
 
 def where(job_id: str, now: int, kept_days: int, database: str) -> str | None:
-    """Where to look for a job that is not in its table; None if it is too young to have left it. Whether it ever was there nobody knows."""
+    """The message that refers a caller to the archive for a job that is not in its table; None if the job is too young to have left it.
+
+    The message does not promise that the job ever existed: the table cannot know.
+    """
     at = ids.time(job_id)
     if not database or at >= now - kept_days * DAY_MS:
         return None

@@ -1,11 +1,11 @@
-"""What a change of a job or a task adds to the counters. Pure; `scheduler.insight.project` carries it out, each change once.
+"""The amounts that a change of a job or a task adds to the counters. Pure; `scheduler.insight.project` adds each change once.
 
-    load#<owner>       <hour>         jobs by minute and type: each start that was planned; runs of recurring tasks are not in it,
+    load#<owner>       <hour>         planned starts of jobs by minute and type, without the runs of recurring tasks:
                                       `forecast` expands those
     recurring#<owner>  <digest>       tasks by recurrence
-    stats#<owner>      <day>#<type>   jobs by how they ended, how long they ran (sum and histogram), how late they started
+    stats#<owner>      <day>#<type>   ended jobs by status, their run times (sum and histogram), late starts
 
-Each is kept for its owner and for everybody together.
+Each is kept for each owner and for all owners together.
 """
 
 import hashlib
@@ -22,27 +22,27 @@ from scheduler.tasks import schedule_form
 from scheduler.tasks.task import Task
 
 EVERYBODY = "*"
-CANARY_OWNER = "punctual"  # its jobs measure the scheduler and are nobody's load
+CANARY_OWNER = "punctual"  # its jobs measure the scheduler; no counter includes them
 DAY_S = 86_400
 KEPT_LOAD_S, KEPT_STATS_S = 2 * DAY_S, 400 * DAY_S
 
-RUNS, RUN_MS, BUCKET = "runs", "run_ms", "h"  # of stats: how many ran, for how long in all, and the histogram's `h<bucket>`
+RUNS, RUN_MS, BUCKET = "runs", "run_ms", "h"  # of stats: number of runs, their total run time, the histogram's `h<bucket>`
 LATE = "late"
 TASKS = "tasks"
 DEAD_NAMES = tuple(map(str, lifecycle.DEAD))
 
 
 class Row(NamedTuple):
-    """What counters are kept under; rows of one partition sort by their names."""
+    """The key of a row of counters; rows of one partition sort by name."""
 
     partition: str
     name: str
     expires: int | None = None  # epoch seconds
-    about: str | None = None  # what the name stands for
+    about: str | None = None  # the text behind a digest in the name
 
 
 class Entry(NamedTuple):
-    """What one change adds to one row; `sequence` is the change's place in its stream shard, texts that sort."""
+    """The amounts that one change adds to one row; `sequence` orders the changes of a stream shard as text."""
 
     row: Row
     sequence: str
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """A row as it is read."""
+    """A row of counters as it is read."""
 
     name: str
     amounts: Mapping[str, int]
@@ -61,7 +61,7 @@ Amounts = Mapping[str, int]
 
 
 def of_job(before: Job | None, after: Job | None) -> list[tuple[Row, Amounts]]:
-    """What a change of a job adds; None: it was not there, or is not any more."""
+    """The amounts that a change of a job adds; `before` None: the job is new, `after` None: it was deleted."""
     known = after or before
     if known is None or known.owner == CANARY_OWNER:
         return []
@@ -70,11 +70,11 @@ def of_job(before: Job | None, after: Job | None) -> list[tuple[Row, Amounts]]:
 
 
 def of_task(before: Task | None, after: Task | None) -> list[tuple[Row, Amounts]]:
-    """What a change of a task adds. None of most: plan moves on, and the recurrence stays."""
-    found = [(task, each, amount) for task, amount in ((before, -1), (after, 1)) if task is not None and (each := recurrence(task))]
-    if len(found) == 2 and found[0][1] == found[1][1]:
+    """The amounts that a change of a task adds. Most changes add nothing: plan moves on, and the recurrence stays the same."""
+    changes = [(task, each, amount) for task, amount in ((before, -1), (after, 1)) if task is not None and (each := recurrence(task))]
+    if len(changes) == 2 and changes[0][1] == changes[1][1]:
         return []
-    return [(recurring_row(scope, each), {TASKS: amount}) for task, each, amount in found for scope in (EVERYBODY, task.owner)]
+    return [(recurring_row(scope, each), {TASKS: amount}) for task, each, amount in changes for scope in (EVERYBODY, task.owner)]
 
 
 def load_partition(owner: str) -> str:
@@ -98,7 +98,7 @@ def day_of(at: int) -> str:
 
 
 def load_at(row: Counted) -> Iterator[tuple[int, str, int]]:
-    """Each count of a load row: the beginning of its minute, the type, how many."""
+    """Each count of a load row: the beginning of its minute, the type, the number of jobs."""
     hour = start_of(f"{row.name}:00")
     for name, amount in row.amounts.items():
         minute, _, type = name.partition("#")
@@ -116,17 +116,17 @@ def read_recurrence(about: str) -> Recurrence:
 
 
 def is_expanded(job: Job) -> bool:
-    """Whether the forecast knows of this start by its task's schedule: a first start of a run that was planned by one."""
+    """Whether the forecast expands this start from its task's schedule: it is the first start of a run of a recurring task."""
     return job.origin is not None and job.origin.misfire is not None and job.fence == 1
 
 
 def _waits(job: Job | None) -> bool:
-    """Whether a start of it is planned."""
+    """Whether a start of the job is planned and belongs into the load counters."""
     return job is not None and job.slot is not None and job.claim is None and not is_expanded(job)
 
 
 def _load(owner: str, before: Job | None, after: Job | None) -> Iterator[tuple[Row, Amounts]]:
-    """A start that was planned stays in its minute's count once an executor takes it; one that is put off or called off leaves it."""
+    """A planned start stays in its minute's count once an executor has claimed the job; a start that is moved or cancelled leaves it."""
     taken = after is not None and after.claim is not None
     old = before if _waits(before) and not taken else None
     new = after if _waits(after) else None
@@ -140,7 +140,7 @@ def _load(owner: str, before: Job | None, after: Job | None) -> Iterator[tuple[R
 
 
 def _stats(owner: str, before: Job | None, after: Job | None) -> Iterator[tuple[Row, Amounts]]:
-    """A job's end is counted once per life; that its item is deleted later counts for nothing."""
+    """A job's end is counted once per life (first run or redrive); the later deletion of its item adds nothing."""
     if after is None or lifecycle.is_open(after) or (before is not None and not lifecycle.is_open(before)):
         return
     status = lifecycle.state(after)
@@ -161,7 +161,7 @@ def ended_at(job: Job) -> int:
 
 
 def run_ms(job: Job) -> int | None:
-    """How long the last attempt of a final job ran; None if it never started, or ran beyond its executor and reported."""
+    """How long the last attempt of a final job ran; None if it never started, or if a worker outside the executor reported its end."""
     if job.started_at is None or job.spec.callback is not None or lifecycle.state(job) in (Status.CANCELLED, Status.SKIPPED):
         return None
     return max(0, ended_at(job) - job.started_at)

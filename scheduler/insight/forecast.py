@@ -1,7 +1,7 @@
-"""What is to come: jobs, work and executors per minute. Pure: counts in, minutes out.
+"""The forecast: jobs, run time and executors for each minute to come. Pure: it takes counts and returns minutes.
 
-Jobs that are stored are counted by their minute. Runs of recurring tasks are not: they are expanded from the schedules, and since
-tasks that run at the same minutes share one expansion, the cost grows with distinct schedules, not with tasks.
+Stored jobs are counted by minute. Runs of recurring tasks are expanded from the schedules instead. Tasks that run at the same minutes
+share one expansion: the cost grows with the number of distinct schedules, not with the number of tasks.
 """
 
 from collections import defaultdict
@@ -14,25 +14,25 @@ from scheduler.tasks.schedule import Once, Rate, Schedule, after, next_runs
 from scheduler.tasks.task import Task
 
 MINUTE = 60_000
-AHEAD = 180 * MINUTE  # shown
-SCALED_AHEAD = 10 * MINUTE  # acted upon
-BOUND_MS = 10_000  # what is due at one time is to be over so soon ...
-BUFFER_PERCENT = 10  # ... with so much of each executor left free
-UNKNOWN_MS = 1_000  # how long a job of a type takes of which none has ended yet
-LAST_RUNS = 200  # with so few runs left, when the last one is matters
+AHEAD = 180 * MINUTE  # the forecast that the API shows
+SCALED_AHEAD = 10 * MINUTE  # the forecast that `scale` acts on
+BOUND_MS = 10_000  # all jobs due at one instant are to end within this time ...
+BUFFER_PERCENT = 10  # ... with this share of each executor left free
+UNKNOWN_MS = 1_000  # assumed run time of a type of which no job has ended yet
+LAST_RUNS = 200  # a task with at most this many runs left is forecast up to its last run only
 
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """What recurring tasks that run at the same times have in common."""
+    """The schedule and type that recurring tasks with the same run times share."""
 
     schedule: Schedule  # without jitter and number of runs
     type: str
-    shift_ms: int = 0  # by which its jitter puts each run off
+    shift_ms: int = 0  # delay of each run by the jitter
 
 
 class Expected(NamedTuple):
-    """What is to start in the minute that begins at `at`."""
+    """The expected starts in the minute that begins at `at`, and the run time of those jobs."""
 
     at: int
     jobs: int
@@ -44,7 +44,7 @@ class Expected(NamedTuple):
 
 
 def required(compute_ms: int) -> int:
-    """How many executors, each at one job at a time, end so much work in time.
+    """How many executors, each with one job at a time, finish this much run time within `BOUND_MS`.
 
     >>> required(0), required(9_000), required(9_001)
     (0, 1, 2)
@@ -53,7 +53,10 @@ def required(compute_ms: int) -> int:
 
 
 def recurrence(task: Task) -> Recurrence | None:
-    """None if the task is not recurring, or is paused. Times within a second, of a jitter within a minute, count as the same."""
+    """The recurrence of a task; None if the task is not recurring, or is paused.
+
+    Tasks share a recurrence if their run times differ by less than a second, or by jitter within a minute.
+    """
     schedule = task.schedule
     if schedule is None or isinstance(schedule.spec, Once) or task.inactive_at is not None:
         return None
@@ -64,7 +67,7 @@ def recurrence(task: Task) -> Recurrence | None:
     rate = plain.spec
     start = (rate.start + shift) // 1_000 * 1_000
     if start <= task.updated_at + rate.every_ms:
-        start %= rate.every_ms  # it has begun: only its beat matters
+        start %= rate.every_ms  # it has begun: only the phase of its rate matters
     return Recurrence(replace(plain, spec=Rate(rate.every_ms, start)), task.spec.type)
 
 
@@ -75,10 +78,10 @@ def expected(
     since: int,
     until: int,
 ) -> list[Expected]:
-    """Every minute, whole, from that of `since` to that before `until`.
+    """All whole minutes from the minute of `since` to the last one that begins before `until`.
 
-    `stored`: jobs by the beginning of their minute and by type. `recurring`: how many tasks have each recurrence. `elapsed_ms`: the average
-    by type.
+    `stored`: jobs by the beginning of their minute and by type. `recurring`: the number of tasks with each recurrence. `elapsed_ms`: the
+    average run time by type.
     """
     first, until = since // MINUTE * MINUTE, -(-until // MINUTE) * MINUTE
     counts: dict[int, dict[str, int]] = {at: defaultdict(int, stored.get(at, {})) for at in range(first, until, MINUTE)}
@@ -90,14 +93,14 @@ def expected(
 
 
 def together(parts: Iterable[Iterable[Expected]]) -> list[Expected]:
-    """The same minutes, of several lanes, as one."""
+    """The sums of the same minutes of several lanes."""
     return [
         Expected(same[0].at, sum(each.jobs for each in same), sum(each.compute_ms for each in same)) for same in zip(*parts, strict=True)
     ]
 
 
 def most(minutes: Iterable[Expected]) -> int:
-    """The executors that the busiest of the minutes requires."""
+    """The number of executors that the busiest of the minutes requires."""
     return max((each.executors for each in minutes), default=0)
 
 
@@ -108,7 +111,7 @@ def _minute(at: int, of_type: Mapping[str, int], elapsed_ms: Mapping[str, float]
 
 
 def _starts(each: Recurrence, first: int, until: int) -> Iterator[tuple[int, int]]:
-    """The minutes from `first` to `until` in which a task of the recurrence runs, and how often."""
+    """The minutes from `first` to `until` in which a task of the recurrence runs, and the number of its runs in each."""
     spec = each.schedule.spec
     if isinstance(spec, Rate):
         end = until if each.schedule.end is None else min(until, each.schedule.end)
@@ -125,7 +128,7 @@ def _starts(each: Recurrence, first: int, until: int) -> Iterator[tuple[int, int
 
 
 def _beats(rate: Rate, until: int) -> int:
-    """How often the rate has come before the instant."""
+    """The number of runs of the rate before the instant."""
     return max(0, -(-(until - rate.start) // rate.every_ms))
 
 
@@ -137,9 +140,9 @@ def _shift(task: Task, schedule: Schedule) -> int:
 
 
 def _end(task: Task, schedule: Schedule) -> int | None:
-    """The instant after which it has no more runs; of a long number of runs that is not looked up yet."""
+    """The instant from which the task has no more runs. A limited number of runs is counted only once few are left (`LAST_RUNS`)."""
     if task.replenish is None:
-        return task.planned_until + 1  # all there will ever be are planned
+        return task.planned_until + 1  # its last run is planned
     if schedule.max_runs is None or schedule.max_runs - task.planned > LAST_RUNS:
         return schedule.end
     left = islice(after(replace(schedule, max_runs=None, jitter_ms=0), task.planned_until), max(0, schedule.max_runs - task.planned))

@@ -1,16 +1,16 @@
-"""How long something takes, as counts by size: what can be added up by many writers and still tells percentiles.
+"""A histogram of durations with exponential buckets: many writers can add to it, and percentiles can be read from it.
 
-A bucket is 19 % wider than the one before it, so a percentile is off by a tenth at most.
+A bucket is 19 % wider than the one before it, so the error of a percentile is at most a tenth.
 """
 
 import math
 from collections.abc import Mapping
 
-STEPS = 4  # buckets by which a value doubles
+STEPS = 4  # buckets per doubling of the duration
 
 
 def bucket(ms: int) -> int:
-    """The bucket of a duration; what took less than a millisecond is in the first.
+    """The bucket of a duration; durations below a millisecond are in the first.
 
     >>> bucket(1), bucket(2), bucket(1_000)
     (0, 4, 39)
@@ -19,7 +19,7 @@ def bucket(ms: int) -> int:
 
 
 def percentile(counts: Mapping[int, int], share: float) -> int | None:
-    """The duration that the share of all stays within, as its bucket's middle; None of nothing."""
+    """The percentile at `share` (0 to 1), as the middle of its bucket; None if nothing is counted."""
     total = sum(counts.values())
     rank, seen = share * total, 0
     for number, count in sorted(counts.items()):

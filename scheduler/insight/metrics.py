@@ -1,7 +1,7 @@
-"""The names of our own metrics, for the functions that emit them and the alarms and widgets that show them.
+"""The names of our own metrics, for the functions that emit them and for the alarms and widgets that show them.
 
-Each is emitted with the one dimension `service`, the verb that emits it: never a user, a job or a task, for every value of a
-dimension is a metric that is paid for. `docs/operations.md` has this table; a test holds them equal.
+Each metric has one dimension, `service`: the function that emits it. A user, a job or a task is never a dimension, because AWS bills
+every value of a dimension as a metric. `docs/operations.md` has this table; a test compares them.
 """
 
 from typing import NamedTuple
@@ -29,12 +29,12 @@ USED = "ExecutorsRequiredPercent"
 
 
 class Metric(NamedTuple):
-    """One metric: who emits it, in what unit of CloudWatch's, and what it tells."""
+    """One metric: the function that emits it, its CloudWatch unit, and its meaning."""
 
     name: str
     service: str
     unit: str
-    tells: str
+    meaning: str
 
 
 METRICS = (

@@ -1,4 +1,4 @@
-"""Fold changes of jobs and tasks into the counters, send on what receivers may want to know, and tell what they mean for the metrics."""
+"""Add changes of jobs and tasks to the counters, send news to notify, archive expired jobs, and report figures for the metrics."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from scheduler.tasks.task import Task
 
 
 class Change(Protocol):
-    """One write of a job or a task; `sequence` is its place in its shard."""
+    """One write of a job or a task; `sequence` is its position in its stream shard."""
 
     @property
     def sequence(self) -> str: ...
@@ -26,16 +26,16 @@ class Change(Protocol):
 
 @dataclass(slots=True)
 class ProjectResult:
-    """What one batch told. Durations are of jobs that ended and waited for nothing but their time."""
+    """The result of one batch. Durations are of ended jobs that waited only for their scheduled time."""
 
     changes: int = 0
     created: int = 0
     ended: dict[str, int] = field(default_factory=dict)
     start_delays_ms: list[int] = field(default_factory=list)
     latencies_ms: list[int] = field(default_factory=list)  # finish minus scheduled
-    overheads_ms: list[int] = field(default_factory=list)  # the same without the time that the job itself took
+    overheads_ms: list[int] = field(default_factory=list)  # the latencies without the run times
     canary_delays_ms: list[int] = field(default_factory=list)
-    news: int = 0  # sent on to notify
+    news: int = 0  # sent to notify
     archived: int = 0
 
     @property
@@ -68,14 +68,14 @@ def project(shard: str, changes: Sequence[Change], ports: Ports, *, details: Det
 
 
 def _entries(change: Change) -> Iterable[Entry]:
-    """One for each row: all that a change adds to a row is added at once."""
+    """One entry for each row: all amounts that a change adds to a row are added in one write."""
     before, after = change.before, change.after
     if isinstance(before, Task) or isinstance(after, Task):
-        added = of_task(*(each if isinstance(each, Task) else None for each in (before, after)))
+        amounts_by_row = of_task(*(each if isinstance(each, Task) else None for each in (before, after)))
     else:
-        added = of_job(before, after)
+        amounts_by_row = of_job(before, after)
     entries = dict[tuple[str, str], Entry]()
-    for row, amounts in added:
+    for row, amounts in amounts_by_row:
         earlier = entries.get(row[:2])
         entries[row[:2]] = Entry(row, change.sequence, amounts if earlier is None else {**earlier.amounts, **amounts})
     return entries.values()
@@ -117,5 +117,5 @@ def _note(before: Job | None, after: Job | None, result: ProjectResult) -> None:
 
 
 def _waited_for_its_time_alone(job: Job) -> bool:
-    """Neither tried again nor held up by a rule of its owner's, nor posted for a time already past."""
+    """Whether the job was not retried, not delayed by an ordering rule of its owner, and not created for a time in the past."""
     return job.fence == 1 and job.spec.ordering is None and job.created_at <= job.scheduled_at

@@ -1,7 +1,8 @@
-"""Count all jobs and tasks anew, and correct the counters by what differs.
+"""Count all jobs and tasks from scratch, and correct the counters by the differences.
 
-What is right is added as a difference, under a shard of its own, so that project may stay at work. Exact while nothing is written: what
-changes between the reading of its item and that of its counter is counted twice or not at all, so pause the lanes, and count again.
+Each correction is added as a difference, under a shard of its own, so that project may keep running. The result is exact only while
+nothing is written: a change between reading its item and reading its counter is counted twice or not at all. For an exact result, pause
+the lanes and count again.
 """
 
 from collections import Counter, defaultdict
@@ -32,7 +33,7 @@ _LAST = "~"  # sorts after every name
 
 @dataclass(frozen=True, slots=True)
 class RecountResult:
-    """How much there is, and in how many rows the counters were wrong."""
+    """The number of jobs, tasks and counter rows, and the number of rows that were corrected."""
 
     jobs: int
     tasks: int
@@ -41,10 +42,10 @@ class RecountResult:
 
 
 def recount(jobs: Iterable[Job], tasks: Iterable[Task], now: int, kept_days: int, *, counters: Counters) -> RecountResult:
-    """Correct the counters of everybody and of each owner of a job or a task.
+    """Correct the counters of all owners together and of each owner of a job or a task.
 
-    Of the load only the minutes to come can be told from the tables, and of the statistics only the days that are kept whole, `kept_days`
-    back; the rest stays as it is. Raises Unavailable: run it again.
+    The tables determine the load only for the minutes to come, and the statistics only for the last `kept_days` days, whose jobs are all
+    still stored. The other rows stay unchanged. Raises Unavailable: run it again.
     """
     right: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     known: dict[tuple[str, str], Row] = {}
@@ -91,5 +92,5 @@ def _is_to_come(hour: str, key: str, now: int) -> bool:
 
 
 def _expires(partition: str, now: int) -> int | None:
-    """Of a row that should not be there at all: it goes soon, unless it stands for a recurrence."""
+    """The expiry of a row that should not exist at all: a few days from now, or never for a recurrence."""
     return None if partition.startswith("recurring#") else (now + 3 * DAY) // 1_000

@@ -1,4 +1,4 @@
-"""Every minute: say what the next minutes require, keep as many executors ready, and send a canary through the scheduler."""
+"""Every minute: report how many executors the next minutes require, keep pollers ready for them, and submit a canary job."""
 
 import logging
 from collections.abc import Mapping
@@ -13,19 +13,19 @@ from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.storage.ports import Functions, Ports
 
-CANARY_AHEAD = HORIZON + 2 * MINUTE  # far enough to take the whole way: slot, minute, dispatch, topic, lane
-CANARY_OFFSET = 20_000  # within its minute, apart from what people ask for
+CANARY_AHEAD = HORIZON + 2 * MINUTE  # far enough ahead to pass through every stage: slot, minute, dispatch, topic, lane
+CANARY_OFFSET = 20_000  # ms within its minute, away from the times that users choose
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class ScaleResult:
-    """What the next ten minutes require, against what there may be; and what was done about it."""
+    """The executors that the next ten minutes require, those available, and the pollers and canary of this round."""
 
     required: int = 0
     available: int = 0
-    pollers: dict[str, int] = field(default_factory=dict)  # by lane, where they are kept ready
+    pollers: dict[str, int] = field(default_factory=dict)  # kept ready, by lane
     canary: bool = False
 
     @property
@@ -46,7 +46,10 @@ def scale(ports: Ports, *, random: int) -> ScaleResult:
 
 
 def _send_canary(random: int, ports: Ports) -> bool:
-    """A job like any other, once a minute: its delay is measured where all others' are. That it cannot be stored is told by its absence."""
+    """Submit an ordinary job once a minute; its delay is measured like that of any other job.
+
+    If it cannot be stored, the alarm on missing canaries reports that.
+    """
     at = (ports.clock.now() + CANARY_AHEAD) // MINUTE * MINUTE + CANARY_OFFSET
     request = NewJob(CANARY_OWNER, JobSpec("log", {"message": "canary"}, max_attempts=1), at)
     try:
@@ -65,8 +68,8 @@ def _keep_ready(required: Mapping[Lane, int], functions: Functions, most: int) -
             wanted = scaling.pollers(current, executors, most)
             if wanted != current:
                 functions.keep_pollers(lane, wanted)
-        except Unavailable as error:  # the next minute tries again, and the lane scales by itself meanwhile
-            log.warning("pollers could not be set for now", extra={"lane": str(lane), "error": str(error)})
+        except Unavailable as error:  # the next round tries again; until then AWS scales the lane
+            log.warning("pollers not set: AWS is unavailable", extra={"lane": str(lane), "error": str(error)})
         else:
             kept[str(lane)] = wanted
     return kept

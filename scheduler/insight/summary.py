@@ -1,4 +1,4 @@
-"""What is to come and how long it takes, read from the counters."""
+"""The forecast and the statistics, read from the counters."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -26,13 +26,13 @@ from scheduler.storage.ports import Counters
 
 DAY = 86_400_000
 YEAR = 365 * DAY
-RECENT = 7 * DAY  # whose average the forecast goes by
+RECENT = 7 * DAY  # the forecast uses the average run times of this period
 _LAST = "~"  # sorts after every name
 
 
 @dataclass(frozen=True, slots=True)
 class TypeSummary:
-    """How jobs of one type ended, and how long their last attempts ran."""
+    """The ends of the jobs of one type, and the run times of their last attempts."""
 
     type: str
     counts: Mapping[str, int] = field(default_factory=dict)  # by status, and `late`
@@ -43,15 +43,15 @@ class TypeSummary:
 
 
 def ahead(owner: str, now: int, counters: Counters, *, span: int = forecast.AHEAD) -> list[Expected]:
-    """What is to start in each minute of the span from now, of one owner or of EVERYBODY.
+    """The expected starts in each minute of the next `span` ms, of one owner or of EVERYBODY.
 
-    Reads a row per hour, one per distinct recurrence, and the statistics of a week; no job and no task.
+    It reads one row per hour, one per distinct recurrence, and the statistics of a week, but no job and no task.
     """
     return forecast.together(by_lane(owner, now, counters, span=span).values())
 
 
 def by_lane(owner: str, now: int, counters: Counters, *, span: int) -> dict[Lane, list[Expected]]:
-    """The same by lane; retries count as one-time jobs."""
+    """The expected starts by lane; retries count as one-time jobs."""
     stored: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in counters.read(load_partition(owner), hour_of(now), hour_of(now + span) + _LAST):
         for at, type, jobs in load_at(row):
@@ -66,7 +66,7 @@ def by_lane(owner: str, now: int, counters: Counters, *, span: int) -> dict[Lane
 
 
 def by_type(owner: str, since: int, until: int, counters: Counters) -> list[TypeSummary]:
-    """Of each type of which jobs ended on the days of the span, by type."""
+    """The summaries of the types that had jobs end on the days of the span, ordered by type."""
     total: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in counters.read(stats_partition(owner), day_of(since), day_of(until) + _LAST):
         for name, amount in row.amounts.items():
@@ -75,7 +75,7 @@ def by_type(owner: str, since: int, until: int, counters: Counters) -> list[Type
 
 
 def by_day(owner: str, since: int, until: int, counters: Counters) -> dict[str, list[TypeSummary]]:
-    """The same day by day, in UTC: each day of the span on which jobs ended, the first one first."""
+    """The summaries day by day, in UTC: each day of the span on which jobs ended, the earliest first."""
     days: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
     for row in counters.read(stats_partition(owner), day_of(since), day_of(until) + _LAST):
         day, _, type = row.name.partition("#")

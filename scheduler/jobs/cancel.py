@@ -4,7 +4,7 @@ from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Status
 from scheduler.pipeline.follow_up import send_on
-from scheduler.storage.ports import Change, Ports
+from scheduler.storage.ports import Change, Ports, Written
 
 TRIES = 5
 POLL_MS = 100
@@ -31,11 +31,11 @@ def cancel(key: JobKey, ports: Ports) -> Job:
             changed = settlement.flag(job, settlement.CANCELLED, ports.clock.now(), shards=ports.rules.shards)
             change = Change.of_slot(job, changed)
         (held,) = ports.jobs.change([change])
-        if held is None:
+        if held is Written.REFUSED:
             raise Unavailable
-        if held and job.claim is not None and not lifecycle.waits(job):
+        if held is Written.YES and job.claim is not None and not lifecycle.waits(job):
             return _settled(changed, ports)
-        if held:
+        if held is Written.YES:
             send_on(changed, ports, now=ports.clock.now())
             return changed
     raise Unavailable("the job keeps changing; try again")

@@ -5,6 +5,7 @@ while it is held to its instant: an executor that cannot read the job again just
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from scheduler.admission import ordering
@@ -12,11 +13,10 @@ from scheduler.admission.ordering_queue import line_up, step_out
 from scheduler.model import instants, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey
-from scheduler.model.records import replace
 from scheduler.model.rules import Rules
 from scheduler.pipeline.enqueue import on_their_way
 from scheduler.pipeline.follow_up import wake_line
-from scheduler.storage.ports import Change, Ports
+from scheduler.storage.ports import Change, Ports, Written
 
 TRIES = 5
 TIMES = ("scheduled_at", "start_by")  # of a run of a schedule, these are its task's business
@@ -40,9 +40,9 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports) -> Job:
         if moved and not all(line_up([after], orders=ports.orders, now=now)):
             raise Unavailable
         (held,) = ports.jobs.change([Change(before, after)])
-        if held is None:
+        if held is Written.REFUSED:
             raise Unavailable
-        if held and _is_ours(ports.jobs.get(key), wanted):
+        if held is Written.YES and _is_ours(ports.jobs.get(key), wanted):
             (job,) = on_their_way([after], now, ports)
             if moved:
                 step_out([before], orders=ports.orders)

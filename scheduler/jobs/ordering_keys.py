@@ -8,8 +8,8 @@ from scheduler.admission.ordering_queue import named
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Job, JobKey, Line, OrderKey
 from scheduler.model.lifecycle import is_open
+from scheduler.pipeline.enqueue import enqueue
 from scheduler.pipeline.follow_up import waits
-from scheduler.pipeline.send import hand_over
 from scheduler.storage.ports import Ports
 
 COUNTED = 100  # jobs of a line that are read to tell of it
@@ -50,7 +50,7 @@ def resume(order: OrderKey, ports: Ports) -> LineView:
     sleeping = [first] if first is not None and waits(first, now) else []
     if not parked and not sleeping:
         raise Conflict("the key is not parked")
-    if hand_over(sleeping, lanes=ports.lanes, now=now):
+    if enqueue(sleeping, lanes=ports.lanes, now=now):
         raise Unavailable("the key goes on, but its next job could not be handed over; resume it again")
     return look(order, ports)
 

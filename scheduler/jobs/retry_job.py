@@ -7,7 +7,7 @@ from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey
 from scheduler.pipeline.enqueue import on_their_way
-from scheduler.storage.ports import Change, Ports, Tasks
+from scheduler.storage.ports import Change, Ports, Tasks, Written
 
 
 def retry_job(key: JobKey, ports: Ports) -> Job:
@@ -24,9 +24,9 @@ def retry_job(key: JobKey, ports: Ports) -> Job:
     if not all(line_up([after], orders=ports.orders, now=now)):
         raise Unavailable
     (held,) = ports.jobs.change([Change(job, after)])
-    if held is None:
+    if held is Written.REFUSED:
         raise Unavailable
-    if not held:
+    if held is Written.NO:
         raise Conflict("somebody has retried it already")
     (placed,) = on_their_way([after], now, ports)
     return placed

@@ -1,38 +1,41 @@
-"""How much of outputs, answers and logs a job's item holds. `scheduler.pipeline.output_store` stores what does not fit. Pure.
+"""Attempt output: how much of outputs and logs a job's item keeps as previews. `scheduler.pipeline.output_store` stores the rest. Pure.
 
-All excerpts of a job together have `ROOM`, whatever was tried how often, so that a job can always be settled: the last attempt
-what the earlier ones leave, and these `FORMER` each for output and log once another one has begun.
+All previews of a job together have at most `ROOM` bytes, however many attempts it had, so that the job can always be settled.
+The last attempt gets the bytes that the earlier attempts leave. Once another attempt has begun, an attempt keeps at most `FORMER`
+bytes of its output and as many of its log.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.model.job import Attempt, Job, Kept, Result
-from scheduler.model.records import replace
 
 KEPT_ATTEMPTS = 5
-ROOM = 4_096  # bytes of all excerpts of a job
-FORMER = 256  # bytes of what an attempt put out, and of what it logged, once another one has followed
-LEAST_LOG = 1_024  # bytes that a log has before an output that could take them all
+ROOM = 4_096  # bytes of all previews of a job together
+FORMER = 256  # bytes of the output, and of the log, of an attempt that another one has followed
+LEAST_LOG = 1_024  # bytes reserved for a log, so that a long output cannot take them all
 WHOLE = 1_048_576  # bytes of an output, and of a log, that are stored at most
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Everything an attempt put out and logged (up to `WHOLE` of each)."""
+    """The full output and log of an attempt, up to `WHOLE` bytes of each."""
 
     output: str | None
     log: str | None
 
 
 def output_of(output: str | None, response: Mapping[str, Any] | None) -> str | None:
-    """What an attempt put out: its output, or the body of the answer it got."""
+    """The output of an attempt, or else the body of its response; None if both are missing or the body is empty."""
     return output if output is not None or response is None else response.get("body") or None
 
 
 def split(job: Job, result: Result) -> tuple[Result, Whole | None]:
-    """The result with as much as fits into the item of its claimed job; and the whole, if that is less."""
+    """Cut the result of a claimed job to the previews that fit into the job's item.
+
+    Also returns the full output and log if something was cut, else None. The log loses its beginning, the output its end.
+    """
     output = output_of(result.output, result.response)
     earlier = [_former(each) for each in superseded(job).get("attempts", ())[1 - KEPT_ATTEMPTS :]]
     room = ROOM - sum(_size(each.log) + _size(each.output) for each in earlier)
@@ -49,9 +52,9 @@ def split(job: Job, result: Result) -> tuple[Result, Whole | None]:
 
 
 def superseded(job: Job) -> dict[str, Any]:
-    """What changes of the job, by name, when its output is its last attempt's no more: another attempt or another life begins."""
+    """The fields of the job that change, by name, when another attempt or a redrive begins: its output moves to its last attempt."""
     if not job.attempts:
-        return {}  # nor has it put out anything
+        return {}  # a job without attempts has no output either
     output = output_of(job.output, job.response)
     *earlier, last = job.attempts
     last = _former(replace(last, output=output) if output is not None else last)
@@ -70,14 +73,14 @@ def _size(text: str | None) -> int:
 
 
 def _begin(text: str | None, room: int) -> str | None:
-    """As many whole characters from its beginning as the room has bytes for."""
+    """The beginning of the text: as many whole characters as fit into `room` bytes."""
     if text is None or _size(text) <= room:
         return text
     return text.encode("utf-8", "replace")[: max(room, 0)].decode("utf-8", "ignore")
 
 
 def _end(text: str | None, room: int) -> str | None:
-    """The same from its end."""
+    """The end of the text: as many whole characters as fit into `room` bytes."""
     if text is None or _size(text) <= room:
         return text
     return text.encode("utf-8", "replace")[-room:].decode("utf-8", "ignore") if room > 0 else ""

@@ -1,22 +1,23 @@
-"""Jobs that report by call-back: how long they may stay silent, and what becomes of one that has. Pure; see `docs/call-backs.md`."""
+"""The lease of a job that reports by call-back: when it ends, and which failure its end means. Pure; see `docs/call-backs.md`."""
 
 from scheduler.model import lifecycle
 from scheduler.model.job import Failure, FailureKind, Job
 from scheduler.model.spec import CallBack
 
-GRACE_MS = 30_000  # how long a worker that was asked to stop may take to
+GRACE_MS = 30_000  # how long a worker may go on after a cancel was requested
 
 
 def lease(job: Job, now: int) -> int:
-    """Until when the claimed job need not be heard of again, if it is heard of now."""
+    """The end of the lease (ms) that a sign of life at `now` gives the claimed job. A requested cancel shortens it to `GRACE_MS`."""
     until = min(now + _policy(job).lease_ms, must_end_at(job))
     return until if job.cancel_requested_at is None else min(until, job.cancel_requested_at + GRACE_MS)
 
 
 def ends_at(job: Job) -> int:
-    """When the lease of a job that waits for its call-back ends. A cancel cuts it.
+    """When the lease of a job that waits for its call-back ends (ms). A requested cancel shortens it to `GRACE_MS`.
 
-    A heartbeat may be answered before the write that accepts the job holds, whose lease is the older one then.
+    A heartbeat may be stored before the write that accepts the job. The lease of that write is then the older one, so the later end
+    of both applies.
     """
     until = job.claim.lease_until if job.claim is not None else None
     ends = must_end_at(job) if until is None else until
@@ -26,12 +27,12 @@ def ends_at(job: Job) -> int:
 
 
 def must_end_at(job: Job) -> int:
-    """When the attempt is over, whatever its worker says."""
+    """The latest end of the attempt (ms), whatever its heartbeats say."""
     return lifecycle.started_at(job) + _policy(job).max_ms
 
 
 def silence(job: Job, now: int) -> Failure:
-    """What it means that the lease of the job has passed."""
+    """The failure of a job whose lease has passed: a time-out at `must_end_at`, before it a crash of the worker."""
     policy = _policy(job)
     if now >= must_end_at(job):
         return Failure(FailureKind.TIMEOUT, f"it did not report within {policy.max_ms // 1000} s")

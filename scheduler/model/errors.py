@@ -2,17 +2,17 @@
 
     SchedulerError
     ├── Invalid            the caller's input breaks a rule            → 400
-    │   └── TooLarge       ... a size rule                            → 413
+    │   └── TooLarge       the input breaks a size rule               → 413
     ├── Unauthorized       no valid identity                           → 401
     ├── Forbidden          the caller may not do this                  → 403
     ├── NotFound           no such object, or not the caller's         → 404
-    ├── Gone               it was there, and is no longer kept         → 410
-    ├── Conflict           the object is in a state that forbids it    → 409
-    ├── TooMany            ... too often, or beyond a quota              → 429
+    ├── Gone               the object existed and is no longer kept    → 410
+    ├── Conflict           the object's state forbids the change       → 409
+    ├── TooMany            the caller exceeds a rate or a quota        → 429
     ├── Unavailable        AWS refused for now; nothing was changed    → 503
     └── IllegalTransition  a bug: the state machine has no such arrow  → 500
 
-A class docstring is the default message. `details` is a list of `{"field", "rule"}` records, empty unless the input was at fault.
+The docstring of a class is its default message. `details` is a list of `{"field", "rule"}` records; only invalid input has any.
 """
 
 

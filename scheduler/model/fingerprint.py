@@ -1,7 +1,7 @@
-"""What tells one kind of error from another: pure.
+"""Fingerprints of errors: failures of the same kind have the same one. Pure.
 
-Two failures with the same fingerprint went wrong in the same way, whatever their ids, numbers, times and addresses are: a word
-with a digit or an @ in it is such a detail. Only the status of an HTTP answer is none.
+Ids, numbers, times and addresses do not change a fingerprint: every word with a digit or an @ counts as such a detail. The only
+exception is the status of an HTTP response.
 """
 
 import hashlib
@@ -14,17 +14,20 @@ _WORD = re.compile(r"HTTP [1-5]\d\d(?!\w)|[\w.:+@-]+")
 
 
 def of_job(job: Job) -> str:
-    """The fingerprint of what a failed or killed job died of."""
+    """The fingerprint of the `error` of a failed or killed job."""
     return of(error(job))
 
 
 def of(failure: Failure) -> str:
-    """`LENGTH` hex digits."""
+    """The fingerprint of a failure: the first `LENGTH` hex digits of the SHA-256 of its kind and normalized message."""
     return hashlib.sha256(f"{failure.kind}\n{normal(failure.message)}".encode(errors="replace")).hexdigest()[:LENGTH]
 
 
 def error(job: Job) -> Failure:
-    """What the job died of: the failure of its last attempt, or the reason if that hand-over never became one."""
+    """The error of a failed or killed job: the failure of its last attempt.
+
+    A job that failed under a fence without an attempt, as its messages reached a dead-letter queue, has its reason as error.
+    """
     last = job.attempts[-1] if job.attempts else None
     if last is not None and last.fence == job.fence and last.failure is not None:
         return last.failure
@@ -42,6 +45,6 @@ def is_fingerprint(text: str) -> bool:
 
 def _without_detail(found: re.Match[str]) -> str:
     word = found[0]
-    if " " in word:  # the status of an answer
+    if " " in word:  # the status of an HTTP response
         return word
     return "#" if "@" in word or any(letter.isdigit() for letter in word) else word

@@ -1,15 +1,15 @@
-"""Job ids: ULIDs whose time is the scheduled time, so that lists by time are key ranges. Task ids: the same, of the time of creation.
+"""Job ids: ULIDs of the scheduled time, so that lists by time are key ranges. A task id has the same form, with its time of creation.
 
 01JD4Q8XKZ 3 8W2M5R7T9V1C4FH
 ─────┬──── ┬ ───────┬───────
   48 bits  │     75 random bits
-  of time  └ log2 of the partitions its owner's jobs are spread over
+  of time  └ log2 of the number of partitions of its owner's jobs
 """
 
 import hashlib
 import zlib
 
-ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford base 32: sorts as it counts
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford base 32: the order of the letters is that of their values
 _PAIRS = [high + low for high in ALPHABET for low in ALPHABET]
 LENGTH = 26
 RANDOM_BITS = 75
@@ -23,15 +23,16 @@ def new(at: int, random: int, *, partitions: int = PARTITIONS) -> str:
 
 
 def run(at: int, task: str, generation: int) -> str:
-    """The id of the run of a task that is scheduled at `at` (ms): always the same, so that no planner can double it."""
+    """The id of a task's run scheduled at `at` (ms). It is deterministic, so that two planners cannot store the run twice."""
     digest = hashlib.blake2b(f"{task}#{generation}".encode(), digest_size=16).digest()
     return new(at, int.from_bytes(digest))
 
 
 def position(job_id: str, scheduled_at: int) -> str:
-    """Where a job stands in lists by time: its id, or one of its present time if it was rescheduled.
+    """The sort key of a job in lists by time: its id, or after a change of its time a derived id of the present time.
 
-    No two jobs have the same, though runs of one task differ in nothing but their time, and one may be moved to that of another.
+    No two jobs share a position. Runs of one task differ in their time only, and one run may be moved to the time of another;
+    the derived id therefore comes from a hash of the job's whole id.
     """
     if job_id.startswith(first(scheduled_at)):
         return job_id
@@ -39,7 +40,7 @@ def position(job_id: str, scheduled_at: int) -> str:
 
 
 def first(at: int) -> str:
-    """The smallest string that no id of an earlier time reaches: the bound of a key range."""
+    """The lower bound of a key range: the ids of `at` (ms) and later are not less, all earlier ones are."""
     return _encode(max(at, 0), _TIME)
 
 
@@ -52,16 +53,20 @@ def time(job_id: str) -> int:
 
 
 def is_made_with(random: int, some_id: str) -> bool:
-    """Whether these bits are the random part of the id."""
+    """Whether `random` was given to `new` for this id, whatever its time."""
     return some_id[_TIME + 1 :] == new(0, random)[_TIME + 1 :]
 
 
 def partition(job_id: str) -> int:
-    """Which of its owner's partitions the job lives in: written into the id, so that more partitions never move a job."""
+    """The number of the partition, among its owner's, that stores the job.
+
+    The id itself holds the number of partitions, so that a later increase moves no job.
+    """
     return zlib.crc32(job_id.encode()) % (1 << ALPHABET.index(job_id[_TIME]))
 
 
 def is_job_id(text: str) -> bool:
+    """Whether the text has the form of an id of a job or a task."""
     return len(text) == LENGTH and all(letter in ALPHABET for letter in text) and text[0] <= "7" and text[_TIME] <= "8"
 
 

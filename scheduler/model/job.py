@@ -1,50 +1,49 @@
-"""The records everything else speaks about. All are immutable; every instant is an int of UTC milliseconds since the epoch."""
+"""The records of jobs, and of all that refers to jobs. All are immutable; every instant is an int of UTC milliseconds since the epoch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from scheduler.model.records import quick
 from scheduler.model.spec import JobSpec, Ordering
 
 
 class Lane(StrEnum):
-    """One class of queue. One lane down does not stop the others, and a retry never waits behind first attempts."""
+    """A class of queue with executors of its own. A lane that fails stops no other, and a retry never waits behind first attempts."""
 
     ONE_TIME = "one-time"
     RECURRING = "recurring"
-    RETRY = "retry"  # its batches are of one: a job that kills its executor dies alone
+    RETRY = "retry"  # each batch has one message: a job that kills its executor takes no other job with it
 
 
 class Status(StrEnum):
-    """What a job is doing. Never stored: `lifecycle.status` derives it from the job's times."""
+    """The status of a job. It is never stored: `lifecycle.status` derives it from the job's times."""
 
-    SCHEDULED = "scheduled"  # waits for its time
-    QUEUED = "queued"  # due, or handed out by its minute, and not started yet
+    SCHEDULED = "scheduled"  # it waits for its time
+    QUEUED = "queued"  # it is due, or claimed ahead of its instant, and has not started yet
     RUNNING = "running"  # an executor has claimed it and its instant has come
-    SUCCEEDED = "succeeded"  # its target answered well
+    SUCCEEDED = "succeeded"  # its target reported success
     FAILED = "failed"  # no attempt is left, or the error is permanent
     KILLED = "killed"  # its time-out passed and the work was stopped
-    CANCELLED = "cancelled"  # a person or a program asked
-    SKIPPED = "skipped"  # a rule decided that it should not run; `reason` says which
+    CANCELLED = "cancelled"  # a person or a program requested it
+    SKIPPED = "skipped"  # a rule decided against the run; `reason` names the rule
 
 
 class Overlap(StrEnum):
-    """What a run does when its instant comes and another run of its task has not ended."""
+    """The rule for a run whose instant comes while another run of its task has not ended."""
 
-    SKIP = "skip"  # it is skipped
-    QUEUE_ONE = "queue_one"  # it waits for the other to end; a third one is skipped
+    SKIP = "skip"  # the run is skipped
+    QUEUE_ONE = "queue_one"  # the run waits until the other one has ended; a third one is skipped
     ALLOW = "allow"  # both run
-    CANCEL_RUNNING = "cancel_running"  # the other is cancelled, and it starts when that has ended
+    CANCEL_RUNNING = "cancel_running"  # the other one is cancelled, and the run starts when that has ended
 
 
 class Misfire(StrEnum):
-    """What becomes of a run that could not start on time."""
+    """The rule for a run that could not start on time."""
 
-    RUN_LATEST = "run_latest"  # it is skipped if the next one is due as well
-    RUN_ALL = "run_all"  # it runs, after the one before it; of a long row only the last ones
-    SKIP = "skip"  # it is skipped
+    RUN_LATEST = "run_latest"  # the run is skipped if the next one is due as well
+    RUN_ALL = "run_all"  # the run starts after the one before it; of many late runs only the last `max_catch_up` start
+    SKIP = "skip"  # the run is skipped
 
 
 class Outcome(StrEnum):
@@ -53,26 +52,26 @@ class Outcome(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     KILLED = "killed"
-    CRASHED = "crashed"  # its executor died; found by another one or by the recheck
-    CANCELLED = "cancelled"  # a cancel was asked, and the work stopped
+    CRASHED = "crashed"  # its executor died, as another executor or reconciling found
+    CANCELLED = "cancelled"  # a cancel was requested, and the work stopped
 
 
 class JobKey(NamedTuple):
-    """What names a job everywhere: its owner and its id."""
+    """The key of a job: its owner and its id."""
 
     owner: str
     id: str
 
 
 class TaskKey(NamedTuple):
-    """What names a task everywhere: its owner and its id."""
+    """The key of a task: its owner and its id."""
 
     owner: str
     id: str
 
 
 class OrderKey(NamedTuple):
-    """What names a line of jobs: their owner and their ordering key."""
+    """The key of an ordering queue: the owner of its jobs and their ordering key."""
 
     owner: str
     key: str
@@ -80,23 +79,23 @@ class OrderKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a job of a task carries of it: enough to decide at its instant without knowing the schedule."""
+    """The run info: the part of a task that its run carries, so that an executor can decide at the instant without the schedule."""
 
     task: str  # the task's id
-    generation: int  # the task's when this was planned: every edit, pause and resume raises it
-    nominal_at: int | None = None  # by the schedule, before jitter; None: asked for by hand
+    generation: int  # of the task when the run was planned: every edit, pause and resume raises it
+    nominal_at: int | None = None  # the time by the schedule, before jitter; None: a run by hand
     overlap: Overlap = Overlap.ALLOW
-    misfire: Misfire | None = None  # None: it has no misfire rule (by hand, or not recurring)
+    misfire: Misfire | None = None  # None: it has no misfire rule (a run by hand, or of a task that does not recur)
     # Of misfire run_all only, so that late runs start in order:
-    late_from: int | None = None  # a run that starts no sooner than this first waits for the one before it to end
-    previous_at: int | None = None  # when the run before it was scheduled, which names it: `ids.run`
-    next_at: int | None = None  # and the run after it
-    notify: bool = False  # its task had receivers when this was planned: project tells of its end
+    late_from: int | None = None  # a run that starts at this instant or later waits until the run before it has ended
+    previous_at: int | None = None  # the scheduled time of the run before it; its id follows from that: `ids.run`
+    next_at: int | None = None  # the scheduled time of the run after it
+    notify: bool = False  # whether its task had receivers when it was planned: project then notifies them of its end
 
 
 @dataclass(frozen=True, slots=True)
 class TaskHead:
-    """What must be known of a task before one of its runs starts."""
+    """The part of a task that an executor reads before it starts one of its runs."""
 
     generation: int
     inactive_at: int | None = None
@@ -105,25 +104,24 @@ class TaskHead:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The item that all runs of a task agree on: which of them runs (it holds until its job is final), and which one waits for it."""
+    """The run lock of a task: the item that names the run that may run, until its job is final, and the run that waits for it."""
 
     task: TaskKey
-    job: str  # id of the job that runs
-    waiting: str | None = None
-    version: int = 1  # rises with every change, and is what every change is conditional on
+    job: str  # the id of the job that has the lock
+    waiting: str | None = None  # the id of the job that waits for it
+    version: int = 1  # rises with every change; every change is conditional on it
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A job's place in the line of its ordering key."""
+    """A job's entry in the ordering queue of its key."""
 
     order: OrderKey
     job: str
     scheduled_at: int
     created_at: int
-    life: int = 0  # the job's redrives: what is taken away at the end of one life is not the marker of the next one
-    at: int = field(default=0, compare=False)  # when it was put: only a young one may be there before its job
+    life: int = 0  # the number of the job's redrives: removing the entry of one life does not remove that of the next one
+    at: int = field(default=0, compare=False)  # when it was written: only a young entry may exist before its job
 
     @property
     def key(self) -> JobKey:
@@ -131,17 +129,18 @@ class Marker:
 
     @property
     def position(self) -> tuple[int, int, str, int]:
+        """The sort key of the entry in its queue."""
         return self.scheduled_at, self.created_at, self.job, self.life
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The item that all jobs of an ordering key agree on: which of them was the last one let through."""
+    """The head of an ordering queue: the item that names the last job of the key that was let through."""
 
     order: OrderKey
     job: str
-    at: int
-    version: int = 1  # rises with every change, and is what every change is conditional on
+    at: int  # when it was let through
+    version: int = 1  # rises with every change; every change is conditional on it
 
     @property
     def key(self) -> JobKey:
@@ -150,68 +149,67 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The head of the line of an ordering key: whose turn it is, and the first markers."""
+    """The beginning of an ordering queue: its head and its first entries, in order."""
 
     turn: Turn | None = None
     markers: tuple[Marker, ...] = ()
-    more: bool = False  # there are further markers
+    more: bool = False  # whether there are further entries
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What is kept of a request that came with an idempotency key: enough to do it again to the letter, and to tell another from it."""
+    """The record of a request with an idempotency key: enough to repeat it exactly, and to refuse a different one with the same key."""
 
     owner: str
     key: str  # as the client chose it
-    fingerprint: str  # of what was asked: route and body
-    at: int  # when it was first asked: the `now` of its job or task
+    fingerprint: str  # of the request's route and body
+    at: int  # when it first came: the `now` of its job or task
     random: int  # the random part of its job's or task's id
 
 
 @dataclass(frozen=True, slots=True)
 class LaneState:
-    """Whether a lane is paused, and since when; or when it was last resumed."""
+    """Whether a lane is paused, since when and why; or when it was last resumed."""
 
     lane: "Lane"
-    paused_at: int | None = None
+    paused_at: int | None = None  # None: it is not paused
     resumed_at: int | None = None
     reason: str | None = None
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An executor's mark on a running job."""
+    """An executor's claim on a job. It says which delivery of which message the job runs under."""
 
-    message_id: str  # the SQS message that brought the job
+    message_id: str  # of the SQS message that brought the job
     nonce: str  # unique per delivery: message id, request id and receive count
-    at: int
-    alone: bool  # no other job was in the batch: a crash now is this job's own
-    lease_until: int | None = None  # its target took the job over and will report by call-back: who is not heard of until then is dead
+    at: int  # when the job was claimed
+    alone: bool  # no other job was in the batch: a crash of the executor is the fault of this job
+    lease_until: int | None = None  # the job waits for its call-back: without a sign of life until then its worker is dead
 
 
 class RequeueCause(StrEnum):
-    """Why a claimed job went back to its queue before it started."""
+    """The cause of a requeue: a claimed job went back to its lane before it started."""
 
     PAUSED = "paused"  # its lane is paused
     MISFIRE = "misfire"  # the late run before it has not ended
     OVERLAP = "overlap"  # another run of its task has not ended
     ORDERING = "ordering"  # another job of its ordering key is first
-    BREAKER = "breaker"  # its target does not answer
+    BREAKER = "breaker"  # the breaker of its target is open
     LIMIT = "limit"  # its target is at its limit
-    REFUSED = "refused"  # its gates could not be asked: a table refused
+    REFUSED = "refused"  # its gates could not be checked: a table refused the read or write
 
 
 class FailureKind(StrEnum):
-    """What the failure of an attempt means for the next one: `retry.decide`."""
+    """The kind of a failure, by which `retry.decide` chooses what follows."""
 
     RETRYABLE = "retryable"
     PERMANENT = "permanent"
-    THROTTLED = "throttled"  # its target wants no attempt now
+    THROTTLED = "throttled"  # the target accepts no attempt for now
     TIMEOUT = "timeout"
-    CRASHED = "crashed"  # its executor died, or its worker was silent for its lease
-    CANCELLED = "cancelled"  # a cancel was requested, and its work did not stop in time
-    BURIED = "buried"  # of no attempt: no executor could start it
+    CRASHED = "crashed"  # the executor died, or the worker sent no heartbeat within its lease
+    CANCELLED = "cancelled"  # a cancel was requested, and the work did not stop in time
+    BURIED = "buried"  # there was no attempt: no executor could start the job
 
 
 _FAILURE_KINDS = {kind.value: kind for kind in FailureKind}
@@ -219,16 +217,18 @@ _FAILURE_KINDS = {kind.value: kind for kind in FailureKind}
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt did not succeed."""
+    """The reason why an attempt did not succeed."""
 
     kind: FailureKind
     message: str
-    retry_after_ms: int | None = None  # how long its target asked to be left alone
+    retry_after_ms: int | None = None  # the wait before the next attempt that the target requested
 
     @classmethod
     def read(cls, kind: str, message: str, retry_after_ms: int | None = None) -> "Failure":
-        """As it was stored or sent, perhaps by another version: a kind that this version does not have becomes retryable, and its
-        name a part of the message."""
+        """Read a failure that was stored or sent, perhaps by another version of the product.
+
+        A kind that this version does not know becomes `RETRYABLE`; its name becomes a part of the message.
+        """
         known = _FAILURE_KINDS.get(kind)
         if known is None:
             return cls(FailureKind.RETRYABLE, f"{kind}: {message}", retry_after_ms)
@@ -236,69 +236,67 @@ class Failure:
 
 
 class Kept(StrEnum):
-    """Where the rest is of an output and a log that are more than what their job's item holds of them."""
+    """Where the full output and log are, if the job's item holds only previews of them."""
 
-    STORED = "stored"  # the whole is among the `Outputs`
-    CUT = "cut"  # nowhere: it could not be stored, or was not worth it once another attempt had begun
+    STORED = "stored"  # the store of `Outputs` has both
+    CUT = "cut"  # nowhere: they could not be stored, or were cut when another attempt began
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a worker says it is."""
+    """The progress that a worker reports."""
 
     fraction: float | None = None  # 0 to 1
     message: str | None = None
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a job, kept with it (the last `lifecycle.KEPT_ATTEMPTS`)."""
+    """One attempt at a job. The job's item keeps the last `lifecycle.KEPT_ATTEMPTS`."""
 
     fence: int
-    picked_at: int
+    picked_at: int  # when an executor claimed the job
     started_at: int | None  # None: the executor died before the instant
     ended_at: int
     outcome: Outcome
     failure: Failure | None = None
-    log: str | None = None  # what was written while it ran, or its end
-    output: str | None = None  # the beginning of its output or answer; of the last one the job itself has it
-    kept: Kept | None = None  # None: nothing was left out
+    log: str | None = None  # the log that was written while it ran, or the end of it
+    output: str | None = None  # the beginning of its output or response; None for the last attempt, whose output is the job's
+    kept: Kept | None = None  # None: output and log are complete
 
 
 def shard_key(owner: str, job_id: str, ordering: Ordering | None) -> str:
-    """See `Job.shard_key`."""
+    """The key that determines the shard of a job's slot. See `Job.shard_key`."""
     return job_id if ordering is None else f"{owner}#{ordering.key}"
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One dated run.
+    """One run at one instant.
 
-    A job is open while it has a `slot` (the minute and shard at which the scheduler must look at it next) and running
-    while it also has a `claim`. `fence` rises with every hand-back and never falls; `charged` counts the attempts that
-    used up one of `max_attempts`.
+    A job is open while it has a `slot` (the minute and shard in which the scheduler checks it next), and running while it also
+    has a `claim`. `fence` rises whenever the job goes back to its lane (retry, requeue, redrive), and never falls. `charged` counts
+    the attempts that used up one of `max_attempts`.
     """
 
     owner: str
     id: str
     spec: JobSpec
-    scheduled_at: int  # when its owner wants it; never changed by the scheduler
+    scheduled_at: int  # the start that its owner requested; the scheduler never changes it
     due_at: int  # when its next attempt may start
     created_at: int
     slot: str | None
     lane: Lane = Lane.ONE_TIME
     origin: Origin | None = None  # the task it is a run of
-    start_by: int | None = None  # it is not started at this instant or later: its misfire rule, else the expiry its owner set
+    start_by: int | None = None  # the start deadline (exclusive): by its misfire rule, else the expiry that its owner set
     fence: int = 1
     charged: int = 0
-    throttled: int = 0  # attempts that charged nothing because the target wanted none now
+    throttled: int = 0  # throttled attempts, which use up none of `max_attempts`
     claim: Claim | None = None
-    looks: int = 0  # rechecks that found it not started since its last hand-back
-    crashes: int = 0  # charged crashes: alone in its batch
-    buried: int = 0  # times its message reached a dead-letter queue unstarted
-    picked_at: int | None = None
+    looks: int = 0  # how often reconciling found it not started under its present fence
+    crashes: int = 0  # crashes that used up an attempt: it was alone in its batch
+    buried: int = 0  # how often its message reached a dead-letter queue under its present fence, unstarted
+    picked_at: int | None = None  # when the last attempt was claimed
     started_at: int | None = None
     completed_at: int | None = None
     failed_at: int | None = None
@@ -307,48 +305,51 @@ class Job:
     skipped_at: int | None = None
     cancel_requested_at: int | None = None
     delay_ms: int | None = None  # first start minus `scheduled_at`
-    heartbeat_at: int | None = None  # the last one of this attempt
-    progress: Progress | None = None  # as last told in this attempt
-    reason: str | None = None
+    heartbeat_at: int | None = None  # the last heartbeat of this attempt
+    progress: Progress | None = None  # the last one that this attempt's worker reported
+    reason: str | None = None  # why it waits, or why it ended
     requeue_cause: RequeueCause | None = None  # recorded where a decision reads it: only PAUSED, for the misfire rule
     output: str | None = None
     response: Mapping[str, Any] | None = None
     attempts: tuple[Attempt, ...] = ()
-    reserved_at: int | None = None  # its ticket in the line of a limited target; counts as long as it is its `due_at`
+    reserved_at: int | None = None  # its reservation at a limited target; valid while it equals `due_at`
     fingerprint: str | None = None  # of the error of a failed or killed job: `fingerprint.of_job`
-    redrives: int = 0  # times it was given another life after it had failed or was killed
+    redrives: int = 0  # how often it was scheduled again after it had failed or was killed
     redriven_at: int | None = None  # the last time
-    expires: int | None = None  # epoch seconds (DynamoDB TTL); a final transition writes it, and a redrive takes it away
-    key: JobKey = field(init=False, repr=False, compare=False)  # of `owner` and `id`: a job in hand is asked for it dozens of times
+    expires: int | None = None  # epoch seconds (DynamoDB TTL); a final transition writes it, and a redrive removes it
+    key: JobKey = field(init=False, repr=False, compare=False)  # stored, since an executor reads the key of a job dozens of times
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", JobKey(self.owner, self.id))
 
     @property
     def shard_key(self) -> str:
-        """What its slot's shard is chosen by: jobs of one ordering key share it, so that one dispatcher hands them out in order."""
+        """The key that determines the shard of its slot.
+
+        Jobs of one ordering key share it, so that one dispatcher publishes them in order.
+        """
         return shard_key(self.owner, self.id, self.spec.ordering)
 
     def log_context(self) -> dict[str, Any]:
-        """The fields that name this job in a log line."""
+        """The fields that identify this job in a log line."""
         named = {"job_id": self.id, "user_id": self.owner, "fence": self.fence, "lane": str(self.lane), "type": self.spec.type}
         return named if self.origin is None else named | {"task_id": self.origin.task}
 
 
 class Message(NamedTuple):
-    """What travels through a lane: enough to claim the job, nothing of its content."""
+    """A message in a lane: enough to claim the job, without its content."""
 
     key: JobKey
     fence: int
     lane: Lane
     due_at: int
-    sent_at: int = 0  # by the sender's clock; 0 = not sent yet. Feeds the lead back
-    not_before: int = 0  # delivery may be delayed to this instant (whole seconds); 0 = at once
+    sent_at: int = 0  # by the sender's clock; 0: not sent yet. The measured latency, and with it the lead, follow from it
+    not_before: int = 0  # delivery may be delayed to this instant (whole seconds); 0: at once
     version: int = 1
 
 
 class Delivery(NamedTuple):
-    """One message as an executor or bury received it."""
+    """One message as an executor, or the function of the dead-letter queues, received it."""
 
     message: Message
     message_id: str
@@ -357,14 +358,14 @@ class Delivery(NamedTuple):
 
 
 class DueEntry(NamedTuple):
-    """What the due index projects of an open job: all that dispatch needs, so that it never reads a job."""
+    """The entry of an open job in the due index: everything that dispatch needs, so that it never reads the job itself."""
 
     key: JobKey
     slot: str
     due_at: int
     lane: Lane
     fence: int
-    mark: str  # names the job under this fence, what is sent once: thousands of entries are looked up by it twice a second
+    mark: str  # names the job under this fence, which is sent once. Stored: dispatch looks up thousands of entries twice a second
 
     @classmethod
     def of(cls, key: JobKey, slot: str, due_at: int, lane: Lane, fence: int) -> "DueEntry":
@@ -373,7 +374,7 @@ class DueEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """What the failures index tells of a dead letter, a job that failed or was killed: all it takes to count and to choose."""
+    """The entry of a dead letter, a job that failed or was killed, in the failures index: enough to count and to filter."""
 
     key: JobKey
     position: str  # `ids.position`
@@ -384,17 +385,17 @@ class Letter:
 
 
 class UnitKey(NamedTuple):
-    """A unit of dispatch: one minute and its `part`-th range of shards."""
+    """The key of a unit of dispatch: a minute and the number of a range of its shards."""
 
-    minute: str  # "2026-11-20T10:01"
-    part: int
+    minute: str  # as in "2026-11-20T10:01"
+    part: int  # the number of the shard range, from 0
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A ledger entry: a range of slots of one minute that one dispatcher hands out. Open until its slots are proved empty.
+    """A ledger entry: a range of slots of one minute, whose jobs one dispatcher publishes. It is open until its slots are proved empty.
 
-    `epoch` fences every change of it. `handed_out_at` is None while dispatch has work left here.
+    `epoch` fences every change of it. `handed_out_at` is None while dispatch has jobs left to publish.
     """
 
     key: UnitKey
@@ -408,12 +409,16 @@ class Unit:
 
     @property
     def slots(self) -> list[str]:
+        """Its slots, in the order of their shards."""
         return [f"{self.key.minute}#{shard:02d}" for shard in range(self.first_shard, self.last_shard + 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A later look at a closed unit, against an index that lagged longer than the canary could prove."""
+    """A later check of a closed unit, for the case that the index lagged longer than the canary could prove.
+
+    `number` counts the checks of the unit from 0, see `scheduler.pipeline.leftover.LOOKS`.
+    """
 
     unit: Unit
     number: int
@@ -422,24 +427,23 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far the ledger is: every minute before `minute` has been opened; `shards` only grows."""
+    """The state of the ledger: all minutes before `minute` have been opened. `shards` never shrinks."""
 
     minute: str
     shards: int
     epoch: int = 0
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a target says of one attempt: an output and a response when it went well, else a failure."""
+    """The result of one attempt: an output or a response on success, else a failure."""
 
     output: str | None = None
     response: Mapping[str, Any] | None = None
     failure: Failure | None = None
-    log: str | None = None  # what it or its executor wrote meanwhile
-    kept: Kept | None = None  # of output, answer and log; None: nothing was left out
-    began_at: int | None = None  # if another machine did the work: when, by its clock
+    log: str | None = None  # the log that the target type or its executor wrote during the attempt
+    kept: Kept | None = None  # of output, response and log; None: they are complete
+    began_at: int | None = None  # when the work began by the clock of the machine that did it, if that was not the executor
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,7 +455,7 @@ class Page:
 
 
 class Finished(NamedTuple):
-    """A job's work that came back: when it really started and ended (by the executor's clock), and what it said."""
+    """The finished work of a job: its result, and its real start and end by the executor's clock."""
 
     job: Job
     started_at: int

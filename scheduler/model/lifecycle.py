@@ -1,23 +1,22 @@
 """The state machine of a job: one table of transitions and one function per event.
 
-The state is never stored. A job without a slot is final, and its times say how it ended; with a slot it is open, and
-running while it has a claim. `docs/lifecycle.md` draws `TRANSITIONS`; a test holds the two equal.
+The state is never stored. A job without a slot is final, and its times show how it ended. A job with a slot is open, and running
+while it has a claim. `docs/lifecycle.md` draws `TRANSITIONS`; a test compares both.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from scheduler.model import attempt_output, fingerprint
 from scheduler.model.errors import IllegalTransition
 from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, Lane, Outcome, Progress, RequeueCause, Result, Status
-from scheduler.model.records import replace
 
 KEPT_ATTEMPTS = attempt_output.KEPT_ATTEMPTS
-LATE_MS = 10_000  # a start this long after the scheduled time is late (the bound of the start-delay alarm)
+LATE_MS = 10_000  # a start this much after the scheduled time is late (the bound of the start-delay alarm)
 DAY_S = 86_400
-KEPT_FAILURE = 1_000  # characters of a failure's message: five attempts of them must not make an item too large to settle
+KEPT_FAILURE = 1_000  # characters of a failure's message: those of five attempts must not make an item too large to settle
 
 FINAL_TIMES = {
     Status.SUCCEEDED: "completed_at",
@@ -27,32 +26,32 @@ FINAL_TIMES = {
     Status.SKIPPED: "skipped_at",
 }
 DEAD = (Status.FAILED, Status.KILLED)
-Changes = dict[str, Any]  # of a job's fields, by name
-_OUTCOMES = {FailureKind.TIMEOUT: Outcome.KILLED, FailureKind.CRASHED: Outcome.CRASHED}  # of failed attempts; of others it is FAILED
+Changes = dict[str, Any]  # new values of a job's fields, by name
+_OUTCOMES = {FailureKind.TIMEOUT: Outcome.KILLED, FailureKind.CRASHED: Outcome.CRASHED}  # of failed attempts; other kinds: FAILED
 
 CRASHED = Failure(FailureKind.CRASHED, "its executor died")
 NO_RESULT = Result()
 
 
 class Event(StrEnum):
-    """What can happen to a job."""
+    """An event in the life of a job."""
 
-    CLAIM = "claim"  # an executor takes it
-    ACCEPT = "accept"  # its target took it over and will report by call-back; no executor has it any more
-    HEARTBEAT = "heartbeat"  # its worker lives
-    SUCCEED = "succeed"  # its target answered well
+    CLAIM = "claim"  # an executor claims it
+    ACCEPT = "accept"  # its target has accepted it and will report by call-back; no executor works on it any more
+    HEARTBEAT = "heartbeat"  # its worker is alive
+    SUCCEED = "succeed"  # its target reported success
     RETRY = "retry"  # its attempt failed and another one follows
     FAIL = "fail"  # its attempt failed and none follows
-    KILL = "kill"  # its last attempt ran out of time
+    KILL = "kill"  # its last attempt exceeded its time-out
     TAKE_BACK = "take_back"  # its executor died; it goes to the retry lane
-    CANCEL = "cancel"  # asked for, before the work started
-    FLAG = "flag"  # a cancel is asked of a claimed job; its executor decides
-    SKIP = "skip"  # a rule says no
-    REQUEUE = "requeue"  # its instant has come, but another job must end first, or what it needs is not free
+    CANCEL = "cancel"  # a cancel was requested, and no work goes on
+    FLAG = "flag"  # a cancel is requested of a claimed job; its executor decides
+    SKIP = "skip"  # a rule decided against the run
+    REQUEUE = "requeue"  # its instant has come, but another job must end first, or its lane or target is not free
     RESCHEDULE = "reschedule"  # its owner changed its time or content before it started
-    MOVE = "move"  # the scheduler will look at it again in another slot
-    BURY = "bury"  # its message reached a dead-letter queue though it never started
-    REDRIVE = "redrive"  # it failed or was killed, and somebody wants it tried again from the start
+    MOVE = "move"  # the scheduler will check it again in another slot
+    BURY = "bury"  # its message reached a dead-letter queue although it never started
+    REDRIVE = "redrive"  # it failed or was killed, and its owner requests that it runs again from the start
 
 
 TRANSITIONS: dict[Event, dict[Status, Status]] = {
@@ -73,7 +72,7 @@ TRANSITIONS: dict[Event, dict[Status, Status]] = {
     Event.BURY: {Status.SCHEDULED: Status.SCHEDULED},
     Event.REDRIVE: {Status.FAILED: Status.SCHEDULED, Status.KILLED: Status.SCHEDULED},
 }
-TRIES_AGAIN = (Event.RETRY, Event.TAKE_BACK, Event.REDRIVE)  # these go on in the retry lane
+TRIES_AGAIN = (Event.RETRY, Event.TAKE_BACK, Event.REDRIVE)  # these move the job to the retry lane
 HANDS_BACK = (*TRIES_AGAIN, Event.REQUEUE, Event.RESCHEDULE)  # these raise the fence
 
 
@@ -89,7 +88,7 @@ USUAL_RETENTION = Retention()
 
 
 def state(job: Job) -> Status:
-    """The stored state: any status but QUEUED, which only a reader with a clock can tell."""
+    """The state of the stored job: any status except QUEUED, which depends on the time. Raises IllegalTransition for a broken record."""
     if job.slot is not None:
         return Status.SCHEDULED if job.claim is None else Status.RUNNING
     for status, time in FINAL_TIMES.items():
@@ -99,35 +98,39 @@ def state(job: Job) -> Status:
 
 
 def status(job: Job, now: int) -> Status:
-    """What the job is doing at `now`, as people see it."""
+    """The status of the job at `now`, as users see it."""
     stored = state(job)
     if stored is Status.RUNNING:
-        return Status.RUNNING if started_at(job) <= now else Status.QUEUED  # claimed, and held to its instant
+        return Status.RUNNING if started_at(job) <= now else Status.QUEUED  # claimed, and waiting for its instant
     if stored is Status.SCHEDULED and job.due_at <= now:
         return Status.QUEUED
     return stored
 
 
 def is_open(job: Job) -> bool:
+    """Whether the job is not final."""
     return job.slot is not None
 
 
 def started_at(job: Job) -> int:
-    """When the attempt of a claimed job starts or started: a claim may come early, a start never does."""
+    """When the attempt of a claimed job starts or started (ms). A claim may be early, a start never is.
+
+    Raises IllegalTransition for a job that is not claimed.
+    """
     if job.claim is None:
         raise IllegalTransition(f"job {job.id} is not claimed")
     if waits(job) and job.started_at is not None:
-        return job.started_at  # it is due when its lease ends
+        return job.started_at  # its due time is the end of its lease
     return max(job.claim.at, job.due_at)
 
 
 def waits(job: Job) -> bool:
-    """Whether it runs without an executor: its worker reports by call-back."""
+    """Whether the job runs without an executor, and its worker reports by call-back."""
     return job.claim is not None and job.claim.lease_until is not None
 
 
 def delay(job: Job, now: int) -> int | None:
-    """First start minus scheduled time, in ms; None while it has not started."""
+    """The first start minus the scheduled time, in ms; None while the job has not started."""
     if job.delay_ms is not None:
         return job.delay_ms
     if job.claim is not None and started_at(job) <= now:
@@ -136,7 +139,7 @@ def delay(job: Job, now: int) -> int | None:
 
 
 def is_late(job: Job, now: int) -> bool:
-    """Posted for a time already past, or started (or, still open, not started) `LATE_MS` after its time."""
+    """Whether the job is late: submitted for a past time, or not started within `LATE_MS` after its time."""
     delayed = delay(job, now)
     if delayed is None:
         delayed = now - job.scheduled_at if is_open(job) else 0
@@ -144,22 +147,23 @@ def is_late(job: Job, now: int) -> bool:
 
 
 def marks(job: Job) -> tuple[object, ...]:
-    """What tells two states of one job apart: a writer whose answer was lost finds its own write by them."""
+    """Values that differ between any two states of one job. A writer that got no answer recognizes its own write by them."""
     ends = tuple(getattr(job, name) for name in FINAL_TIMES.values())
     nonce = job.claim.nonce if job.claim else None
     return (job.fence, job.slot, job.due_at, nonce, job.buried, job.cancel_requested_at is None, ends)
 
 
-# Events: one function each, of the event's name. Each raises IllegalTransition if the table has no arrow for it; final ones take how
-# long the job is kept.
+# Events: one function each, of the event's name, that returns the job after the event. Each raises IllegalTransition if the table has no
+# arrow for it. The functions of final events take the `retention` of the job; `at` is the instant (ms) of the event.
 
 
 def claim(job: Job, *, claim: Claim) -> Job:
+    """An executor claims the job."""
     return _same_fence(job, Event.CLAIM, {"claim": claim})
 
 
 def accept(job: Job, *, started_at: int, result: Result, lease_until: int, slot: str) -> Job:
-    """Its lease is its due time now, at which somebody is to look; so its start is written down."""
+    """The target has accepted the job. Its due time becomes the end of its lease, at which it is checked; its start is stored."""
     changes = {
         "claim": replace(job.claim, lease_until=lease_until) if job.claim is not None else None,
         "due_at": lease_until,
@@ -175,18 +179,23 @@ def accept(job: Job, *, started_at: int, result: Result, lease_until: int, slot:
 
 
 def heartbeat(job: Job, at: int, *, lease_until: int, progress: Progress | None = None) -> Job:
-    """Due time and slot stay: who looks then finds the longer lease. A worker may be faster than the answer that accepts its job."""
+    """The worker extends the lease. Due time and slot stay: the check at the old end of the lease finds the longer one.
+
+    A heartbeat may be stored before the write that accepts the job; the claim then has no lease to extend.
+    """
     claim = replace(job.claim, lease_until=lease_until) if job.claim is not None and waits(job) else job.claim
     return _same_fence(job, Event.HEARTBEAT, {"claim": claim, "heartbeat_at": at, "progress": progress or job.progress})
 
 
 def succeed(job: Job, at: int, *, started_at: int, result: Result, retention: Retention = USUAL_RETENTION) -> Job:
+    """The attempt succeeded with this result."""
     changes = _attempted(job, at, Outcome.SUCCEEDED, started_at, result)
     changes |= {"charged": job.charged + 1, "reason": None, "output": result.output, "response": result.response}
     return _ended(job, Event.SUCCEED, at, changes, retention)
 
 
 def retry(job: Job, at: int, *, started_at: int, result: Result, due_at: int, slot: str) -> Job:
+    """The attempt failed; the next one may start at `due_at`, in the retry lane."""
     changes = {"due_at": due_at, "slot": slot, "reason": None, "requeue_cause": None}
     return _next_fence(job, Event.RETRY, _failed(job, at, started_at, result) | changes)
 
@@ -200,18 +209,19 @@ def fail(
     result: Result = NO_RESULT,
     retention: Retention = USUAL_RETENTION,
 ) -> Job:
-    """With a `result` if an attempt failed; a job that fails unclaimed, as it is buried, has none."""
+    """The job failed: with a `result` if an attempt of it failed; a job that fails unclaimed has neither attempt nor result."""
     changes = _failed(job, at, started_at, result) if job.claim is not None else {}
     return _ended(job, Event.FAIL, at, changes | {"reason": reason or job.reason}, retention)
 
 
 def kill(job: Job, at: int, *, started_at: int, result: Result, reason: str | None = None, retention: Retention = USUAL_RETENTION) -> Job:
+    """The last attempt exceeded its time-out."""
     changes = _failed(job, at, started_at, result) | {"reason": reason or job.reason}
     return _ended(job, Event.KILL, at, changes, retention)
 
 
 def take_back(job: Job, at: int, *, slot: str, failure: Failure = CRASHED) -> Job:
-    """Alone in its batch, a job that lost its executor is charged; in company it may be innocent and is not."""
+    """The executor died; the job goes to the retry lane. It uses up an attempt only if it was alone in its batch: `is_alone`."""
     start = started_at(job)
     charge = 1 if is_alone(job) else 0
     changes = _attempted(job, at, Outcome.CRASHED, start if start <= at else None, Result(failure=failure))
@@ -228,20 +238,21 @@ def cancel(
     result: Result = NO_RESULT,
     retention: Retention = USUAL_RETENTION,
 ) -> Job:
-    """With `started_at` if its work had begun, which leaves an attempt, and with its `result` if it came back."""
+    """The job is cancelled. `started_at` if its work had begun, which adds an attempt; `result` if the work returned one."""
     stopped = _attempted(job, at, Outcome.CANCELLED, started_at, replace(result, failure=None)) if started_at is not None else {}
     changes = stopped | {"reason": reason or job.reason, "cancel_requested_at": job.cancel_requested_at or at}
     return _ended(job, Event.CANCEL, at, changes, retention)
 
 
 def flag(job: Job, at: int, *, reason: str | None = None, due_at: int | None = None, slot: str | None = None) -> Job:
-    """With `due_at` and `slot`, the end of its grace, if it waits for its call-back."""
-    look = {"due_at": due_at, "slot": slot} if due_at is not None and slot is not None and waits(job) else {}
+    """A cancel is requested of the claimed job. For a job that waits for its call-back, `due_at` and `slot` are the end of its grace."""
+    check = {"due_at": due_at, "slot": slot} if due_at is not None and slot is not None and waits(job) else {}
     why = {"reason": reason, "requeue_cause": None} if reason else {}
-    return _same_fence(job, Event.FLAG, {"cancel_requested_at": job.cancel_requested_at or at} | why | look)
+    return _same_fence(job, Event.FLAG, {"cancel_requested_at": job.cancel_requested_at or at} | why | check)
 
 
 def skip(job: Job, at: int, *, reason: str, retention: Retention = USUAL_RETENTION) -> Job:
+    """The rule that `reason` names decided against the run."""
     return _ended(job, Event.SKIP, at, {"reason": reason}, retention)
 
 
@@ -254,40 +265,44 @@ def requeue(
     due_at: int | None = None,
     reserved_at: int | None = None,
 ) -> Job:
-    """With `cause` if it is to be recorded; with `slot`, `due_at` and `reserved_at` if they are other ones."""
+    """The claimed job goes back to its lane before it started.
+
+    `cause` is given only if it is to be recorded; `slot`, `due_at` and `reserved_at` only if they change.
+    """
     given = {"slot": slot, "due_at": due_at, "reserved_at": reserved_at}
     why = {"reason": reason, "requeue_cause": cause}
     return _next_fence(job, Event.REQUEUE, why | {name: value for name, value in given.items() if value is not None})
 
 
 def reschedule(job: Job, *, slot: str, fields: Mapping[str, Any]) -> Job:
-    """`fields`: what its owner changed, by name."""
+    """The owner changed the job. `fields`: the new values, by name."""
     return _next_fence(job, Event.RESCHEDULE, {"slot": slot, **fields})
 
 
 def move(job: Job, *, slot: str, looked: bool = False, due_at: int | None = None) -> Job:
-    """`looked`: a recheck found it not started, and hands it over again."""
+    """The job is checked again in `slot`. `looked`: reconciling found it not started."""
     return _same_fence(job, Event.MOVE, {"slot": slot, "due_at": due_at or job.due_at, "looks": job.looks + looked})
 
 
 def bury(job: Job) -> Job:
+    """The message of the scheduled job reached a dead-letter queue; the job keeps its slot."""
     return _same_fence(job, Event.BURY, {"buried": job.buried + 1})
 
 
 def redrive(job: Job, at: int, *, slot: str) -> Job:
-    """A new life, due at once: all attempts are its own again, and neither misfire nor expiry ends it. Its history stays."""
+    """The dead job is scheduled again, due at once, with all its attempts. No start deadline applies any more. Its history stays."""
     ends = dict.fromkeys((*FINAL_TIMES.values(), "expires", "fingerprint", "start_by", "cancel_requested_at", "reason"))
     life = {"redrives": job.redrives + 1, "redriven_at": at, "charged": 0, "throttled": 0, "crashes": 0}
     return _next_fence(job, Event.REDRIVE, attempt_output.superseded(job) | ends | life | {"slot": slot, "due_at": at})
 
 
 def is_alone(job: Job) -> bool:
-    """Whether a crash of the claimed job would be its own, and not that of a job beside it."""
+    """Whether a crash under the present claim is the fault of this job: it was alone in its batch, or its worker has it."""
     return job.claim is not None and (job.claim.alone or waits(job))
 
 
 def _arrow(job: Job, event: Event) -> Status:
-    """Where `event` leads. Raises IllegalTransition if the table has no such arrow."""
+    """The status that `event` leads to. Raises IllegalTransition if the table has no such arrow."""
     before = state(job)
     after = TRANSITIONS[event].get(before)
     if after is None:
@@ -316,7 +331,7 @@ def _ended(job: Job, event: Event, at: int, changes: Changes, retention: Retenti
 
 
 def _attempted(job: Job, at: int, outcome: Outcome, started: int | None, result: Result) -> Changes:
-    """One more attempt in its history. What the job had put out was that of the attempt before."""
+    """The changes that add an attempt to the job's history. An output that the job has belongs to the attempt before, and moves there."""
     claim, failure = job.claim, result.failure
     if claim is None:
         return {}

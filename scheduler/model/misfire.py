@@ -1,6 +1,6 @@
-"""Misfire and expiry: until when a job may start, and what is said of one that could not. Pure.
+"""Misfire and expiry: the start deadline of a job, and the reason of a job that missed it. Pure.
 
-`start_by` is written when a run is planned, so that at its instant nothing but the job itself has to be known.
+Planning writes the deadline into the run as `start_by`, so that the executor decides by the job alone.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from scheduler.model.job import Job, Misfire, RequeueCause
 
 
 def plan_start_by(misfire: Misfire, scheduled_at: int, following: Sequence[int], threshold_ms: int, max_catch_up: int) -> int | None:
-    """The instant from which on a run of a recurring task is skipped instead of started; None: it always runs.
+    """The start deadline of a run of a recurring task (ms): from then on it is skipped instead of started. None: it always runs.
 
-    `following`: when the runs after it are scheduled, in order: one of them is enough for run_latest, `max_catch_up` for run_all.
+    `following` has the scheduled times of the runs after it, in order: `run_latest` reads one of them, `run_all` `max_catch_up`.
     """
     late_from = scheduled_at + threshold_ms
     if misfire is Misfire.SKIP:
@@ -22,15 +22,15 @@ def plan_start_by(misfire: Misfire, scheduled_at: int, following: Sequence[int],
 
 
 def expires_at(job: Job) -> int | None:
-    """When the job expires by its owner's wish: it is not started, nor tried again, at this instant or later."""
+    """The expiry that the job's owner set (ms), None without one. The job is neither started nor retried at this instant or later."""
     return None if job.origin is not None and job.origin.misfire is not None else job.start_by
 
 
 def too_late(job: Job, now: int) -> str | None:
-    """Why the job must not start at `now` any more; None if it may.
+    """The reason why the job must not start at `now`; None if it may.
 
-    A misfire rule is for runs that could not start on time, so it does not judge one that was handed back: it was tried, or
-    waited for another. A pause of its lane is no such excuse.
+    A misfire rule is for runs that could not start on time. It therefore does not apply to a run that was retried or requeued: an
+    executor has tried it, or it waited for another job. A run that was requeued only because its lane was paused is still late.
     """
     if job.start_by is None or now < job.start_by:
         return None

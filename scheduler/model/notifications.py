@@ -1,14 +1,14 @@
-"""Who is notified of the runs of a task, and of what."""
+"""The notifications of a task: their receivers, and the occasions that cause one."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Occasion(StrEnum):
-    """What receivers may be told of."""
+    """A kind of event that receivers may be notified of."""
 
-    FAILURE = "failure"  # a run failed, or was killed where that is no occasion of its own
-    RECOVERY = "recovery"  # the first success after failures that were to be told
+    FAILURE = "failure"  # a run failed; or it was killed, if the task does not list `killed` itself
+    RECOVERY = "recovery"  # the first success after failures that caused a notification
     SUCCESS = "success"  # a run succeeded
     LATE = "late"  # a run started `lifecycle.LATE_MS` after its time or later
     KILLED = "killed"  # a run's time-out passed and it was stopped
@@ -19,7 +19,7 @@ USUAL = (Occasion.FAILURE, Occasion.RECOVERY)
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A URL that is called with every notice, signed with a secret of the task's owner."""
+    """A URL that receives every notice, signed with a secret of the task's owner."""
 
     url: str
     signing_secret: str
@@ -27,13 +27,13 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class Notifications:
-    """Who is told of a task's runs, and of what."""
+    """The receivers of a task's notices, and the occasions they are for."""
 
     emails: tuple[str, ...] = ()
     webhooks: tuple[Webhook, ...] = ()
     on: tuple[Occasion, ...] = USUAL
-    after_failures: int = 1  # so many runs in a row have to fail before that is told
-    digest_ms: int = 900_000  # the window: at most one notice of an occasion within it
+    after_failures: int = 1  # the number of failed runs in a row that causes a notice of failure
+    digest_ms: int = 900_000  # receivers get at most one notice of an occasion within this time
 
     @property
     def receivers(self) -> tuple["str | Webhook", ...]:

@@ -1,4 +1,4 @@
-"""Pages of what a filter leaves over: read on until the page is full, and answer a cursor that goes on just behind it."""
+"""Pages of filtered records: reading continues until a page is full; the cursor points just behind its last record."""
 
 import base64
 import binascii
@@ -10,8 +10,8 @@ from scheduler.model import ids
 from scheduler.model.errors import Invalid
 
 CHUNK = 100  # records per read while a filter is set
-READS = 10  # reads per page: a filter that finds little answers a short page and a cursor
-ANSWER_BYTES = 4_000_000  # payload in one page: a Lambda function answers 6 MB at most
+READS = 10  # reads per page; with a filter that few records match, the page is short and has a cursor
+ANSWER_BYTES = 4_000_000  # payload in one page: the answer of a Lambda function has at most 6 MB
 
 
 T = TypeVar("T")
@@ -26,10 +26,10 @@ def read_on(
     position: Callable[[T], str],
     payload: Callable[[T], Mapping[str, Any]],
 ) -> tuple[list[T], str | None]:
-    """Up to `limit` records beyond the position `after` that match (None: all do), and the cursor of the next page.
+    """Read up to `limit` records behind the position `after` that match, and the cursor of the next page.
 
-    The cursor is None only if nothing more can match. `read` takes a position and a number of records; the
-    `payload` of a record is what may be large.
+    The cursor is None only if no further record can match. `read` takes a position and a number of records, and returns records
+    and the position to continue at. `matches` None: all records match. `payload` returns the part of a record that may be large.
     """
     found: list[T] = []
     for _ in range(READS):
@@ -45,7 +45,7 @@ def read_on(
 
 
 def _fitting(found: Sequence[T], matching: list[T], payload: Callable[[T], Mapping[str, Any]]) -> list[T]:
-    """As many more records as the page has room for; one always fits into an empty page."""
+    """The records that still fit into the page, in order. An empty page takes one record of any size."""
     room = ANSWER_BYTES - sum(_size(payload(record)) for record in found)
     for count, record in enumerate(matching):
         room -= _size(payload(record))
@@ -59,12 +59,12 @@ def _size(payload: Mapping[str, Any]) -> int:
 
 
 def written_position(position: str) -> str:
-    """Opaque to callers, so that it may become something else than the last record's position."""
+    """The cursor of a position. It is opaque to callers, so that its content may change."""
     return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
 
 
 def read_position(cursor: str | None) -> str | None:
-    """The position that a cursor was written from. Raises Invalid."""
+    """The position that a cursor was written from; None without a cursor. Raises Invalid for any other text."""
     if cursor is None:
         return None
     try:

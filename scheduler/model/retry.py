@@ -1,4 +1,4 @@
-"""Whether and when a failed attempt is followed by another: pure, the jitter included. `docs/retries.md` is the page for users."""
+"""Whether and when another attempt follows a failed one: pure, the jitter included. `docs/retries.md` is the page for users."""
 
 import zlib
 from dataclasses import dataclass
@@ -7,31 +7,32 @@ from scheduler.model import lifecycle, misfire
 from scheduler.model.job import Failure, FailureKind, Job
 from scheduler.model.spec import Jitter, RetryPolicy
 
-MAX_CRASHES = 2  # charged crashes (alone in the batch) that end a job
-MAX_RETRY_AFTER_MS = 3_600_000  # a target that asks for more is asked again after this
-THROTTLED_MS = 24 * 3_600_000  # what charges nothing would go on for ever: the default of `max_elapsed_ms` for it
+MAX_CRASHES = 2  # crashes that end a job; only those count that used an attempt, as the job was alone in its batch
+MAX_RETRY_AFTER_MS = 3_600_000  # upper bound of the wait that a target may request
+THROTTLED_MS = 24 * 3_600_000  # default `max_elapsed_ms` of throttled attempts, which use no attempt and could repeat without end
 TIMED_OUT = "its time-out passed"
 EXPIRED = "expired: its next attempt would start too late"
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Try again at this instant."""
+    """Try again at this instant (ms)."""
 
     at: int
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """No further attempt; `reason` says why."""
+    """Make no further attempt, for this reason."""
 
     reason: str
 
 
 def decide(job: Job, failure: Failure, now: int) -> Again | GiveUp:
-    """What follows the attempt of the claimed job that failed so.
+    """Decide what follows the failed attempt of the claimed job.
 
-    Every attempt is charged but a throttled one, and one whose executor died with others in hand: these may be innocent.
+    Two kinds of attempts do not use up one of `max_attempts`: a throttled one, and one whose executor died while it ran other jobs
+    too, since any of them may have caused the crash.
     """
     reason = _last(job, failure)
     if reason is not None:
@@ -42,11 +43,12 @@ def decide(job: Job, failure: Failure, now: int) -> Again | GiveUp:
 
 
 def backoff(policy: RetryPolicy, number: int, seed: str) -> int:
-    """The wait after the `number`-th attempt, in ms: of ceiling = min(cap, base * 2**(number - 1)) with full jitter uniform in
-    [0, ceiling), with equal jitter uniform in [ceiling / 2, ceiling), without jitter the ceiling itself.
+    """The wait after the `number`-th attempt (from 1), in ms.
 
-    A hash of the seed instead of a random source keeps the decision repeatable: the same attempt of the same job waits equally
-    long wherever it is decided. (Full and equal jitter: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
+    With ceiling = min(cap, base * 2**(number - 1)), full jitter is uniform in [0, ceiling), equal jitter is uniform in
+    [ceiling / 2, ceiling), and without jitter the wait is the ceiling itself. (Full and equal jitter: M. Brooker, "Exponential
+    Backoff And Jitter", AWS Architecture Blog, 2015.) A hash of the seed replaces the random source, so that the decision is
+    repeatable: the same attempt of the same job waits equally long wherever it is decided.
     """
     ceiling = min(policy.cap_ms, policy.base_ms << min(number - 1, 30))
     if policy.jitter is Jitter.NONE:
@@ -56,7 +58,7 @@ def backoff(policy: RetryPolicy, number: int, seed: str) -> int:
 
 
 def _last(job: Job, failure: Failure) -> str | None:
-    """Why no attempt follows, whatever the time; None if one may."""
+    """The reason why no attempt may follow at any time; None if one may."""
     if failure.kind is FailureKind.PERMANENT:
         return "the error is permanent"
     if failure.kind is FailureKind.THROTTLED:
@@ -71,7 +73,10 @@ def _last(job: Job, failure: Failure) -> str | None:
 
 
 def _wait(job: Job, failure: Failure) -> int:
-    """A crash waits for nothing: its lease has passed. What a target asks for goes before the formula."""
+    """How long to wait before the next attempt, in ms.
+
+    There is no wait after a crash, since the lease has passed already. A wait that the target requested replaces the formula.
+    """
     if failure.kind is FailureKind.CRASHED:
         return 0
     if failure.retry_after_ms is not None:
@@ -80,7 +85,7 @@ def _wait(job: Job, failure: Failure) -> int:
 
 
 def _too_late(job: Job, failure: Failure, at: int, now: int) -> str | None:
-    """Why no attempt may start at `at`; None if one may. Of a job that never started, its start decides."""
+    """The reason why no attempt may start at `at`; None if one may, or if the job never started: its first start decides then."""
     delay = lifecycle.delay(job, now)
     if delay is None:
         return None
@@ -90,7 +95,7 @@ def _too_late(job: Job, failure: Failure, at: int, now: int) -> str | None:
     limit = job.spec.retry.max_elapsed_ms
     if limit is None and failure.kind is FailureKind.THROTTLED:
         limit = THROTTLED_MS
-    begin = max(job.scheduled_at + delay, job.redriven_at or 0)  # a redrive is a new life
+    begin = max(job.scheduled_at + delay, job.redriven_at or 0)  # the elapsed time starts from scratch with a redrive
     if limit is not None and at > begin + limit:
         return f"its next attempt would start later than {limit / 1000:.10g} s after its first"
     return None

@@ -1,4 +1,4 @@
-"""What a deployment may set, as the services see it. A default is written here and nowhere else."""
+"""The settings of a deployment that services read. A default is written here and nowhere else."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,25 +9,25 @@ from scheduler.model.lifecycle import Retention
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One record for all services; each reads what concerns it. A stage says what differs (`infra/settings.py`)."""
+    """One record for all services; each reads the fields that concern it."""
 
     shards: int = 16  # slots per minute; may grow, never shrink (the ledger keeps the largest)
     units: int = 1  # dispatchers per minute
     hold_ms: int = 5_000  # how long before its instant an executor may claim a job and wait with it
-    lead_ms: int = 500  # how far ahead a job leaves while no latency was measured yet
-    overdue_units: int = 4  # dispatchers at work on past minutes at once: a backlog is worked off in order, at a bounded rate
-    max_backlog: int = 1_000  # waiting messages from which on a lane is behind: rechecks do not add to it
-    windows: Mapping[Lane, int] = field(  # what a lane holds when all its executors are busy; a lane without one is never held back
+    lead_ms: int = 500  # how long before its instant a job is published while no latency was measured yet
+    overdue_units: int = 4  # dispatchers that work on past minutes at once: a backlog is processed in order, at a bounded rate
+    max_backlog: int = 1_000  # a lane with more waiting messages is behind, and a reconcile adds no more to it
+    windows: Mapping[Lane, int] = field(  # jobs in a lane when all its executors are busy; a lane not listed is unbounded
         default_factory=lambda: {Lane.ONE_TIME: 1_000, Lane.RECURRING: 1_000}
     )
-    direct_burst: int = 200  # jobs of a user that one process hands over directly at once ...
-    direct_rate: int = 100  # ... and a second after that; what is beyond goes to the intake
+    direct_burst: int = 200  # jobs of a user that one process enqueues directly at once ...
+    direct_rate: int = 100  # ... and per second after that; the jobs beyond go to the overflow slots
     retention: Retention = field(default_factory=Retention)
-    executors: int = 100  # that there may be at once for first attempts
-    most_pollers: int = 0  # of a lane, kept ready ahead of what is to come; 0: AWS scales by itself
-    lag_canary: bool = False  # a job of the scheduler's own every minute, whose delay is measured; it keeps tick and dispatch at work
-    max_jobs: int = 1_000_000  # of each user, that wait for their time, unless administrators say otherwise; 0: any number
-    creates_per_second: int = 1_000  # jobs of each user; 0: any number
+    executors: int = 100  # executors that may run first attempts at once
+    most_pollers: int = 0  # pollers of a lane that are kept ready for the forecast; 0: AWS scales by itself
+    lag_canary: bool = False  # scale posts a job every minute to measure its delay; this keeps tick and dispatch running
+    max_jobs: int = 1_000_000  # waiting jobs of a user, unless an administrator sets another number; 0: any number
+    creates_per_second: int = 1_000  # jobs of a user per second; 0: any number
     raw_http: bool = True  # jobs may call any URL; False: named targets only
     allow_private_http: bool = False  # `http` jobs may call private and loopback addresses
-    one_shard: bool = False  # events of streams name no shard, and streams have one
+    one_shard: bool = False  # stream events name no shard, since the stream has one shard

@@ -1,17 +1,20 @@
-"""How an attempt ends for its job: pure decisions over the lifecycle, shared by execute, recheck and bury."""
+"""The job after the end of an attempt: pure decisions over the lifecycle, shared by execute, reconcile and bury.
+
+Each function returns the job to write. Instants are in ms; `shards` is the number of slots of a minute.
+"""
 
 from scheduler.model import callback_lease, lifecycle, retry, slots
 from scheduler.model.job import FailureKind, Finished, Job, RequeueCause, Result
 from scheduler.model.lifecycle import NO_RESULT, Retention
 
-MAX_BURIALS = 3  # unstarted arrivals in a dead-letter queue that end a job
+MAX_BURIALS = 3  # a job fails when its message reaches a dead-letter queue this often under one fence, unstarted
 CANCELLED = "cancelled by request"
 
 
 def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
-    """The job after its work came back: final as of the work's end, or scheduled again in the retry lane.
+    """The job after its work ended: final as of the end of the work, or scheduled again in the retry lane.
 
-    Work of which a cancel was asked is cancelled whatever it says, unless it was faster and succeeded.
+    If a cancel was requested, a failed attempt cancels the job and an attempt that still succeeded completes it.
     """
     job, result, end = done.job, done.result, done.ended_at
     if result.failure is None:
@@ -26,7 +29,7 @@ def settle(done: Finished, now: int, *, shards: int, retention: Retention) -> Jo
 
 
 def returned(done: Finished, now: int, *, shards: int, retention: Retention) -> Job:
-    """The job after its target answered: settled, or, if it reports by call-back and the answer is good, accepted."""
+    """The job after its target answered: accepted if it reports by call-back and the answer has no failure, else settled."""
     job = done.job
     if job.spec.callback is None or done.result.failure is not None:
         return settle(done, now, shards=shards, retention=retention)
@@ -44,13 +47,13 @@ def _given_up(done: Finished, kind: FailureKind, reason: str, now: int, retentio
 
 
 def cancel(job: Job, now: int, *, retention: Retention, started_at: int | None = None, result: Result = NO_RESULT) -> Job:
-    """The job after the cancel that was asked of it; `started_at` if its work had begun, `result` if it came back."""
+    """The job after a requested cancel. `started_at` if its work had begun; `result` if the work returned one."""
     reason = job.reason or CANCELLED
     return lifecycle.cancel(job, now, reason=reason, started_at=started_at, result=result, retention=retention)
 
 
 def flag(job: Job, reason: str, now: int, *, shards: int) -> Job:
-    """The claimed job of which a cancel is asked. One that waits for its call-back has a grace, and is looked at after it."""
+    """The claimed job after a cancel was requested. A job that waits for its call-back is checked again at the end of its grace."""
     flagged = lifecycle.flag(job, now, reason=reason)
     if not lifecycle.waits(job):
         return flagged
@@ -69,11 +72,12 @@ def requeue(
     reserved: bool = False,
     look_at: int | None = None,
 ) -> Job:
-    """The claimed job that may not start yet, or not before `at`, which a limit may have `reserved` for it.
+    """The claimed job back in its lane, since it may not start yet, or not before `at`; `reserved` if a limit has reserved that instant.
 
-    Its slot is that of `look_at`, if it is later.
+    Its slot is that of `look_at` if this is later than its due time.
 
-    A pause of its lane leaves it where it is, with its misfire rule, unless it had another reason to wait before.
+    A pause of its lane changes neither slot nor due time. The cause PAUSED is recorded, so that the misfire rule still applies, unless
+    the job waited for another reason before.
     """
     if cause is RequeueCause.PAUSED:
         if job.reason:
@@ -86,11 +90,13 @@ def requeue(
 
 
 def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
-    """The running job whose executor (or, if it reports by call-back, worker) died: to the retry lane, unless a cancel was asked
-    of it or nothing may follow."""
+    """The running job after its executor died, or its worker if it reports by call-back.
+
+    It goes to the retry lane; or it ends, if a cancel was requested or no attempt may follow.
+    """
     start: int | None = lifecycle.started_at(job)
     if start is not None and start > now:
-        start = None  # it died before the instant
+        start = None  # the executor died before the instant
     if job.cancel_requested_at is not None:
         return cancel(job, now, retention=retention, started_at=start)
     failure, result = lifecycle.CRASHED, Result(failure=lifecycle.CRASHED)
@@ -106,14 +112,14 @@ def take_back(job: Job, now: int, *, shards: int, retention: Retention) -> Job:
 
 
 def bury(job: Job, message_id: str, fence: int, now: int, *, retention: Retention) -> Job | None:
-    """The job after its message reached a dead-letter queue; None if the message has no say in it any more.
+    """The job after its message reached a dead-letter queue; None if the message does not concern the job any more.
 
-    Only a job running under this very message fails. A scheduled one keeps its slot, and fails at the third time.
+    A running job fails if this very message brought it. A scheduled job keeps its slot, and fails at the `MAX_BURIALS`-th time.
     """
     if not lifecycle.is_open(job) or job.fence != fence:
         return None
     if job.claim is not None:
-        if job.claim.message_id != message_id or lifecycle.waits(job):  # no message of its own: its lease says when it is over
+        if job.claim.message_id != message_id or lifecycle.waits(job):  # the lease, not a message, ends a job that waits for a call-back
             return None
         start = lifecycle.started_at(job)
         result = Result(failure=lifecycle.CRASHED)

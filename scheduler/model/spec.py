@@ -1,30 +1,28 @@
-"""What to run and how, as an owner specifies it: the part that a job, a task and the drafts of both have in common."""
+"""The specification of work by its owner: the part that a job, a task and the drafts of both have in common."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from scheduler.model.records import quick
-
 
 class OnFailure(StrEnum):
-    """What the failure of a job means for those behind it in the line of its ordering key."""
+    """The effect of a failing job on the jobs behind it in the ordering queue of its key."""
 
-    BLOCK = "block"  # they wait while it is retried, and go on when it has ended, whichever way
-    PARK = "park"  # if it fails or is killed, they wait until a person resumes the key, or retries it and it succeeds
+    BLOCK = "block"  # they wait while it is retried, and continue when it has ended in any way
+    PARK = "park"  # if it fails or is killed, they wait until a person resumes the key, or retries the job and it succeeds
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """The jobs of one ordering key of one owner start one after the other: `scheduler.admission.ordering`."""
+    """Jobs of one owner with the same ordering key start one after the other: `scheduler.admission.ordering`."""
 
     key: str
     on_failure: OnFailure = OnFailure.BLOCK
 
 
 class Jitter(StrEnum):
-    """Which part of a wait before another attempt is left to chance, so that jobs which failed together do not come back together."""
+    """The random part of the wait before another attempt: jobs that failed together are not retried together. See `retry.backoff`."""
 
     FULL = "full"  # all of it
     EQUAL = "equal"  # its second half
@@ -33,13 +31,13 @@ class Jitter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How a job is tried again; how often is its `max_attempts`. `retry.decide` reads it."""
+    """How a job is retried; the job's `max_attempts` specifies how often. `retry.decide` applies it."""
 
-    base_ms: int = 1_000  # the first wait at most; each one after it twice the one before ...
+    base_ms: int = 1_000  # upper bound of the first wait; each later bound is twice the one before ...
     cap_ms: int = 900_000  # ... up to this
     jitter: Jitter = Jitter.FULL
-    max_elapsed_ms: int | None = None  # no attempt starts later than this after the first start; None: only a throttled one is bounded
-    on_timeout: bool = False  # an attempt that ran out of time is followed by another, too
+    max_elapsed_ms: int | None = None  # no attempt starts later than this after the first start; None: only throttled ones are bounded
+    on_timeout: bool = False  # whether an attempt that exceeded its time-out is retried, too
 
 
 USUAL_RETRIES = RetryPolicy()
@@ -47,23 +45,22 @@ USUAL_RETRIES = RetryPolicy()
 
 @dataclass(frozen=True, slots=True)
 class CallBack:
-    """A good answer of the job's target means "accepted": its worker reports the end itself, and heartbeats until then."""
+    """A successful answer of the job's target means "accepted": its worker sends heartbeats, and reports the end itself."""
 
-    lease_ms: int = 300_000  # without a heartbeat for so long its worker is dead
-    max_ms: int = 86_400_000  # from the start of an attempt to its report, whatever the heartbeats say
+    lease_ms: int = 300_000  # a worker without a heartbeat for this time is dead
+    max_ms: int = 86_400_000  # longest time from the start of an attempt to its report, whatever the heartbeats say
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What to run and how. A task hands its own to each of its runs."""
+    """The work of a job, and the rules for its attempts. A task copies its specification into each of its runs."""
 
     type: str
     payload: Mapping[str, Any]
-    target: str | None = None  # a named target, whose defaults complete the payload; `type` is its kind
+    target: str | None = None  # a named target, whose defaults complete the payload; `type` is then its kind
     tags: tuple[str, ...] = ()
     max_attempts: int = 3
     retry: RetryPolicy = USUAL_RETRIES
     timeout_ms: int = 300_000
     callback: CallBack | None = None
-    ordering: Ordering | None = None  # the job waits for its turn
+    ordering: Ordering | None = None  # None: the job waits for no other

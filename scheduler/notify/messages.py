@@ -1,4 +1,4 @@
-"""What travels through the queue of notices, and what is kept of it, as text: compact JSON, written and read back here alone."""
+"""The messages of the notices queue and the stored records of notifications as text: compact JSON, written and read only here."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 from scheduler.model.errors import Invalid
 from scheduler.model.job import Status, TaskKey
 from scheduler.model.notifications import Notifications, Occasion, Webhook
-from scheduler.notify.policy import News, Notice, Outbox, Sending, Standing, Window, WindowEnd
+from scheduler.notify.policy import News, Notice, NotificationState, Outbox, Sending, Window, WindowEnd
 
 VERSION = 1
 Message = News | WindowEnd | Sending
@@ -26,7 +26,7 @@ def encode(message: Message) -> str:
 
 
 def decode(text: str) -> Message:
-    """The message of a text. Raises Invalid for what `encode` cannot have written."""
+    """Decode a message. Raises Invalid for a text that `encode` cannot have written."""
     try:
         fields = json.loads(text)
         version, kind = fields.pop("v"), fields.pop("kind")
@@ -52,20 +52,20 @@ def decode_outbox(text: str) -> Outbox:
     return Outbox(tuple(map(_read_notice, notices)), tuple(map(_read_end, ends)), tuple(map(_read_receiver, receivers)))
 
 
-def encode_standing(standing: Standing) -> str:
-    """All of it but its task and its version."""
-    windows = {occasion: _bare(window) for occasion, window in standing.windows.items()}
-    rest = {name: value for name, value in asdict(standing).items() if name not in ("task", "version", "windows")}
+def encode_state(state: NotificationState) -> str:
+    """Encode everything but the task and the version: both are stored beside this text."""
+    windows = {occasion: _bare(window) for occasion, window in state.windows.items()}
+    rest = {name: value for name, value in asdict(state).items() if name not in ("task", "version", "windows")}
     return _json(rest | {"windows": windows})
 
 
-def decode_standing(task: TaskKey, version: int, text: str) -> Standing:
+def decode_state(task: TaskKey, version: int, text: str) -> NotificationState:
     fields = json.loads(text)
     windows = {
         Occasion(name): Window(**{**window, "last": window["last"] and _read_news(window["last"])})
         for name, window in fields.pop("windows").items()
     }
-    return Standing(task, windows=windows, version=version, **fields)
+    return NotificationState(task, windows=windows, version=version, **fields)
 
 
 def encode_notifications(wanted: Notifications) -> str:

@@ -1,12 +1,11 @@
-"""What of a task's runs its receivers are told, and when. Pure: `scheduler.notify.notify` carries it out.
+"""Which notices the receivers of a task get about its runs, and when. Pure: `scheduler.notify.notify` carries it out.
 
-    run ends or starts late ─► News ─► decide ─┬─► Notice, told at once       ─► one Sending for each receiver
+    run ends or starts late ─► News ─► decide ─┬─► Notice, sent at once     ─► one Sending for each receiver
                                                └─► held back in a window ─┐
-                                       its end ─► digest ─────────────────┴─► Notice, with how many they were
+                                    window ends ─► digest ────────────────┴─► Notice, with the number of events
 
-Of one task and occasion there is at most one notice in a window; what comes meanwhile is counted and told when the window ends, or by a
-recovery before that. News come in any order and more than once: what happened last is what its own time says, and `News.id` is what
-tells one from another.
+In one window there is at most one notice of a task and occasion. Further news are counted, and reported when the window ends or by an
+earlier recovery. News arrive in any order and more than once: their own times order them, and `News.id` identifies each.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,23 +17,23 @@ from scheduler.model.job import Job, Status, TaskKey
 from scheduler.model.notifications import Notifications, Occasion, Webhook
 
 KEPT_ERROR = 1_000  # characters of an error ...
-KEPT_RESPONSE = 500  # ... and of an answer that a notice quotes
+KEPT_RESPONSE = 500  # ... and of a response that a notice quotes
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """That a run ended, or started late: all that a notice says of it, for by the time it is told the job may have another life."""
+    """The end or the late start of a run, with everything that a notice quotes: the job may have changed by the time it is sent."""
 
     task: TaskKey
-    id: str  # the same however often it is told
+    id: str  # the same each time that this is reported
     job: str
     type: str
-    ended: Status | None  # None: it started late
-    at: int  # when
+    ended: Status | None  # None: the run started late
+    at: int  # the instant of the end or the start
     scheduled_at: int
     started_at: int | None = None
     delay_ms: int | None = None
-    attempts: int = 0  # that were charged
+    attempts: int = 0  # attempts used
     max_attempts: int = 0
     error: str | None = None
     response: str | None = None
@@ -42,41 +41,41 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Opened by a notice; what comes within it is held back."""
+    """A period after a notice in which further news of its occasion are held back."""
 
     opened_at: int
     ends_at: int
-    count: int = 0  # how many are held back ...
-    first_at: int | None = None  # ... since when ...
+    count: int = 0  # number of news held back ...
+    first_at: int | None = None  # ... the instant of the first ...
     last: News | None = None  # ... and the last of them
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a task stands with its receivers. There is one per task that has any; `version` is what every change is conditional on."""
+class NotificationState:
+    """The notification state of a task, stored for each task that had news to decide; every change is conditional on `version`."""
 
     task: TaskKey
     streak: int = 0  # failures since the last success
-    since: int | None = None  # the first of them
+    since: int | None = None  # the instant of the first of them
     failed_at: int = 0  # the last failure and the last success, by their own times
     succeeded_at: int = 0
     succeeded: str = ""  # the job that succeeded last
-    failing: bool = False  # the streak is long enough to be told: its end is a recovery
+    failing: bool = False  # the streak is long enough to be reported: its end is a recovery
     windows: Mapping[Occasion, Window] = field(default_factory=dict)
     version: int = 0  # 0: nothing is stored yet
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What receivers are told; `news` is of the last one where `count` are told together."""
+    """The content of a notification. If it reports `count` events together, `news` is the last of them."""
 
     id: str
     occasion: Occasion
     news: News
     count: int = 1
-    first_at: int | None = None  # of several: the first one
-    failures: int = 0  # of a failure and a recovery: how many were in the row
-    since: int | None = None  # the first of these
+    first_at: int | None = None  # the instant of the first of several events
+    failures: int = 0  # of a failure and a recovery: failures in a row
+    since: int | None = None  # the instant of the first of these
     name: str = ""  # the task's
     next_run: int | None = None
 
@@ -87,11 +86,11 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class WindowEnd:
-    """When to look whether a window has held anything back."""
+    """The end of a window: a delayed message at which notify reports what the window held back."""
 
     task: TaskKey
     occasion: Occasion
-    opened_at: int  # names the window
+    opened_at: int  # identifies the window
     at: int
 
     @property
@@ -101,7 +100,7 @@ class WindowEnd:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """One notice to one receiver: an address, or a webhook."""
+    """One notice to one receiver: an e-mail address or a webhook."""
 
     notice: Notice
     receiver: str | Webhook
@@ -110,7 +109,7 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """What has to be sent on because of one decision. Stored with it, so that whoever dies in between can be made good for."""
+    """The messages that follow from one decision. It is stored with the decision, so that they are sent even if notify dies in between."""
 
     notices: tuple[Notice, ...] = ()
     ends: tuple[WindowEnd, ...] = ()
@@ -124,27 +123,27 @@ class Outbox:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`outbox` None: nothing that could count twice has changed, so it need not be remembered that this was decided."""
+    """A new state and its outbox. `outbox` None: deciding again would change nothing, so the decision itself is not stored."""
 
-    standing: Standing
+    state: NotificationState
     outbox: Outbox | None
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """How far one sending is. `version` is what every change is conditional on; 0: nothing is stored yet."""
+class DeliveryRecord:
+    """The progress of one sending. Every change is conditional on `version`; 0: nothing is stored yet."""
 
     task: TaskKey
     id: str
-    lease_until: int = 0  # until then whoever took it may be at it
+    lease_until: int = 0  # until then the process that took the lease may be sending
     tries: int = 0
     done_at: int | None = None
-    error: str | None = None  # of the last try; with `done_at`: it was given up
+    error: str | None = None  # of the last try; with `done_at`: notify gave up
     version: int = 0
 
 
 def of_change(before: Job | None, after: Job | None) -> Iterator[News]:
-    """The news in one write of a job: none unless it is a run whose task had receivers when it was planned."""
+    """The news in one write of a job. There are none unless the job is a run whose task had receivers when the run was planned."""
     if after is None or after.origin is None or not after.origin.notify:
         return
     if after.claim is not None and (before is None or before.claim is None) and after.delay_ms is None:
@@ -159,93 +158,95 @@ def of_change(before: Job | None, after: Job | None) -> Iterator[News]:
         yield _news(after, f"{after.id}.{after.redrives}", status, getattr(after, lifecycle.FINAL_TIMES[status]))
 
 
-def decide(standing: Standing, news: News, wanted: Notifications, now: int) -> Decision:
-    """What the news change and whom they are told; `now` is what windows go by."""
-    after, notices = _happened(standing, news, wanted)
-    told, ends = list[Notice](), list[WindowEnd]()
+def decide(state: NotificationState, news: News, wanted: Notifications, now: int) -> Decision:
+    """The new state and the notices that follow from the news; windows are measured by `now`."""
+    after, notices = _happened(state, news, wanted)
+    due, ends = list[Notice](), list[WindowEnd]()
     for notice in notices:
         if notice.occasion in wanted.on:
-            after = _passed(after, notice, wanted, now, told, ends)
-    if any(notice.occasion is Occasion.RECOVERY for notice in told):  # it tells how many failures there were
+            after = _passed(after, notice, wanted, now, due, ends)
+    if any(notice.occasion is Occasion.RECOVERY for notice in due):  # it reports the number of failures
         after = _emptied(after, (Occasion.FAILURE, Occasion.KILLED))
-    quiet = not told and after.windows == standing.windows and (after.streak, after.failing) == (standing.streak, standing.failing)
-    return Decision(after, None if quiet else Outbox(tuple(told), tuple(ends), wanted.receivers))
+    quiet = not due and after.windows == state.windows and (after.streak, after.failing) == (state.streak, state.failing)
+    return Decision(after, None if quiet else Outbox(tuple(due), tuple(ends), wanted.receivers))
 
 
-def digest(standing: Standing, end: WindowEnd, wanted: Notifications, now: int) -> Decision | None:
-    """What is told because the window ended. None: it held nothing back, or another one has taken its place."""
-    window = standing.windows.get(end.occasion)
+def digest(state: NotificationState, end: WindowEnd, wanted: Notifications, now: int) -> Decision | None:
+    """The notice that is due at the end of a window. None: the window held nothing back, or another window has replaced it."""
+    window = state.windows.get(end.occasion)
     if window is None or window.opened_at != end.opened_at or window.last is None:
         return None
-    opened = {**standing.windows, end.occasion: Window(now, now + wanted.digest_ms)}
+    opened = {**state.windows, end.occasion: Window(now, now + wanted.digest_ms)}
     if end.occasion not in wanted.on:
-        return Decision(replace(standing, windows=opened), Outbox())
-    row = (standing.streak, standing.since) if end.occasion is Occasion.FAILURE else (0, None)
+        return Decision(replace(state, windows=opened), Outbox())
+    row = (state.streak, state.since) if end.occasion is Occasion.FAILURE else (0, None)
     notice = Notice(end.id, end.occasion, window.last, window.count, window.first_at, *row)
-    return Decision(replace(standing, windows=opened), Outbox((notice,), (), wanted.receivers))
+    return Decision(replace(state, windows=opened), Outbox((notice,), (), wanted.receivers))
 
 
-def _happened(standing: Standing, news: News, wanted: Notifications) -> tuple[Standing, list[Notice]]:
-    """The standing after the news, windows aside, and the notices that are due if nothing is held back."""
+def _happened(state: NotificationState, news: News, wanted: Notifications) -> tuple[NotificationState, list[Notice]]:
+    """The state after the news, without its windows, and the notices that are due if none is held back."""
     if news.ended is None:
-        return standing, [_notice(Occasion.LATE, news)]
+        return state, [_notice(Occasion.LATE, news)]
     if news.ended is Status.SUCCEEDED:
-        return _succeeded(standing, news)
-    return _failed(standing, news, wanted)
+        return _succeeded(state, news)
+    return _failed(state, news, wanted)
 
 
-def _succeeded(standing: Standing, news: News) -> tuple[Standing, list[Notice]]:
-    """It ends the row of failures, unless one of them came after it."""
+def _succeeded(state: NotificationState, news: News) -> tuple[NotificationState, list[Notice]]:
+    """A success ends the streak of failures, unless one of the failures happened after it."""
     notices = [_notice(Occasion.SUCCESS, news)]
-    after = standing
-    if news.at > standing.succeeded_at:
-        after = replace(standing, succeeded_at=news.at, succeeded=news.job)
-    if news.at < standing.failed_at:
+    after = state
+    if news.at > state.succeeded_at:
+        after = replace(state, succeeded_at=news.at, succeeded=news.job)
+    if news.at < state.failed_at:
         return after, notices
-    if standing.failing:
-        notices.insert(0, _notice(Occasion.RECOVERY, news, standing.streak, standing.since))
+    if state.failing:
+        notices.insert(0, _notice(Occasion.RECOVERY, news, state.streak, state.since))
     return replace(after, streak=0, since=None, failing=False), notices
 
 
-def _failed(standing: Standing, news: News, wanted: Notifications) -> tuple[Standing, list[Notice]]:
+def _failed(state: NotificationState, news: News, wanted: Notifications) -> tuple[NotificationState, list[Notice]]:
     killed = news.ended is Status.KILLED and Occasion.KILLED in wanted.on
-    if news.at < standing.succeeded_at:  # a later run has succeeded: this is a row by itself, which has ended
+    if news.at < state.succeeded_at:  # a later run has succeeded: this failure is a streak of its own, which has ended already
         if wanted.after_failures > 1 and not killed:
-            return standing, []
+            return state, []
         failure = _notice(Occasion.KILLED if killed else Occasion.FAILURE, news, 1, news.at)
-        over = replace(news, job=standing.succeeded, ended=Status.SUCCEEDED, at=standing.succeeded_at, error=None, response=None)
-        return standing, [failure, _notice(Occasion.RECOVERY, over, 1, news.at)]
-    streak, since = standing.streak + 1, news.at if standing.since is None else min(standing.since, news.at)
+        over = replace(news, job=state.succeeded, ended=Status.SUCCEEDED, at=state.succeeded_at, error=None, response=None)
+        return state, [failure, _notice(Occasion.RECOVERY, over, 1, news.at)]
+    streak, since = state.streak + 1, news.at if state.since is None else min(state.since, news.at)
     enough = streak >= wanted.after_failures
-    after = replace(standing, streak=streak, since=since, failed_at=max(standing.failed_at, news.at))
-    after = replace(after, failing=standing.failing or enough or killed)
+    after = replace(state, streak=streak, since=since, failed_at=max(state.failed_at, news.at))
+    after = replace(after, failing=state.failing or enough or killed)
     if killed:
         return after, [_notice(Occasion.KILLED, news, streak, since)]
     return after, [_notice(Occasion.FAILURE, news, streak, since)] if enough else []
 
 
-def _passed(standing: Standing, notice: Notice, wanted: Notifications, now: int, told: list[Notice], ends: list[WindowEnd]) -> Standing:
-    """Tell it, with what was held back in a window that is over; or hold it back."""
-    window = standing.windows.get(notice.occasion)
+def _passed(
+    state: NotificationState, notice: Notice, wanted: Notifications, now: int, due: list[Notice], ends: list[WindowEnd]
+) -> NotificationState:
+    """Add the notice to those due, with the news held back in a window that has ended; or hold it back in the open window."""
+    window = state.windows.get(notice.occasion)
     if window is None or now >= window.ends_at:
         held = 0 if window is None else window.count
         first = notice.news.at if window is None or window.first_at is None else window.first_at
-        told.append(replace(notice, count=held + 1, first_at=first if held else None))
+        due.append(replace(notice, count=held + 1, first_at=first if held else None))
         made = Window(now, now + wanted.digest_ms)
     else:
         if not window.count:
             ends.append(WindowEnd(notice.task, notice.occasion, window.opened_at, window.ends_at))
         first = notice.news.at if window.first_at is None else min(window.first_at, notice.news.at)
         made = replace(window, count=window.count + 1, first_at=first, last=notice.news)
-    return replace(standing, windows={**standing.windows, notice.occasion: made})
+    return replace(state, windows={**state.windows, notice.occasion: made})
 
 
-def _emptied(standing: Standing, occasions: tuple[Occasion, ...]) -> Standing:
+def _emptied(state: NotificationState, occasions: tuple[Occasion, ...]) -> NotificationState:
     windows = {
         occasion: replace(window, count=0, first_at=None, last=None) if occasion in occasions else window
-        for occasion, window in standing.windows.items()
+        for occasion, window in state.windows.items()
     }
-    return replace(standing, windows=windows)
+    return replace(state, windows=windows)
 
 
 def _notice(occasion: Occasion, news: News, failures: int = 0, since: int | None = None) -> Notice:
@@ -272,16 +273,16 @@ def _news(job: Job, id: str, ended: Status | None, at: int) -> News:
 
 
 def _error(job: Job) -> str | None:
-    """Why its last attempt failed, or why it never got one."""
+    """The error of the last attempt, or the reason why the job had no attempt."""
     failure = job.attempts[-1].failure if job.attempts else None
-    told = f"{failure.kind}: {failure.message}" if failure else job.reason
-    return None if told is None else told[:KEPT_ERROR]
+    error = f"{failure.kind}: {failure.message}" if failure else job.reason
+    return None if error is None else error[:KEPT_ERROR]
 
 
 def _response(job: Job) -> str | None:
-    """The beginning of what its target answered: status and body of an answer by HTTP, else its output."""
+    """The beginning of the target's response: status and body of an HTTP response, else the job's output."""
     if job.response is None:
         return None if job.output is None else job.output[:KEPT_RESPONSE]
-    answer: Mapping[str, Any] = job.response
-    status, body = answer.get("status"), str(answer.get("body") or "")
+    response: Mapping[str, Any] = job.response
+    status, body = response.get("status"), str(response.get("body") or "")
     return f"HTTP {status}\n{body}"[:KEPT_RESPONSE] if status is not None else body[:KEPT_RESPONSE]

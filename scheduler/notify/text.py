@@ -1,4 +1,4 @@
-"""A notice as its receivers read it: an e-mail of text and HTML, or the body of a webhook. Pure."""
+"""A notice as its receivers read it: an e-mail with text and HTML, or the body of a webhook. Pure."""
 
 import html
 from dataclasses import dataclass
@@ -28,34 +28,34 @@ _MANY = {
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Where to look: the addresses of the console and of the API; empty: none is told."""
+    """The addresses of the console and of the API, for the links of a notice; an empty one gives no link."""
 
     console: str = ""
     api: str = ""
 
     def of(self, notice: Notice) -> dict[str, str]:
         task, job = notice.task.id, notice.news.job
-        found = {"task": f"{self.console}/tasks/{task}", "job": f"{self.console}/jobs/{job}"} if self.console else {}
-        return found | ({"api": f"{self.api}/api/v1/me/jobs/{job}"} if self.api else {})
+        pages = {"task": f"{self.console}/tasks/{task}", "job": f"{self.console}/jobs/{job}"} if self.console else {}
+        return pages | ({"api": f"{self.api}/api/v1/me/jobs/{job}"} if self.api else {})
 
 
 def mail(notice: Notice, links: Links) -> dict[str, Any]:
     """The subject and both bodies of an e-mail."""
-    lead, facts, found = _lead(notice), _facts(notice), links.of(notice)
+    lead, facts, addresses = _lead(notice), _facts(notice), links.of(notice)
     quotes = _quotes(notice)
     text = [lead, "", *(f"{name}: {value}" for name, value in facts)]
     for name, quote in quotes:
         text += ["", f"{name}:", *(f"    {line}" for line in quote.splitlines())]
-    text += ["", *(f"{name}: {link}" for name, link in found.items()), "", _FOOT]
+    text += ["", *(f"{name}: {link}" for name, link in addresses.items()), "", _FOOT]
     rows = "".join(f"<tr><th align='left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in facts)
     shown = "".join(f"<p>{html.escape(name)}:</p><pre>{html.escape(quote)}</pre>" for name, quote in quotes)
-    linked = " ".join(f'<a href="{html.escape(link)}">{html.escape(name)}</a>' for name, link in found.items())
+    linked = " ".join(f'<a href="{html.escape(link)}">{html.escape(name)}</a>' for name, link in addresses.items())
     page = f"<p><b>{html.escape(lead)}</b></p><table>{rows}</table>{shown}<p>{linked}</p><p><small>{html.escape(_FOOT)}</small></p>"
     return {"subject": f"[Punctual] {_line(lead)}"[:300], "text": "\n".join(text), "html": page}
 
 
 def webhook(notice: Notice, links: Links) -> dict[str, Any]:
-    """The body of a webhook: type, time and data, as Standard Webhooks has them. Every field is always there."""
+    """The body of a webhook: type, timestamp and data, as Standard Webhooks specifies. Every field is always present."""
     news = notice.news
     return {
         "type": f"task.{notice.occasion}",
@@ -112,8 +112,8 @@ def _facts(notice: Notice) -> list[tuple[str, str]]:
 
 
 def _quotes(notice: Notice) -> list[tuple[str, str]]:
-    told = (("Error", notice.news.error), ("Answer, its beginning", notice.news.response))
-    return [(name, text) for name, text in told if text]
+    quotes = (("Error", notice.news.error), ("Answer, its beginning", notice.news.response))
+    return [(name, text) for name, text in quotes if text]
 
 
 def _first(notice: Notice) -> str:
@@ -121,5 +121,5 @@ def _first(notice: Notice) -> str:
 
 
 def _line(text: str) -> str:
-    """One line of printable text, as a subject has to be."""
+    """The text as one printable line, as a subject has to be."""
     return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -9,7 +9,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Job
 from scheduler.model.lifecycle import is_open
 from scheduler.pipeline.follow_up import wake
-from scheduler.storage.ports import Change, Jobs, Ports
+from scheduler.storage.ports import Change, Jobs, Ports, Written
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +38,9 @@ def bury(deliveries: Sequence[Delivery], ports: Ports) -> Burial:
             done.dropped += 1
             continue
         held = _change(job, after, ports.jobs)
-        if held is None:
+        if held is Written.REFUSED:
             done.returned.append(item.message_id)
-        elif not held:
+        elif held is Written.NO:
             done.dropped += 1
         elif is_open(after):
             done.kept += 1
@@ -52,10 +52,10 @@ def bury(deliveries: Sequence[Delivery], ports: Ports) -> Burial:
     return done
 
 
-def _change(before: Job, after: Job, jobs: Jobs) -> bool | None:
+def _change(before: Job, after: Job, jobs: Jobs) -> Written:
     """One change; a refusal concerns this message only, so that those settled before it are not counted again."""
     try:
         (held,) = jobs.change([Change(before, after)])
     except Unavailable:
-        return None
+        return Written.REFUSED
     return held

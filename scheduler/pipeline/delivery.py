@@ -1,50 +1,50 @@
-"""What to do with a delivery whose claim was answered: pure decisions. They keep a duplicate from starting a job twice
-and a message from vanishing while its job has no other net."""
+"""The decision about a delivered message after the claim of its job: pure.
+
+A duplicate message never starts a job twice, and no message is deleted while it is the only one that can bring its job.
+"""
 
 from dataclasses import dataclass
 
 from scheduler.model import callback_lease, lifecycle
 from scheduler.model.job import Delivery, Job
-from scheduler.model.records import quick
 from scheduler.storage.ports import ClaimResult
 
-LEASE_MS = 30_000  # visibility given to a batch before its claim
-BEAT_MS = 10_000  # a batch in work renews its visibility this often
-BEAT_AGAIN_MS = 2_000  # ... and after a renewal that failed it tries again so soon, not in a loop without a pause
-LOST_MS = 20_000  # without a renewal for so long (monotonic clock), an executor stops
-PUT_BACK_S = 5  # when to look at a message again that can be neither run nor deleted
+LEASE_MS = 30_000  # the visibility time-out that an executor sets for its batch before it claims the jobs
+BEAT_MS = 10_000  # how often an executor renews the visibility of its batch
+BEAT_AGAIN_MS = 2_000  # ... and the pause before it tries again after a failed renewal
+LOST_MS = 20_000  # an executor stops after this time without a renewal (by its monotonic clock)
+PUT_BACK_S = 5  # how long a message is deferred that can be neither run nor deleted
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The claim is ours: run it."""
+    """This executor has claimed the job: run it."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A duplicate, or a job that needs nothing any more: delete the message."""
+    """The message is a duplicate, or its job needs none any more: delete it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """Neither ours nor done: leave the message in its queue for `seconds`."""
+    """The job is neither claimed by this executor nor finished: defer the message, which stays in its queue, for `seconds`."""
 
     seconds: int
 
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """The executor that had this very message died, or the worker that was to report by call-back: hand the job back."""
+    """The executor that received this message before died, or the worker that was to report by call-back: schedule the job again."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """It waits for its call-back, and its lease was extended since this message was sent: look again at `at`."""
+    """The job waits for its call-back, and its lease was extended since this message was sent: check it again at `at` (ms)."""
 
     job: Job
     at: int
@@ -54,7 +54,10 @@ Decision = Run | Drop | PutBack | TakeBack | Later
 
 
 def decide(delivery: Delivery, answer: ClaimResult | None, nonce: str, now: int, *, hold_ms: int) -> Decision:
-    """What follows from `answer`, the result of the claim with `nonce` (None: the table refused)."""
+    """Decide by `answer`, the result of the claim with `nonce`; None: the table refused.
+
+    `hold_ms` is how long before its due time an executor may claim a job.
+    """
     if answer is None:
         return PutBack(PUT_BACK_S)
     job = answer.job
@@ -63,23 +66,24 @@ def decide(delivery: Delivery, answer: ClaimResult | None, nonce: str, now: int,
     if job is None or not lifecycle.is_open(job) or job.fence != delivery.message.fence:
         return Drop()
     if job.claim is None:
-        early = job.due_at - hold_ms - now  # a put-back counts as in flight, so only for a little
+        early = job.due_at - hold_ms - now  # a deferred message counts as in flight, so it is deferred for a minute at most
         return PutBack(max(1, min(-(-early // 1000), 60))) if early > 0 else PutBack(1)
     if lifecycle.waits(job):
         return _rescue(job, now, hold_ms)
     if job.claim.nonce == nonce:
-        return Run(job)  # our own claim, whose answer was lost
+        return Run(job)  # this executor's own claim, whose answer was lost
     if job.claim.message_id != delivery.message_id:
-        return Drop()  # another message started it, and that message is its net
+        return Drop()  # another message started it, and is delivered again if its executor dies
     if now - job.claim.at < LEASE_MS:
         return PutBack(PUT_BACK_S)
     return TakeBack(job)
 
 
 def _rescue(job: Job, now: int, hold_ms: int) -> Drop | PutBack | TakeBack | Later:
-    """Any message of a job that waits for its call-back asks whether its lease has passed.
+    """Decide about any message of a job that waits for its call-back, by whether the lease has passed.
 
-    One message a lease: a copy finds the job due later, by the message that the first one sent, and is dropped.
+    There is one message per lease: the first of two copies moves the due time and sends the next message, so the second copy finds the
+    job due later and is dropped.
     """
     ends_at = callback_lease.ends_at(job)
     if now >= ends_at:

@@ -6,12 +6,11 @@ Counted by each process on its own: cheap, and enough to turn a flood away from 
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane
-from scheduler.model.records import replace
 from scheduler.pipeline.overflow import INTAKE, open_intake
 from scheduler.sharing.fair_queue import Backlog
 from scheduler.sharing.window import PUBLISHED_MS

@@ -6,11 +6,10 @@ No job is written here. Whatever a dispatcher does twice, late or not at all is 
 what stays in the index is found by the recheck.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Unit, UnitKey
-from scheduler.model.records import replace
 from scheduler.pipeline import leftover
 from scheduler.pipeline.publisher import LEASE_MS, DispatchResult, Publisher
 from scheduler.pipeline.reconcile import read

@@ -1,18 +1,38 @@
-"""After a job is stored: move it if its put was slow, and hand it over if it is due before any minute that is safe to write into."""
+"""Jobs that are due before any minute that is safe to write into go to their lanes at once. Each has its slot as its net."""
 
 import logging
 from collections.abc import Sequence
 
 from scheduler.model import lifecycle, slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, JobKey
+from scheduler.model.job import Job, JobKey, Message
 from scheduler.model.rules import Rules
-from scheduler.pipeline.send import hand_over
-from scheduler.storage.ports import Change, Ports
+from scheduler.storage.ports import Change, Lanes, Ports, Written
 
-HANDED_AT_ONCE = 160  # messages sent by one reading of the clock: as many as the lanes send side by side
+SENT_AT_ONCE = 160  # messages sent by one reading of the clock: as many as the lanes send side by side
 
 log = logging.getLogger(__name__)
+
+
+def message(job: Job, now: int, after: int = 0) -> Message:
+    early = max(slots.not_before(job.due_at), after)
+    return Message(job.key, job.fence, job.lane, job.due_at, sent_at=now, not_before=early if early > now else 0)
+
+
+def enqueue(jobs: Sequence[Job], *, lanes: Lanes, now: int, after: int = 0) -> int:
+    """Send a message per job, delayed to just before its instant, and to `after`. Returns how many were refused. Raises Unavailable."""
+    return len(lanes.send([message(job, now, after) for job in jobs], now)) if jobs else 0
+
+
+def try_enqueue(jobs: Sequence[Job], *, lanes: Lanes, now: int, after: int = 0) -> int:
+    """As `enqueue`, but never raises: nothing depends on the messages but time."""
+    try:
+        refused = enqueue(jobs, lanes=lanes, now=now, after=after)
+    except Unavailable:
+        refused = len(jobs)
+    if refused:
+        log.warning("hand-over refused; the slots are the net", extra=jobs[0].log_context() | {"refused": refused, "of": len(jobs)})
+    return refused
 
 
 def on_their_way(stored: Sequence[Job], began: int, ports: Ports) -> list[Job]:
@@ -25,7 +45,7 @@ def on_their_way(stored: Sequence[Job], began: int, ports: Ports) -> list[Job]:
     if now - began > slots.SLOW_PUT:
         unsafe = {job.key for job in stored if not slots.is_safe(job.slot or "", now)}
         stored = _moved(stored, unsafe, now, ports)
-    _hand_over([job for job in stored if job.key in unsafe or slots.is_net(job.slot, job.due_at)], ports)
+    _enqueue_in_parts([job for job in stored if job.key in unsafe or slots.is_net(job.slot, job.due_at)], ports)
     return list(stored)
 
 
@@ -36,25 +56,20 @@ def _moved(stored: Sequence[Job], unsafe: set[JobKey], now: int, ports: Ports) -
         held = dict(zip(changes, ports.jobs.change(list(changes.values())), strict=True))
     except Unavailable:
         held = {}
-    return [changes[job.key].after if held.get(job.key) else job for job in stored]
+    return [changes[job.key].after if held.get(job.key) is Written.YES else job for job in stored]
 
 
 def _move(job: Job, now: int, rules: Rules) -> Change:
     return Change.of_slot(job, lifecycle.move(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot))
 
 
-def _hand_over(jobs: Sequence[Job], ports: Ports) -> None:
+def _enqueue_in_parts(jobs: Sequence[Job], ports: Ports) -> None:
     """The soonest first. Delays count from the moment of sending, and a thousand messages take a while: hence the clock in between.
 
     Where nothing gets through at all, the rest is left to its slots: the caller waits for its answer.
     """
     left = sorted(jobs, key=lambda job: job.due_at)
     while left:
-        part = left[:HANDED_AT_ONCE]
-        try:
-            refused = hand_over(part, lanes=ports.lanes, now=ports.clock.now())
-        except Unavailable:
-            refused = len(part)
-        if refused:
-            log.warning("hand-over refused; the slots are the net", extra=part[0].log_context() | {"refused": refused, "of": len(left)})
-        left = [] if refused == len(part) else left[HANDED_AT_ONCE:]
+        part = left[:SENT_AT_ONCE]
+        refused = try_enqueue(part, lanes=ports.lanes, now=ports.clock.now())
+        left = [] if refused == len(part) else left[SENT_AT_ONCE:]

@@ -41,7 +41,7 @@ from scheduler.pipeline.follow_up import Onward
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.lease import Lease
 from scheduler.pipeline.running_jobs import Work
-from scheduler.storage.ports import Change, ClaimRequest, Guard, Pool, Ports
+from scheduler.storage.ports import Change, ClaimRequest, Guard, Pool, Ports, Written
 
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
 CROWD = 3  # so many held jobs started at once say that other executors start theirs at this instant too ...
@@ -395,11 +395,11 @@ class Execution:
             return list(changes)
         applied, refused = list[Change](), list[Change]()
         for change, ok in zip(changes, held, strict=True):
-            if ok is None:
+            if ok is Written.REFUSED:
                 refused.append(change)
                 continue
             self._in_hand.pop(change.before.key, None)
-            if ok:
+            if ok is Written.YES:
                 applied.append(change)
             elif waits(change.after):
                 log.info("its worker was faster than this answer, or the job has moved on", extra=change.before.log_context())

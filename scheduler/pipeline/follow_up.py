@@ -15,8 +15,8 @@ from scheduler.model import ids, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane, RequeueCause, TaskKey
 from scheduler.model.lifecycle import is_open
-from scheduler.pipeline.send import hand_over
-from scheduler.storage.ports import Jobs, Lanes, Ports, Tasks
+from scheduler.pipeline.enqueue import try_enqueue
+from scheduler.storage.ports import Jobs, Ports, Tasks
 
 ASK_LATER_MS = 10_000  # when a run comes again whose task could not be asked
 
@@ -49,43 +49,35 @@ class Onward:
         go += [job for job in free if job.spec.ordering is None]
         go += successors(ended, self.ports, now=now)
         go += in_line(ended, free, self.ports, now=now)
-        self._hand_over(go)
-        self._hand_over([job for job, back in backs if back.cause is RequeueCause.REFUSED], after=now + ASK_LATER_MS)
+        self._enqueue(go)
+        self._enqueue([job for job, back in backs if back.cause is RequeueCause.REFUSED], after=now + ASK_LATER_MS)
 
-    def _hand_over(self, jobs: Sequence[Job], *, after: int = 0) -> None:
+    def _enqueue(self, jobs: Sequence[Job], *, after: int = 0) -> None:
+        """Those whose lanes are not paused, each once."""
         if not jobs:
             return
         sent = list({job.key: job for job in jobs if not self.is_paused(job.lane)}.values())
-        _hand_over(sent, self.ports.lanes, self.ports.clock.now(), after)
+        try_enqueue(sent, lanes=self.ports.lanes, now=self.ports.clock.now(), after=after)
 
 
 def wake(ended: Sequence[Job], ports: Ports, *, now: int) -> None:
     """Hand over whoever waited for one of the ended jobs. Never raises: nothing depends on it but time."""
     go = successors(ended, ports, now=now) + in_line(ended, (), ports, now=now)
-    _hand_over(list({job.key: job for job in go}.values()), ports.lanes, now)
+    try_enqueue(list({job.key: job for job in go}.values()), lanes=ports.lanes, now=now)
 
 
 def wake_line(of: Job, ports: Ports, *, now: int) -> None:
     """Hand over whose turn it is in the line that this job stands or stood in. Never raises."""
-    _hand_over(in_line((), [of], ports, now=now), ports.lanes, now)
+    try_enqueue(in_line((), [of], ports, now=now), lanes=ports.lanes, now=now)
 
 
 def send_on(written: Job, ports: Ports, *, now: int) -> None:
     """What follows from a job just written: it goes itself if it is due soon, and if it has ended, who waited for it. Never raises."""
     if is_open(written):
         direct = slots.place(written.due_at, now, written.shard_key, ports.rules.shards).direct
-        _hand_over([written] if direct else [], ports.lanes, now)
+        try_enqueue([written] if direct else [], lanes=ports.lanes, now=now)
     else:
         wake([written], ports, now=now)
-
-
-def _hand_over(jobs: Sequence[Job], lanes: Lanes, now: int, after: int = 0) -> None:
-    try:
-        refused = hand_over(jobs, lanes=lanes, now=now, after=after)
-    except Unavailable:
-        refused = len(jobs)
-    if refused:
-        log.warning("hand-over refused; the slots are the net", extra={"jobs": refused})
 
 
 def successors(ended: Sequence[Job], ports: Ports, *, now: int) -> list[Job]:

@@ -1,31 +1,33 @@
-"""When each job must leave dispatch to be waiting in an executor at its instant: pure arithmetic."""
+"""The lead: how long before its instant dispatch publishes a job, so that the job waits in an executor by then. Pure arithmetic."""
 
 from collections.abc import Sequence
 
-MARGIN_MS = 500  # kept free between lead and hold, for clocks that differ
+MARGIN_MS = 500  # between the longest lead and the time an executor may wait with a job, for clocks that differ
 LEAST_LEAD_MS = 150
 
 
 def lead(measured_ms: int | None, default_ms: int, hold_ms: int) -> int:
-    """How far ahead of its instant a job leaves: the lane's recent p99 from publish to claim and a quarter of it, within half the hold.
+    """The lead of a lane (ms): 1.25 times its recent p99 from publish to claim, at most half of `hold_ms`.
 
-    The other half is for crowds (`leave_times`). Without the cap a burst that finds too few executors would lengthen the
-    lead, a longer lead keep executors busy holding, and the next burst find fewer still.
+    `hold_ms` is how long before its due time an executor may claim a job. The other half of it is for bursts (`leave_times`). Without
+    this bound, a burst that meets too few executors would lengthen the lead, a longer lead would keep executors busy with waiting
+    jobs, and the next burst would meet fewer executors still.
     """
     wanted = default_ms if measured_ms is None else measured_ms * 5 // 4
     return max(min(wanted, hold_ms // 2), min(LEAST_LEAD_MS, hold_ms))
 
 
 def longest(hold_ms: int) -> int:
+    """The longest time (ms) before its instant at which any job is published."""
     return max(hold_ms - MARGIN_MS, hold_ms // 2)
 
 
 def leave_times(due: Sequence[int], leads: Sequence[int], *, rate: float, hold_ms: int) -> list[int]:
-    """For jobs sorted by due time, the instant at which each leaves (ms).
+    """The instants (ms) at which to publish jobs, given their due times in ascending order and their leads.
 
-    A job leaves its lead ahead; where many are due close together the earlier ones leave earlier still, so that at
-    `rate` jobs a millisecond the last one leaves in time: leave[i] = min(due[i] - lead[i], leave[i + 1] - 1 / rate),
-    but never more than the hold ahead, since an executor may not claim a job sooner.
+    A job is published its lead before it is due. Where many jobs are due close together, the earlier ones are published earlier still,
+    so that at `rate` jobs per millisecond the last one is in time: leave[i] = min(due[i] - lead[i], leave[i + 1] - 1 / rate). No job is
+    published more than `longest(hold_ms)` ahead, since an executor may not claim it sooner than `hold_ms` ahead.
     """
     leaves = [0] * len(due)
     step, most, following = 1 / rate, longest(hold_ms), float("inf")

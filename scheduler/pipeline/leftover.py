@@ -1,4 +1,4 @@
-"""What to do with a job that is still in its slot after its minute was handed out: pure decisions."""
+"""Reconciling a job that is still in its slot after the jobs of its minute were published: pure decisions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,42 +7,45 @@ from scheduler.admission.lane_state import resumed_lanes
 from scheduler.model import callback_lease, lifecycle, slots
 from scheduler.model.job import Job, Lane, LaneState, Status, Unit
 
-RECHECK_AFTER = 120_000  # from hand-out (or the end of the minute) to the first recheck
-STOP_GRACE = 60_000  # a job still running so long after its time-out has lost its executor
-BACKOFF = (120_000, 240_000, 480_000, 900_000)  # from one hand-over to the next one
-REST_MS = 1_200_000  # a unit that waits only for paused lanes is left alone so long: a day's pause is 1,440 units to read
-REST_AGAIN_MS = 300_000  # and looked at again so long before that ends: its rest has no gaps
-RESUME_SLACK = 1_000  # a unit over so shortly after a resume may have been handed out by one who still saw the pause
-SKEW_MS = 5_000  # between the clock that resumes and the one that looks
-LOOKS = (300_000, 900_000, 1_800_000, 3_600_000, 21_600_000, 86_400_000)  # later looks at a closed unit, after its closing
+RECHECK_AFTER = 120_000  # ms from publishing the jobs of a minute (or from the end of the minute) to its first reconciling
+STOP_GRACE = 60_000  # ms; a job that still runs this long after its time-out has lost its executor
+BACKOFF = (120_000, 240_000, 480_000, 900_000)  # ms from one message of a job to the next one
+REST_MS = 1_200_000  # a unit that waits only for paused lanes is idle for this time: a pause of a day leaves 1,440 units to read
+REST_AGAIN_MS = 300_000  # an idle unit is checked again this long before its idle time ends, so that there is no gap
+RESUME_SLACK = 1_000  # ms; the dispatcher of a unit that ended this shortly after a resume may have seen the lane paused
+SKEW_MS = 5_000  # between the clock of the function that resumes a lane and the clock of the one that checks
+LOOKS = (300_000, 900_000, 1_800_000, 3_600_000, 21_600_000, 86_400_000)  # the later checks of a closed unit, in ms after its closing
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Not this slot's business any more: the index lagged, or the job is final."""
+    """The job is not in this slot any more, or is final: the index lagged. Nothing is to be done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """Its lane is paused: it stays where it is, and keeps its minute open."""
+    """The job's lane is paused: the job stays in its slot, and its minute stays open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Look again in `slot`; hand the job to its lane now if `hand_over`."""
+    """Check the job again in `slot`; enqueue it now if `hand_over`."""
 
     slot: str
     hand_over: bool
-    due_at: int | None = None  # another due time: when the lease of a job ends that waits for its call-back
+    due_at: int | None = None  # a new due time: the end of the lease of a job that waits for its call-back
 
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """Its executor died, or the worker that was to report: hand it back."""
+    """The job's executor died, or the worker that was to report: schedule the job again, or end it."""
 
 
 def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, paused: bool = False) -> Leave | Stay | Move | TakeBack:
-    """What follows for `job` (as stored) found in `slot`. A lane that is `behind` gets no second message, one that is `paused` none."""
+    """Decide about a job that the index shows in `slot`; `job` is the stored record (None: it is gone).
+
+    A lane that is `behind` gets no second message, a lane that is `paused` gets none at all.
+    """
     if job is None or job.slot != slot:
         return Leave()
     if lifecycle.waits(job):
@@ -62,11 +65,15 @@ def decide(job: Job | None, slot: str, now: int, *, shards: int, behind: bool, p
 
 
 def lane_is_behind(backlog: int, allowed: int) -> bool:
+    """Whether more messages wait in a lane than allowed."""
     return backlog > allowed
 
 
 def rests(unit: Unit, states: Mapping[Lane, LaneState], now: int) -> bool:
-    """Whether a unit waits only for paused lanes: who found that out has leased it from then on, and no lane was resumed since."""
+    """Whether a unit is idle, as it waits only for paused lanes.
+
+    The tick that finds this leases the unit for `REST_MS`. The unit is idle until the lease ends or a lane is resumed.
+    """
     if unit.handed_out_at is None or unit.lease_until <= now:
         return False
     return not resumed_lanes(states, unit.lease_until - REST_MS - SKEW_MS)

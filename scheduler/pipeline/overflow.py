@@ -5,11 +5,10 @@ was sent long ago and is still there is rechecked here. It ends when nothing has
 starts it, and the tick does so every minute.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.model import slots
 from scheduler.model.job import DueEntry, Lane, Unit, UnitKey
-from scheduler.model.records import replace
 from scheduler.pipeline import leftover
 from scheduler.pipeline.publisher import LEASE_MS, DispatchResult, Publisher, mark
 from scheduler.pipeline.reconcile import everything, read, recheck, remaining

@@ -5,13 +5,12 @@ what stays in the index is found by the recheck.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from operator import attrgetter
 
 from scheduler.admission.lane_state import LOOK_MS, Watch
 from scheduler.model.job import DueEntry, Lane, Message, Unit
-from scheduler.model.records import replace
 from scheduler.pipeline import lead
 from scheduler.sharing.window import Flow
 from scheduler.storage.ports import Ports

@@ -10,9 +10,9 @@ from scheduler.model import lifecycle, settlement, slots
 from scheduler.model.job import DueEntry, Job, Lane, Unit
 from scheduler.model.lifecycle import is_open
 from scheduler.pipeline import leftover
+from scheduler.pipeline.enqueue import enqueue
 from scheduler.pipeline.follow_up import wake
-from scheduler.pipeline.send import hand_over
-from scheduler.storage.ports import Change, Guard, Jobs, Ports
+from scheduler.storage.ports import Change, Guard, Jobs, Ports, Written
 
 log = logging.getLogger(__name__)
 
@@ -64,10 +64,11 @@ def recheck(
     planned = [_plan(slot, job, done, now, paused, ports) for slot, job in left]
     changes = [(change, send) for change, send in planned if change is not None]
     held = ports.jobs.change([change for change, _ in changes])
-    sends = [change.after for (change, send), ok in zip(changes, held, strict=True) if ok and send and change.after.lane not in paused]
-    done.left = len([ok for ok in held if ok is None])
-    done.handed_over = len(sends) - hand_over(sends, lanes=ports.lanes, now=now)
-    ended = [change.after for (change, _), ok in zip(changes, held, strict=True) if ok and not is_open(change.after)]
+    written = [(change.after, send) for (change, send), ok in zip(changes, held, strict=True) if ok is Written.YES]
+    sends = [after for after, send in written if send and after.lane not in paused]
+    done.left = len([ok for ok in held if ok is Written.REFUSED])
+    done.handed_over = len(sends) - enqueue(sends, lanes=ports.lanes, now=now)
+    ended = [after for after, _ in written if not is_open(after)]
     wake(ended, ports, now=now)
     _report(changes, held)
     return done
@@ -90,10 +91,10 @@ def _plan(slot: str, job: Job, done: Recheck, now: int, paused: Collection[Lane]
     return None, False
 
 
-def _report(changes: Sequence[tuple[Change, bool]], held: Sequence[bool | None]) -> None:
+def _report(changes: Sequence[tuple[Change, bool]], held: Sequence[Written]) -> None:
     kinds = Counter("taken back" if change.after.fence != change.before.fence else "moved" for change, _ in changes)
     if kinds:
-        log.info("rechecked", extra={"kinds": dict(kinds), "held": sum(1 for ok in held if ok)})
+        log.info("rechecked", extra={"kinds": dict(kinds), "held": sum(1 for ok in held if ok is Written.YES)})
 
 
 def is_due(unit: Unit, now: int) -> bool:

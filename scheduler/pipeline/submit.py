@@ -16,7 +16,7 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.enqueue import on_their_way
-from scheduler.storage.ports import Jobs, Ports, Receipts
+from scheduler.storage.ports import Jobs, Ports, Receipts, Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +82,17 @@ def _put(drafts: Sequence[Job], now: int, ports: Ports) -> list[bool]:
     """Whether each is stored; one that is already, is by an earlier, unanswered try. Raises Unavailable if all are refused at once."""
     may = line_up(drafts, orders=ports.orders, now=now)
     put = iter(_insert([draft for draft, ready in zip(drafts, may, strict=True) if ready], ports.jobs) if any(may) else [])
-    return [ready and next(put) is not None for ready in may]
+    return [ready and next(put) is not Written.REFUSED for ready in may]
 
 
-def _insert(drafts: Sequence[Job], jobs: Jobs) -> list[bool | None]:
+def _insert(drafts: Sequence[Job], jobs: Jobs) -> list[Written]:
     """As `Jobs.put_many`; one alone goes by itself, which takes less time than a batch of one."""
     if len(drafts) != 1:
         return jobs.put_many(drafts)
-    try:
-        return [jobs.put(drafts[0])]  # False can only be an earlier, unanswered try of this very put: 75 random bits do not collide
+    try:  # NO can only be an earlier, unanswered try of this very put: 75 random bits do not collide
+        return [Written.of(jobs.put(drafts[0]))]
     except Unavailable:
-        return [None]
+        return [Written.REFUSED]
 
 
 def _settled(answer: Accepted, new: Mapping[JobKey, Job]) -> Accepted | None:

@@ -6,13 +6,12 @@ opens every minute from the ledger's cursor on, however long ago.
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.admission.lane_state import Watch, resumed_lanes
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Cursor, DueEntry, Job, Lane, Look, Unit, UnitKey
-from scheduler.model.records import replace
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import lag
 from scheduler.pipeline.overflow import start_if_waiting

@@ -1,14 +1,15 @@
-"""Who goes next when more is due than may leave: weighted fair queueing over users, and shares of what several units may release. Pure.
+"""Fair shares: which job is published next when more are due than may leave, and how several units share a lane. Pure.
 
-Each job of a user gets a finish time of a virtual clock: 1 / weight after that of the user's job before it, but no earlier than the
-clock. The job with the earliest one goes next, and sets the clock. Hence, while users 1..n wait:
+The rule is weighted fair queueing over users. Each job of a user gets a finish time on a virtual clock: 1 / weight after that of the
+user's job before it, but no earlier than the clock. The job with the earliest finish time is next, and sets the clock to it. Hence,
+while users 1..n have waiting jobs:
 
-- starts are proportional to weights: of any two users who wait all the time, neither gets ahead by more than one job of each;
-- the k-th waiting job of a user with weight w lets at most k x v / w + 1 jobs of another one, with weight v, go first. So it leaves
-  after at most k x W / w + n - 1 jobs (W: all weights together), whatever the others have waiting, and starts about
-  (k x W / w + n - 1) / rate seconds after it came, one more for what the lane had in hand, and about two more while a flood begins and
-  the rate of the lane is not known yet;
-- nothing is kept back while anything waits (work-conserving), and who was idle has saved up nothing.
+- Starts are proportional to weights. Of two users who always have waiting jobs, neither gets ahead by more than one job of each.
+- At most k x v / w + 1 jobs of another user with weight v precede the k-th waiting job of a user with weight w. The job is therefore
+  published after at most k x W / w + n - 1 jobs (W: the sum of all weights), however many jobs the other users have. It starts about
+  (k x W / w + n - 1) / rate seconds after it came, plus one second for the jobs in the lane, plus about two seconds while a flood
+  begins and the rate of the lane is not known yet.
+- No capacity is left unused while any job waits (work-conserving), and a user who had no jobs has saved up no share.
 """
 
 import heapq
@@ -19,23 +20,23 @@ from typing import Generic, TypeVar
 
 from scheduler.model.job import Lane, UnitKey
 
-USUAL_WEIGHT = 1.0
-AHEAD_S = 1.0  # how much work waits in a lane: enough until the next look, and for what the index does not show yet
-LEAST_WEIGHT = 0.001  # a weight of nothing would wait for ever
-NAMED = 50  # users of a published backlog
-REST = "*"  # stands for all its others
+USUAL_WEIGHT = 1.0  # of a user without a weight
+AHEAD_S = 1.0  # seconds of work that wait in a lane: enough until the next poll, and for jobs that the index does not show yet
+LEAST_WEIGHT = 0.001  # lower bound: jobs of a user with weight 0 would never start
+NAMED = 50  # users that a published backlog names
+REST = "*"  # names all other users of a published backlog
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class _User(Generic[T]):
-    waiting: list[tuple[int, int, T]] = field(default_factory=list)  # a heap: by due time, then as they came
-    finish: float = 0.0  # of the last job that left
+    waiting: list[tuple[int, int, T]] = field(default_factory=list)  # a heap: by due time, then by order of arrival
+    finish: float = 0.0  # finish time of the last job taken
 
 
 class FairQueue(Generic[T]):
-    """What waits, by user. `take` gives it out in fair order; a user's own jobs come by due time."""
+    """The waiting jobs, by user. `take` returns them in fair order; the jobs of one user come by due time."""
 
     def __init__(self) -> None:
         self._users: dict[str, _User[T]] = {}
@@ -52,18 +53,19 @@ class FairQueue(Generic[T]):
         return (item for user in self._users.values() for _, _, item in user.waiting)
 
     def weigh(self, weights: Mapping[str, float]) -> None:
-        """From the next job of each user on; who is not named weighs `USUAL_WEIGHT`."""
+        """Apply these weights, from the next job of each user on. A user not listed has `USUAL_WEIGHT`."""
         self._weights = weights
 
     def counts(self) -> dict[str, int]:
-        """How many jobs of each user wait."""
+        """The number of waiting jobs of each user who has any."""
         return {name: len(user.waiting) for name, user in self._users.items() if user.waiting}
 
     def first_due(self) -> int:
-        """The earliest due time of all that wait. Raises ValueError if nothing does."""
+        """The earliest due time (ms) of all waiting jobs. Raises ValueError if no job waits."""
         return min(user.waiting[0][0] for user in self._users.values() if user.waiting)
 
     def add(self, name: str, due_at: int, item: T) -> None:
+        """Add a job of the user `name` that is due at `due_at` (ms)."""
         user = self._users.get(name)
         if user is None:
             user = self._users[name] = _User()
@@ -73,7 +75,7 @@ class FairQueue(Generic[T]):
             self._line_up(name, user)
 
     def take(self, limit: int) -> list[T]:
-        """The next jobs, at most `limit`."""
+        """Remove and return the next jobs in fair order, at most `limit`."""
         return [self._next() for _ in range(min(limit, self._length))]
 
     def _next(self) -> T:
@@ -93,7 +95,7 @@ class FairQueue(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one unit has waiting of one user."""
+    """The demand of one user in one unit: the user's weight, and the number of waiting jobs."""
 
     weight: float
     count: int
@@ -101,29 +103,32 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What waits in one dispatcher for one lane, as it tells the others: its users with the most by name, all others as `REST`."""
+    """The jobs that wait in one dispatcher for one lane, as it publishes to the other dispatchers.
+
+    `users` names the users with the most jobs; the other users are together listed as `REST`.
+    """
 
     unit: UnitKey
     lane: Lane
-    at: int
-    outstanding: int  # released and not done
-    rate: float  # done a second
+    at: int  # when it was published
+    outstanding: int  # jobs released and not finished
+    rate: float  # jobs finished per second
     users: Mapping[str, Demand]
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What one unit may release: so many jobs (what is less than one adds up), its users by these weights."""
+    """The share of one unit: how many jobs it may release, and the weights of its users. Fractions of a job add up."""
 
     room: float
     weights: Mapping[str, float]
 
 
 def quotas(room: int, backlogs: Mapping[str, Mapping[str, Demand]]) -> dict[str, Quota]:
-    """The shares of several units in the room of a lane; `backlogs` says by unit and user what waits.
+    """Divide `room`, the number of jobs that a lane still takes, among units; `backlogs` has the demand by unit and user.
 
-    Water-filling: users share by weight, none gets more than it has waiting, and what it leaves goes to the others. What a
-    user gets, and its weight, is spread over the units as its jobs are.
+    Water-filling: users share by weight, no user gets more than its waiting jobs, and the rest goes to the other users. The share of a
+    user, and its weight, is divided among the units in proportion to its jobs there.
     """
     totals: dict[str, int] = {}
     weights: dict[str, float] = {}
@@ -141,7 +146,7 @@ def quotas(room: int, backlogs: Mapping[str, Mapping[str, Demand]]) -> dict[str,
 
 
 def _level(room: int, users: list[tuple[float, int]]) -> float:
-    """How many jobs each unit of weight gets, if nobody gets more than it has."""
+    """The number of jobs per weight of 1 that fills the room. `users`: weight and number of waiting jobs, beyond which a user gets none."""
     left, weight = float(max(room, 0)), sum(weight for weight, _ in users)
     level = 0.0
     for each, count in sorted(users, key=lambda user: user[1] / user[0]):
@@ -155,7 +160,7 @@ def _level(room: int, users: list[tuple[float, int]]) -> float:
 
 
 def published(users: Mapping[str, Demand]) -> dict[str, Demand]:
-    """The users with the most waiting, and the rest as one."""
+    """The demand to publish: the `NAMED` users with the most waiting jobs, and the sum of all others as `REST`."""
     ordered = sorted(users, key=lambda name: users[name].count, reverse=True)
     rest = [users[name] for name in ordered[NAMED:]]
     named = {name: users[name] for name in ordered[:NAMED]}
@@ -163,9 +168,10 @@ def published(users: Mapping[str, Demand]) -> dict[str, Demand]:
 
 
 def window(start: int, rate: float) -> int:
-    """How many jobs of a lane may be released and not yet done: what it holds at once, and what it does (`rate` a second) in `AHEAD_S`.
+    """How many jobs of a lane may be released and not finished: `start`, plus those that it finishes in `AHEAD_S` at `rate` per second.
 
-    `start` is what its executors hold when all are busy. By Little's law the jobs in work are rate x time in hand, so no more than
-    `start`: whatever the jobs take, a lane that could take more has work waiting, and no more than about a second of it.
+    `start` is the number of jobs that its executors have when all are busy. By Little's law the number of jobs being executed is
+    rate x time per job, hence at most `start`. So a lane that could start more jobs always has waiting ones, whatever their duration,
+    and no more than about a second of them.
     """
     return start + int(rate * AHEAD_S)

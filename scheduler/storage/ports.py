@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.model.attempt_output import Whole
     from scheduler.model.rules import Rules
     from scheduler.notify.messages import Message as NoticeMessage
-    from scheduler.notify.policy import Mark, Outbox, Standing
+    from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox
     from scheduler.sharing.fair_queue import Backlog
     from scheduler.targets.named_target import NamedTarget
     from scheduler.tasks.task import Task, TaskPage
@@ -71,6 +71,18 @@ class ClaimResult(NamedTuple):
 
     won: bool
     job: Job | None
+
+
+class Written(Enum):
+    """What became of one write of several. Compare it by identity: every member is true."""
+
+    YES = auto()  # it is written, now or by an earlier try whose answer was lost
+    NO = auto()  # its condition does not hold
+    REFUSED = auto()  # the table refuses it for now; perhaps it is written
+
+    @classmethod
+    def of(cls, written: bool) -> Written:
+        return cls.YES if written else cls.NO
 
 
 class Guard(Enum):
@@ -103,8 +115,8 @@ class Jobs(Protocol):
     def put(self, job: Job) -> bool:
         """Insert a new job. False if the id is taken (by an earlier try of the same call, say); nothing is overwritten."""
 
-    def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
-        """Insert each of these new, different jobs on its own; in order, as `put` answers. None: refused for now, most likely not there."""
+    def put_many(self, jobs: Sequence[Job]) -> list[Written]:
+        """Insert each of these new, different jobs on its own; in order. NO: its id is taken. REFUSED: most likely it is not there."""
 
     def get(self, key: JobKey) -> Job | None:
         """The job as last written (strongly consistent)."""
@@ -115,13 +127,13 @@ class Jobs(Protocol):
     def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
         """Claim each job on its own; one result per request, in order. None: refused for now, state unknown."""
 
-    def change(self, changes: Sequence[Change]) -> list[bool | None]:
-        """Apply each change on its own; in order. True also if an earlier, lost answer had applied it. None: refused for now."""
+    def change(self, changes: Sequence[Change]) -> list[Written]:
+        """Apply each change on its own; in order."""
 
-    def withdraw(self, keys: Sequence[JobKey]) -> list[bool | None]:
+    def withdraw(self, keys: Sequence[JobKey]) -> list[Written]:
         """Delete each of these jobs that nobody has ever claimed (scheduled, fence 1, no claim); in order.
 
-        True: it is gone, or was not there. False: it was claimed, or has ended. None: refused for now.
+        YES: it is gone, or was not there. NO: it was claimed, or has ended.
         """
 
     def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
@@ -240,11 +252,8 @@ class Tasks(Protocol):
     def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, Holder]:
         """Those of the holder items that exist (strongly consistent)."""
 
-    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[bool | None]:
-        """Replace each holder item if it still has the version of the first one (None: there is none yet); in order.
-
-        True also if an earlier, lost answer had applied it. None: refused for now.
-        """
+    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[Written]:
+        """Replace each holder item if it still has the version of the first one (None: there is none yet); in order."""
 
     def store(self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
         """In one transaction: replace the task `before` (None: there must be none) by `after`, insert the runs, keep the receipt.
@@ -278,26 +287,23 @@ class Tasks(Protocol):
 class Orders(Protocol):
     """The lines of ordering keys: a marker per open job, and whose turn it is. `scheduler.admission.ordering` says what they mean."""
 
-    def enqueue(self, markers: Sequence[Marker]) -> list[bool | None]:
-        """Put each of these different markers; in order. False: it is there already, and stays as it is. None: refused for now."""
+    def enqueue(self, markers: Sequence[Marker]) -> list[Written]:
+        """Put each of these different markers; in order. NO: it is there already, and stays as it is."""
 
     def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, Line]:
         """The head of each line, at most `limit` markers by their positions (strongly consistent)."""
 
-    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[bool | None]:
-        """Replace the turns of different lines, each if it still has the version of the first one (None: there is none yet); in order.
-
-        True also if an earlier, lost answer had applied it. None: refused for now.
-        """
+    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[Written]:
+        """Replace the turns of different lines, each if it still has the version of the first one (None: there is none yet); in order."""
 
     def leave(self, markers: Sequence[Marker]) -> None:
         """Take these markers away. Idempotent."""
 
 
 class Used(NamedTuple):
-    """`done`: True changed, False it does not hold, None refused for now. `usage`: as it stands after that (None: refused)."""
+    """`usage`: as it stands after the write (None: refused)."""
 
-    done: bool | None
+    done: Written
     usage: Usage | None
 
 
@@ -377,20 +383,20 @@ class Counters(Protocol):
 class Notices(Protocol):
     """How tasks stand with their receivers, what was decided of which news, and how far each sending is. Kept for a while."""
 
-    def read(self, task: TaskKey, id: str) -> tuple[Standing | None, Outbox | None]:
-        """The standing of a task, and what was decided of the news (or the end of a window) of that id (strongly consistent)."""
+    def read(self, task: TaskKey, id: str) -> tuple[NotificationState | None, Outbox | None]:
+        """The notification state of a task, and what was decided of the news (or the end of a window) of that id (strongly consistent)."""
 
-    def decide(self, before: Standing | None, after: Standing, id: str, outbox: Outbox | None, now: int) -> bool:
-        """Replace the standing and remember the outbox of `id`, both or neither; without an outbox the standing alone.
+    def decide(self, before: NotificationState | None, after: NotificationState, id: str, outbox: Outbox | None, now: int) -> bool:
+        """Replace the state and remember the outbox of `id`, both or neither; without an outbox only the state.
 
-        False if the standing has another version than `before` (None: there is none), or `id` was decided already. The version of
+        False if the state has another version than `before` (None: there is none), or `id` was decided already. The version of
         `after` is not looked at: it is one more than that of `before`.
         """
 
-    def mark(self, task: TaskKey, id: str) -> Mark | None:
+    def delivery(self, task: TaskKey, id: str) -> DeliveryRecord | None:
         """How far a sending is (strongly consistent)."""
 
-    def set_mark(self, before: Mark | None, after: Mark, now: int) -> bool:
+    def set_delivery(self, before: DeliveryRecord | None, after: DeliveryRecord, now: int) -> bool:
         """Replace it if it still has the version of `before` (None: there is none); its version is one more."""
 
     def send(self, messages: Sequence[NoticeMessage], now: int) -> None:

@@ -1,7 +1,7 @@
-"""ARNs: which there are, and which of them jobs may reach.
+"""ARNs: their parts, and the patterns of those that jobs may reach.
 
-A pattern is an ARN in which `*` stands for any text within one of its six parts, as in an IAM policy, so that the check
-when a job is created and IAM when it runs allow the same. The service must be named: nobody allows everything by one star.
+A pattern is an ARN in which `*` stands for any text within one of its six parts, as in an IAM policy. So the check when a job is created
+and IAM when it runs allow the same ARNs. A pattern must name the service: a single star cannot allow everything.
 """
 
 import re
@@ -12,7 +12,7 @@ _QUEUE_URL = r"https://(?:sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?|([a-z0-9-]+
 
 
 def check_pattern(text: str, services: Collection[str]) -> str:
-    """The pattern itself. Raises ValueError if it is no pattern, or of none of the services."""
+    """Return the pattern. Raises ValueError if it is no pattern, or of none of the services."""
     if re.fullmatch(PATTERN, text) is None or service(text) not in services:
         raise ValueError(f"{text!r} is no ARN of {', '.join(services)}; such as arn:aws:sqs:eu-west-1:123456789012:orders-*")
     return text
@@ -27,7 +27,7 @@ def region(arn: str) -> str:
 
 
 def matches(pattern: str, arn: str) -> bool:
-    """Whether the ARN is one of the pattern's."""
+    """Whether the pattern covers the ARN."""
     pairs = list(zip(_parts(pattern), _parts(arn), strict=False))
     return len(pairs) == 6 and all(re.fullmatch(re.escape(wanted).replace(r"\*", ".*"), part) is not None for wanted, part in pairs)
 
@@ -37,12 +37,12 @@ def is_allowed(arn: str, patterns: Iterable[str]) -> bool:
 
 
 def of_service(name: str, patterns: Iterable[str]) -> Sequence[str]:
-    """Those of the patterns that speak of a service."""
+    """The patterns of one service."""
     return [pattern for pattern in patterns if service(pattern) == name]
 
 
 def queue(text: str) -> str:
-    """The ARN of a queue, given as ARN or as the URL that SQS shows; anything else comes back as it is."""
+    """The ARN of a queue that is given as ARN or as the URL that SQS shows; any other text is returned unchanged."""
     found = re.fullmatch(_QUEUE_URL, text)
     if found is None:
         return text
@@ -52,7 +52,7 @@ def queue(text: str) -> str:
 
 
 def queue_url(arn: str) -> str:
-    """The URL of a queue: SQS takes no ARN. Which host it names does not matter to a client of the right region."""
+    """The URL of a queue: SQS takes no ARN. A client of the right region ignores the host in it."""
     _, partition, _, place, account, name = _parts(arn)
     return f"https://sqs.{place}.amazonaws.com{'.cn' if partition == 'aws-cn' else ''}/{account}/{name}"
 

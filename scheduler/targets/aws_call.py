@@ -1,6 +1,6 @@
-"""What the targets on AWS share: the call aside, so that a deadline or a stop need not wait for it, and where the ids go.
+"""Shared parts of the AWS targets: a call in a separate thread, which a deadline or a stop can abandon, and the ids that receivers get.
 
-The ids stand at one place per kind of target: the field `punctual` of a JSON object, or `IDS` as attributes or headers.
+Depending on the type of the target, the ids are in the field `punctual` of a JSON object, or `IDS` are attributes or headers.
 """
 
 import base64
@@ -18,7 +18,7 @@ from scheduler.targets.base import Context, NotAllowed
 from scheduler.targets.calls import Calls, Left, Refused, Request
 from scheduler.targets.registry import check_reach
 
-POLL = 0.2  # seconds until a set `stop` is noticed
+POLL = 0.2  # a set `stop` is noticed within this many seconds
 FIELD = "punctual"
 IDS = ("Idempotency-Key", "Punctual-Job-Id")  # as on `http`'s requests
 CALL_BACK = ("Punctual-Callback-Url", "Punctual-Callback-Token")
@@ -26,16 +26,16 @@ STOPPED = "stopped before the answer came"
 
 
 def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Callable[[Calls], Result]) -> Result:
-    """Check once more what may be reached, then call aside: until it is done, the deadline has passed or `stop` is set.
+    """Check the reach of the stage again, then call in a separate thread; wait for its end, the deadline or `stop`.
 
-    A call that is left alone ends by its own time-outs; what it did may have happened.
+    An abandoned call ends by its own time-outs; its effect may have happened.
     """
     try:
         check_reach(name, payload, context.reach)
     except NotAllowed as error:
         return Result(failure=Failure(FailureKind.PERMANENT, f"{error.field or name} {error}"[:500]))
     answers: queue.SimpleQueue[Result | BaseException] = queue.SimpleQueue()
-    threading.Thread(target=_aside, args=(call, context, answers), name=f"job-{name}", daemon=True).start()
+    threading.Thread(target=_call_in_thread, args=(call, context, answers), name=f"job-{name}", daemon=True).start()
     while left := context.left():
         try:
             answer = answers.get(timeout=min(POLL, left))
@@ -47,23 +47,23 @@ def attempt(name: str, payload: Mapping[str, Any], context: Context, call: Calla
     return Result(failure=Failure(FailureKind.TIMEOUT, STOPPED))
 
 
-def _aside(call: Callable[[Calls], Result], context: Context, answers: "queue.SimpleQueue[Result | BaseException]") -> None:
+def _call_in_thread(call: Callable[[Calls], Result], context: Context, answers: "queue.SimpleQueue[Result | BaseException]") -> None:
     try:
         answers.put(call(context.calls()))
     except Refused as refused:
         answers.put(Result(failure=Failure(FailureKind.RETRYABLE if refused.retryable else FailureKind.PERMANENT, str(refused))))
-    except BaseException as error:  # raised again by who waits: a bug is told of there
+    except BaseException as error:  # a bug: `attempt` raises it again in its own thread
         answers.put(error)
 
 
 def ids(context: Context) -> dict[str, str]:
-    """As attributes of a message or headers of an e-mail."""
+    """The ids as attributes of a message or headers of an e-mail."""
     ours = {IDS[0]: context.idempotency_key, context.id_name: context.job_id}
     return ours if context.callback is None else ours | dict(zip(CALL_BACK, (context.callback.url, context.callback.token), strict=True))
 
 
 def with_ids(given: Mapping[str, Any], context: Context) -> str:
-    """A JSON object as text, with the ids in its field `punctual`. The same for every attempt, but for where to report to."""
+    """A JSON object as text, with the ids in its field `punctual`. It is the same for every attempt, except for the call-back address."""
     ours: dict[str, Any] = {"job_id": context.job_id, "idempotency_key": context.idempotency_key}
     if context.callback is not None:
         ours["callback"] = {"url": context.callback.url, "token": context.callback.token}
@@ -71,40 +71,40 @@ def with_ids(given: Mapping[str, Any], context: Context) -> str:
 
 
 def envelope(attributes: Mapping[str, str], group: str | None, context: Context, *, is_fifo: bool) -> dict[str, Any]:
-    """The parameters of a message that queues and topics call by the same names, the ids among its attributes."""
+    """The parameters of a message that have the same names for queues and topics; the attributes include the ids."""
     carried = {**attributes, **ids(context)}
     found: dict[str, Any] = {"MessageAttributes": {name: {"DataType": "String", "StringValue": value} for name, value in carried.items()}}
     if group is not None:
         found["MessageGroupId"] = group
     if is_fifo:
-        found["MessageDeduplicationId"] = context.unique  # AWS drops a second one of the same within five minutes
+        found["MessageDeduplicationId"] = context.unique  # AWS drops a second message with the same id within five minutes
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Invoked:
-    """What a function answered. `error`: it failed, and the payload tells how."""
+    """The answer of a function. `error`: the function failed, and the payload describes the error."""
 
     payload: str
     error: bool = False
-    log: str | None = None  # the end of what it wrote, as far as Lambda tells
+    log: str | None = None  # the end of its log, as far as Lambda returns it
 
 
 def invoke(calls: Calls, function: str, event: str, *, wait: bool, left: Left) -> Invoked:
-    """Call a function with a JSON text. Without `wait` it is only handed over, and the answer is empty. Raises Refused."""
+    """Call a function with a JSON text. Without `wait` Lambda only queues the event, and the answer is empty. Raises Refused."""
     how = {"InvocationType": "RequestResponse", "LogType": "Tail"} if wait else {"InvocationType": "Event"}
     asked = {"FunctionName": function, "Payload": event.encode(), **how}
-    # No second try: where the first was cut, the function may be at work.
+    # No second try: if the connection of the first was cut, the function may be running.
     answer = calls.send(Request("lambda", "invoke", asked, arns.region(function), waits=wait, again=False), left=left)
     log = base64.b64decode(answer.get("LogResult", "")).decode(errors="replace").rstrip()
     return Invoked(answer["Payload"].decode(errors="replace"), error="FunctionError" in answer, log=log or None)
 
 
-# Predicates of payloads; one that raises gives its own words to the caller.
+# Predicates of payloads; the text of a raised error is the API's error message.
 
 
 def is_open(given: Mapping[str, Any]) -> bool:
-    """Whether the field that is ours is free."""
+    """Whether the scheduler's own field is free."""
     if FIELD in given:
         raise ValueError(f"its field {FIELD} is set by the scheduler and cannot be given")
     return True

@@ -1,4 +1,4 @@
-"""What every target type builds on: the context of an attempt, and what a stage may reach."""
+"""The basis of every target type: the context of an attempt, and the reach of a stage."""
 
 import threading
 import time
@@ -11,16 +11,16 @@ from scheduler.targets.calls import Calls
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What of AWS the jobs of a stage may use: nothing, unless its deployment says so; and which URLs they may call."""
+    """The AWS resources that jobs of a stage may use, none unless the deployment lists them; and the URLs that they may call."""
 
     arns: Sequence[str] = ()  # patterns, as in `scheduler/targets/arns.py`
-    sender: str = ""  # whom e-mails come from; empty: none are sent
+    sender: str = ""  # the sender address of e-mails; empty: no e-mail can be sent
     plain_http: bool = False  # http:// as well as https://
-    hosts: Sequence[str] = ()  # that `http` jobs may call, `*` for any text; empty: any
+    hosts: Sequence[str] = ()  # hosts that `http` jobs may call, `*` for any text; empty: any host
 
 
 class NotAllowed(ValueError):
-    """A payload asks for what this stage may not reach. `field` of the payload; empty: the type as such."""
+    """A payload names something that jobs of this stage may not reach. `field`: of the payload; empty: the type as such."""
 
     def __init__(self, field: str, rule: str) -> None:
         super().__init__(rule)
@@ -29,7 +29,7 @@ class NotAllowed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CallBackAddress:
-    """Where the worker of an attempt reports to: /heartbeat, /complete and /fail below the URL, with the token."""
+    """The address to which the worker of an attempt reports: /heartbeat, /complete and /fail below the URL, with the token."""
 
     url: str
     token: str
@@ -46,35 +46,35 @@ def no_secrets(name: str) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a target may know of the attempt it runs."""
+    """Everything that a target may know about the attempt it runs."""
 
     job_id: str
     attempt: int
     deadline: float  # by `time.monotonic()`
-    stop: threading.Event  # set: a cancel was asked or the lease is lost; end soon, no result but success counts any more
+    stop: threading.Event  # set: a cancel was requested or the lease is lost; end soon, only a success still counts
     allow_private: bool = False  # may call private and loopback addresses
-    fetcher: str = ""  # the ARN of the function that calls URLs; empty: they are called right here
-    not_before: int = 0  # an instant (UTC ms) that may still be to come: what is sent ahead is to begin then
+    fetcher: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
+    not_before: int = 0  # UTC ms, possibly still to come: a job that was sent ahead must not begin earlier
     reach: Reach = field(default_factory=Reach)
-    calls: Callable[[], Calls] = no_calls  # what it takes to call AWS, made when it is first asked for
+    calls: Callable[[], Calls] = no_calls  # returns the client for AWS, made at the first use
     callback: CallBackAddress | None = None  # of a job that reports by call-back
-    secrets: Callable[[str], Sequence[str]] = no_secrets  # of the job's owner, by name: the newest value first
+    secrets: Callable[[str], Sequence[str]] = no_secrets  # the values of a secret of the job's owner, by name, newest first
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at one job."""
+        """The same for every attempt of one job."""
         return self.job_id
 
     @property
     def id_name(self) -> str:
-        """By which name receivers are told `job_id`: a notice is sent the way a job is, and is none."""
+        """The name under which receivers get `job_id`: a notice is sent like a job, but is no job."""
         return "Punctual-Notice-Id" if self.job_id.startswith("notice_") else "Punctual-Job-Id"
 
     @property
     def unique(self) -> str:
-        """What receivers drop copies by: that of the job, or, where each attempt has a worker of its own, of the attempt."""
+        """The id by which receivers drop duplicates: one per job, or one per attempt if each attempt has its own worker (call-back)."""
         return self.job_id if self.callback is None else f"{self.job_id}-{self.callback.fence}"
 
     def left(self) -> float:
-        """Seconds until it must end; none once it is asked to stop."""
+        """Seconds until the attempt must end; 0 once a stop is requested."""
         return 0.0 if self.stop.is_set() else max(self.deadline - time.monotonic(), 0.0)

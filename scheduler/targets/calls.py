@@ -1,7 +1,7 @@
-"""The port through which targets call AWS: any operation of any service, and one kind of refusal.
+"""The port through which targets call AWS: any operation of any service, and one error for all refusals.
 
-A function tells every call how many seconds are `left`: the call ends by then or soon after. Once none are left (the deadline has
-passed, or the job was asked to stop) nothing more is begun.
+Every call gets a function that returns the seconds `left`: the call ends by then or soon after. Once none are left (the deadline has
+passed, or a stop was requested) no further call starts.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 Left = Callable[[], float]
-KEPT_MESSAGE = 500  # characters of what AWS says
+KEPT_MESSAGE = 500  # characters of a message of AWS
 
 
 class Refused(Exception):
-    """AWS, or the way to it, refused a call. `retryable`: it may go well another time."""
+    """AWS refused a call, or could not be reached. `retryable`: a later call may succeed."""
 
     def __init__(self, code: str, message: str = "", *, retryable: bool) -> None:
         super().__init__(f"{code}: {message}"[:KEPT_MESSAGE] if message else code)
@@ -23,18 +23,18 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call of AWS, in the words of boto3: `Request("sqs", "send_message", {"QueueUrl": ..., "MessageBody": ...})`."""
+    """One call of AWS, in boto3's terms: `Request("sqs", "send_message", {"QueueUrl": ..., "MessageBody": ...})`."""
 
     service: str
     operation: str
     parameters: Mapping[str, Any]
     region: str | None = None  # None: the scheduler's own
     waits: bool = False  # the call may take all the time that is left; else a few seconds
-    again: bool = True  # may be sent a second time at once, where its connection was found closed
+    again: bool = True  # may be sent a second time at once if its connection turns out to be closed
 
 
 class Calls(Protocol):
-    """A request of any service."""
+    """Sends requests to any service of AWS."""
 
     def send(self, request: Request, *, left: Left) -> Mapping[str, Any]:
-        """The answer, streamed bodies read. Raises Refused, also if the answer lists an entry that failed (`ErrorCode`)."""
+        """Return the answer, with streamed bodies read. Raises Refused, also if the answer lists a failed entry (`ErrorCode`)."""

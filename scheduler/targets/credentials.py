@@ -1,6 +1,7 @@
-"""The secrets of an `http` job: named in its payload, read when it runs, and taken out of everything that is told of it.
+"""The secrets of an `http` job: its payload names them, the executor reads them when it runs and removes them from all results.
 
-A name means a secret of the job's owner: nobody can name somebody else's. `name#field` means a field of a secret that is a JSON object.
+A name refers to a secret of the job's owner; a job cannot name another user's secret. `name#field` refers to a field of a secret that is a
+JSON object.
 """
 
 import base64
@@ -22,8 +23,8 @@ from scheduler.targets.base import Context, NotAllowed
 
 FIELDS = ("bearer_secret", "basic_user", "basic_secret", "header_secrets", "signing_secret")  # of the payload
 HIDDEN = "[secret]"
-SHORTEST = 6  # characters of a secret: what is shorter stands in every other text by chance
-CUT = 4  # so much of a secret is taken off the end of a text that may have been cut in its middle
+SHORTEST = 6  # least characters of a secret: a shorter one occurs in other texts by chance
+CUT = 4  # a text may have been cut within a secret: at least this many of its first characters are removed from the end
 
 
 def is_name(text: str) -> bool:
@@ -42,7 +43,7 @@ SecretName = Annotated[str, MaxLen(200), Predicate(is_name)]
 
 
 class Unusable(Exception):
-    """A secret that cannot be read or sent; the failure says which, and never what it holds."""
+    """A secret that cannot be read or sent; the failure names it, and never contains its value."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -50,7 +51,7 @@ class Unusable(Exception):
 
 
 def check(payload: Mapping[str, Any]) -> None:
-    """Raises NotAllowed if credentials are named by halves or twice."""
+    """Raises NotAllowed if credentials are named incompletely or twice."""
     bearer, user, password = (payload.get(name) for name in ("bearer_secret", "basic_user", "basic_secret"))
     if (user is None) != (password is None):
         raise NotAllowed("basic_user" if user is None else "basic_secret", "basic_user and basic_secret go together")
@@ -65,25 +66,25 @@ def check(payload: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What was read for one attempt."""
+    """The secrets that were read for one attempt."""
 
-    added: Mapping[str, str] = field(default_factory=dict)  # headers
+    added: Mapping[str, str] = field(default_factory=dict)  # headers of the request
     signing: Sequence[str] = ()
     id: str = ""
-    at: int = 0  # when what is signed is sent
-    forms: Sequence[str] = ()  # every way in which a secret may be written, the longest first
+    at: int = 0  # the timestamp of the signature, in ms
+    forms: Sequence[str] = ()  # all encodings in which a secret may appear, the longest first
 
     def bare(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The payload without its secrets' names: who calls needs headers, not names."""
+        """The payload without the names of secrets: the caller of the URL needs headers, not names."""
         return {name: value for name, value in payload.items() if name not in FIELDS}
 
     def headers(self, body: bytes | None) -> dict[str, str]:
-        """What is added to the request. Raises nothing: `read` has tried."""
+        """The headers that are added to the request. Raises nothing: `read` has checked the signing keys."""
         signed = webhooks.headers(self.id, self.at, body or b"", self.signing) if self.signing else {}
         return {**self.added, **signed}
 
     def redacted(self, result: Result) -> Result:
-        """The result as it may be kept and told."""
+        """The result without secrets, as it may be stored and shown."""
         if not self.forms:
             return result
         failure, response = result.failure, result.response
@@ -97,7 +98,7 @@ class Secrets:
 
     @contextmanager
     def silence(self) -> Iterator[None]:
-        """What is raised meanwhile is told without secrets: its text would go to a log."""
+        """Remove secrets from the text of an exception raised within: it would be logged."""
         try:
             yield
         except Exception as error:
@@ -124,15 +125,15 @@ class Secrets:
 
 
 def read(payload: Mapping[str, Any], context: Context) -> Secrets:
-    """The secrets that a payload names. Raises Unusable."""
+    """Read the secrets that a payload names. Raises Unusable."""
     if not any(payload.get(name) for name in FIELDS):
         return Secrets()
     added: dict[str, str] = {}
-    told: list[str] = []
+    hidden: list[str] = []
 
     def values(name: str) -> Sequence[str]:
         found = _values(name, context)
-        told.extend(found)
+        hidden.extend(found)
         return found
 
     def header(name: str) -> str:
@@ -145,7 +146,7 @@ def read(payload: Mapping[str, Any], context: Context) -> Secrets:
         added["Authorization"] = f"Bearer {header(name)}"
     if (name := payload.get("basic_secret")) is not None:
         pair = base64.b64encode(f"{payload['basic_user']}:{values(name)[0]}".encode()).decode()
-        told.append(pair)
+        hidden.append(pair)
         added["Authorization"] = f"Basic {pair}"
     for each, name in (payload.get("header_secrets") or {}).items():
         added[each] = header(name)
@@ -157,9 +158,9 @@ def read(payload: Mapping[str, Any], context: Context) -> Secrets:
                 webhooks.key(each)
         except ValueError as error:
             raise _unusable(f"the secret {name!r} cannot sign: {error}") from None
-        told.extend(each.removeprefix(webhooks.PREFIX) for each in signing)
+        hidden.extend(each.removeprefix(webhooks.PREFIX) for each in signing)
     at = max(context.not_before, time.time_ns() // 1_000_000)
-    return Secrets(added, signing, context.idempotency_key, at, _forms(told))
+    return Secrets(added, signing, context.idempotency_key, at, _forms(hidden))
 
 
 def _values(name: str, context: Context) -> Sequence[str]:
@@ -174,12 +175,12 @@ def _values(name: str, context: Context) -> Sequence[str]:
     if not values:
         raise _unusable(f"the secret {secret!r} has no field {part!r}")
     if any(len(value) < SHORTEST for value in values):
-        raise _unusable(f"the secret {name!r} is shorter than {SHORTEST} characters: it could not be kept out of what is told")
+        raise _unusable(f"the secret {name!r} is shorter than {SHORTEST} characters: it could not be hidden reliably")
     return values
 
 
 def _part(text: str, part: str) -> str | None:
-    """The text itself, or a field of the JSON object that it is."""
+    """The text itself, or a field of it as a JSON object; None if it has no such field."""
     if not part:
         return text.strip()
     try:

@@ -1,4 +1,4 @@
-"""One call of a URL for an executor, in a function that can do nothing else. It is held to its instant here."""
+"""One call of a URL for an executor, in a function that can do nothing else. The function waits here until the job's instant."""
 
 import logging
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from scheduler.targets.types import http
 log = logging.getLogger(__name__)
 
 
-def fetch(asked: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock: Clock) -> dict[str, Any]:
-    """Call, not before the instant that was asked for. What goes wrong is answered: what is raised would be logged, with what it holds."""
-    payload, secret, context = fetch_call.read(asked, reach, allow_private=allow_private)
+def fetch(event: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock: Clock) -> dict[str, Any]:
+    """Call the URL, not before the requested instant. Errors are returned, not raised: a raised one would be logged with its content."""
+    payload, secret, context = fetch_call.decode_event(event, reach, allow_private=allow_private)
     clock.sleep_until(context.not_before)
     began_at = clock.now()
     try:
@@ -24,6 +24,6 @@ def fetch(asked: Mapping[str, Any], reach: Reach, *, allow_private: bool, clock:
     except NotAllowed as error:
         result = Result(failure=Failure(FailureKind.PERMANENT, f"{error.field} {error}"))
     except Exception as error:
-        log.error("the call could not be made", extra={"error": type(error).__name__})
+        log.error("URL not called: unexpected error", extra={"error": type(error).__name__})
         result = Result(failure=Failure(FailureKind.RETRYABLE, f"the call could not be made: {type(error).__name__}"))
-    return fetch_call.answering(result, began_at)
+    return fetch_call.encode_answer(result, began_at)

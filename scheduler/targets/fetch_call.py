@@ -1,7 +1,7 @@
-"""A call by the function that does nothing else: what it is asked, what it answers, and how an executor waits for that.
+"""A call of a URL by the function `fetch`: the format of its event and its answer, and how an executor waits for the answer.
 
-Only what the call needs goes over: neither ARNs nor the job's owner. It may go ahead of its instant (`Context.not_before`); the function
-holds it until then.
+The event contains only what the call needs: neither ARNs nor the job's owner. An executor may send it ahead of the job's instant
+(`Context.not_before`); the function waits until then.
 """
 
 import base64
@@ -16,20 +16,20 @@ from scheduler.targets import aws_call
 from scheduler.targets.base import CallBackAddress, Context, Reach
 from scheduler.targets.calls import Calls, Refused
 
-AHEAD_MS = 40  # how long before its instant a call is sent over: what a warm function takes to be reached
-BUSY = ("TooManyRequestsException", "429")  # all its instances are at work: nothing was called
-BUSY_S = 3.0  # how long to ask again for one, before the job waits instead
-AGAIN_S = 0.05
-WAIT_MS = 1_000  # ... so long
+AHEAD_MS = 40  # how long before its instant a call is sent: the time to reach a warm function
+BUSY = ("TooManyRequestsException", "429")  # all instances of the function are busy: nothing was called
+BUSY_S = 3.0  # how long to try again for a free instance before the job is deferred
+AGAIN_S = 0.05  # between two of these tries
+WAIT_MS = 1_000  # how long such a job is deferred
 
 
-def ask(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
-    """The call, by the function. At the deadline or a stop it is left alone; it ends by itself at the deadline."""
-    return aws_call.attempt("http", payload, context, lambda calls: _asked(calls, asking(payload, secret, context), context))
+def call(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
+    """Call a URL through the function. At the deadline or a stop the call is abandoned; the function ends by itself at the deadline."""
+    return aws_call.attempt("http", payload, context, lambda calls: _invoke(calls, encode_event(payload, secret, context), context))
 
 
-def asking(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> str:
-    """The event of the function."""
+def encode_event(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> str:
+    """Encode the event of the function."""
     address = context.callback
     return json.dumps(
         {
@@ -46,23 +46,23 @@ def asking(payload: Mapping[str, Any], secret: Mapping[str, str], context: Conte
     )
 
 
-def read(asked: Mapping[str, Any], reach: Reach, *, allow_private: bool) -> tuple[Mapping[str, Any], Mapping[str, str], Context]:
-    """What the function was asked, in the function."""
+def decode_event(event: Mapping[str, Any], reach: Reach, *, allow_private: bool) -> tuple[Mapping[str, Any], Mapping[str, str], Context]:
+    """Decode the event, in the function: payload, secret headers, context."""
     context = Context(
-        job_id=asked["job_id"],
-        attempt=asked["attempt"],
-        deadline=time.monotonic() + (asked["until"] - _now()) / 1000,
+        job_id=event["job_id"],
+        attempt=event["attempt"],
+        deadline=time.monotonic() + (event["until"] - _now()) / 1000,
         stop=threading.Event(),
         allow_private=allow_private,
         reach=reach,
-        not_before=asked["not_before"],
-        callback=None if asked["callback"] is None else CallBackAddress(*asked["callback"]),
+        not_before=event["not_before"],
+        callback=None if event["callback"] is None else CallBackAddress(*event["callback"]),
     )
-    return asked["payload"], asked["secret"], context
+    return event["payload"], event["secret"], context
 
 
-def answering(result: Result, began_at: int) -> dict[str, Any]:
-    """The function's answer. Base64, as JSON may take six bytes for one, and an answer has six megabytes."""
+def encode_answer(result: Result, began_at: int) -> dict[str, Any]:
+    """Encode the function's answer. The body is Base64: JSON may need six bytes for one, and Lambda limits an answer to six megabytes."""
     failure, response = result.failure, result.response
     body = None if response is None else base64.b64encode(response["body"].encode("utf-8", "surrogatepass")).decode()
     return {
@@ -73,8 +73,8 @@ def answering(result: Result, began_at: int) -> dict[str, Any]:
     }
 
 
-def answered(answer: Mapping[str, Any]) -> Result:
-    """What the function answered."""
+def decode_answer(answer: Mapping[str, Any]) -> Result:
+    """Decode the function's answer."""
     failure, response = answer["failure"], answer["response"]
     body = "" if response is None else base64.b64decode(response["body"]).decode("utf-8", "surrogatepass")
     return Result(
@@ -85,7 +85,7 @@ def answered(answer: Mapping[str, Any]) -> Result:
     )
 
 
-def _asked(calls: Calls, event: str, context: Context) -> Result:
+def _invoke(calls: Calls, event: str, context: Context) -> Result:
     give_up = time.monotonic() + BUSY_S
     while True:
         try:
@@ -96,9 +96,9 @@ def _asked(calls: Calls, event: str, context: Context) -> Result:
             if time.monotonic() < give_up and context.left() > AGAIN_S and not context.stop.wait(AGAIN_S):
                 continue
             return Result(failure=Failure(FailureKind.THROTTLED, "all functions that call URLs are at work", WAIT_MS))
-        if invoked.error:  # it died or ran out of memory; what it says could hold what it was asked
+        if invoked.error:  # it died or ran out of memory; its message could contain parts of the event
             return Result(failure=Failure(FailureKind.RETRYABLE, "the function that calls URLs ended before it had an answer"))
-        return answered(json.loads(invoked.payload))
+        return decode_answer(json.loads(invoked.payload))
 
 
 def _now() -> int:

@@ -1,4 +1,4 @@
-"""Named targets: where to and how, registered once by an administrator and referred to by name; and what of it a job may say."""
+"""Named targets: an administrator registers where and how to call, and jobs refer to it by name; locked fields are the target's own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from scheduler.targets.target_type import TargetType
 
 NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
-MOST_PER_SECOND, LEAST_PER_SECOND, MOST_AT_ONCE = 1_000, 0.1, 500  # every start is a write of one item: docs/decisions.md
+MOST_PER_SECOND, LEAST_PER_SECOND, MOST_AT_ONCE = 1_000, 0.1, 500  # every start writes one item: docs/decisions.md
 
 
 @dataclass(frozen=True, slots=True)
 class NamedTarget:
-    """A target by its name. `version` rises with every change, and is what every change is conditional on."""
+    """A registered target. `version` rises with every change, and every change is conditional on it."""
 
     name: str
     kind: str  # one of the task types; never changes
@@ -24,8 +24,8 @@ class NamedTarget:
     created_by: str
     updated_by: str
     defaults: Mapping[str, Any] = field(default_factory=dict)  # fields of the payload
-    locked: tuple[str, ...] = ()  # those of them that no job may give
-    payload_schema: Mapping[str, Any] | None = None  # of what jobs give; None: whatever completes the defaults
+    locked: tuple[str, ...] = ()  # default fields that no job may give
+    payload_schema: Mapping[str, Any] | None = None  # of the fields that jobs give; None: any that complete the defaults
     rate: float | None = None  # starts per second
     concurrency: int | None = None  # jobs at once
     description: str | None = None
@@ -37,35 +37,35 @@ class NamedTarget:
         return self.rate is not None or self.concurrency is not None
 
 
-def usual_locks(kind: str, defaults: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is locked unless somebody chooses: all of the defaults but the content."""
+def default_locks(kind: str, defaults: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields locked by default: all default fields except the type's content."""
     return tuple(sorted(set(defaults) - set(_declared(kind).content)))
 
 
 def overridden(target: NamedTarget, payload: Mapping[str, Any]) -> Sequence[str]:
-    """The locked fields that a payload gives nevertheless."""
+    """The locked fields that a payload contains nevertheless."""
     return sorted(set(payload) & set(target.locked))
 
 
 def merged(target: NamedTarget, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What runs: field by field the job's own, else the default; a locked one is the target's, whatever an old job says."""
+    """The effective payload: the job's own fields, else the defaults; a locked field is always the target's, even for an old job."""
     return {**target.defaults, **{name: value for name, value in payload.items() if name not in target.locked}}
 
 
 def own_secrets(kind: str, locked: Sequence[str]) -> frozenset[str]:
-    """The fields whose secrets are the target's, the same for all users; an unlocked one names a secret of the job's owner."""
+    """The locked fields that name secrets of the target, the same for all users; an unlocked one names a secret of the job's owner."""
     return frozenset(_declared(kind).secrets).intersection(locked)
 
 
 def secret_of(target: str, name: str) -> str:
-    """A secret of a target's own as work names it: no job can, for `/` is in no name."""
+    """The name of a target's own secret in an effective payload. No job can use it: names of secrets contain no `/`."""
     return f"{target}/{name}"
 
 
 def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure:
-    """The payload that the job runs with, or why it cannot; `target`: what stands now under the name it says.
+    """The payload that the job runs with, or the failure if it cannot run; `target`: the one that its target name now refers to.
 
-    Secrets of the target's own are in it by `secret_of`.
+    The target's own secrets are named as by `secret_of`.
     """
     if job.spec.target is None:
         return job.spec.payload
@@ -73,14 +73,14 @@ def work_of(job: Job, target: NamedTarget | None) -> Mapping[str, Any] | Failure
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} does not exist")
     if not target.enabled:
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is disabled")
-    if target.kind != job.spec.type:  # deleted, and made anew as something else
+    if target.kind != job.spec.type:  # the target was deleted and registered again with another type
         return Failure(FailureKind.PERMANENT, f"target {job.spec.target} is of kind {target.kind} now, not {job.spec.type}")
     own = own_secrets(target.kind, target.locked)
     return {name: _owned(target.name, value) if name in own else value for name, value in merged(target, job.spec.payload).items()}
 
 
 def _declared(kind: str) -> "TargetType":
-    from scheduler.targets import registry  # functions that run no jobs never load it
+    from scheduler.targets import registry  # imported here: functions that run no jobs never load it
 
     return registry.load(kind)
 

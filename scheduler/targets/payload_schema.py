@@ -1,6 +1,6 @@
-"""The JSON Schema of what jobs give a named target: the part of it that a form needs. A keyword that is not known is refused.
+"""The JSON Schema of the payloads of a named target: the subset that a form needs. Unknown keywords are refused.
 
-No library reads it: keywords, values and error texts are part of the API, so little would be left to the library (decision 33).
+No library validates it: keywords, values and error texts are part of the API, so little would be left to a library (decision 33).
 """
 
 import json
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 MOST_BYTES, DEEPEST = 16_384, 8
-_NOTES = {"title", "description", "default", "examples", "$schema", "$comment"}  # say nothing of what is valid
+_NOTES = {"title", "description", "default", "examples", "$schema", "$comment"}  # annotations, which do not affect validity
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
@@ -22,18 +22,18 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 class Broken(NamedTuple):
-    """A broken rule, and where: the path of the field within the payload."""
+    """A broken rule, and the path of the field within the payload."""
 
     path: tuple[str | int, ...]
     rule: str
 
 
 class BadSchema(ValueError):
-    """What is wrong with a schema, where."""
+    """The error in a schema and its position."""
 
 
 def check(schema: Mapping[str, Any]) -> None:
-    """Raises BadSchema if it is no schema of an object, or says what is not understood here."""
+    """Raises BadSchema if it is no schema of an object, or uses unsupported keywords or values."""
     if len(json.dumps(schema).encode()) > MOST_BYTES:
         raise BadSchema(f"is longer than {MOST_BYTES:,} bytes")
     if schema.get("type") != "object":
@@ -52,18 +52,18 @@ def _check(schema: Any, where: str, depth: int) -> None:
         raise BadSchema(f"{at}must be an object")
     if depth > DEEPEST:
         raise BadSchema(f"{at}is nested deeper than {DEEPEST} levels")
-    for word, value in schema.items():
-        if word in _NOTES:
+    for keyword, value in schema.items():
+        if keyword in _NOTES:
             continue
-        if word not in _WORDS:
-            raise BadSchema(f"{at}does not know {word!r}; known: {', '.join(sorted(_WORDS))}")
-        if not _WORDS[word](value):
-            raise BadSchema(f"{at}{word} has a value that it cannot have")
+        if keyword not in _KEYWORDS:
+            raise BadSchema(f"{at}does not know {keyword!r}; known: {', '.join(sorted(_KEYWORDS))}")
+        if not _KEYWORDS[keyword](value):
+            raise BadSchema(f"{at}{keyword} has a value that it cannot have")
     for name, part in schema.get("properties", {}).items():
         _check(part, f"{where}.{name}".lstrip("."), depth + 1)
-    for word in ("items", "additionalProperties"):
-        if isinstance(schema.get(word), Mapping):
-            _check(schema[word], f"{where}.{word}".lstrip("."), depth + 1)
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(schema.get(keyword), Mapping):
+            _check(schema[keyword], f"{where}.{keyword}".lstrip("."), depth + 1)
 
 
 def _is_type(value: Any) -> bool:
@@ -86,7 +86,7 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-_WORDS: dict[str, Callable[[Any], bool]] = {
+_KEYWORDS: dict[str, Callable[[Any], bool]] = {
     "type": _is_type,
     "enum": lambda value: isinstance(value, list) and bool(value),
     "const": lambda value: True,
@@ -170,5 +170,5 @@ def _of_number(schema: Mapping[str, Any], value: float, path: tuple[str | int, .
 
 
 def _same(one: Any, other: Any) -> bool:
-    """As JSON tells values apart: true is not 1, 1.0 is 1."""
+    """Equality as in JSON: true is not 1, and 1.0 is 1."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)

@@ -18,12 +18,12 @@ from scheduler.targets.target_type import Resource, TargetType
 
 
 class UnknownType(LookupError):
-    """No target has this name; the message lists those there are."""
+    """No target type has this name; the message lists the known types."""
 
 
 @cache
 def _modules() -> dict[str, str]:
-    """The modules of all types, by the type's name."""
+    """The module names of all types, by type name."""
     found = [module.name for module in pkgutil.iter_modules(types.__path__) if not module.name.startswith("_")]
     return {name.removesuffix("_"): name for name in sorted(found)}
 
@@ -41,7 +41,7 @@ def load(name: str) -> TargetType:
 
 
 def check_reach(name: str, payload: Mapping[str, Any], reach: Reach) -> None:
-    """Raises NotAllowed if a payload, which is one of the type, asks for what may not be reached, and UnknownType."""
+    """Raises NotAllowed if a valid payload of the type names something that the stage may not reach, and UnknownType."""
     target = load(name)
     target.check(payload, reach)
     if target.resource is not None:
@@ -59,12 +59,12 @@ def check_callback(name: str, payload: Mapping[str, Any]) -> None:
 
 
 def resources() -> list[Resource]:
-    """What the types reach on AWS, by the name of the type. Imports every type: not for executors."""
+    """The AWS resources of the types, ordered by type name. It imports every type, so executors must not call it."""
     return [resource for name in names() if (resource := load(name).resource) is not None]
 
 
 def description(name: str) -> str:
-    """What a task type does: the first line of its module's docstring, behind the name. Raises UnknownType."""
+    """A sentence about a task type: the first line of its module's docstring, without the name. Raises UnknownType."""
     line = (_module(name).__doc__ or "").partition("\n")[0].partition(": ")[2]
     return line[:1].upper() + line[1:]
 

@@ -1,4 +1,4 @@
-"""What administrators do with named targets: register, replace, delete."""
+"""The operations of administrators on named targets: register, replace, delete."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,7 +8,7 @@ from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.storage.ports import Targets
 from scheduler.targets.named_target import NamedTarget
 
-TRIES = 5  # a change that meets another one begins anew
+TRIES = 5  # a change that collides with another one is tried again, at most this often
 
 
 def find(name: str, *, targets: Targets) -> NamedTarget:
@@ -20,7 +20,7 @@ def find(name: str, *, targets: Targets) -> NamedTarget:
 
 
 def register(name: str, kind: str, fields: Mapping[str, Any], *, by: str, targets: Targets, now: int) -> NamedTarget:
-    """A new target with these fields, checked already. Raises Conflict if the name is taken."""
+    """Register a target with these fields, which are checked already. Raises Conflict if the name is taken."""
     made = NamedTarget(name, kind, created_at=now, updated_at=now, created_by=by, updated_by=by, **fields)
     if not targets.put(None, made):
         raise Conflict("there is a target of this name already")
@@ -30,7 +30,7 @@ def register(name: str, kind: str, fields: Mapping[str, Any], *, by: str, target
 def edit(
     name: str, kind: str, fields: Mapping[str, Any], *, by: str, targets: Targets, now: int, version: int | None = None
 ) -> NamedTarget:
-    """Replace the fields of a target. Raises NotFound, Invalid for another kind, Conflict if it has another version than the one given."""
+    """Replace the fields of a target. Raises NotFound, Invalid for another kind, Conflict if its version differs from the given one."""
     for _ in range(TRIES):
         before = find(name, targets=targets)
         if before.kind != kind:
@@ -44,7 +44,7 @@ def edit(
 
 
 def delete(name: str, *, targets: Targets) -> NamedTarget:
-    """Delete a target: jobs that name it fail when they start. Raises NotFound."""
+    """Delete a target; jobs that name it then fail when they start. Raises NotFound."""
     for _ in range(TRIES):
         target = find(name, targets=targets)
         if targets.delete(target):

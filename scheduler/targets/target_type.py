@@ -1,4 +1,4 @@
-"""The declaration of a target type: everything that the product knows of it, in the type's own module.
+"""The declaration of a target type: everything that the product knows about it, in the type's own module.
 
 A module of `scheduler/targets/types/` assigns one `TargetType` to `TYPE`. The API, the executors, the breakers, the named targets
 and the grants in `infra/targets.py` all read that record.
@@ -28,16 +28,16 @@ class Permission:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What jobs of a type reach on AWS. A job runs only if its deployment allows the ARN (`allowed_targets`)."""
+    """The AWS resource that jobs of a type reach. A job runs only if its deployment allows the ARN (`allowed_targets`)."""
 
-    field: str  # of the payload: holds the ARN
+    field: str  # the payload field that holds the ARN
     service: str  # as ARNs name it
     form: str  # regular expression of the last part of the ARN
-    noun: str  # what a refused job should have given, such as "the ARN of a Lambda function"
+    noun: str  # names the expected value in errors, such as "the ARN of a Lambda function"
     permissions: tuple[Permission, ...]
 
     def is_arn(self, text: str) -> bool:
-        """A predicate for the payload's field. Raises ValueError for any other text."""
+        """A predicate for the payload's field: true for an ARN of this resource. Raises ValueError for any other text."""
         if re.fullmatch(_ARN.format(self.service, self.form), arns.queue(text)) is None:
             raise ValueError(f"must be {self.noun}")
         return True
@@ -69,7 +69,7 @@ class TargetType:
     """One attempt. Returns (or raises) by the deadline, and soon after `stop` is set."""
 
     is_work: Callable[[Fields], bool] = _never
-    """Whether `run` computes in the executor itself. It is called in a child process then, which is killed at the deadline.
+    """Whether `run` computes in the executor itself. If so, it runs in a child process, which is killed at the deadline.
 
     That process has no credentials: its context has neither `reach` nor `calls`.
     """
@@ -78,31 +78,31 @@ class TargetType:
     """The payload fields that jobs of a named target give. All other defaults of a target are locked, unless it says otherwise."""
 
     resource: Resource | None = None
-    """What its jobs reach on AWS; None: nothing, or nothing that has an ARN."""
+    """The AWS resource that its jobs reach; None: none, or one without an ARN."""
 
     check: Callable[[Fields, Reach], None] = _accept
-    """Raises NotAllowed for a payload that breaks a rule beyond those of its fields. It may be given a part of a payload."""
+    """Raises NotAllowed for a payload that breaks a rule beyond those of its fields. The payload may be a part, as a target's defaults."""
 
     circuit: Callable[[Fields], str | None] | None = None
-    """Names what fails together, for the breaker. Absent: the ARN of `resource`, if the type has one."""
+    """The name of the circuit of a payload: jobs of one circuit fail together. None here: the ARN of `resource`, if the type has one."""
 
     calls_back: bool = False
     """Whether its jobs have a worker that can report by call-back."""
 
     callback_attributes: int | None = None
-    """The most `attributes` of a payload that leave room for the two of a call-back; None: any number."""
+    """The most `attributes` of a payload that leave room for the two attributes of a call-back; None: any number."""
 
     ahead_ms: int = 0
-    """How long before its instant a job is sent to a function that runs it, if the stage has such a function."""
+    """How many ms before its instant a job is sent to the function that runs it, if the stage has such a function."""
 
     secrets: tuple[str, ...] = ()
     """The payload fields that name secrets."""
 
     destination: str = ""
-    """The payload field that holds where the secrets are sent."""
+    """The payload field with the address to which the secrets are sent."""
 
     def circuit_of(self, payload: Fields) -> str | None:
-        """The circuit of a payload; None: nothing that could be dead."""
+        """The circuit of a payload; None: its jobs have no breaker."""
         if self.circuit is not None:
             return self.circuit(payload)
         found = None if self.resource is None else payload.get(self.resource.field)

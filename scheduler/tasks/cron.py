@@ -1,9 +1,10 @@
-"""Five-field cron as Debian cron reads it, plus `L`, `#` and the `@daily` words; whatever can be read in two ways is refused.
+"""Five-field cron as Debian cron reads it, plus `L`, `#` and the `@daily` words. An ambiguous expression is refused.
 
-croniter expands the fields of every expression; nothing else reads them. The next time is computed here, because croniter
-runs fixed times in both repeated hours and is a sixth to a twentieth as fast (decision 33). The judgement is made here, too:
-croniter reads `JAN-JAN` and `5-5` as the whole cycle, `22-2` in minutes as a wrap, `*/90` as the minute 0, and dates that
-never come as good. Beside a list of dates it requires `#` or `L` of a weekday as well, where Debian's rule is either.
+croniter expands the fields of every expression; nothing else reads them. This module computes the next time itself, because
+croniter runs fixed times in both repeated hours and is a sixth to a twentieth as fast (decision 33). It also validates
+expressions itself: croniter reads `JAN-JAN` and `5-5` as the whole cycle, `22-2` in minutes as a wrap, and `*/90` as the minute 0,
+and it accepts dates that never come. Beside a list of dates croniter requires that `#` or `L` of a weekday match as well, where
+Debian's rule is that either matches.
 """
 
 import re
@@ -28,7 +29,7 @@ LONGEST = 256
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 DAY = 1440  # minutes
 _SPAN = 256  # days per mask
-_CYCLE = (date(2000, 1, 1).toordinal() - EPOCH_DAY, date(2028, 1, 1).toordinal() - EPOCH_DAY)  # holds every kind of year
+_CYCLE = (date(2000, 1, 1).toordinal() - EPOCH_DAY, date(2028, 1, 1).toordinal() - EPOCH_DAY)  # contains every kind of year
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +51,17 @@ _LAST = "l"  # croniter's word for L
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """Which days match. Days are numbered from 1970-01-01."""
+    """The days that an expression matches. Days are numbered from 1970-01-01."""
 
     of_month: frozenset[int | str]
     months: frozenset[int]
     of_week: frozenset[int]
-    nth: Mapping[int, frozenset[int | str]]  # weekday → which of its occurrences in the month; of those weekdays only
-    both: bool  # the day of the month and the day of the week must match, instead of either
+    nth: Mapping[int, frozenset[int | str]]  # weekday → its occurrences in the month that match; a weekday without entry: all
+    both: bool  # whether day of the month and day of the week must both match, instead of either
     _masks: dict[int, int] = field(default_factory=dict, compare=False)
 
     def at_or_after(self, day: int, before: int) -> int | None:
-        """The first match from `day` on, None if there is none before the day `before`."""
+        """The first matching day from `day` on; None if there is none before the day `before`."""
         while day < before:
             span, number = divmod(day, _SPAN)
             mask = self._masks.get(span)
@@ -88,14 +89,14 @@ class Days:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A cron expression, read. Local minutes are numbered from 1970-01-01 00:00 local time, as if no clock ever changed."""
+    """A parsed cron expression. Local minutes are numbered from 1970-01-01 00:00 local time, without regard to clock changes."""
 
     days: Days
-    times: int  # a bit for each minute of the day
-    fixed: bool  # names times of the day: neither its minute nor its hour begins with `*`
+    times: int  # the minutes of the day that match, as a bit mask
+    fixed: bool  # whether it names fixed times of the day: neither its minute nor its hour begins with `*`
 
     def at_or_after(self, minute: int, before: int) -> int | None:
-        """The first match from the local minute on, None if no day before that of the local minute `before` has one."""
+        """The first matching local minute from `minute` on; None if no day up to that of the local minute `before` has a match."""
         day, time = divmod(minute, DAY)
         rest = self.times >> time
         if not rest:
@@ -110,7 +111,7 @@ class Expression:
 
 @lru_cache(maxsize=2048)
 def read(text: str) -> Expression:
-    """Raises ValueError with the reason for what is wrong, ambiguous, or never comes."""
+    """Parse an expression. Raises ValueError with the reason if it is invalid or ambiguous, or never runs."""
     fields = _split(text)
     plain = " ".join(_checked(rule, written) for rule, written in zip(_FIELDS, fields, strict=True))
     values, nth = croniter.expand(plain)
@@ -146,7 +147,7 @@ def _split(text: str) -> list[str]:
 
 
 def _checked(rule: _Field, written: str) -> str:
-    """The field as croniter is to see it."""
+    """The field in the form in which croniter reads it unambiguously. Raises ValueError for any other."""
     items = written.split(",")
     if "*" in items and len(items) > 1:
         raise ValueError(f"{rule.name}: * in a list leaves the rest of {written} without meaning")
@@ -236,7 +237,10 @@ def _set(rule: _Field, found: list[int | str]) -> frozenset[int | str]:
 
 
 def _refuse_missing_dates(of_month: frozenset[int | str], months: frozenset[int | str]) -> None:
-    """Refused even where a day of the week would make up for it: who writes 30 February means something else."""
+    """Raise ValueError if none of the months has any of the days.
+
+    An expression such as 30 February is refused even if its day of the week matches: it is certainly not what its author meant.
+    """
     longest = max(_last_day(date(2000, int(month), 1)) for month in months)
     if min(1 if day == _LAST else int(day) for day in of_month) > longest:
         raise ValueError("never runs: the month has no such day")

@@ -1,40 +1,40 @@
-"""Which runs of a task are stored next, as jobs, and when to look at it again: pure decisions over its schedule.
+"""Which runs of a task are stored next, as jobs, and when to plan again: pure decisions over its schedule.
 
-Everything follows from the task and the instant. A planner that dies and one that comes after it, or two at once, make the
-same runs with the same ids, so none is doubled and none is left out.
+Everything follows from the task and the instant. A planner that continues after another one died, or two planners at once, create
+the same runs with the same ids. So no run is stored twice, and none is left out.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
 from scheduler.model import ids, slots
 from scheduler.model.job import Job, JobKey, Lane, Misfire, Origin, Overlap, shard_key
 from scheduler.model.misfire import plan_start_by
-from scheduler.model.records import replace
 from scheduler.model.rules import Rules
 from scheduler.model.slots import MINUTE
 from scheduler.tasks.schedule import Once, Run, Schedule, after
 from scheduler.tasks.task import Task
 
 PLAN_SHARDS = 8  # slots of a minute of the replenish index
-RUNS_AHEAD, TIME_AHEAD = 10, 15 * MINUTE  # a top-up stores at least so many runs, and so much time's worth
-RUNS_LEFT, TIME_LEFT = 4, 15 * MINUTE // 2  # the next one comes when only that is left of them
-NEAREST = 2 * MINUTE  # a replenish minute is never nearer: plan may be at work on the minutes before it
-MOST = 1_000  # runs of one step: a second's rate after a long outage has thousands to catch up with
-LOOK_AHEAD = 366 * 24 * 60 * MINUTE  # a later run that is farther away bounds no catching up
+RUNS_AHEAD, TIME_AHEAD = 10, 15 * MINUTE  # a top-up stores at least this many runs, and those of at least this time (ms)
+RUNS_LEFT, TIME_LEFT = 4, 15 * MINUTE // 2  # the next top-up happens when only this many runs or this time is left
+NEAREST = 2 * MINUTE  # a replenish minute is never nearer: plan may be processing the minutes before it
+MOST = 1_000  # runs stored in one step: after a long outage, a rate of one second has thousands of overdue runs
+LOOK_AHEAD = 366 * 24 * 60 * MINUTE  # a start deadline never depends on a run that is farther away
 
 
 class Planned(NamedTuple):
-    """What to store next."""
+    """The next step of planning: the runs to store, and the task with them."""
 
     runs: list[Job]
-    task: Task  # as it is once they are stored
-    complete: bool  # False: it has more to store at once
+    task: Task  # the task after the runs are stored
+    complete: bool  # False: further runs are to be stored at once
 
 
 def further(task: Task, now: int, rules: Rules, *, most: int = MOST) -> Planned:
-    """The runs after `planned_until` that are to be stored now, the overdue ones included; at most so many."""
+    """The runs after `planned_until` to store at `now`, including overdue ones; at most `most` of them."""
     if task.inactive_at is not None:
         return Planned([], replace(task, replenish=None), True)
     schedule = _schedule(task)
@@ -59,13 +59,16 @@ def further(task: Task, now: int, rules: Rules, *, most: int = MOST) -> Planned:
 
 
 def by_hand(task: Task, at: int, random: int, overlap: Overlap | None, now: int, rules: Rules) -> Job:
-    """A run that somebody asked for at the instant `at`; `random` fills its id. It goes the lane of one-time jobs."""
+    """A run by hand, requested for the instant `at` (ms), in the lane of one-time jobs.
+
+    `random` fills its id: see `ids.new`. `overlap` None: the task's own rule applies.
+    """
     origin = Origin(task.id, task.generation, overlap=overlap or task.overlap, notify=task.notifications is not None)
     return replace(_job(task, ids.new(at, random), at, now, rules, origin), lane=Lane.ONE_TIME)
 
 
 def as_asked(run: Job, rules: Rules) -> Job:
-    """A run by hand as it was when it was made, whatever has become of it."""
+    """A run by hand as it was when it was created, whatever its present state."""
     return Job(
         owner=run.owner,
         id=run.id,
@@ -80,10 +83,10 @@ def as_asked(run: Job, rules: Rules) -> Job:
 
 
 def since(old: Task | None, schedule: Schedule | None, now: int) -> int:
-    """The nominal time after which the runs of a new generation begin.
+    """The nominal time (ms) after which the runs of a new generation begin; `old` is the generation before it, if any.
 
-    Now; but what is asked for an instant already past runs at once, unless that is how it was before; and where the runs of
-    `old` are put off by a jitter, so are those that its schedule named before now and that are still to come.
+    It is `now`, with two exceptions. A new schedule for an instant already past runs at once, unless `old` had the same schedule. Runs of
+    `old` whose nominal time has passed, but which jitter delays beyond `now`, belong to the new generation, too.
     """
     if old is None or schedule != old.schedule:
         if schedule is None:
@@ -95,16 +98,16 @@ def since(old: Task | None, schedule: Schedule | None, now: int) -> int:
 
 
 def to_come(task: Task, now: int) -> list[Run]:
-    """The stored runs of the task's generation whose instant is later than `now`, derived from its schedule."""
+    """The stored runs of the task's present generation whose instant is later than `now`, computed from its schedule."""
     if task.inactive_at is not None:
         return []
     return [run for run in _stored(task, now) if run.at > now]
 
 
 def to_withdraw(task: Task, now: int) -> list[JobKey]:
-    """The runs of the task's generation that may be stored and are due later than `now`.
+    """The keys of the runs of the task's present generation that may be stored and are due later than `now`.
 
-    Where a top-up may have been at work since `task` was read, what that stores belongs to them.
+    They include the runs of a top-up that may have happened since `task` was read.
     """
     growing = task.replenish is not None and slots.start_of(slots.minute(task.replenish)) <= now + 2 * NEAREST
     found, ahead = list[JobKey](), list[int]()
@@ -118,7 +121,7 @@ def to_withdraw(task: Task, now: int) -> list[JobKey]:
 
 
 def next_runs(task: Task, now: int, count: int) -> list[Run]:
-    """The task's next runs, stored or not; none while it is inactive."""
+    """The task's next `count` runs after `now`, stored or not; fewer if its schedule ends, none while it is inactive."""
     if task.inactive_at is not None or task.schedule is None:
         return []
     begin = max(min(now - task.schedule.jitter_ms, task.planned_until), task.created_at)
@@ -137,13 +140,13 @@ def _stored(task: Task, instant: int) -> list[Run]:
 
 
 def _from(task: Task, instant: int) -> Iterator[Run]:
-    """The runs by the schedule whose instant may be later than `instant`, however often it may run."""
+    """The runs by the schedule whose instant may be later than `instant`, without regard to `max_runs`."""
     schedule = _schedule(task)
     return after(replace(schedule, max_runs=None), instant - schedule.jitter_ms, seed=task.id)
 
 
 def _split(runs: Iterator[Run], until: int) -> tuple[list[Run], Iterator[Run]]:
-    """Those up to the nominal time `until`, and the rest."""
+    """Split runs into those up to the nominal time `until` and the rest."""
     stored = list[Run]()
     for run in runs:
         if run.nominal > until:
@@ -157,7 +160,7 @@ def _reaches(ahead: list[int], now: int) -> bool:
 
 
 def _look(task: Task, new: list[Run], beyond: Iterator[Run]) -> list[Run]:
-    """The runs after the new ones that decide by when those must start; at least one, if there is any."""
+    """The runs after the new ones that determine the start deadlines of those; at least one, if there is any."""
     count = task.max_catch_up if task.misfire is Misfire.RUN_ALL else 1
     first = next(beyond, None)
     if first is None:
@@ -167,7 +170,7 @@ def _look(task: Task, new: list[Run], beyond: Iterator[Run]) -> list[Run]:
 
 
 def _replenish_minute(ahead: list[int], until: int, now: int) -> str:
-    """When only `RUNS_LEFT` or `TIME_LEFT` of the stored runs are left, whichever comes first."""
+    """The minute in which only `RUNS_LEFT` or `TIME_LEFT` of the stored runs are left, whichever comes first."""
     return max(slots.minute_of(min(ahead[-1 - RUNS_LEFT], until - TIME_LEFT)), _nearest(now))
 
 

@@ -1,14 +1,14 @@
 """When a task runs: at one instant, at a rate, or by cron in a time zone. Pure arithmetic; `docs/schedules.md` has the rules and examples.
 
-At a change of the clock we do what Debian's cron does (its manual page cron(8)):
+At a change of the clock, cron follows Debian's cron (its manual page cron(8)):
 
 - An expression whose minute or hour begins with `*` follows elapsed time. Nothing is shifted; it runs in both repeated hours.
   `*/30 * * * *` in Berlin on 2027-10-31: ... 02:30+02:00, 02:00+01:00, 02:30+01:00 ...
-- Every other names a fixed time. A time that the clock jumps over runs at the first instant after the gap: `30 2 * * *` in
-  Berlin on 2027-03-28 runs at 03:00+02:00. A time that comes twice runs once, the first time: on 2027-10-31 at 02:30+02:00.
-  A task may choose otherwise: `dst_gap` shift or skip, `dst_overlap` first, second or both.
+- Every other expression names a fixed time. A time that the clock jumps over runs at the first instant after the gap: `30 2 * * *`
+  in Berlin on 2027-03-28 runs at 03:00+02:00. A time that comes twice runs once, the first time: on 2027-10-31 at 02:30+02:00.
+  A task may specify otherwise: `dst_gap` shift or skip, `dst_overlap` first, second or both.
 
-A rate counts elapsed time and knows no clock.
+A rate follows elapsed time and ignores clock changes. Instants are in ms since the epoch, unless a name or docstring says minutes.
 """
 
 from collections.abc import Generator, Iterator
@@ -31,7 +31,7 @@ DST_OVERLAP = ("first", "second", "both")
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """At one instant. Like that of `Rate`, the zone is only for showing it."""
+    """At one instant. The zone only affects how the instant is shown, as does that of `Rate`."""
 
     at: int
     zone: str = "UTC"
@@ -39,7 +39,7 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """At `start` and whenever another `every_ms` have gone by."""
+    """At `start`, and every `every_ms` after it."""
 
     every_ms: int
     start: int
@@ -48,20 +48,20 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """By the clock on the wall of a zone."""
+    """By the local time of a zone."""
 
     expression: str
     zone: str = "UTC"
-    dst_gap: str = "shift"  # shift | skip; of fixed times only, as is the next
-    dst_overlap: str = "first"  # first | second | both
+    dst_gap: str = "shift"  # shift | skip; applies to fixed times only
+    dst_overlap: str = "first"  # first | second | both; applies to fixed times only
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When, and within what bounds.
+    """The times of a task's runs, and their bounds.
 
-    `start` is included (None for a rate, which has its own), `end` is not. With `max_runs` it ends after so many. Each run is
-    put off by a part of `jitter_ms` that depends on the task, never as far as the next run or the end.
+    `start` is inclusive (None for a rate, which has its own), `end` is exclusive. With `max_runs` the schedule ends after that number of
+    runs. Jitter delays each run by a part of `jitter_ms` that depends on the task, but never up to the next run or the end.
     """
 
     spec: Once | Rate | Cron
@@ -72,16 +72,16 @@ class Schedule:
 
 
 class Run(NamedTuple):
-    """One run to come."""
+    """A future run."""
 
-    nominal: int  # by the schedule
-    at: int  # with its jitter
-    local: str  # `nominal` on the clock of the zone, with its offset
-    odd: str | None  # what a change of the clock did to it
+    nominal: int  # the time by the schedule
+    at: int  # the nominal time plus jitter
+    local: str  # `nominal` as local time of the zone, with its offset
+    odd: str | None  # the effect of a clock change on this run; None: no effect
 
 
 class Skipped(NamedTuple):
-    """Times that the clock jumps over and that `dst_gap: skip` leaves out; like a run, but never `at` any instant."""
+    """A run that does not take place: the clock jumps over its time, and the task has `dst_gap` skip. It has no instant `at`."""
 
     nominal: int  # the first instant after the gap
     local: str
@@ -96,14 +96,14 @@ class _Nominal(NamedTuple):
 
 
 def next_runs(schedule: Schedule, instant: int, count: int, *, seed: str = "", planned: int = 0) -> list[Run]:
-    """The first `count` of the runs `after` the instant; fewer if it ends before."""
+    """The first `count` runs `after` the instant; fewer if the schedule ends before."""
     return list(islice(after(schedule, instant, seed=seed, planned=planned), count))
 
 
 def after(schedule: Schedule, instant: int, *, seed: str = "", planned: int = 0) -> Iterator[Run]:
-    """The runs whose nominal time is later than `instant`, rising strictly by `nominal` and by `at`.
+    """The runs whose nominal time is later than `instant`, in strictly ascending order by `nominal` and by `at`.
 
-    `seed` names the task: it decides the jitter. `planned` says how many runs the task had up to `instant`, for `max_runs`.
+    `seed` identifies the task and determines its jitter. `planned` is the number of runs up to `instant`, which count for `max_runs`.
     """
     if schedule.start is not None:
         instant = max(instant, schedule.start - 1)
@@ -112,7 +112,7 @@ def after(schedule: Schedule, instant: int, *, seed: str = "", planned: int = 0)
 
 
 def skipped(schedule: Schedule, instant: int, until: int) -> Iterator[Skipped]:
-    """What the schedule leaves out later than `instant` and up to `until`: the odd runs it would have if it shifted."""
+    """The runs that `dst_gap` skip leaves out later than `instant` and up to `until`; shift would move them."""
     if not isinstance(schedule.spec, Cron) or schedule.spec.dst_gap != "skip":
         return
     for run in after(replace(schedule, spec=replace(schedule.spec, dst_gap="shift"), max_runs=None, jitter_ms=0), instant):
@@ -143,7 +143,7 @@ def _jittered(schedule: Schedule, nominals: Iterator[_Nominal], share: int) -> I
 
 
 def _share(seed: str) -> int:
-    """The part of its window by which a task is late, in 2^64ths: the same for all its runs, so they keep their distance."""
+    """The part of the jitter window by which a task's runs are delayed, in 2^64ths. It is the same for all runs: intervals stay equal."""
     return int.from_bytes(blake2b(seed.encode(), digest_size=8).digest())
 
 
@@ -166,7 +166,7 @@ def _of_rate(rate: Rate, instant: int) -> Iterator[_Nominal]:
 
 
 def _of_cron(spec: Cron, instant: int) -> Iterator[_Nominal]:
-    """Stretch by stretch of constant offset: within one, local time and UTC differ by a constant; only its ends are odd."""
+    """The nominal times after `instant`, computed stretch by stretch: within one, local time and UTC differ by a constant offset."""
     expression = cron.read(spec.expression)
     minute = instant // MINUTE + 1
     limit = minute + HORIZON
@@ -190,7 +190,7 @@ class _Following(NamedTuple):
 def _of_stretch(
     spec: Cron, expression: cron.Expression, stretch: zones.Stretch, minute: int
 ) -> Generator[_Nominal, None, _Following | None]:
-    """The runs from the UTC minute on; then where the expression goes on, None if it does not."""
+    """Yield the nominal times from the UTC minute on; return where the expression continues, None if it has no further match."""
     offset, last = stretch.offset, None
     low, high = minute + offset, stretch.end + offset
     if expression.fixed:
@@ -208,12 +208,12 @@ def _of_stretch(
         last = local - offset
         yield _Nominal(last * MINUTE, _local(local, offset), _twice(local, stretch))
         local = expression.at_or_after(local + 1, horizon)
-    again = expression.at_or_after(min(high, stretch.again), horizon)  # what comes twice is still ahead, however rare it is
+    again = expression.at_or_after(min(high, stretch.again), horizon)  # a local time that comes twice is still ahead, however rare
     return None if again is None else _Following(again, last)
 
 
 def _missed(expression: cron.Expression, stretch: zones.Stretch) -> str | None:
-    """What to say of the times that the clock jumped over at the start of the stretch; None if the expression has none there."""
+    """Describe the expression's times that the clock jumped over at the start of the stretch; None if there is no such time."""
     landed = stretch.start + stretch.offset
     first = last = expression.at_or_after(stretch.seen, landed)
     if first is None or last is None or first >= landed:
@@ -233,7 +233,7 @@ def _twice(local: int, stretch: zones.Stretch) -> str | None:
 
 
 def _clock(local: int, landed: int) -> str:
-    """The time; with its date only where a whole day was jumped over."""
+    """The local time; with its date only if the clock jumped over a whole day."""
     day, time = divmod(local, zones.DAY)
     text = f"{time // 60:02d}:{time % 60:02d}"
     return text if day == landed // zones.DAY else f"{_date(day)} {text}"
@@ -256,6 +256,6 @@ def _offset(minutes: int) -> str:
 
 
 def local_time(at: int, zone: str) -> str:
-    """The instant on the clock of the zone, as fine as it needs."""
+    """The instant (ms) as local time of the zone with its offset, in minutes, seconds or milliseconds as the instant requires."""
     spec = "minutes" if at % MINUTE == 0 else "seconds" if at % 1000 == 0 else "milliseconds"
     return (instants.EPOCH + timedelta(milliseconds=at)).astimezone(zones.zone(zone)).isoformat(timespec=spec)

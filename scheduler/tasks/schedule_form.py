@@ -1,4 +1,4 @@
-"""A schedule as people write it, into one that can be planned, and back. Whatever is wrong is refused with its field and the rule.
+"""Convert the form in which users write a schedule to a `Schedule`, and back. An error names the field and the rule it breaks.
 
 The form has exactly one of `at` (an instant), `rate` (`rate(5 minutes)`, `5 minutes`, or {"every": 5, "unit": "minutes"}) and
 `cron`. All may have `time_zone` and `jitter_seconds`; recurring ones `start`, `end` and `max_runs`; cron `dst_gap` and `dst_overlap`.
@@ -26,7 +26,7 @@ RATE_RULE = "must be a whole number and a unit, such as rate(5 minutes); units a
 
 
 def parse(form: Mapping[str, object], now: int) -> Schedule:
-    """The schedule of the form, posted at `now`. Raises Invalid."""
+    """The schedule of a form submitted at `now`, from which a rate without `start` counts. Raises Invalid with the field and the rule."""
     form = {name: value for name, value in form.items() if value is not None}
     kind = _kind(form)
     zone = _zone(form.get("time_zone", "UTC"))
@@ -48,7 +48,7 @@ def parse(form: Mapping[str, object], now: int) -> Schedule:
 
 
 def write(schedule: Schedule) -> dict[str, object]:
-    """The form of the schedule, without what goes without saying. A rate has its start, so that it keeps its beat."""
+    """The form of the schedule, without fields that have their defaults. A rate always has its start, so that its times stay the same."""
     spec = schedule.spec
     form: dict[str, object] = {}
     if isinstance(spec, Once):
@@ -68,7 +68,7 @@ def write(schedule: Schedule) -> dict[str, object]:
 
 
 def restore(form: Mapping[str, Any]) -> Schedule:
-    """The schedule that `write` made this form of. It was checked when it was posted, and is not checked against now."""
+    """The schedule that `write` converted to this form. It was validated when it was submitted, and is not validated again."""
     start, end = (instants.parse(form[name]) if name in form else None for name in ("start", "end"))
     zone = form.get("time_zone", "UTC")
     spec: Once | Rate | Cron
@@ -122,7 +122,7 @@ def _spec(kind: str, form: Mapping[str, object], zone: str, start: int | None, n
 
 
 def _expression(value: object) -> str:
-    """The expression with single blanks."""
+    """The valid expression with single spaces. Raises Invalid."""
     if not isinstance(value, str):
         raise Invalid.field("cron", "must be a text")
     try:

@@ -1,4 +1,4 @@
-"""A task: what to run, and when. Its runs are jobs; hot functions know of it only what `model.Origin` and `model.TaskHead` say."""
+"""The record of a task: work and a schedule. Its runs are jobs; hot functions read only `model.Origin` and `model.TaskHead` of it."""
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -12,19 +12,19 @@ STORED_WITH_IT = 10  # runs that are stored in one transaction with their task
 
 
 class TaskStatus(StrEnum):
-    """What a task is doing. Never stored: `status` derives it."""
+    """The status of a task. It is never stored: `status` derives it."""
 
-    ACTIVE = "active"  # runs of it are to come
+    ACTIVE = "active"  # further runs will come
     INACTIVE = "inactive"  # a person paused it
     ENDED = "ended"  # its schedule has no more runs, or its one run is in the past
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to run, and when. `schedule` None: at once, when it is created.
+    """Work and the schedule by which it runs. `schedule` None: it runs once, when the task is created.
 
-    Runs are stored ahead. `planned_until` says how far: every run with a nominal time up to it is stored as a job (or was), and
-    none beyond it. Every edit, pause and resume raises `generation` and plans anew; runs of an older one do not start any more.
+    Runs are stored ahead, up to the nominal time `planned_until`: every run up to it is stored as a job (or was), and none beyond it.
+    Every edit, pause and resume raises `generation` and plans from scratch; runs of an older generation do not start any more.
     """
 
     owner: str
@@ -38,13 +38,13 @@ class Task:
     overlap: Overlap = Overlap.SKIP
     misfire: Misfire = Misfire.RUN_LATEST
     misfire_threshold_ms: int = 60_000  # a start this much after its time is a misfire
-    max_catch_up: int = 100  # with run_all: how many of the missed runs run, the last ones
-    notifications: Notifications | None = None  # who is told of its runs; None: nobody
+    max_catch_up: int = 100  # with run_all: how many missed runs start at most; these are the last ones
+    notifications: Notifications | None = None  # None: no notices of its runs are sent
     generation: int = 1
     inactive_at: int | None = None
     inactive_reason: str | None = None
     planned_until: int = 0
-    planned: int = 0  # how many runs that are in all, for `max_runs`
+    planned: int = 0  # the number of runs planned so far, for `max_runs`
     replenish: str | None = None  # slot (minute # shard) of the replenish index; None: there is nothing more to plan
 
     @property
@@ -53,6 +53,7 @@ class Task:
 
     @property
     def head(self) -> TaskHead:
+        """The part of the task that an executor reads before it starts a run."""
         return TaskHead(self.generation, self.inactive_at, self.inactive_reason)
 
     @property
@@ -61,6 +62,7 @@ class Task:
 
     @property
     def lane(self) -> Lane:
+        """The lane of its scheduled runs."""
         return Lane.RECURRING if self.is_recurring else Lane.ONE_TIME
 
 
@@ -73,12 +75,12 @@ class TaskPage:
 
 
 def planned_as(task: Task, other: Task) -> Task:
-    """The task, planned as far as the other."""
+    """The task with the planning state of `other`."""
     return replace(task, planned_until=other.planned_until, planned=other.planned, replenish=other.replenish)
 
 
 def status(task: Task, now: int) -> TaskStatus:
-    """What the task is doing at `now`. A task whose every run is stored has ended once the last of them is due."""
+    """The status of the task at `now`. A task whose runs are all stored has ended once the last of them is due."""
     if task.inactive_at is not None:
         return TaskStatus.INACTIVE
     return TaskStatus.ACTIVE if task.replenish is not None or task.planned_until > now else TaskStatus.ENDED

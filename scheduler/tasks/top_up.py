@@ -15,7 +15,7 @@ from scheduler.admission.ordering_queue import line_up, step_out
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import TaskKey
 from scheduler.pipeline.enqueue import on_their_way
-from scheduler.storage.ports import Ports
+from scheduler.storage.ports import Ports, Written
 from scheduler.tasks.planning import Planned, further
 from scheduler.tasks.task import Task
 from scheduler.tasks.withdraw import withdraw
@@ -60,13 +60,13 @@ class TopUp:
             log.warning("the runs were refused for now", extra={"tasks": len(planned), "error": str(error)})
             self.failed += [task.key for task, _ in planned]
             return []
-        on_their_way([run for run, holds in zip(runs, stored, strict=True) if holds is not None], now, self.ports)
+        on_their_way([run for run, holds in zip(runs, stored, strict=True) if holds is not Written.REFUSED], now, self.ports)
         ends = list(accumulate(len(plan.runs) for _, plan in planned))
         moved = list[Planned]()
         for (task, plan), end in zip(planned, ends, strict=True):
             holds = stored[end - len(plan.runs) : end]
-            self.runs += sum(1 for held in holds if held)
-            if None in holds:
+            self.runs += sum(1 for held in holds if held is Written.YES)
+            if Written.REFUSED in holds:
                 self.failed.append(task.key)
             elif self._tolerate(task, partial(self._move_on, task, plan)):
                 moved.append(plan)

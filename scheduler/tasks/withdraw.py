@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from scheduler.admission.gate import READ_WINDOW_MS
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import JobKey, OrderKey
-from scheduler.storage.ports import Jobs, Orders, Ports
+from scheduler.storage.ports import Jobs, Orders, Ports, Written
 from scheduler.tasks.planning import to_withdraw
 from scheduler.tasks.task import Task
 
@@ -42,8 +42,8 @@ def withdraw(keys: Sequence[JobKey], jobs: Jobs) -> list[JobKey]:
             held = jobs.withdraw(left) if left else []
         except Unavailable:
             continue
-        stay += [key for key, gone in zip(left, held, strict=True) if gone is False]
-        left = [key for key, gone in zip(left, held, strict=True) if gone is None]
+        stay += [key for key, gone in zip(left, held, strict=True) if gone is Written.NO]
+        left = [key for key, gone in zip(left, held, strict=True) if gone is Written.REFUSED]
     if left:
         log.warning("runs of an older generation stay for now", extra={"runs": len(left), "first": left[0]})
     return stay + left

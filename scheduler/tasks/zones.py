@@ -1,6 +1,6 @@
-"""Time zones as stretches of constant offset, from the pinned `tzdata`: every host reads the same rules, whatever its own files say.
+"""Time zones as stretches of constant offset. The rules come from the pinned `tzdata` package, so that they are equal on every host.
 
-Arithmetic here is in whole minutes since the epoch, of UTC or of local time: no zone has used a finer offset since 1972.
+Times here are whole minutes since the epoch, of UTC or of local time: no zone has used a finer offset since 1972.
 """
 
 from collections.abc import Iterator
@@ -13,15 +13,15 @@ from zoneinfo import ZoneInfo
 RULE = "must be an IANA time zone, such as Europe/Berlin or UTC"
 
 DAY = 1440
-SPAN = 365 * DAY  # stretches are found and kept per span; where spans begin has no meaning
-REACH = 2 * DAY  # farther than any jump of a clock
+SPAN = 365 * DAY  # stretches are computed and cached per span; the bounds of spans have no other meaning
+REACH = 2 * DAY  # more than any clock ever jumped
 
 
 class Stretch(NamedTuple):
-    """UTC minutes from `start` up to `end` in which local time = UTC + `offset`.
+    """The UTC minutes from `start` (inclusive) to `end` (exclusive), in which local time = UTC + `offset`.
 
-    Local times from `seen` up to the first of this stretch were jumped over; those before `seen` have been already, and
-    those at or after `again` will come again.
+    The clock jumped over the local times from `seen` up to the first of this stretch. Local times before `seen` have occurred
+    before; local times at or after `again` will occur again.
     """
 
     start: int
@@ -33,13 +33,13 @@ class Stretch(NamedTuple):
 
 @lru_cache(maxsize=1)
 def names() -> frozenset[str]:
-    """All zones a schedule may name."""
+    """The names of all zones that a schedule may have."""
     return frozenset(resources.files("tzdata").joinpath("zones").read_text().split()) - {"Factory"}
 
 
 @cache  # at most one entry per zone
 def zone(name: str) -> ZoneInfo:
-    """Raises ValueError with the rule for a name that IANA does not know."""
+    """The zone of this name. Raises ValueError with the rule for a name that IANA does not list."""
     if name not in names():
         meant = [known for known in names() if known.casefold() == name.strip().casefold()]
         raise ValueError(f"{RULE}; did you mean {meant[0]}?" if meant else RULE)
@@ -49,7 +49,7 @@ def zone(name: str) -> ZoneInfo:
 
 @lru_cache(maxsize=4096)
 def of_span(name: str, span: int) -> tuple[Stretch, ...]:
-    """The stretches of UTC minutes span * SPAN up to (span + 1) * SPAN; they are cut at its ends, where nothing changes."""
+    """The stretches of the UTC minutes from span * SPAN to (span + 1) * SPAN. They are also cut at these bounds, without any change."""
     first, last = span * SPAN, (span + 1) * SPAN
     pieces = list(_pieces(zone(name), [first - REACH, first, last, last + REACH]))
     return tuple(
@@ -66,7 +66,7 @@ def of_span(name: str, span: int) -> tuple[Stretch, ...]:
 
 
 def _pieces(zone: ZoneInfo, cuts: list[int]) -> Iterator[tuple[int, int, int]]:
-    """(start, end, offset) of each piece between the first and the last cut, in order."""
+    """Yield (start, end, offset) of each piece between the first and the last cut, in order."""
     start = cuts[0]
     ends = sorted({*cuts[1:], *_changes(zone, cuts[0], cuts[-1])})
     for end in ends:
@@ -75,7 +75,10 @@ def _pieces(zone: ZoneInfo, cuts: list[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def _changes(zone: ZoneInfo, start: int, end: int) -> Iterator[int]:
-    """The UTC minutes at which the offset changes. Two changes within a day that undo each other would go unseen; there are none."""
+    """Yield the UTC minutes at which the offset changes.
+
+    Two changes within a day that cancel each other out would not be found; no zone has any.
+    """
     for day in range(start, end, DAY):
         yield from _changes_within(zone, day, day + DAY)
 
@@ -92,6 +95,7 @@ def _changes_within(zone: ZoneInfo, low: int, high: int) -> Iterator[int]:
 
 
 def offset_at(zone: ZoneInfo, minute: int) -> int:
+    """Local time minus UTC at the UTC minute, in minutes."""
     offset = datetime.fromtimestamp(minute * 60, zone).utcoffset()
     assert offset is not None
     return int(offset.total_seconds()) // 60

@@ -36,7 +36,7 @@ def add(pool: tuple[Any, str, str], name: str, *, weight: str | None = None, tem
     return str({attribute["Name"]: attribute["Value"] for attribute in user["Attributes"]}["sub"])
 
 
-def test_a_login_gives_tokens_and_says_who_it_is(pool: tuple[Any, str, str]) -> None:
+def test_a_login_returns_tokens_and_the_user(pool: tuple[Any, str, str]) -> None:
     ada = add(pool, "ada", weight="2.5")
     session = CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD)
     assert session.user is not None
@@ -45,7 +45,7 @@ def test_a_login_gives_tokens_and_says_who_it_is(pool: tuple[Any, str, str]) -> 
     assert session.expire % 1000 == 0 and session.expire > 1_700_000_000_000
 
 
-def test_a_user_without_a_weight_weighs_one(pool: tuple[Any, str, str]) -> None:
+def test_a_user_without_a_weight_has_weight_one(pool: tuple[Any, str, str]) -> None:
     add(pool, "ada")
     user = CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD).user
     assert user is not None and user.job_weight == 1.0
@@ -61,7 +61,7 @@ def test_a_wrong_name_and_a_wrong_password_are_refused_alike(pool: tuple[Any, st
     assert len(messages) == 1
 
 
-def test_a_token_tells_whose_it_is_and_a_forged_one_is_refused(pool: tuple[Any, str, str]) -> None:
+def test_a_token_identifies_its_user_and_a_forged_one_is_refused(pool: tuple[Any, str, str]) -> None:
     ada, accounts = add(pool, "ada"), CognitoAccounts(pool[0], pool[2])
     assert accounts.user(accounts.login("ada", PASSWORD).token).id == ada
     with pytest.raises(Unauthorized):
@@ -87,7 +87,7 @@ def test_a_made_up_refresh_token_is_refused(pool: tuple[Any, str, str]) -> None:
         CognitoAccounts(pool[0], pool[2]).refresh("made up")
 
 
-def test_a_password_is_changed_by_who_knows_the_old_one(pool: tuple[Any, str, str]) -> None:
+def test_a_password_change_requires_the_old_password(pool: tuple[Any, str, str]) -> None:
     add(pool, "ada")
     accounts = CognitoAccounts(pool[0], pool[2])
     token = accounts.login("ada", PASSWORD).token
@@ -116,7 +116,7 @@ def test_a_created_user_signs_in_with_the_given_password_role_and_weight(
     assert user is not None and (user.id, user.job_weight) == (made.id, 2.5)
 
 
-def test_a_name_is_taken_once_and_not_by_a_bad_password(directory: CognitoIdentity) -> None:
+def test_a_name_is_taken_once_but_not_with_a_bad_password(directory: CognitoIdentity) -> None:
     with pytest.raises(Invalid, match="password"):
         directory.create("ada", "short", Role.USER, 1.0)
     directory.create("ada", PASSWORD, Role.USER, 1.0)
@@ -124,12 +124,12 @@ def test_a_name_is_taken_once_and_not_by_a_bad_password(directory: CognitoIdenti
         directory.create("ada", PASSWORD, Role.USER, 1.0)
 
 
-def test_a_user_is_found_by_id_and_by_nothing_else(directory: CognitoIdentity) -> None:
+def test_a_user_is_found_only_by_id(directory: CognitoIdentity) -> None:
     directory.create("ada", PASSWORD, Role.USER, 1.0)
     assert directory.get("ada") is None and directory.get("00000000-0000-4000-8000-000000000000") is None
 
 
-def test_a_role_is_one_of_three_whatever_it_was_before(directory: CognitoIdentity) -> None:
+def test_setting_a_role_replaces_any_other_role(directory: CognitoIdentity) -> None:
     made = directory.create("ada", PASSWORD, Role.ADMINISTRATOR, 1.0)
     for role in (Role.OPERATOR, Role.USER, Role.ADMINISTRATOR):
         directory.set_role(made.id, role)
@@ -139,7 +139,7 @@ def test_a_role_is_one_of_three_whatever_it_was_before(directory: CognitoIdentit
 
 @pytest.fixture
 def signed_out(pool: tuple[Any, str, str]) -> list[str]:
-    """Whom Cognito was told to sign out everywhere. The local one does not do it: refresh tokens live on there."""
+    """The users that Cognito was asked to sign out everywhere. The local Cognito ignores that: its refresh tokens stay valid."""
     told: list[str] = []
     pool[0].meta.events.register(
         "provide-client-params.cognito-idp.AdminUserGlobalSignOut", lambda params, **_: told.append(params["Username"])
@@ -147,7 +147,7 @@ def signed_out(pool: tuple[Any, str, str]) -> list[str]:
     return told
 
 
-def test_a_disabled_user_does_not_sign_in_until_enabled_and_is_signed_out(
+def test_a_disabled_user_is_signed_out_and_cannot_sign_in(
     pool: tuple[Any, str, str], directory: CognitoIdentity, signed_out: list[str]
 ) -> None:
     made, accounts = directory.create("ada", PASSWORD, Role.USER, 1.0), CognitoAccounts(pool[0], pool[2])
@@ -161,7 +161,7 @@ def test_a_disabled_user_does_not_sign_in_until_enabled_and_is_signed_out(
     assert accounts.login("ada", PASSWORD).token
 
 
-def test_a_password_set_by_an_administrator_counts_and_the_old_sessions_end(
+def test_a_password_set_by_an_administrator_ends_old_sessions(
     pool: tuple[Any, str, str], directory: CognitoIdentity, signed_out: list[str]
 ) -> None:
     made, accounts = directory.create("ada", PASSWORD, Role.USER, 1.0), CognitoAccounts(pool[0], pool[2])
@@ -172,7 +172,7 @@ def test_a_password_set_by_an_administrator_counts_and_the_old_sessions_end(
     assert signed_out == [made.id]
 
 
-def test_all_users_are_listed_once_page_by_page_with_their_roles(directory: CognitoIdentity) -> None:
+def test_all_users_are_listed_once_with_their_roles(directory: CognitoIdentity) -> None:
     made = {
         directory.create(f"user{number}", PASSWORD, role, 1.0)
         for number, role in enumerate((Role.USER, Role.OPERATOR, Role.ADMINISTRATOR, Role.USER, Role.USER))
@@ -184,7 +184,7 @@ def test_all_users_are_listed_once_page_by_page_with_their_roles(directory: Cogn
     assert len(listed) == 5 and set(listed) == made
 
 
-def test_a_weight_is_told_at_the_next_sign_in(pool: tuple[Any, str, str], directory: CognitoIdentity) -> None:
+def test_a_weight_is_in_the_next_sign_in(pool: tuple[Any, str, str], directory: CognitoIdentity) -> None:
     made = directory.create("ada", PASSWORD, Role.USER, 1.0)
     directory.set_weight(made.id, 0.25)
     user = CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD).user

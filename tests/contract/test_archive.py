@@ -1,4 +1,4 @@
-"""What leaves the jobs table: as records, and by Firehose in S3."""
+"""Jobs that leave the jobs table: their records, and their way to S3 through Firehose."""
 
 import gzip
 import json
@@ -36,14 +36,14 @@ def test_a_record_has_the_columns_of_the_table_and_its_partition() -> None:
     assert json.loads(record["details"])["attempts"][0]["failure"]["message"] == "no"
 
 
-def test_a_job_whose_time_was_changed_lies_under_the_day_of_its_id() -> None:
+def test_a_rescheduled_job_is_archived_under_the_day_of_its_id() -> None:
     moved = make.rescheduled(make.job(at=NOW), NOW + 5 * archive.DAY_MS)
     record = archive.record(make.cancelled(moved), JobShape.of)
     assert record[DAY] == archive.record(make.cancelled(make.job(at=NOW)), JobShape.of)[DAY]
     assert record["scheduled_at"] == NOW + 5 * archive.DAY_MS
 
 
-def test_where_to_look_is_told_of_ids_that_are_old_enough_alone() -> None:
+def test_the_archive_is_named_only_for_old_ids() -> None:
     old, young = ids.new(NOW - 31 * archive.DAY_MS, 1), ids.new(NOW - 29 * archive.DAY_MS, 1)
     assert where(young, NOW, 30, "punctual_dev") is None and where(old, NOW, 30, "") is None
     told = where(old, NOW, 30, "punctual_dev")
@@ -68,20 +68,20 @@ def lines(s3: Any) -> list[Any]:
     return found
 
 
-def test_records_arrive_as_lines_of_json_however_many_they_are(stream: tuple[S3Outputs, Any]) -> None:
+def test_any_number_of_records_arrives_as_lines_of_json(stream: tuple[S3Outputs, Any]) -> None:
     records = [ended() for _ in range(1_100)]
     stream[0].archive(records)
     assert sorted(each["id"] for each in lines(stream[1])) == sorted(each["id"] for each in records)
     assert lines(stream[1])[0].keys() == records[0].keys()
 
 
-def test_a_record_that_no_call_could_hold_goes_without_its_details(stream: tuple[S3Outputs, Any]) -> None:
+def test_a_record_too_large_for_a_call_is_sent_without_details(stream: tuple[S3Outputs, Any]) -> None:
     stream[0].archive([ended() | {"details": "x" * 1_100_000}])
     (line,) = lines(stream[1])
     assert line["details"] is None and line["status"] == "failed"
 
 
-def test_no_call_is_larger_than_firehose_takes_and_what_it_refuses_has_to_come_again() -> None:
+def test_calls_respect_firehose_s_limit_and_refused_records_repeat() -> None:
     class Client:
         sizes: ClassVar[list[tuple[int, int]]] = []
         failed = 0

@@ -27,26 +27,26 @@ def test_entries_of_all_shards_add_up(counters: Counters) -> None:
     assert amounts(counters) == {"05#log": 3, "other": 3}
 
 
-def test_a_batch_that_comes_again_counts_for_nothing(counters: Counters) -> None:
+def test_a_repeated_batch_adds_nothing(counters: Counters) -> None:
     batch = [entry(1), entry(4), entry(9)]
     for _ in range(3):
         counters.add("a", batch)
     assert amounts(counters) == {"05#log": 3}
 
 
-def test_of_a_batch_that_grew_only_what_is_new_counts(counters: Counters) -> None:
+def test_only_the_new_entries_of_a_grown_batch_count(counters: Counters) -> None:
     counters.add("a", [entry(1), entry(2)])
     counters.add("a", [entry(1), entry(2), entry(3), entry(10)])
     assert amounts(counters) == {"05#log": 4}
 
 
-def test_what_cancels_out_is_nothing(counters: Counters) -> None:
+def test_amounts_that_cancel_out_are_not_returned(counters: Counters) -> None:
     counters.add("a", [entry(1)])
     counters.add("b", [entry(1, **{"05#log": -1})])
     assert amounts(counters) == {}
 
 
-def test_rows_are_read_by_name_from_the_first_to_before_the_last(counters: Counters) -> None:
+def test_rows_are_read_by_a_half_open_range_of_names(counters: Counters) -> None:
     hours = [Row("load#ada", f"2026-11-20T{hour:02d}") for hour in range(8, 13)]
     counters.add("a", [entry(1, row, n=number + 1) for number, row in enumerate(hours)])
     counters.add("b", [entry(1, hours[2], n=10), entry(1, Row("load#eve", "2026-11-20T10"))])
@@ -57,19 +57,19 @@ def test_rows_are_read_by_name_from_the_first_to_before_the_last(counters: Count
     assert counters.read("load#bob", "0", "~") == []
 
 
-def test_a_row_says_what_it_stands_for(counters: Counters) -> None:
+def test_a_row_returns_its_description(counters: Counters) -> None:
     counters.add("a", [entry(1, Row("recurring#ada", "ab12", None, '["a cron"]'), tasks=1)])
     assert counters.read("recurring#ada", "0", "~") == [Counted("ab12", {"tasks": 1}, '["a cron"]')]
 
 
-def test_a_batch_with_more_amounts_than_one_write_takes_is_counted_whole_and_once(counters: Counters) -> None:
+def test_a_batch_beyond_one_write_is_counted_completely_and_once(counters: Counters) -> None:
     batch = [entry(number, **{f"{number % 60:02d}#type{number // 60}": 1}) for number in range(3 * MOST_NAMES)]
     counters.add("a", batch[:170])
     counters.add("a", batch)
     assert amounts(counters) == dict(Counter(name for each in batch for name in each.amounts))
 
 
-def test_rows_are_forgotten(counters: Counters) -> None:
+def test_forgotten_rows_are_gone(counters: Counters) -> None:
     for shard in ("a", "b"):
         counters.add(shard, [entry(1), entry(1, Row("load#ada", "2026-11-20T11"))])
     (first, second) = counters.read("load#ada", "2026", "3")
@@ -78,14 +78,14 @@ def test_rows_are_forgotten(counters: Counters) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_whatever_is_cut_repeated_or_left_half_done_everything_counts_once(counters: Counters, seed: int) -> None:
-    """A shard comes in batches from its checkpoint; one that fails comes again, in halves, and its first call may still be writing."""
+def test_everything_counts_once_despite_cuts_repeats_and_deaths(counters: Counters, seed: int) -> None:
+    """A shard arrives in batches from its checkpoint; a failed batch is repeated in halves while its first call may still be writing."""
     chance = random.Random(seed)
     rows = [Row("load#ada", f"2026-11-20T{hour:02d}") for hour in range(4)]
     stream = [entry(number, chance.choice(rows)) for number in range(1, 80)]
 
     def half_done(batch: list[Entry]) -> None:
-        """Some rows were written when it died: of each all that the batch has of it, or nothing."""
+        """Some rows were written when the call died: each of them with all its entries of the batch."""
         written = chance.sample(rows, chance.randint(0, 3))
         counters.add("a", [each for each in batch if each.row in written])
 
@@ -100,7 +100,7 @@ def test_whatever_is_cut_repeated_or_left_half_done_everything_counts_once(count
             size = max(1, size // 2) if chance.random() < 0.7 else size
             continue
         if stale and chance.random() < 0.5:
-            half_done(stale[-1])  # the call that was given up is still at work
+            half_done(stale[-1])  # the abandoned call is still running
         counters.add("a", batch)
         done, size = done + len(batch), 0
     expected = Counter(each.row.name for each in stream)

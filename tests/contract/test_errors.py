@@ -18,7 +18,7 @@ from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
-from scheduler.storage.ports import Change, Guard
+from scheduler.storage.ports import Change, Guard, Written
 from tests.contract import make
 from tests.contract.test_ledger import look
 from tests.contract.wire import Wire
@@ -94,7 +94,7 @@ def test_a_throttled_claim_or_change_is_refused_for_now(jobs: tuple[DynamoJobs, 
         wire.refuse(operation, "ThrottlingException")
     made = [make.job() for _ in range(1 + company)]
     assert port.claim([make.request(job) for job in made]) == [None] * len(made)
-    assert port.change([Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]) == [None] * len(made)
+    assert port.change([Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]) == [Written.REFUSED] * len(made)
     for operation in ("UpdateItem", "BatchExecuteStatement"):
         wire.cut(operation)
     assert port.claim([make.request(job) for job in made]) == [None] * len(made)
@@ -109,7 +109,8 @@ def test_a_statement_refused_for_now_does_not_disturb_its_batch_mates(jobs: tupl
     wire.answer("BatchExecuteStatement", {"Responses": answers})
     refused, won, lost = port.claim([make.request(job) for job in made])
     assert refused is None and won is not None and won.won and lost is not None and not lost.won
-    assert port.change([Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]) == [None, True, False]
+    changes = [Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]
+    assert port.change(changes) == [Written.REFUSED, Written.YES, Written.NO]
 
 
 @pytest.mark.parametrize("trouble", ["ThrottlingException", "no connection"])
@@ -117,7 +118,7 @@ def test_a_table_that_refuses_a_whole_batch_of_inserts_is_not_asked_for_the_rest
     """Each call would take as long to find out, and a caller waits."""
     port, wire = jobs
     wire.cut("BatchExecuteStatement") if trouble == "no connection" else wire.refuse("BatchExecuteStatement", trouble)
-    assert port.put_many([make.job() for _ in range(1_000)]) == [None] * 1_000
+    assert port.put_many([make.job() for _ in range(1_000)]) == [Written.REFUSED] * 1_000
     assert len(wire.sent("BatchExecuteStatement")) <= 8
 
 
@@ -125,7 +126,7 @@ def test_a_table_that_refuses_a_whole_batch_of_inserts_is_not_asked_for_the_rest
 def test_an_insert_refused_for_now_does_not_disturb_its_batch_mates(jobs: tuple[DynamoJobs, Wire], code: str) -> None:
     port, wire = jobs
     wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": code}}, {}, {"Error": {"Code": "DuplicateItem"}}]})
-    assert port.put_many([make.job(), make.job(), make.job()]) == [None, True, False]
+    assert port.put_many([make.job(), make.job(), make.job()]) == [Written.REFUSED, Written.YES, Written.NO]
 
 
 def test_a_missing_grant_on_inserts_is_raised(jobs: tuple[DynamoJobs, Wire]) -> None:
@@ -141,7 +142,7 @@ def test_a_statement_that_dynamodb_cannot_take_stays_undone_and_is_logged(
     port, wire = jobs
     made = [make.job(), make.job()]
     wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "ValidationError", "Message": "Item size"}}, {}]})
-    assert port.change([Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]) == [None, True]
+    assert port.change([Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in made]) == [Written.REFUSED, Written.YES]
     assert made[0].id in caplog.text
 
 
@@ -190,10 +191,11 @@ def test_a_holder_refused_for_now_does_not_disturb_the_others(tasks: tuple[Dynam
     answers = [{"Error": {"Code": "ThrottlingError"}}, {}, {"Error": {"Code": "ConditionalCheckFailed"}}]
     wire.answer("BatchExecuteStatement", {"Responses": answers})
     wire.answer("BatchGetItem", {"Responses": {"tasks": []}})
-    assert port.hold([(holder, holder) for holder in (make.holder(), make.holder(), make.holder())]) == [None, True, False]
+    holders = [make.holder() for _ in range(3)]
+    assert port.hold([(holder, holder) for holder in holders]) == [Written.REFUSED, Written.YES, Written.NO]
     assert len(wire.sent("BatchGetItem")[0]["RequestItems"]["tasks"]["Keys"]) == 1
     wire.cut("BatchExecuteStatement")
-    assert port.hold([(None, make.holder())]) == [None]
+    assert port.hold([(None, make.holder())]) == [Written.REFUSED]
 
 
 def test_a_task_is_deleted_even_if_its_holder_stays(tasks: tuple[DynamoTasks, Wire]) -> None:
@@ -225,7 +227,7 @@ def test_a_withdrawal_refused_for_now_is_none(jobs: tuple[DynamoJobs, Wire]) -> 
     answers = [{"Error": {"Code": "ThrottlingError"}}, {}, {"Error": {"Code": "ConditionalCheckFailed"}}]
     wire.answer("BatchExecuteStatement", {"Responses": answers})
     wire.answer("BatchGetItem", {"Responses": {"jobs": [encode(made[2])]}})
-    assert port.withdraw([job.key for job in made]) == [None, True, False]
+    assert port.withdraw([job.key for job in made]) == [Written.REFUSED, Written.YES, Written.NO]
 
 
 def test_a_claim_won_without_its_item_reads_it(jobs: tuple[DynamoJobs, Wire]) -> None:
@@ -262,7 +264,7 @@ def test_no_call_names_an_item_twice_nor_holds_more_than_25_statements(jobs: tup
     wire.answers["BatchExecuteStatement"] = agree
     made = [make.job() for _ in range(27)]
     changes = [Change(job, make.moved(job, "elsewhere"), Guard.SLOT) for job in [*made, made[26], made[0]]]
-    assert port.change(changes) == [True] * 29
+    assert port.change(changes) == [Written.YES] * 29
     assert [len(call["Statements"]) for call in wire.sent("BatchExecuteStatement")] == [25, 2, 2]
 
 

@@ -13,7 +13,7 @@ from scheduler.model.job import Job, JobKey, Letter, Page, TaskKey
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.memory.stores import MemoryJobs
-from scheduler.storage.ports import Change, Jobs
+from scheduler.storage.ports import Change, Jobs, Written
 from tests.contract import make, tables
 from tests.contract.make import NOW
 
@@ -77,7 +77,7 @@ def test_a_rescheduled_job_is_listed_at_its_new_time_and_only_there(jobs: Jobs, 
     stored = jobs.get_many([JobKey("ada", one) for one in ten])
     first, last = stored[JobKey("ada", ten[0])], stored[JobKey("ada", ten[9])]
     changes = [Change(first, make.rescheduled(first, NOW + 4_500)), Change(last, make.rescheduled(last, NOW - 60_000))]
-    assert jobs.change(changes) == [True, True]
+    assert jobs.change(changes) == [Written.YES, Written.YES]
     now = [ten[9], *ten[1:5], ten[0], *ten[5:9]]
     for limit in range(1, 12):
         assert list(itertools.chain(*pages(jobs, limit, newest_first=False))) == now
@@ -89,8 +89,8 @@ def test_a_rescheduled_job_is_listed_at_its_new_time_and_only_there(jobs: Jobs, 
 def test_a_job_that_was_moved_back_stands_where_it_stood(jobs: Jobs, ten: list[str]) -> None:
     (job,) = jobs.get_many([JobKey("ada", ten[3])]).values()
     away = make.rescheduled(job, NOW + 60_000)
-    assert jobs.change([Change(job, away)]) == [True]
-    assert jobs.change([Change(away, make.rescheduled(away, job.scheduled_at))]) == [True]
+    assert jobs.change([Change(job, away)]) == [Written.YES]
+    assert jobs.change([Change(away, make.rescheduled(away, job.scheduled_at))]) == [Written.YES]
     assert pages(jobs, 20, newest_first=False) == [ten]
 
 
@@ -162,9 +162,9 @@ def test_the_runs_of_a_task_come_in_pages_by_time(jobs: Jobs, newest_first: bool
 def test_the_runs_of_a_task_are_read_as_they_stand(jobs: Jobs) -> None:
     task = TaskKey("ada", "01JD4Q8XKZ38W2M5R7T9V1C4FH")
     kept, gone = make.run(task), make.run(task, at=NOW + 1_000)
-    assert jobs.put_many([kept, gone]) == [True, True]
+    assert jobs.put_many([kept, gone]) == [Written.YES, Written.YES]
     (done,) = settle(jobs, make.run(task, at=NOW + 2_000, payload={"number": 1}))
-    assert jobs.withdraw([gone.key]) == [True]
+    assert jobs.withdraw([gone.key]) == [Written.YES]
     assert jobs.of_task(task, since=None, until=None, after=None, limit=10, newest_first=False).jobs == [kept, done]
 
 
@@ -176,7 +176,7 @@ def settle(jobs: Jobs, *made: Job) -> Sequence[Job]:
         (result,) = jobs.claim([make.request(job, due_by=NOW + 1_000_000)])
         assert result is not None and result.job is not None
         after = make.failed(result.job) if job.spec.payload["number"] % 2 else make.succeeded(result.job)
-        assert jobs.change([Change(result.job, after)]) == [True]
+        assert jobs.change([Change(result.job, after)]) == [Written.YES]
         ended.append(after)
     return ended
 

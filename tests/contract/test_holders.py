@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from scheduler.model.job import Holder, TaskKey
-from scheduler.storage.ports import Tasks
+from scheduler.storage.ports import Tasks, Written
 from tests.contract import make
 
 
@@ -16,7 +16,7 @@ def after(holder: Holder, **fields: str | None) -> Holder:
 def test_there_is_no_holder_until_someone_holds(tasks: Tasks) -> None:
     holder = make.holder()
     assert tasks.holders([holder.task]) == {}
-    assert tasks.hold([(None, holder)]) == [True]
+    assert tasks.hold([(None, holder)]) == [Written.YES]
     assert tasks.holders([holder.task, holder.task, TaskKey("eve", holder.task.id)]) == {holder.task: holder}
     assert tasks.hold([]) == [] and tasks.holders([]) == {}
 
@@ -24,36 +24,36 @@ def test_there_is_no_holder_until_someone_holds(tasks: Tasks) -> None:
 def test_a_holder_changes_only_for_who_has_seen_its_last_change(tasks: Tasks) -> None:
     first = make.holder()
     second = after(first, waiting="b")
-    assert tasks.hold([(None, first)]) == [True]
-    assert tasks.hold([(None, replace(first, job="z"))]) == [False]
-    assert tasks.hold([(first, second)]) == [True]
-    assert tasks.hold([(first, after(first, job="z"))]) == [False]
+    assert tasks.hold([(None, first)]) == [Written.YES]
+    assert tasks.hold([(None, replace(first, job="z"))]) == [Written.NO]
+    assert tasks.hold([(first, second)]) == [Written.YES]
+    assert tasks.hold([(first, after(first, job="z"))]) == [Written.NO]
     assert tasks.holders([first.task]) == {first.task: second}
     third = after(second, job="b", waiting=None)
-    assert tasks.hold([(second, third)]) == [True]
+    assert tasks.hold([(second, third)]) == [Written.YES]
     assert tasks.holders([first.task]) == {first.task: third}
     nobody = make.holder()
-    assert tasks.hold([(nobody, after(nobody))]) == [False]
+    assert tasks.hold([(nobody, after(nobody))]) == [Written.NO]
     assert tasks.holders([nobody.task]) == {}
 
 
 def test_a_hold_whose_answer_was_lost_holds_when_tried_again(tasks: Tasks) -> None:
     first = make.holder()
     second = after(first, waiting="b")
-    assert tasks.hold([(None, first)]) == [True]
-    assert tasks.hold([(None, first)]) == [True]
-    assert tasks.hold([(first, second)]) == [True]
-    assert tasks.hold([(first, second)]) == [True]
-    assert tasks.hold([(None, first)]) == [False], "it was, and is no more"
+    assert tasks.hold([(None, first)]) == [Written.YES]
+    assert tasks.hold([(None, first)]) == [Written.YES]
+    assert tasks.hold([(first, second)]) == [Written.YES]
+    assert tasks.hold([(first, second)]) == [Written.YES]
+    assert tasks.hold([(None, first)]) == [Written.NO], "it was, and is no more"
 
 
 def test_many_holders_change_each_on_its_own_in_order(tasks: Tasks) -> None:
     made = [make.holder() for _ in range(30)]
-    assert tasks.hold([(None, holder) for holder in made]) == [True] * 30
+    assert tasks.hold([(None, holder) for holder in made]) == [Written.YES] * 30
     stale = [(replace(holder, version=9), after(replace(holder, version=9))) for holder in made[:2]]
     again = after(made[5], waiting="w")
     changes = [*stale, *((holder, after(holder)) for holder in made[2:5]), (made[5], again), (again, after(again))]
-    assert tasks.hold(changes) == [False, False, True, True, True, True, True]
+    assert tasks.hold(changes) == [Written.NO, Written.NO, Written.YES, Written.YES, Written.YES, Written.YES, Written.YES]
     stands = tasks.holders([holder.task for holder in made])
     assert [stands[holder.task].version for holder in made[:7]] == [1, 1, 2, 2, 2, 3, 1]
 
@@ -61,7 +61,7 @@ def test_many_holders_change_each_on_its_own_in_order(tasks: Tasks) -> None:
 def test_a_deleted_task_leaves_no_holder(tasks: Tasks) -> None:
     task = make.task()
     holder = make.holder(task.key)
-    assert tasks.store(None, task, []) and tasks.hold([(None, holder)]) == [True]
+    assert tasks.store(None, task, []) and tasks.hold([(None, holder)]) == [Written.YES]
     assert tasks.delete(task)
     assert tasks.holders([task.key]) == {}
 
@@ -70,7 +70,7 @@ def test_of_executors_that_race_for_a_holder_one_wins(tasks: Tasks) -> None:
     racers = 4
     ready = threading.Barrier(racers)
 
-    def race(gate: Tasks, before: Holder | None, wanted: Holder) -> bool | None:
+    def race(gate: Tasks, before: Holder | None, wanted: Holder) -> Written:
         ready.wait(10)
         (held,) = gate.hold([(before, wanted)])
         return held
@@ -81,6 +81,6 @@ def test_of_executors_that_race_for_a_holder_one_wins(tasks: Tasks) -> None:
         for number in range(10):
             wanted = [Holder(task, f"{number}-{racer}", version=number + 1) for racer in range(racers)]
             won = list(threads.map(race, [tasks] * racers, [stands] * racers, wanted))
-            assert sorted(map(bool, won)) == [False] * (racers - 1) + [True]
-            stands = wanted[won.index(True)]
+            assert [won.count(each) for each in Written] == [1, racers - 1, 0]
+            stands = wanted[won.index(Written.YES)]
             assert tasks.holders([task]) == {task: stands}

@@ -7,12 +7,12 @@ import pytest
 
 from scheduler.model.job import DueEntry, Job, JobKey, Lane, Misfire, Origin, Overlap, Progress, UnitKey
 from scheduler.model.spec import CallBack
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Guard, Jobs
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Guard, Jobs, Written
 from tests.contract import make
 from tests.contract.make import NOW
 
 Claim = Callable[[ClaimRequest], ClaimResult]
-Apply = Callable[..., bool | None]
+Apply = Callable[..., bool]
 
 
 @pytest.fixture(params=["alone", "in company"])
@@ -34,12 +34,12 @@ def claim(request: pytest.FixtureRequest, jobs: Jobs) -> Claim:
 def apply(request: pytest.FixtureRequest, jobs: Jobs) -> Apply:
     """Changes one job, by itself or between two others."""
 
-    def run(before: Job, after: Job, guard: Guard = Guard.FENCE) -> bool | None:
+    def run(before: Job, after: Job, guard: Guard = Guard.FENCE) -> bool:
         company = stored(jobs, *(make.job() for _ in range(2 if request.param == "in company" else 0)))
         moves = [Change(job, make.moved(job, "2026-11-20T23:59#15"), Guard.SLOT) for job in company]
         result, *others = jobs.change([Change(before, after, guard), *moves])
-        assert all(others)
-        return result
+        assert all(other is Written.YES for other in others) and result is not Written.REFUSED
+        return result is Written.YES
 
     return run
 
@@ -73,7 +73,7 @@ def test_put_never_overwrites(jobs: Jobs) -> None:
 @pytest.mark.parametrize("count", [0, 1, 26, 230])
 def test_many_jobs_are_stored_whole(jobs: Jobs, count: int) -> None:
     made = [make.job(payload={"number": number, "deep": [{"": None}]}, lane=Lane.RECURRING) for number in range(count)]
-    assert jobs.put_many(made) == [True] * count
+    assert jobs.put_many(made) == [Written.YES] * count
     assert jobs.get_many([job.key for job in made]) == {job.key: job for job in made}
     assert sorted(entry.key for entry in _due(jobs, made)) == sorted(job.key for job in made)
 
@@ -82,12 +82,12 @@ def test_putting_many_overwrites_nothing_and_stores_the_rest_a2(jobs: Jobs) -> N
     """The same batch again finds a job that has run meanwhile."""
     job = running(jobs)
     done = make.succeeded(job)
-    assert jobs.change([Change(job, done)]) == [True]
+    assert jobs.change([Change(job, done)]) == [Written.YES]
     others = [make.job() for _ in range(30)]
     again = [*others[:7], replace(job, spec=replace(job.spec, payload={"message": "other"}), claim=None), *others[7:]]
-    assert jobs.put_many(again) == [True] * 7 + [False] + [True] * 23
+    assert jobs.put_many(again) == [Written.YES] * 7 + [Written.NO] + [Written.YES] * 23
     assert jobs.get_many([each.key for each in again]) == {each.key: each for each in [done, *others]}
-    assert jobs.put_many(again) == [False] * 31
+    assert jobs.put_many(again) == [Written.NO] * 31
 
 
 def _due(jobs: Jobs, made: Sequence[Job]) -> list[DueEntry]:
@@ -251,20 +251,20 @@ def test_a_take_back_by_an_old_look_fails(jobs: Jobs, looked: str) -> None:
     steps = [(job, accepted), (accepted, make.beaten(accepted))]
     seen = job if looked == "before it was accepted" else accepted
     for before, after in steps:
-        assert jobs.change([Change(before, after)]) == [True]
+        assert jobs.change([Change(before, after)]) == [Written.YES]
         stale = Change(seen, make.taken_back(seen), Guard.LEASE)
         company = running(jobs)
         if after is not seen:
-            assert jobs.change([stale]) == [False]
-            assert jobs.change([stale, Change(company, make.taken_back(company), Guard.LEASE)]) == [False, True]
+            assert jobs.change([stale]) == [Written.NO]
+            assert jobs.change([stale, Change(company, make.taken_back(company), Guard.LEASE)]) == [Written.NO, Written.YES]
 
 
 def test_a_take_back_of_who_was_not_heard_of_holds(jobs: Jobs) -> None:
     job, plain = running(jobs), running(jobs)
     accepted = make.accepted(job)
-    assert jobs.change([Change(job, accepted)]) == [True]
+    assert jobs.change([Change(job, accepted)]) == [Written.YES]
     back = [Change(each, make.taken_back(each), Guard.LEASE) for each in (accepted, plain)]
-    assert jobs.change(back) == [True, True]
+    assert jobs.change(back) == [Written.YES, Written.YES]
     assert jobs.get(job.key) == make.taken_back(accepted)
 
 
@@ -354,7 +354,7 @@ def test_a_change_that_changes_nothing_tells_whether_the_job_still_stands(jobs: 
 def test_jobs_that_nobody_has_claimed_are_withdrawn(jobs: Jobs, count: int) -> None:
     made = stored(jobs, *(make.job() for _ in range(count)))
     kept = stored(jobs, make.job())
-    assert jobs.withdraw([job.key for job in made]) == [True] * count
+    assert jobs.withdraw([job.key for job in made]) == [Written.YES] * count
     assert jobs.get_many([job.key for job in [*made, *kept]]) == {job.key: job for job in kept}
     assert [entry.key for entry in _due(jobs, kept)] == [job.key for job in kept]
 
@@ -363,16 +363,16 @@ def test_withdrawing_leaves_what_was_ever_claimed_or_has_ended(jobs: Jobs) -> No
     claimed, (fresh, cancelled) = running(jobs), stored(jobs, make.job(), make.job())
     again, done = running(jobs), running(jobs)
     changes = [(again, make.retried(again, "2026-11-20T10:05#03")), (done, make.succeeded(done)), (cancelled, make.cancelled(cancelled))]
-    assert jobs.change([Change(before, after) for before, after in changes]) == [True] * 3
+    assert jobs.change([Change(before, after) for before, after in changes]) == [Written.YES] * 3
     left = [claimed, *(after for _, after in changes)]
-    assert jobs.withdraw([fresh.key, *(job.key for job in left)]) == [True] + [False] * 4
+    assert jobs.withdraw([fresh.key, *(job.key for job in left)]) == [Written.YES] + [Written.NO] * 4
     assert jobs.get_many([job.key for job in [fresh, *left]]) == {job.key: job for job in left}
 
 
 def test_withdrawing_what_is_not_there_holds_however_often(jobs: Jobs) -> None:
     (job,) = stored(jobs, make.job())
-    assert jobs.withdraw([job.key, make.job().key]) == [True, True]
-    assert jobs.withdraw([job.key]) == [True]
+    assert jobs.withdraw([job.key, make.job().key]) == [Written.YES, Written.YES]
+    assert jobs.withdraw([job.key]) == [Written.YES]
     assert jobs.withdraw([]) == []
 
 
@@ -380,7 +380,7 @@ def test_the_open_jobs_ahead_of_an_owner_are_counted(jobs: Jobs) -> None:
     ahead = [make.job(owner="ann", at=NOW + number) for number in range(5)]
     stored(jobs, *ahead, make.job(owner="ann", at=NOW - 1), make.job(owner="ben", at=NOW + 1))
     assert jobs.count_ahead("ann", NOW) == 5
-    assert jobs.change([Change(ahead[0], replace(ahead[0], slot=None, cancelled_at=NOW))]) == [True]
+    assert jobs.change([Change(ahead[0], replace(ahead[0], slot=None, cancelled_at=NOW))]) == [Written.YES]
     assert jobs.count_ahead("ann", NOW) == 4
     assert jobs.count_ahead("ann", NOW + 3) == 2 and jobs.count_ahead("cyd", 0) == 0
 
@@ -417,7 +417,7 @@ def test_the_oldest_slot_is_one_of_a_minute(jobs: Jobs) -> None:
 def test_a_claimed_job_keeps_its_place_in_the_slot_and_a_settled_one_leaves_it(jobs: Jobs) -> None:
     job = running(jobs)
     assert [entry.key for entry in jobs.due(job.slot or "")[0]] == [job.key]
-    assert jobs.change([Change(job, make.succeeded(job))]) == [True]
+    assert jobs.change([Change(job, make.succeeded(job))]) == [Written.YES]
     assert jobs.due(job.slot or "")[0] == []
 
 
@@ -445,5 +445,5 @@ def test_the_oldest_slot_is_that_of_an_open_job(jobs: Jobs) -> None:
     job = running(jobs, make.job(slot="2026-11-20T09:00#01"))
     stored(jobs, make.job(slot="2026-11-20T10:00#01"), make.job(slot="2026-11-20T10:00#00"))
     assert jobs.oldest_slot() == "2026-11-20T09:00#01"
-    assert jobs.change([Change(job, make.succeeded(job))]) == [True]
+    assert jobs.change([Change(job, make.succeeded(job))]) == [Written.YES]
     assert jobs.oldest_slot() == "2026-11-20T10:00#00"

@@ -1,4 +1,4 @@
-"""The registry of named targets, what of their limits is in use, and the breakers: the same in memory and on DynamoDB."""
+"""The registry of named targets, the usage of their limits, and the breakers: the same in memory and on DynamoDB."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from scheduler.admission import breaker
 from scheduler.admission.limits import Move, Place, Usage, Use
 from scheduler.model.job import JobKey, Lane, LaneState
-from scheduler.storage.ports import Ledger, Targets, Used, Watched
+from scheduler.storage.ports import Ledger, Targets, Used, Watched, Written
 from scheduler.targets.named_target import NamedTarget
 from tests.contract.make import NOW
 
@@ -29,7 +29,7 @@ WHOLE = target(
 
 
 @pytest.mark.parametrize("wanted", [target(), WHOLE])
-def test_a_target_comes_back_as_it_was_registered(targets: Targets, wanted: NamedTarget) -> None:
+def test_a_target_round_trips(targets: Targets, wanted: NamedTarget) -> None:
     assert targets.targets(["invoices"]) == {} and targets.all() == []
     assert targets.put(None, wanted)
     assert targets.targets(["invoices", "other", "invoices"]) == {"invoices": wanted}
@@ -41,9 +41,9 @@ def test_all_targets_are_listed_by_name(targets: Targets) -> None:
     assert [each.name for each in targets.all()] == ["a", "b", "c"]
 
 
-def test_a_target_changes_only_for_who_has_seen_its_last_change(targets: Targets) -> None:
+def test_a_target_changes_only_from_its_current_version(targets: Targets) -> None:
     first, second = target(), target(version=2, rate=2.0)
-    assert targets.put(None, first) and targets.put(None, first), "an answer may be lost"
+    assert targets.put(None, first) and targets.put(None, first), "a repeated call succeeds: its answer may have been lost"
     assert not targets.put(None, target(rate=9.0))
     assert targets.put(first, second) and targets.put(first, second)
     assert not targets.put(first, target(version=2, rate=3.0))
@@ -58,13 +58,13 @@ FIRST, SECOND, THIRD = (Place(JobKey("ada#b", f"j{n}"), n, NOW + n, NOW + 9) for
 
 
 def one(targets: Targets, use: Use) -> Usage | None:
-    """The usage after the change, which is what is stored then; None: it did not hold, and the answer shows what stands."""
+    """The usage after the change, which is also stored; None: the change was refused, and the answer shows the stored usage."""
     (answer,) = targets.use([use])
     assert answer.usage == targets.usages([use.target]).get(use.target, Usage(use.target))
-    return answer.usage if answer.done else None
+    return answer.usage if answer.done is Written.YES else None
 
 
-def test_a_usage_begins_once(targets: Targets) -> None:
+def test_a_usage_is_created_once(targets: Targets) -> None:
     assert targets.usages(["invoices"]) == {}
     begin = Use("invoices", first=True, line=Move(SOON + 50, 100, behind=False), takes=(FIRST,), most=5)
     assert one(targets, begin) == Usage("invoices", SOON + 150, 0, (FIRST,), stored=True)
@@ -75,28 +75,28 @@ def test_a_usage_begins_once(targets: Targets) -> None:
 
 
 @pytest.mark.parametrize("end", ["line", "starts"])
-def test_an_end_is_moved_on_from_where_it_stands_or_set_where_nobody_was(targets: Targets, end: str) -> None:
+def test_an_end_moves_from_its_current_place_or_is_set_if_absent(targets: Targets, end: str) -> None:
     def moved(base: int, by: int, behind: bool, latest: int | None = None) -> int | None:
         after = one(targets, replace(Use("invoices"), **{end: Move(base, by, behind, latest)}))
         return None if after is None else (after.next_us if end == "line" else after.start_us) - SOON
 
     targets.use([replace(Use("invoices", first=True), **{end: Move(SOON, 10, behind=False)})])
     assert moved(SOON + 10, 5, behind=True) == 15
-    assert moved(SOON + 10, 5, behind=True) == 20, "who came second stands behind the first"
-    assert moved(SOON + 21, 5, behind=True) is None, "it is not where it was seen"
+    assert moved(SOON + 10, 5, behind=True) == 20, "the second one is queued behind the first"
+    assert moved(SOON + 21, 5, behind=True) is None, "the end has moved since it was read"
     assert moved(SOON, 5, behind=True, latest=SOON + 19) is None
     assert moved(SOON, 5, behind=True, latest=SOON + 20) == 25
     assert moved(SOON + 25, 5, behind=False) is None
     assert moved(SOON + 26, 5, behind=False) == 31
 
 
-def test_places_are_taken_while_there_are_some_and_given_up_by_who_has_them(targets: Targets) -> None:
+def test_free_places_are_taken_and_only_their_holders_release_them(targets: Targets) -> None:
     targets.use([Use("invoices", first=True)])
     assert one(targets, Use("invoices", takes=(FIRST,), most=2)) == Usage("invoices", places=(FIRST,), stored=True)
     assert one(targets, Use("invoices", takes=(SECOND, THIRD), most=2)) is None
     assert one(targets, Use("invoices", takes=(SECOND,), most=2)) is not None
     assert one(targets, Use("invoices", takes=(THIRD,), most=2)) is None
-    assert one(targets, Use("invoices", drops=(replace(FIRST, fence=7),))) is None, "another attempt's"
+    assert one(targets, Use("invoices", drops=(replace(FIRST, fence=7),))) is None, "the place belongs to another attempt"
     assert one(targets, Use("invoices", takes=(THIRD,), drops=(FIRST, replace(SECOND, until=1)), most=2)) is None
     again = replace(SECOND, fence=5, since=NOW + 5)
     changed = one(targets, Use("invoices", takes=(THIRD, again), drops=(FIRST, SECOND), most=2, took_ms=70))
@@ -105,7 +105,7 @@ def test_places_are_taken_while_there_are_some_and_given_up_by_who_has_them(targ
     assert one(targets, Use("invoices", drops=(THIRD,))) is None
 
 
-def test_all_of_a_change_is_made_or_nothing(targets: Targets) -> None:
+def test_a_change_of_usage_is_atomic(targets: Targets) -> None:
     targets.use([Use("invoices", first=True, line=Move(SOON, 10, behind=False), takes=(FIRST,))])
     assert one(targets, Use("invoices", line=Move(SOON + 10, 5, behind=True), takes=(SECOND,), most=1)) is None
     assert one(targets, Use("invoices", line=Move(SOON + 11, 5, behind=True), drops=(FIRST,))) is None
@@ -113,22 +113,22 @@ def test_all_of_a_change_is_made_or_nothing(targets: Targets) -> None:
     assert one(targets, both) == Usage("invoices", SOON + 15, SOON + 7, (FIRST, SECOND), stored=True)
 
 
-def test_usages_of_several_targets_change_side_by_side(targets: Targets) -> None:
+def test_usages_of_several_targets_change_independently(targets: Targets) -> None:
     first, second = (Use(name, first=True, takes=(FIRST,)) for name in ("invoices", "other"))
     stands = [Usage(name, places=(FIRST,), stored=True) for name in ("invoices", "other")]
-    assert targets.use([first]) == [Used(True, stands[0])]
-    assert targets.use([first, second]) == [Used(False, stands[0]), Used(True, stands[1])]
+    assert targets.use([first]) == [Used(Written.YES, stands[0])]
+    assert targets.use([first, second]) == [Used(Written.NO, stands[0]), Used(Written.YES, stands[1])]
     assert targets.usages(["invoices", "other", "third"]) == {"invoices": stands[0], "other": stands[1]}
 
 
-def test_a_deleted_target_leaves_no_usage_to_one_that_takes_its_name(targets: Targets) -> None:
+def test_a_new_target_of_the_same_name_inherits_no_usage(targets: Targets) -> None:
     targets.put(None, target())
     targets.use([Use("invoices", first=True, takes=(FIRST,))])
     targets.delete(target())
     assert targets.usages(["invoices"]) == {}
 
 
-def test_breakers_are_read_beside_the_lanes_and_only_while_they_are_not_closed(ledger: Ledger) -> None:
+def test_only_breakers_that_are_not_closed_are_read(ledger: Ledger) -> None:
     circuit = "host example.com:8080"
     opened = breaker.opened(circuit, NOW)
     half = replace(opened, probe_until=NOW + 9, version=2)

@@ -7,7 +7,7 @@ import pytest
 from scheduler.model.job import Status, TaskKey
 from scheduler.model.notifications import Occasion, Webhook
 from scheduler.notify.messages import encode
-from scheduler.notify.policy import Mark, News, Notice, Outbox, Standing, Window, WindowEnd
+from scheduler.notify.policy import DeliveryRecord, News, Notice, NotificationState, Outbox, Window, WindowEnd
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.notice_queue import SqsNoticeQueue, received
 from scheduler.storage.aws.notices import DynamoNotices
@@ -20,50 +20,50 @@ END = WindowEnd(TASK, Occasion.FAILURE, NOW, NOW + 900_000)
 OUTBOX = Outbox((Notice("n1", Occasion.FAILURE, NEWS, 1, None, 1, NOW, "Nightly", NOW + 1),), (END,), ("a@example.com", Webhook("u", "s")))
 
 
-def test_what_was_decided_is_read_with_how_the_task_stands(notices: Notices) -> None:
+def test_a_decision_is_read_with_the_task_s_state(notices: Notices) -> None:
     assert notices.read(TASK, "j1.0") == (None, None)
-    standing = Standing(TASK, 1, NOW, NOW, NOW - 9, "j0", True, {Occasion.FAILURE: Window(NOW, NOW + 900_000, 1, NOW, NEWS)})
+    standing = NotificationState(TASK, 1, NOW, NOW, NOW - 9, "j0", True, {Occasion.FAILURE: Window(NOW, NOW + 900_000, 1, NOW, NEWS)})
     assert notices.decide(None, standing, "j1.0", OUTBOX, NOW)
     assert notices.read(TASK, "j1.0") == (replace(standing, version=1), OUTBOX)
     assert notices.read(TASK, "j2.0") == (replace(standing, version=1), None)
     assert notices.read(TaskKey("eve", "t1"), "j1.0") == (None, None)
 
 
-def test_a_decision_counts_once_and_only_on_the_standing_it_was_made_on(notices: Notices) -> None:
-    first = Standing(TASK, 1)
+def test_a_decision_is_stored_once_and_only_on_its_state(notices: Notices) -> None:
+    first = NotificationState(TASK, 1)
     assert notices.decide(None, first, "j1.0", OUTBOX, NOW)
-    assert not notices.decide(None, Standing(TASK, 5), "j2.0", OUTBOX, NOW), "there is one by now"
+    assert not notices.decide(None, NotificationState(TASK, 5), "j2.0", OUTBOX, NOW), "a state exists already"
     (known, _) = notices.read(TASK, "j1.0")
-    assert not notices.decide(known, Standing(TASK, 5), "j1.0", Outbox(), NOW), "that was decided"
-    assert not notices.decide(replace(first, version=7), Standing(TASK, 5), "j2.0", Outbox(), NOW)
-    assert notices.read(TASK, "j2.0") == (replace(first, version=1), None), "neither of both was written"
-    assert notices.decide(known, Standing(TASK, 2), "j2.0", Outbox(), NOW)
-    assert notices.read(TASK, "j2.0") == (Standing(TASK, 2, version=2), Outbox())
+    assert not notices.decide(known, NotificationState(TASK, 5), "j1.0", Outbox(), NOW), "that news was decided already"
+    assert not notices.decide(replace(first, version=7), NotificationState(TASK, 5), "j2.0", Outbox(), NOW)
+    assert notices.read(TASK, "j2.0") == (replace(first, version=1), None), "neither of the two was written"
+    assert notices.decide(known, NotificationState(TASK, 2), "j2.0", Outbox(), NOW)
+    assert notices.read(TASK, "j2.0") == (NotificationState(TASK, 2, version=2), Outbox())
 
 
-def test_what_need_not_be_remembered_changes_the_standing_alone(notices: Notices) -> None:
-    assert notices.decide(None, Standing(TASK, succeeded_at=NOW), "j1.0", None, NOW)
+def test_a_decision_without_an_outbox_changes_only_the_state(notices: Notices) -> None:
+    assert notices.decide(None, NotificationState(TASK, succeeded_at=NOW), "j1.0", None, NOW)
     (known, outbox) = notices.read(TASK, "j1.0")
-    assert (known, outbox) == (Standing(TASK, succeeded_at=NOW, version=1), None)
-    assert not notices.decide(None, Standing(TASK), "j1.0", None, NOW)
+    assert (known, outbox) == (NotificationState(TASK, succeeded_at=NOW, version=1), None)
+    assert not notices.decide(None, NotificationState(TASK), "j1.0", None, NOW)
 
 
-def test_a_sending_is_taken_by_one_alone(notices: Notices) -> None:
-    assert notices.mark(TASK, "s1") is None
-    mine = Mark(TASK, "s1", NOW + 60_000, 1)
-    assert notices.set_mark(None, mine, NOW)
-    assert not notices.set_mark(None, mine, NOW)
-    known = notices.mark(TASK, "s1")
+def test_only_one_process_takes_a_sending(notices: Notices) -> None:
+    assert notices.delivery(TASK, "s1") is None
+    mine = DeliveryRecord(TASK, "s1", NOW + 60_000, 1)
+    assert notices.set_delivery(None, mine, NOW)
+    assert not notices.set_delivery(None, mine, NOW)
+    known = notices.delivery(TASK, "s1")
     assert known == replace(mine, version=1)
-    done = Mark(TASK, "s1", 0, 1, NOW + 5, "retryable: HTTP 500")
-    assert notices.set_mark(known, done, NOW)
-    assert not notices.set_mark(known, done, NOW)
-    assert notices.mark(TASK, "s1") == replace(done, version=2)
-    assert notices.mark(TASK, "s2") is None
+    done = DeliveryRecord(TASK, "s1", 0, 1, NOW + 5, "retryable: HTTP 500")
+    assert notices.set_delivery(known, done, NOW)
+    assert not notices.set_delivery(known, done, NOW)
+    assert notices.delivery(TASK, "s1") == replace(done, version=2)
+    assert notices.delivery(TASK, "s2") is None
 
 
 @pytest.mark.usefixtures("moto")
-def test_what_is_sent_is_received_and_the_end_of_a_window_comes_when_it_is_time() -> None:
+def test_messages_are_received_and_a_window_s_end_is_delayed() -> None:
     client = clients.sqs()
     url = client.create_queue(QueueName="notices")["QueueUrl"]
     queue = SqsNoticeQueue(client, url)
@@ -87,7 +87,7 @@ def test_what_is_sent_is_received_and_the_end_of_a_window_comes_when_it_is_time(
 @pytest.mark.parametrize(
     "body", ["", "{}", "[]", '{"v": 2, "kind": "news"}', '{"v": 1, "kind": "other"}', '{"v": 1, "kind": "news"}', "null"]
 )
-def test_a_record_that_is_no_message_is_told_from_those_that_are(body: str) -> None:
+def test_a_record_that_is_no_message_is_recognized(body: str) -> None:
     good = {"messageId": "m1", "receiptHandle": "r1", "body": encode(NEWS)}
     taken, poison = received({"Records": [good, {"messageId": "m2", "receiptHandle": "r2", "body": body}]})
     assert ([each.message for each in taken], poison) == ([NEWS], ["m2"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from scheduler.model import ids
 from scheduler.model.job import Line, Marker, OrderKey, Turn
-from scheduler.storage.ports import Orders
+from scheduler.storage.ports import Orders, Written
 from tests.contract.make import NOW
 
 _numbers = itertools.count(1)
@@ -34,7 +34,7 @@ def test_markers_are_read_by_their_positions_with_when_they_were_put(orders: Ord
     a, b, c = (letter * 26 for letter in "ABC")
     same = [Marker(key, job, NOW + 5, created, life) for created, job, life in [(1, b, 0), (2, a, 0), (2, a, 1), (2, c, 0)]]
     made = [a_marker(key, -5), a_marker(key, 0), *same, a_marker(key, 1_000_000_000_000)]
-    assert orders.enqueue([*reversed(made)]) == [True] * 7
+    assert orders.enqueue([*reversed(made)]) == [Written.YES] * 7
     line = orders.lines([key], limit=10)[key]
     assert line == Line(None, tuple(made), False) and line.markers[0].at == NOW - 7
 
@@ -42,10 +42,10 @@ def test_markers_are_read_by_their_positions_with_when_they_were_put(orders: Ord
 def test_of_a_long_line_the_head_is_read_and_told_that_there_is_more(orders: Orders) -> None:
     key = a_key()
     made = [a_marker(key, place) for place in range(30)]
-    assert orders.enqueue(made) == [True] * 30
+    assert orders.enqueue(made) == [Written.YES] * 30
     for turn in (None, Turn(key, "j", NOW)):
         if turn is not None:
-            assert orders.take_turns([(None, turn)]) == [True]
+            assert orders.take_turns([(None, turn)]) == [Written.YES]
         assert orders.lines([key], limit=29)[key] == Line(turn, tuple(made[:29]), True)
         assert orders.lines([key], limit=30)[key] == Line(turn, tuple(made), False)
         assert orders.lines([key], limit=31)[key] == Line(turn, tuple(made), False)
@@ -54,8 +54,8 @@ def test_of_a_long_line_the_head_is_read_and_told_that_there_is_more(orders: Ord
 def test_a_marker_that_is_there_stays_as_it_was_put(orders: Orders) -> None:
     key = a_key()
     marker, other = a_marker(key, 1), a_marker(key, 2)
-    assert orders.enqueue([marker]) == [True]
-    assert orders.enqueue([replace(marker, at=NOW), other]) == [False, True]
+    assert orders.enqueue([marker]) == [Written.YES]
+    assert orders.enqueue([replace(marker, at=NOW), other]) == [Written.NO, Written.YES]
     assert [each.at for each in orders.lines([key], limit=5)[key].markers] == [NOW - 7] * 2
 
 
@@ -72,7 +72,7 @@ def test_lines_of_other_owners_and_keys_are_their_own(orders: Orders) -> None:
     mine, other = a_key(), a_key()
     eve = OrderKey("eve", mine.key)
     orders.enqueue([a_marker(key, 1) for key in (mine, other, eve)])
-    assert orders.take_turns([(None, Turn(mine, "j", NOW))]) == [True]
+    assert orders.take_turns([(None, Turn(mine, "j", NOW))]) == [Written.YES]
     lines = orders.lines([mine, other, eve, mine], limit=5)
     assert [len(lines[key].markers) for key in (mine, other, eve)] == [1, 1, 1]
     assert lines[mine].turn is not None and lines[eve].turn is None and lines[other].turn is None
@@ -82,30 +82,30 @@ def test_a_turn_changes_only_for_who_has_seen_its_last_change(orders: Orders) ->
     key = a_key()
     first = Turn(key, "a", NOW)
     second = Turn(key, "b", NOW + 1, 2)
-    assert orders.take_turns([(None, first)]) == [True]
-    assert orders.take_turns([(None, replace(first, job="z"))]) == [False]
-    assert orders.take_turns([(first, second)]) == [True]
-    assert orders.take_turns([(first, replace(second, job="z"))]) == [False]
-    assert orders.take_turns([(None, first)]) == [False], "it was, and is no more"
-    assert orders.take_turns([(first, second)]) == [True], "as if the first answer had been lost"
+    assert orders.take_turns([(None, first)]) == [Written.YES]
+    assert orders.take_turns([(None, replace(first, job="z"))]) == [Written.NO]
+    assert orders.take_turns([(first, second)]) == [Written.YES]
+    assert orders.take_turns([(first, replace(second, job="z"))]) == [Written.NO]
+    assert orders.take_turns([(None, first)]) == [Written.NO], "it was, and is no more"
+    assert orders.take_turns([(first, second)]) == [Written.YES], "as if the first answer had been lost"
     assert orders.lines([key], limit=1)[key].turn == second
     missing = Turn(a_key(), "a", NOW)
-    assert orders.take_turns([(missing, replace(missing, version=2))]) == [False]
+    assert orders.take_turns([(missing, replace(missing, version=2))]) == [Written.NO]
 
 
 def test_turns_of_many_lines_change_each_on_its_own_in_order(orders: Orders) -> None:
     made = [Turn(a_key(), "a", NOW) for _ in range(30)]
-    assert orders.take_turns([(None, turn) for turn in made]) == [True] * 30
+    assert orders.take_turns([(None, turn) for turn in made]) == [Written.YES] * 30
     stale = [(replace(turn, version=9), replace(turn, version=10)) for turn in made[:2]]
     good = [(turn, replace(turn, job="b", version=2)) for turn in made[2:]]
-    assert orders.take_turns([*stale, *good]) == [False, False, *([True] * 28)]
+    assert orders.take_turns([*stale, *good]) == [Written.NO, Written.NO, *([Written.YES] * 28)]
 
 
 def test_of_executors_that_race_for_a_turn_one_wins(orders: Orders) -> None:
     racers = 4
     ready = threading.Barrier(racers)
 
-    def race(before: Turn | None, wanted: Turn) -> bool | None:
+    def race(before: Turn | None, wanted: Turn) -> Written:
         ready.wait(10)
         (held,) = orders.take_turns([(before, wanted)])
         return held
@@ -116,6 +116,6 @@ def test_of_executors_that_race_for_a_turn_one_wins(orders: Orders) -> None:
         for number in range(8):
             wanted = [Turn(key, f"{number}-{racer}", NOW, number + 1) for racer in range(racers)]
             won = list(threads.map(race, [stands] * racers, wanted))
-            assert sorted(map(bool, won)) == [False] * (racers - 1) + [True]
-            stands = wanted[won.index(True)]
+            assert [won.count(each) for each in Written] == [1, racers - 1, 0]
+            stands = wanted[won.index(Written.YES)]
             assert orders.lines([key], limit=1)[key].turn == stands

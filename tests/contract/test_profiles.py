@@ -27,7 +27,7 @@ def trail(request: pytest.FixtureRequest) -> Trail:
     return DynamoTrail(tables.on_moto(request, "audit", tables.AUDIT), "audit")
 
 
-def test_who_has_nothing_of_his_own_has_the_defaults(users: Users) -> None:
+def test_a_user_without_a_profile_has_the_defaults(users: Users) -> None:
     assert users.profiles(["ann"]) == {"ann": Profile("ann")}
 
 
@@ -38,7 +38,7 @@ def test_each_part_of_a_profile_is_set_by_itself(users: Users) -> None:
     assert users.profiles(["ann", "ben"]) == {"ann": Profile("ann", Quotas(100, 2.5), NOW, Stock(7, 20, NOW)), "ben": Profile("ben")}
 
 
-def test_what_is_taken_away_is_gone(users: Users) -> None:
+def test_a_removed_quota_is_gone(users: Users) -> None:
     users.set_quotas("ann", Quotas(0, 2.5))
     users.set_disabled("ann", NOW)
     users.set_quotas("ann", Quotas(creates_per_second=1.0))
@@ -46,14 +46,14 @@ def test_what_is_taken_away_is_gone(users: Users) -> None:
     assert users.profiles(["ann"]) == {"ann": Profile("ann", Quotas(None, 1.0))}
 
 
-def test_a_tally_adds_up_whoever_adds(users: Users) -> None:
+def test_a_tally_adds_up_over_processes(users: Users) -> None:
     assert users.add_to_tally("ann", 3, NOW) == Tally(3, NOW, 3)
     assert users.add_to_tally("ann", 4, NOW + 5) == Tally(7, NOW, 7)
     assert users.add_to_tally("ann", -1, NOW + 6) == Tally(6, NOW, 6)
     assert users.add_to_tally("ben", 1, NOW + 7) == Tally(1, NOW + 7, 1)
 
 
-def test_a_tally_is_restarted_by_one_of_those_who_saw_it_and_keeps_its_total(users: Users) -> None:
+def test_one_process_restarts_a_tally_which_keeps_its_total(users: Users) -> None:
     seen = users.add_to_tally("ann", 3, NOW)
     assert users.restart_tally("ann", seen, 1, NOW + 9)
     assert not users.restart_tally("ann", seen, 1, NOW + 10)
@@ -66,7 +66,7 @@ def entry(at: int, owner: str = "ann", **fields: object) -> Entry:
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-def test_an_entry_is_read_back_whole_and_again_with_its_end(trail: Trail) -> None:
+def test_an_entry_round_trips_and_again_with_its_end(trail: Trail) -> None:
     one = entry(NOW, object=None)
     trail.write(one)
     assert trail.entries("ann", since=NOW, until=NOW + 1, after=None, limit=5) == ([one], None)
@@ -75,7 +75,7 @@ def test_an_entry_is_read_back_whole_and_again_with_its_end(trail: Trail) -> Non
     assert trail.entries("ann", since=NOW, until=NOW + 1, after=None, limit=5) == ([ended], None)
 
 
-def test_entries_are_listed_newest_first_within_their_times_and_page_by_page(trail: Trail) -> None:
+def test_entries_are_listed_newest_first_in_pages(trail: Trail) -> None:
     made = [entry(NOW + number) for number in range(5)]
     for one in (*made, entry(NOW + 2, owner="ben")):
         trail.write(one)
@@ -84,7 +84,7 @@ def test_entries_are_listed_newest_first_within_their_times_and_page_by_page(tra
     assert trail.entries("ann", since=NOW, until=NOW + 4, after=cursor, limit=3) == ([made[0]], None)
 
 
-def test_everybodys_entries_are_listed_across_months(trail: Trail) -> None:
+def test_the_entries_of_all_users_are_listed_across_months(trail: Trail) -> None:
     times = [parse(f"2026-{month}-15T00:00:00Z") for month in ("11", "10", "08")] + [parse("2025-12-31T23:59:59Z")]
     made = [entry(at, owner=f"user{number}") for number, at in enumerate(times)]
     for one in made:

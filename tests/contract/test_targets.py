@@ -1,4 +1,4 @@
-"""The port `Calls` on boto3: what the target types send arrives (on moto), and how refusals are sorted (answered in process)."""
+"""The port `Calls` on boto3: requests of the target types arrive (on moto), and refusals are classified (answered in process)."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -61,7 +61,7 @@ SEND = asked("sqs", {"queue": QUEUE, "body": "body", "attributes": {"color": "re
 
 @pytest.fixture
 def arrived(moto: None) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """The messages that a queue named `orders` has got."""
+    """The messages that a queue named `orders` has received."""
     sqs: Any = boto3.client("sqs")
     url = sqs.create_queue(QueueName="orders")["QueueUrl"]
     yield lambda: sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"], AttributeNames=["All"]).get(
@@ -76,7 +76,7 @@ def test_a_message_arrives_in_its_queue(calls: AwsCalls, arrived: Callable[[], l
     assert message["MessageAttributes"]["color"]["StringValue"] == "red"
 
 
-def test_a_fifo_queue_drops_the_second_of_the_same(calls: AwsCalls, moto: None) -> None:
+def test_a_fifo_queue_drops_a_duplicate(calls: AwsCalls, moto: None) -> None:
     sqs: Any = boto3.client("sqs")
     url = sqs.create_queue(QueueName="orders.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
     for _ in range(2):
@@ -84,7 +84,7 @@ def test_a_fifo_queue_drops_the_second_of_the_same(calls: AwsCalls, moto: None) 
     assert len(sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]) == 1
 
 
-def test_a_topic_tells_its_subscribers(calls: AwsCalls, arrived: Callable[[], list[dict[str, Any]]]) -> None:
+def test_a_topic_delivers_to_its_subscribers(calls: AwsCalls, arrived: Callable[[], list[dict[str, Any]]]) -> None:
     sns: Any = boto3.client("sns")
     sns.create_topic(Name="orders")
     sns.subscribe(TopicArn=TOPIC, Protocol="sqs", Endpoint=QUEUE)
@@ -111,7 +111,7 @@ def machine(moto: None) -> Any:
     return states
 
 
-def test_an_execution_starts_once_however_often_it_is_asked_for(calls: AwsCalls, machine: Any) -> None:
+def test_an_execution_starts_once(calls: AwsCalls, machine: Any) -> None:
     asked_for = {"state_machine": MACHINE, "input": {"order": 7}}
     assert [output(calls, "stepfunctions", asked_for) for _ in range(2)] == [EXECUTION] * 2
     assert len(machine.list_executions(stateMachineArn=MACHINE)["executions"]) == 1
@@ -183,18 +183,20 @@ ASKED: dict[str, tuple[str, dict[str, Any]]] = {
         ("ValidationException", 400, False),
     ],
 )
-def test_refusals_that_pass_are_told_from_those_that_stay(calls: AwsCalls, operation: str, code: str, status: int, retryable: bool) -> None:
+def test_retryable_refusals_are_distinguished_from_permanent_ones(
+    calls: AwsCalls, operation: str, code: str, status: int, retryable: bool
+) -> None:
     request = asked(*ASKED[operation])
     wire = spy(calls, request.service, request.region)
     wire.refuse(operation, code, status)
     with pytest.raises(Refused) as refused:
         calls.send(request, left=left)
     assert (str(refused.value), refused.value.retryable) == (f"{code}: so", retryable)
-    assert len(wire.sent(operation)) == 1, "the job's own retries are the only ones"
+    assert len(wire.sent(operation)) == 1, "there are no retries besides the job's own"
 
 
 @pytest.mark.parametrize("operation", ASKED)
-def test_a_closed_connection_is_tried_once_more_but_not_under_a_function(calls: AwsCalls, operation: str) -> None:
+def test_a_closed_connection_is_retried_once_except_for_functions(calls: AwsCalls, operation: str) -> None:
     request = asked(*ASKED[operation])
     wire = spy(calls, request.service, request.region)
     wire.cut(operation)
@@ -221,7 +223,7 @@ def raised(wire: Wire, operation: str, error: Exception) -> None:
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_what_botocore_raises_is_sorted_too(calls: AwsCalls, error: Exception, retryable: bool, sent: int) -> None:
+def test_errors_of_botocore_are_classified_too(calls: AwsCalls, error: Exception, retryable: bool, sent: int) -> None:
     wire = spy(calls, "sqs")
     raised(wire, "SendMessage", error)
     with pytest.raises(Refused) as refused:
@@ -238,7 +240,7 @@ def test_an_event_that_the_bus_refuses_in_its_answer_is_refused(calls: AwsCalls,
     assert refused.value.retryable is retryable
 
 
-def test_what_aws_says_is_bounded_and_never_what_was_signed(calls: AwsCalls) -> None:
+def test_messages_of_aws_are_bounded_and_without_signatures(calls: AwsCalls) -> None:
     wire = spy(calls, "sqs")
     wire.answer("SendMessage", {"Error": {"Code": "InvalidMessageContents", "Message": "x" * 9_000}}, 400)
     with pytest.raises(Refused) as long:
@@ -278,7 +280,7 @@ def test_a_client_gives_up_soon_after_the_time_that_is_left(calls: AwsCalls, sec
     assert calls._client("lambda", "us-east-1", timeout).meta.config.read_timeout == timeout
 
 
-def test_a_client_speaks_to_the_region_of_the_arn(calls: AwsCalls) -> None:
+def test_a_client_calls_the_region_of_the_arn(calls: AwsCalls) -> None:
     wire = spy(calls, "sqs", "ap-south-1")
     wire.answer("SendMessage", {"MessageId": "m1"})
     assert output(calls, "sqs", {"queue": "arn:aws:sqs:ap-south-1:123456789012:orders", "body": "body"}) == "m1"

@@ -11,7 +11,7 @@ from scheduler.model.job import Job, Misfire, Overlap, Receipt, TaskHead, TaskKe
 from scheduler.model.notifications import Notifications, Occasion, Webhook
 from scheduler.model.spec import JobSpec
 from scheduler.storage.aws import task_items
-from scheduler.storage.ports import KEPT_RECEIPTS_MS, Tasks
+from scheduler.storage.ports import KEPT_RECEIPTS_MS, Tasks, Written
 from scheduler.tasks.schedule import Cron, Once, Rate, Schedule
 from scheduler.tasks.task import STORED_WITH_IT, Task
 from tests.contract import make
@@ -220,7 +220,7 @@ def test_tasks_of_an_owner_come_in_pages_the_newest_first(tasks: Tasks) -> None:
 def test_a_holder_is_not_among_the_tasks(tasks: Tasks) -> None:
     task = make.task()
     assert tasks.store(None, task, [])
-    assert tasks.hold([(None, make.holder(task.key))]) == [True]
+    assert tasks.hold([(None, make.holder(task.key))]) == [Written.YES]
     assert tasks.page("ada", after=None, limit=5).tasks == [task]
 
 

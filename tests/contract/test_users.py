@@ -3,7 +3,7 @@
 from scheduler.storage.ports import Users
 
 
-def test_a_weight_is_what_was_set_last_and_who_has_none_is_not_named(users: Users) -> None:
+def test_the_last_weight_is_stored_and_users_without_are_omitted(users: Users) -> None:
     users.set_weight("ann", 2.5)
     users.set_weight("ben", 1.0)
     users.set_weight("ann", 0.25)

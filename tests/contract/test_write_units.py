@@ -17,7 +17,7 @@ from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.memory.ports import MemoryPorts
-from scheduler.storage.ports import Change, Guard
+from scheduler.storage.ports import Change, Guard, Written
 from scheduler.tasks.task import Task
 from tests.conftest import FixedClock
 from tests.contract import make, tables
@@ -114,11 +114,11 @@ def test_a_run_of_a_recurring_task_stays_within_its_budget(
     tasks = DynamoTasks(recorder.client, made(recorder, "tasks"), jobs="unused", ledger="unused")
     task = make.task(owner=REQUEST.owner, name="a name of a usual length", description="x" * 200, overlap=overlap, misfire=misfire)
     holder = make.holder(task.key, job=ids.run(NOW - 60_000, task.id, 1))
-    assert tasks.store(None, task, []) and tasks.hold([(None, holder)]) == [True]
+    assert tasks.store(None, task, []) and tasks.hold([(None, holder)]) == [Written.YES]
     recorder.writes.clear()
 
     runs = [run(task, NOW + minute * 60_000) for minute in range(10)]
-    assert jobs.put_many(runs) == [True] * 10
+    assert jobs.put_many(runs) == [Written.YES] * 10
     assert tasks.move_on(task, replace(task, planned_until=NOW + 600_000, planned=12, replenish="2026-11-20T10:11#03"))
     shares = {"insert": 3.0, "top-up": 0.3, "claim": 1, "hold": 1 if overlap is not Overlap.ALLOW else 0, "settle": 2}
     assert recorder.total() == (shares["insert"] + shares["top-up"]) * 10
@@ -127,9 +127,9 @@ def test_a_run_of_a_recurring_task_stays_within_its_budget(
         assert claimed is not None and claimed.job is not None
         if shares["hold"]:
             after = replace(holder, job=job.id, version=holder.version + 1)
-            assert tasks.hold([(holder, after)]) == [True]
+            assert tasks.hold([(holder, after)]) == [Written.YES]
             holder = after
-        assert jobs.change([Change(claimed.job, make.succeeded(claimed.job))]) == [True]
+        assert jobs.change([Change(claimed.job, make.succeeded(claimed.job))]) == [Written.YES]
     assert recorder.total() / 10 == pytest.approx(sum(shares.values()))
     assert recorder.total() / 10 <= RUN_BUDGET
 
@@ -142,8 +142,8 @@ def run(task: Task, at: int) -> Job:
 
 def test_withdrawing_a_run_costs_what_inserting_it_did(jobs: DynamoJobs, recorder: Recorder) -> None:
     made = [run(make.task(), NOW + minute * 60_000) for minute in range(3)]
-    assert jobs.put_many(made) == [True] * 3
-    assert jobs.withdraw([job.key for job in made]) == [True] * 3
+    assert jobs.put_many(made) == [Written.YES] * 3
+    assert jobs.withdraw([job.key for job in made]) == [Written.YES] * 3
     assert recorder.writes == [("BatchExecuteStatement", 3)] * 6
 
 
@@ -151,7 +151,7 @@ def test_a_refused_write_is_paid_for_too(counted: tuple[DynamoJobs, Recorder]) -
     jobs, recorder = counted
     job = make.job()
     jobs.put(job)
-    assert jobs.change([Change(make.moved(job, "b"), make.moved(job, "c"), Guard.SLOT)]) == [False]
+    assert jobs.change([Change(make.moved(job, "b"), make.moved(job, "c"), Guard.SLOT)]) == [Written.NO]
     assert recorder.total() == 2 + 1
 
 

@@ -24,7 +24,7 @@ Resource = dict[str, Any]
 
 @dataclass(frozen=True)
 class Synthesized:
-    """One stage's template."""
+    """The template of one stage."""
 
     settings: Settings
     stack: PunctualStack
@@ -37,7 +37,7 @@ class Synthesized:
         }
 
     def one(self, kind: str, prefix: str) -> Resource:
-        """The properties of the only resource of a type whose logical id starts with the prefix and goes on with its hash."""
+        """The properties of the only resource of a type whose logical id is the prefix and a hash."""
         found = [properties for id, properties in self.all(kind).items() if id[:-8] == prefix]
         assert len(found) == 1, f"{len(found)} resources {kind} are called {prefix}; there are {sorted(self.all(kind))}"
         return found[0]
@@ -47,7 +47,7 @@ class Synthesized:
         return next(id for id in self.all(kind) if id[:-8] == prefix)
 
     def functions(self) -> dict[str, Resource]:
-        """By verb, and lane for the executors: `Tick`, `ExecuteRetry`."""
+        """The functions by verb; executors also by lane: `Tick`, `ExecuteRetry`."""
         return {id[:-8].removesuffix("Function"): function for id, function in self.all("Lambda::Function").items()}
 
     def grants(self, name: str) -> list[tuple[str, str]]:
@@ -70,7 +70,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def name_of(value: Any) -> str:
-    """An ARN as a readable name: the logical id without its hash, then what is appended to it, such as `StorageJobs/index/due`.
+    """An ARN as a readable name: the logical id without its hash, then the appended text, such as `StorageJobs/index/due`.
 
     >>> name_of({"Fn::Join": ["", [{"Fn::GetAtt": ["StorageJobs4C7573CB", "Arn"]}, "/index/due"]]})
     'StorageJobs/index/due'

@@ -1,8 +1,8 @@
-"""`python -m tests.infra.grants`: what each function may do, and what notices when it may not. Prints the table of docs/grants.md.
+"""`python -m tests.infra.grants`: prints the table of docs/grants.md: every grant, and the tests that fail without it.
 
-Two things notice. A test of the template that says what a grant is for: each grant is taken out of the template in turn, and those tests
-run. And a test on the running stack, whose roles are enforced: with the files that `GRANTS_LOG` named in runs of the system tests
-(`GRANTS_LOG=used make test` writes `used.*`), the table names the test at work when a grant was first used.
+There are two kinds of such tests. Tests of the template state the purpose of a grant: this program removes each grant from the template in
+turn and runs them. Tests on the running stack use grants, since its roles are enforced: with the files of `GRANTS_LOG` from runs of the
+system tests (`GRANTS_LOG=used make test` writes `used.*`), the table names the test that ran when a grant was first used.
 """
 
 import argparse
@@ -21,15 +21,15 @@ from tests.infra.conftest import Synthesized, as_list, name_of, synthesized
 
 STAGE = "prod"
 FIXTURES = {"prod", "any_stage", "on_aws"}
-TABLE = "test_the_page_of_grants_is_the_template"  # notices everything, and says nothing about why
-# What the local AWS asks no role for: its functions print to its own log, and have no tracing and no Firehose.
+TABLE = "test_the_page_of_grants_matches_the_template"  # fails for every grant, and does not explain any
+# Actions for which the local AWS checks no role: its functions print to its own log, and have no tracing and no Firehose.
 NOT_LOCAL = ("logs:", "xray:", "firehose:")
 
 Grant = tuple[str, str, str]  # function, action, resource
 
 
 def without(stack: Synthesized, name: str, action: str, resource: str) -> Synthesized:
-    """The stack whose function lacks one grant."""
+    """The stack without one grant of a function."""
     template = copy.deepcopy(stack.template)
     role = template["Resources"][stack.functions()[name]["Role"]["Fn::GetAtt"][0]]["Properties"]
     for policy in role["Policies"]:
@@ -44,7 +44,7 @@ def without(stack: Synthesized, name: str, action: str, resource: str) -> Synthe
 
 
 def watchers() -> Iterator[tuple[str, Callable[[Synthesized], Any]]]:
-    """The tests that look at grants and take nothing but a stack."""
+    """The tests that check grants and take only a stack."""
     for module in (test_grants, test_functions, test_targets, test_encryption):
         for name, test in inspect.getmembers(module, inspect.isfunction):
             wanted = list(inspect.signature(test).parameters)
@@ -69,7 +69,7 @@ def rows(stack: Synthesized) -> list[Grant]:
 
 
 def used(local: Synthesized, logs: Iterable[Path]) -> Mapping[Grant, str]:
-    """The test at work when a grant was first used, of those that were."""
+    """The test that ran when each grant was first used; grants that were not used are missing."""
     found: dict[Grant, str] = {}
     names = {id.lower(): id for id in local.template["Resources"]}
     on_aws = {renamed.action: action for action, renamed in local.settings.renamed_actions.items() if not renamed.anywhere}
@@ -86,7 +86,7 @@ def used(local: Synthesized, logs: Iterable[Path]) -> Mapping[Grant, str]:
 
 
 def _readable(physical: str, names: Mapping[str, str]) -> str:
-    """The name in the template of what has a name in an account: CloudFormation makes one of the other.
+    """The logical name of a resource with a physical name: CloudFormation derives one from the other.
 
     >>> _readable("arn:aws:dynamodb:us-east-1:000000000000:table/punctual-local-StorageJobs4C7573CB-1A91/index/due",
     ...           {"storagejobs4c7573cb": "StorageJobs4C7573CB"})
@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("used", nargs="*", type=Path, help="what GRANTS_LOG named in runs of the system tests")
     logs: list[Path] = parser.parse_args().used
     stack = synthesized(STAGE)
-    assert noticed(stack) == [], "they should pass before anything is taken away"
+    assert noticed(stack) == [], "the tests should pass with all grants"
     in_use = used(synthesized("local"), logs)
     told = [(row, noticed(without(stack, *row)), in_use.get(row)) for row in rows(stack)]
     by_template = sum(1 for _, tests, _ in told if tests)

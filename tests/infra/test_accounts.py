@@ -4,7 +4,7 @@ from scheduler.storage.aws.directory import GROUPS
 from tests.infra.conftest import Synthesized
 
 
-def test_nobody_signs_up_and_passwords_are_long(any_stage: Synthesized) -> None:
+def test_sign_up_is_disabled_and_passwords_must_be_long(any_stage: Synthesized) -> None:
     pool = any_stage.one("Cognito::UserPool", "AccountsUsers")
     assert pool["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is True
     policy = pool["Policies"]["PasswordPolicy"]
@@ -20,15 +20,15 @@ def test_a_user_has_a_weight_and_cannot_change_it(any_stage: Synthesized) -> Non
     assert client["WriteAttributes"] == ["email"]
 
 
-def test_the_client_is_public_and_tells_nobody_which_users_exist(any_stage: Synthesized) -> None:
+def test_the_public_client_does_not_reveal_which_users_exist(any_stage: Synthesized) -> None:
     client = any_stage.one("Cognito::UserPoolClient", "AccountsUsersClient")
     assert client["GenerateSecret"] is False
     assert client["PreventUserExistenceErrors"] == "ENABLED"
-    assert client["ExplicitAuthFlows"] == ["ALLOW_USER_PASSWORD_AUTH"]  # with rotation, Cognito takes no REFRESH_TOKEN_AUTH beside it
+    assert client["ExplicitAuthFlows"] == ["ALLOW_USER_PASSWORD_AUTH"]  # with rotation, Cognito refuses REFRESH_TOKEN_AUTH beside it
     assert client.get("AllowedOAuthFlowsUserPoolClient", False) is False
 
 
-def test_tokens_live_an_hour_and_are_refreshed_for_thirty_days(any_stage: Synthesized) -> None:
+def test_tokens_live_one_hour_and_refresh_tokens_thirty_days(any_stage: Synthesized) -> None:
     client = any_stage.one("Cognito::UserPoolClient", "AccountsUsersClient")
     assert set(client["TokenValidityUnits"].values()) == {"minutes"}
     assert client["AccessTokenValidity"] == 60
@@ -41,17 +41,17 @@ def test_a_refresh_token_is_replaced_when_it_is_used(any_stage: Synthesized) -> 
     assert client["RefreshTokenRotation"] == {"Feature": "ENABLED", "RetryGracePeriodSeconds": 30}
 
 
-def test_there_are_groups_of_administrators_and_operators_as_the_directory_knows_them(any_stage: Synthesized) -> None:
+def test_the_groups_have_the_names_that_the_directory_uses(any_stage: Synthesized) -> None:
     groups = {group["GroupName"] for group in any_stage.all("Cognito::UserPoolGroup").values()}
     assert groups == {"administrators", "operators"} == set(GROUPS.values())
 
 
-def test_a_stage_has_no_machine_clients_unless_it_names_some(on_aws: Synthesized) -> None:
+def test_a_stage_has_no_machine_clients_by_default(on_aws: Synthesized) -> None:
     assert len(on_aws.all("Cognito::UserPoolClient")) == 1
     assert not on_aws.all("Cognito::UserPoolDomain") and not on_aws.all("Cognito::UserPoolResourceServer")
 
 
-def test_a_machine_client_gets_tokens_with_its_scopes_for_its_secret_and_in_no_other_way(local: Synthesized) -> None:
+def test_a_machine_client_gets_tokens_only_for_its_secret(local: Synthesized) -> None:
     client = local.one("Cognito::UserPoolClient", "AccountsUsersMachineSample")
     assert client["AllowedOAuthFlows"] == ["client_credentials"] and client["AllowedOAuthFlowsUserPoolClient"] is True
     assert client["GenerateSecret"] is True
@@ -67,13 +67,13 @@ def test_self_sign_up_is_a_setting(synth: Callable[..., Synthesized]) -> None:
     assert made.one("Cognito::UserPool", "AccountsUsers")["AdminCreateUserConfig"]["AllowAdminCreateUserOnly"] is False
 
 
-def test_the_api_alone_administers_users_and_of_this_pool_alone(any_stage: Synthesized) -> None:
+def test_only_the_api_administers_users_and_only_of_this_pool(any_stage: Synthesized) -> None:
     every = [(name, *grant) for name in any_stage.functions() for grant in any_stage.grants(name)]
     granted = {(name, where) for name, action, where in every if action.startswith("cognito-idp:")}
     assert granted == {("Api", "AccountsUsers")}
 
 
-def test_the_audit_trail_is_written_and_read_by_the_api_and_deleted_by_nobody(any_stage: Synthesized) -> None:
+def test_only_the_api_uses_the_audit_trail_and_cannot_delete_it(any_stage: Synthesized) -> None:
     granted = {(name, action, where) for name in any_stage.functions() for action, where in any_stage.grants(name) if "Audit" in where}
     query = "dynamodb:Query"
     table, index = "StorageAudit", "StorageAudit/index/by_month"

@@ -11,7 +11,7 @@ from tests.infra.conftest import Synthesized, app, name_of
 
 
 @pytest.mark.parametrize("name", ["OneTime", "Recurring", "Retry"])
-def test_the_first_dead_letter_of_a_lane_wakes_an_operator(any_stage: Synthesized, name: str) -> None:
+def test_the_first_dead_letter_of_a_lane_raises_an_alarm(any_stage: Synthesized, name: str) -> None:
     alarm = any_stage.one("CloudWatch::Alarm", f"Alarms{name}Dead")
     assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
     assert name_of(alarm["Dimensions"][0]["Value"]) == f"Lanes{name}Dead"
@@ -26,9 +26,7 @@ def test_the_first_dead_letter_of_a_lane_wakes_an_operator(any_stage: Synthesize
         ("AlarmsPlanLag", metrics.PLAN_LAG, "plan", 180),
     ],
 )
-def test_our_own_metrics_are_watched_as_they_are_emitted(
-    any_stage: Synthesized, id: str, metric: str, service: str, threshold: int
-) -> None:
+def test_alarms_use_own_metrics_as_they_are_emitted(any_stage: Synthesized, id: str, metric: str, service: str, threshold: int) -> None:
     alarm = any_stage.one("CloudWatch::Alarm", id)
     assert (alarm["Namespace"], alarm["MetricName"]) == (metrics.NAMESPACE, metric)
     assert alarm["Dimensions"] == [{"Name": "service", "Value": service}]
@@ -39,21 +37,21 @@ def test_our_own_metrics_are_watched_as_they_are_emitted(
 
 
 @pytest.mark.parametrize("name", ["Tick", "Plan"])
-def test_three_minutes_without_a_tick_or_plan_are_an_alarm_even_if_there_is_no_data_at_all(any_stage: Synthesized, name: str) -> None:
+def test_three_minutes_without_tick_or_plan_raise_an_alarm(any_stage: Synthesized, name: str) -> None:
     alarm = any_stage.one("CloudWatch::Alarm", f"AlarmsNo{name}")
     assert (alarm["MetricName"], name_of(alarm["Dimensions"][0]["Value"])) == ("Invocations", f"{name}Function")
     assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 3, "breaching")
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
 
 
-def test_an_answer_with_a_5xx_status_is_an_alarm(any_stage: Synthesized) -> None:
+def test_an_answer_with_a_5xx_status_raises_an_alarm(any_stage: Synthesized) -> None:
     alarm = any_stage.one("CloudWatch::Alarm", "AlarmsApiErrors")
     assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/ApiGateway", "5xx")
     assert name_of(alarm["Dimensions"][0]["Value"]) == "ApiHttp"
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 0)
 
 
-def test_every_alarm_tells_the_operators_and_says_what_is_wrong(any_stage: Synthesized) -> None:
+def test_every_alarm_notifies_the_operators_with_a_description(any_stage: Synthesized) -> None:
     for id, alarm in any_stage.all("CloudWatch::Alarm").items():
         assert [name_of(action) for action in alarm["AlarmActions"]] == ["OperatorsTopic"], id
         assert alarm["AlarmDescription"], id
@@ -66,21 +64,21 @@ def test_alarms_of_this_account_may_publish_to_the_operators(any_stage: Synthesi
     assert allows["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
-def test_the_operators_are_mailed_when_the_context_names_an_address(synth: Callable[[str], Synthesized]) -> None:
+def test_operators_get_e_mail_if_the_context_names_an_address(synth: Callable[[str], Synthesized]) -> None:
     mails = [item for item in synth("dev").all("SNS::Subscription").values() if item["Protocol"] == "email"]
     assert mails == []
     template = Template.from_stack(PunctualStack(app(), settings_for("dev", operator_email="ops@example.org")))
     template.has_resource_properties("AWS::SNS::Subscription", {"Protocol": "email", "Endpoint": "ops@example.org"})
 
 
-def test_the_bench_counts_the_alarms_secrets_and_queues_that_a_month_without_a_job_pays_for(on_aws: Synthesized) -> None:
+def test_the_bench_counts_alarms_secrets_and_queues_for_idle_costs(on_aws: Synthesized) -> None:
     counted = len(on_aws.all("CloudWatch::Alarm")), len(on_aws.all("SecretsManager::Secret"))
     assert counted == (idle.ALARMS[on_aws.settings.stage], idle.SECRETS)
     sources = [mapping["EventSourceArn"]["Fn::GetAtt"][1] for mapping in on_aws.all("Lambda::EventSourceMapping").values()]
-    assert sources.count("Arn") == idle.QUEUES, "streams are not polled at our cost"
+    assert sources.count("Arn") == idle.QUEUES, "AWS does not charge for polling streams"
 
 
-def test_a_message_that_notify_could_not_work_off_wakes_an_operator_after_many_tries(any_stage: Synthesized) -> None:
+def test_a_message_that_notify_cannot_process_raises_an_alarm(any_stage: Synthesized) -> None:
     alarm = any_stage.one("CloudWatch::Alarm", "NotifyUndecided")
     assert (name_of(alarm["Dimensions"][0]["Value"]), alarm["Threshold"]) == ("NotifyDead", 0)
     queue, dead = any_stage.one("SQS::Queue", "NotifyQueue"), any_stage.one("SQS::Queue", "NotifyDead")

@@ -9,7 +9,7 @@ OPEN = {
     "GET /api/v1/openapi.json",
     "GET /api/v1/docs",
 }
-REPORTS = {f"POST /api/v1/jobs/{{job_id}}/{verb}" for verb in ("heartbeat", "complete", "fail")}  # with a token of their own
+REPORTS = {f"POST /api/v1/jobs/{{job_id}}/{verb}" for verb in ("heartbeat", "complete", "fail")}  # these have their own tokens
 WRITES = [f"{method} /api/v1/{{proxy+}}" for method in ("POST", "PUT", "PATCH", "DELETE")]
 
 
@@ -24,7 +24,7 @@ def test_the_gateway_opens_the_routes_that_declare_themselves_open() -> None:
     assert keys == OPEN | REPORTS
 
 
-def test_everything_else_needs_a_token_also_what_does_not_exist(any_stage: Synthesized) -> None:
+def test_all_other_routes_need_a_token_even_unknown_ones(any_stage: Synthesized) -> None:
     routes = any_stage.all("ApiGatewayV2::Route").values()
     behind = [route for route in routes if route["RouteKey"] not in OPEN | REPORTS]
     assert {route["RouteKey"] for route in behind} == {"ANY /api/v1/{proxy+}", *WRITES}
@@ -33,16 +33,16 @@ def test_everything_else_needs_a_token_also_what_does_not_exist(any_stage: Synth
         assert route["AuthorizerId"]["Ref"] == any_stage.id("ApiGatewayV2::Authorizer", "ApiHttpSignedIn")
 
 
-def test_a_token_counts_if_our_pool_made_it_for_our_client(any_stage: Synthesized) -> None:
+def test_a_token_is_valid_if_our_pool_issued_it_for_our_client(any_stage: Synthesized) -> None:
     (authorizer,) = any_stage.all("ApiGatewayV2::Authorizer").values()
     assert authorizer["IdentitySource"] == ["$request.header.Authorization"]
-    clients = list(any_stage.all("Cognito::UserPoolClient"))  # with those of machines
+    clients = list(any_stage.all("Cognito::UserPoolClient"))  # including machine clients
     assert {"Ref": any_stage.id("Cognito::UserPoolClient", "AccountsUsersClient")} in authorizer["JwtConfiguration"]["Audience"]
     assert sorted(each["Ref"] for each in authorizer["JwtConfiguration"]["Audience"]) == sorted(clients)
     assert {"Ref": any_stage.id("Cognito::UserPool", "AccountsUsers")} in authorizer["JwtConfiguration"]["Issuer"]["Fn::Join"][1]
 
 
-def test_all_requests_are_throttled_logins_and_reports_more(any_stage: Synthesized) -> None:
+def test_requests_are_throttled_and_logins_and_reports_more(any_stage: Synthesized) -> None:
     (stage,) = any_stage.all("ApiGatewayV2::Stage").values()
     settings = any_stage.settings
     assert stage["StageName"] == "$default"

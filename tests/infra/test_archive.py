@@ -1,4 +1,4 @@
-"""The archive, where there is one."""
+"""The archive of the stages that have one."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from tests.infra.conftest import Synthesized, allowed, name_of
 KINDS = ("KinesisFirehose::DeliveryStream", "Glue::Database", "Glue::Table", "Athena::WorkGroup", "Athena::NamedQuery")
 
 
-def test_there_is_none_on_the_local_stage_and_one_on_aws(any_stage: Synthesized) -> None:
+def test_there_is_an_archive_on_aws_but_not_on_the_local_stage(any_stage: Synthesized) -> None:
     assert all(bool(any_stage.all(kind)) == any_stage.settings.archive for kind in KINDS)
     assert any_stage.settings.archive == (any_stage.settings.stage != "local")
     told = any_stage.functions()["Project"]["Environment"]["Variables"]["PUNCTUAL_ARCHIVE_STREAM"]
@@ -24,7 +24,7 @@ def stream(prod: Synthesized) -> dict[str, Any]:
     return dict(made)
 
 
-def test_records_are_written_compressed_below_the_day_that_they_name(stream: dict[str, Any]) -> None:
+def test_records_are_compressed_and_partitioned_by_day(stream: dict[str, Any]) -> None:
     to = stream["ExtendedS3DestinationConfiguration"]
     assert (to["CompressionFormat"], to["Prefix"]) == ("GZIP", "jobs/day=!{partitionKeyFromQuery:day}/")
     (processor,) = to["ProcessingConfiguration"]["Processors"]
@@ -34,14 +34,14 @@ def test_records_are_written_compressed_below_the_day_that_they_name(stream: dic
     assert stream["DeliveryStreamEncryptionConfigurationInput"] == {"KeyType": "AWS_OWNED_CMK"}
 
 
-def test_project_alone_writes_to_the_stream_and_the_stream_to_its_bucket_alone(prod: Synthesized) -> None:
+def test_only_project_writes_to_the_stream_and_it_only_to_its_bucket(prod: Synthesized) -> None:
     granted = {(name, action) for name in prod.functions() for action, _ in prod.grants(name) if action.startswith("firehose:")}
     assert granted == {("Project", "firehose:PutRecordBatch")}
     role = prod.one("IAM::Role", "ArchiveStreamRole")
     assert {what for _, what in allowed(role["Policies"][0]["PolicyDocument"])} == {"ArchiveBucket", "ArchiveBucket/*"}
 
 
-def test_the_table_has_the_columns_of_a_record_and_finds_its_days_by_itself(prod: Synthesized) -> None:
+def test_the_table_has_the_columns_of_a_record_and_projects_its_days(prod: Synthesized) -> None:
     (table,) = prod.all("Glue::Table").values()
     made = table["TableInput"]
     assert {each["Name"]: each["Type"] for each in made["StorageDescriptor"]["Columns"]} == archive.COLUMNS
@@ -51,7 +51,7 @@ def test_the_table_has_the_columns_of_a_record_and_finds_its_days_by_itself(prod
     assert name_of(told["storage.location.template"]) == "s3://ArchiveBucket/jobs/day=${day}/"
 
 
-def test_saved_queries_ask_the_table_that_there_is_in_the_work_group_that_there_is(prod: Synthesized) -> None:
+def test_saved_queries_use_the_table_and_the_work_group_of_the_stack(prod: Synthesized) -> None:
     (group,) = prod.all("Athena::WorkGroup").values()
     for query in prod.all("Athena::NamedQuery").values():
         assert (query["WorkGroup"], query["Database"]) == (group["Name"], "punctual_prod")
@@ -63,7 +63,7 @@ def test_saved_queries_ask_the_table_that_there_is_in_the_work_group_that_there_
     )
 
 
-def test_what_is_archived_is_private_encrypted_and_kept_for_as_long_as_was_set(prod: Synthesized) -> None:
+def test_archived_records_are_private_encrypted_and_expire_as_set(prod: Synthesized) -> None:
     bucket = prod.one("S3::Bucket", "ArchiveBucket")
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     days = {rule.get("Prefix"): rule.get("ExpirationInDays") for rule in bucket["LifecycleConfiguration"]["Rules"]}

@@ -1,4 +1,4 @@
-"""The code asset. The first of the real bundlings fetches wheels, if the machine has none yet; later ones take half a second."""
+"""The code asset. The first real bundling downloads wheels if the machine has none cached; later ones take half a second."""
 
 import re
 from importlib.util import cache_from_source
@@ -13,9 +13,9 @@ from infra.stack import PunctualStack
 from tests.infra.conftest import FLAGS, ROOT, app
 
 
-def test_the_asset_s_hash_covers_the_sources_and_the_lock_and_nothing_else(tmp_path: Path) -> None:
+def test_the_asset_hash_covers_only_the_sources_and_the_lock(tmp_path: Path) -> None:
     stack = cdk.Stack(cdk.App(outdir=str(tmp_path)), "only-an-asset")
-    # Staged without bundling, a copy of just those files that the hash is made of.
+    # Staged without bundling: a copy of exactly the files that the hash covers.
     cdk.AssetStaging(stack, "Code", source_path=str(ROOT), exclude=bundle.ALL_BUT_SOURCES, ignore_mode=cdk.IgnoreMode.GIT)
     (folder,) = tmp_path.glob("asset.*")
     assert {path.name for path in folder.iterdir()} == {"lambdas", "scheduler"}
@@ -26,7 +26,7 @@ def test_the_asset_s_hash_covers_the_sources_and_the_lock_and_nothing_else(tmp_p
     assert not list(folder.rglob("__pycache__"))
 
 
-def test_the_bundle_for_aws_holds_sources_and_locked_wheels_of_lambda(tmp_path: Path) -> None:
+def test_the_bundle_for_aws_has_sources_and_locked_wheels_for_lambda(tmp_path: Path) -> None:
     bundle.bundle_into(tmp_path, host_packages=False)
     assert (tmp_path / "lambdas" / "_settings.py").exists()
     assert (tmp_path / "scheduler" / "model" / "job.py").exists()
@@ -38,7 +38,7 @@ def test_the_bundle_for_aws_holds_sources_and_locked_wheels_of_lambda(tmp_path: 
     assert not list(tmp_path.rglob("*.pyc"))
 
 
-def test_the_bundle_for_the_local_aws_is_the_compiled_sources_and_nothing_else(tmp_path: Path) -> None:
+def test_the_bundle_for_the_local_aws_is_only_compiled_sources(tmp_path: Path) -> None:
     bundle.bundle_into(tmp_path, host_packages=True)
     assert {path.name for path in tmp_path.iterdir()} == {"lambdas", "scheduler"}
     sources = {path.relative_to(tmp_path) for path in tmp_path.rglob("*.py")}
@@ -46,13 +46,13 @@ def test_the_bundle_for_the_local_aws_is_the_compiled_sources_and_nothing_else(t
     assert {Path(cache_from_source(str(path))) for path in sources} == compiled
 
 
-def test_what_was_compiled_for_the_local_aws_is_used_whatever_time_unpacking_gives_it(tmp_path: Path) -> None:
+def test_bytecode_for_the_local_aws_does_not_depend_on_file_times(tmp_path: Path) -> None:
     bundle.bundle_into(tmp_path, host_packages=True)
     header = Path(cache_from_source(str(tmp_path / "scheduler" / "model" / "job.py"))).read_bytes()[4:8]
-    assert header == (0b01).to_bytes(4, "little")  # PEP 552: by hash, and not checked
+    assert header == (0b01).to_bytes(4, "little")  # PEP 552: hash-based and unchecked
 
 
-def test_a_lock_that_cannot_be_installed_fails_with_the_installer_s_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_cannot_be_installed_fails_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "requirements.txt"
     broken.write_text("six==1.17.0\n")  # without its hash
     monkeypatch.setattr(bundle, "LOCK", broken)
@@ -76,7 +76,7 @@ def test_synth_bundles_once_for_all_functions(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.long
-def test_the_wheels_of_another_machine_are_another_asset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bundle_for_another_machine_is_another_asset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle, "bundle_into", lambda folder, *, host_packages: (folder / "marker").touch())
     for stage in ("dev", "prod", "local"):
         PunctualStack(made := app(context=FLAGS, outdir=str(tmp_path / stage)), settings_for(stage))

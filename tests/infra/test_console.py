@@ -21,7 +21,7 @@ def origin(stage: Synthesized, target: str) -> Any:
     return next(each for each in distribution(stage)["Origins"] if each["Id"] == target)
 
 
-def test_nobody_but_the_distribution_reads_the_bucket(any_stage: Synthesized) -> None:
+def test_only_the_distribution_reads_the_bucket(any_stage: Synthesized) -> None:
     bucket = any_stage.one("S3::Bucket", "ConsoleFiles")
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     policies = [each for each in any_stage.all("S3::BucketPolicy").values() if name_of(each["Bucket"]) == "ConsoleFiles"]
@@ -32,7 +32,7 @@ def test_nobody_but_the_distribution_reads_the_bucket(any_stage: Synthesized) ->
     assert "ConsoleDistribution" in json.dumps(reader["Condition"]["StringEquals"]["AWS:SourceArn"])
 
 
-def test_the_policy_of_the_pages_allows_files_of_our_own_and_nothing_inline(any_stage: Synthesized) -> None:
+def test_the_content_security_policy_allows_only_own_files(any_stage: Synthesized) -> None:
     headers = any_stage.one("CloudFront::ResponseHeadersPolicy", "ConsoleHeaders")["ResponseHeadersPolicyConfig"]["SecurityHeadersConfig"]
     sent = headers["ContentSecurityPolicy"]
     assert sent == {"ContentSecurityPolicy": CSP, "Override": True}
@@ -45,12 +45,12 @@ def test_the_policy_of_the_pages_allows_files_of_our_own_and_nothing_inline(any_
         assert each["ResponseHeadersPolicyId"] == {"Ref": id}
 
 
-def test_the_api_is_under_the_same_name_uncached_and_gets_what_the_caller_sent(any_stage: Synthesized) -> None:
+def test_the_distribution_forwards_api_requests_uncached_and_complete(any_stage: Synthesized) -> None:
     api = behaviour(any_stage, "/api/*")
     assert sorted(api["AllowedMethods"]) == ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]
     assert api["CachePolicyId"] == "4135ea2d-6df8-44a3-9df3-4b5a84be39ad", "CachingDisabled, by its id on AWS"
     assert api["OriginRequestPolicyId"] == "b689b0a8-53d0-40ab-baf2-68738e2966ac", "AllViewerExceptHostHeader"
-    assert "FunctionAssociations" not in api, "or a path of the API that is not there would become a page"
+    assert "FunctionAssociations" not in api, "otherwise an unknown path of the API would return a page"
 
 
 def test_on_aws_everything_is_https(on_aws: Synthesized) -> None:
@@ -67,19 +67,19 @@ def test_locally_the_api_is_reached_at_the_port_of_the_local_aws(local: Synthesi
     assert api["CustomOriginConfig"]["HTTPPort"] == local.settings.endpoint_port
 
 
-def test_every_page_is_index_html_and_files_are_themselves(any_stage: Synthesized) -> None:
+def test_every_page_is_index_html_and_files_keep_their_paths(any_stage: Synthesized) -> None:
     assert distribution(any_stage)["DefaultRootObject"] == "index.html"
     (associated,) = distribution(any_stage)["DefaultCacheBehavior"]["FunctionAssociations"]
     assert associated["EventType"] == "viewer-request"
-    assert "CustomErrorResponses" not in distribution(any_stage), "they would turn the API's errors into pages, too"
+    assert "CustomErrorResponses" not in distribution(any_stage), "error responses would also replace the API's errors by pages"
     assert "FunctionAssociations" not in behaviour(any_stage, "/assets/*")
 
 
-def test_without_asking_for_one_there_is_no_web_acl(any_stage: Synthesized) -> None:
+def test_there_is_no_web_acl_by_default(any_stage: Synthesized) -> None:
     assert "WebACLId" not in distribution(any_stage) and not any_stage.all("WAFv2::WebACL")
 
 
-def test_a_stage_that_asks_has_a_web_acl_before_console_and_api_which_lets_batches_through() -> None:
+def test_an_enabled_web_acl_protects_console_and_api_and_allows_batches() -> None:
     stage = synthesized("prod", waf="true")
     (acl,) = stage.all("WAFv2::WebACL").values()
     assert acl["Scope"] == "CLOUDFRONT" and acl["DefaultAction"] == {"Allow": {}}
@@ -91,7 +91,7 @@ def test_a_stage_that_asks_has_a_web_acl_before_console_and_api_which_lets_batch
     assert rate["Action"] == {"Block": {}}
 
 
-def test_a_web_acl_where_cloudfront_would_not_find_it_is_refused() -> None:
+def test_a_web_acl_in_a_region_without_cloudfront_acls_is_refused() -> None:
     stack = Stack(App(), "elsewhere", env=Environment(region="eu-central-1"))
     with pytest.raises(ValueError, match=f"needs the stack in {REGION}"):
         Waf(stack, "Waf", "dev")

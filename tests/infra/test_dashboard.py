@@ -1,4 +1,4 @@
-"""Alarms and widgets show what is emitted, and what is emitted is shown."""
+"""Alarms and widgets show exactly the emitted metrics."""
 
 import ast
 import json
@@ -14,7 +14,7 @@ from tests.infra.conftest import ROOT, Synthesized
 
 OURS = {(metric.name, metric.service) for metric in METRICS}
 CONSTANTS = {name: value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
-OF_AWS = {  # what each namespace has, as far as we show it
+OF_AWS = {  # metrics of each AWS namespace that we show
     "AWS/Lambda": {"Errors", "Throttles", "Duration", "ConcurrentExecutions", "Invocations", "IteratorAge"},
     "AWS/SQS": {"ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"},
     "AWS/ApiGateway": {"Count", "Latency", "4xx", "5xx"},
@@ -23,7 +23,7 @@ OF_AWS = {  # what each namespace has, as far as we show it
 
 
 def plain(value: Any) -> str:
-    """The text of a template's value; what CloudFormation fills in is left out."""
+    """The text of a template's value, without the parts that CloudFormation fills in."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict) and "Fn::Join" in value:
@@ -51,18 +51,18 @@ def in_alarms(stack: Synthesized) -> Iterator[tuple[str, str, dict[str, str]]]:
 
 
 def emitted_by(service: str) -> set[str]:
-    """The names that a handler's file emits."""
+    """The names of the metrics that a handler's file emits."""
     tree = ast.parse((ROOT / "lambdas" / f"{service}.py").read_text())
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "metrics"}
     return {CONSTANTS[name] for name in used}
 
 
 @pytest.mark.parametrize("service", sorted({path.stem for path in (ROOT / "lambdas").glob("[!_]*.py")}))
-def test_a_handler_emits_what_the_table_of_metrics_says_of_it(service: str) -> None:
+def test_a_handler_emits_the_metrics_listed_for_it(service: str) -> None:
     assert emitted_by(service) == {metric.name for metric in METRICS if metric.service == service}
 
 
-def test_every_metric_of_an_alarm_or_a_widget_is_emitted_by_somebody(any_stage: Synthesized) -> None:
+def test_every_metric_of_an_alarm_or_a_widget_is_emitted(any_stage: Synthesized) -> None:
     for namespace, name, dimensions in [*on_board(any_stage), *in_alarms(any_stage)]:
         if namespace == NAMESPACE:
             assert dimensions.keys() == {SERVICE} and (name, dimensions[SERVICE]) in OURS
@@ -70,11 +70,11 @@ def test_every_metric_of_an_alarm_or_a_widget_is_emitted_by_somebody(any_stage: 
             assert name in OF_AWS[namespace], (namespace, name)
 
 
-def test_every_metric_of_ours_is_on_the_dashboard(any_stage: Synthesized) -> None:
+def test_every_own_metric_is_on_the_dashboard(any_stage: Synthesized) -> None:
     assert {(name, dimensions[SERVICE]) for namespace, name, dimensions in on_board(any_stage) if namespace == NAMESPACE} == OURS
 
 
-def test_the_dashboard_answers_its_questions_in_their_order(any_stage: Synthesized) -> None:
+def test_the_dashboard_has_its_questions_in_order(any_stage: Synthesized) -> None:
     titles = [widget["properties"]["markdown"] for widget in board(any_stage)["widgets"] if widget["type"] == "text"]
     assert titles == ["## Is it healthy?", "## Is it on time?", "## Will it hold?", "## The API", "## The functions"]
     placed = {widget["properties"].get("title"): widget["y"] for widget in board(any_stage)["widgets"]}
@@ -100,14 +100,16 @@ def test_the_dashboard_shows_the_state_of_every_alarm(any_stage: Synthesized) ->
         ("AlarmsCountersBehind", "IteratorAge", "Maximum", 300_000, 3),
     ],
 )
-def test_what_is_promised_is_watched(any_stage: Synthesized, id: str, metric: str, statistic: str, threshold: float, minutes: int) -> None:
+def test_the_promised_limits_have_alarms(
+    any_stage: Synthesized, id: str, metric: str, statistic: str, threshold: float, minutes: int
+) -> None:
     alarm = any_stage.one("CloudWatch::Alarm", id)
     assert (alarm["MetricName"], alarm.get("Statistic") or alarm["ExtendedStatistic"]) == (metric, statistic)
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", threshold)
     assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, minutes, "notBreaching")
 
 
-def test_a_canary_that_does_not_come_through_is_an_alarm_where_there_is_one(any_stage: Synthesized) -> None:
+def test_a_missing_canary_raises_an_alarm_if_the_stage_has_canaries(any_stage: Synthesized) -> None:
     alarms = {id[:-8]: alarm for id, alarm in any_stage.all("CloudWatch::Alarm").items()}
     assert ("AlarmsNoCanary" in alarms) == any_stage.settings.rules.lag_canary
     if any_stage.settings.rules.lag_canary:
@@ -115,7 +117,7 @@ def test_a_canary_that_does_not_come_through_is_an_alarm_where_there_is_one(any_
         assert (gone["MetricName"], gone["Statistic"], gone["TreatMissingData"]) == (metrics.CANARY_DELAY, "SampleCount", "breaching")
 
 
-def test_saved_queries_ask_every_function_where_there_are_any(any_stage: Synthesized) -> None:
+def test_saved_queries_cover_every_function(any_stage: Synthesized) -> None:
     queries = any_stage.all("Logs::QueryDefinition")
     assert bool(queries) == any_stage.settings.saved_queries
     for query in queries.values():
@@ -123,7 +125,7 @@ def test_saved_queries_ask_every_function_where_there_are_any(any_stage: Synthes
         assert re.match(rf"punctual/{any_stage.settings.stage}/", query["Name"])
 
 
-def test_each_alarm_has_its_line_in_the_runbook(any_stage: Synthesized) -> None:
+def test_each_alarm_has_a_row_in_the_runbook(any_stage: Synthesized) -> None:
     text = (ROOT / "docs" / "operations.md").read_text()
     names = set(re.findall(r"^\| `…?(\w+)`", text.partition("## Alarms")[2].partition("\n## ")[0], re.MULTILINE))
     for id in any_stage.all("CloudWatch::Alarm"):

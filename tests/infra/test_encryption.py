@@ -1,4 +1,4 @@
-"""A key of the operator's own, for everything that is stored and sent."""
+"""The operator's own key for everything that is stored and sent."""
 
 from tests.infra.conftest import Synthesized, name_of, synthesized
 
@@ -7,11 +7,11 @@ def keyed() -> Synthesized:
     return synthesized("prod", customer_key="true")
 
 
-def test_without_the_option_there_is_no_key_to_pay(prod: Synthesized) -> None:
+def test_there_is_no_customer_key_by_default(prod: Synthesized) -> None:
     assert not prod.all("KMS::Key") and not any("kms:" in action for name in prod.functions() for action, _ in prod.grants(name))
 
 
-def test_all_that_stores_or_carries_jobs_is_under_the_key() -> None:
+def test_the_key_encrypts_every_store_and_queue_of_jobs() -> None:
     stack = keyed()
     (key,) = stack.all("KMS::Key").values()
     assert key["EnableKeyRotation"] is True
@@ -25,7 +25,7 @@ def test_all_that_stores_or_carries_jobs_is_under_the_key() -> None:
     assert {name_of(used) for used in (*queues, *tables, topic["KmsMasterKeyId"], secret["KmsKeyId"], bucket)} == {"EncryptionKey"}
 
 
-def test_functions_use_it_through_the_services_alone_and_what_calls_urls_not_at_all() -> None:
+def test_functions_use_the_key_only_through_services_and_fetch_does_not() -> None:
     stack = keyed()
     assert {name for name in stack.functions() if any(action.startswith("kms:") for action, _ in stack.grants(name))} == {
         name for name in stack.functions() if name != "Fetch"
@@ -36,7 +36,7 @@ def test_functions_use_it_through_the_services_alone_and_what_calls_urls_not_at_
                 assert len(statement["Condition"]["StringEquals"]["kms:ViaService"]) in (5, 1)  # functions; the archive's stream
 
 
-def test_the_topic_may_write_to_queues_under_the_key() -> None:
+def test_the_topic_may_write_to_encrypted_queues() -> None:
     (key,) = keyed().all("KMS::Key").values()
     (granted,) = [each for each in key["KeyPolicy"]["Statement"] if each["Principal"].get("Service") == "sns.amazonaws.com"]
     assert granted["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}

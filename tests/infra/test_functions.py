@@ -83,12 +83,12 @@ def verb(function: dict[str, Any]) -> str:
 
 
 def environ(function: dict[str, Any]) -> dict[str, str]:
-    """A function's variables; what CloudFormation fills in stands as its expression."""
+    """A function's variables; values that CloudFormation fills in are shown as expressions."""
     variables = function["Environment"]["Variables"]
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in variables.items()}
 
 
-def test_there_is_one_function_per_verb_and_for_execute_one_per_lane(any_stage: Synthesized) -> None:
+def test_there_is_one_function_per_verb_and_one_executor_per_lane(any_stage: Synthesized) -> None:
     assert sorted(any_stage.functions()) == sorted(NAMES)
 
 
@@ -137,19 +137,19 @@ def test_logs_and_metrics_carry_the_verb_as_service(any_stage: Synthesized) -> N
         assert environ(function)["POWERTOOLS_METRICS_NAMESPACE"] == "Punctual"
 
 
-def test_every_function_has_a_role_of_its_own(any_stage: Synthesized) -> None:
+def test_every_function_has_its_own_role(any_stage: Synthesized) -> None:
     roles = [function["Role"]["Fn::GetAtt"][0] for function in any_stage.functions().values()]
     assert len(set(roles)) == len(NAMES)
 
 
-def test_every_function_writes_to_a_log_group_of_its_own_that_forgets(any_stage: Synthesized) -> None:
+def test_every_function_has_its_own_log_group_with_retention(any_stage: Synthesized) -> None:
     groups = [function["LoggingConfig"]["LogGroup"]["Ref"] for function in any_stage.functions().values()]
     assert len(set(groups)) == len(NAMES)
     kept = {any_stage.all("Logs::LogGroup")[group]["RetentionInDays"] for group in groups}
     assert kept == {{"local": 1, "dev": 7, "prod": 90}[any_stage.settings.stage]}
 
 
-def test_every_function_wakes_an_operator_when_it_fails(any_stage: Synthesized) -> None:
+def test_every_failing_function_raises_an_alarm(any_stage: Synthesized) -> None:
     watched = {
         alarm["Dimensions"][0]["Value"]["Ref"]
         for alarm in any_stage.all("CloudWatch::Alarm").values()
@@ -177,7 +177,7 @@ def test_all_functions_share_one_code_asset(any_stage: Synthesized) -> None:
 
 
 @pytest.mark.parametrize("name", ["Tick", "Plan", "Redrive", "Scale"])
-def test_tick_plan_redrive_and_scale_come_every_minute_and_are_not_insisted_on(any_stage: Synthesized, name: str) -> None:
+def test_tick_plan_redrive_and_scale_run_every_minute_and_retry_once(any_stage: Synthesized, name: str) -> None:
     assert len(any_stage.all("Scheduler::Schedule")) == 4
     schedule = any_stage.one("Scheduler::Schedule", f"{name}EveryMinute")
     assert schedule["ScheduleExpression"] == "rate(1 minute)"
@@ -188,7 +188,7 @@ def test_tick_plan_redrive_and_scale_come_every_minute_and_are_not_insisted_on(a
 
 
 @pytest.mark.parametrize(("name", "batch"), [("OneTime", 10), ("Recurring", 10), ("Retry", 1)])
-def test_a_lane_feeds_its_executor_in_batches_that_fail_in_part(any_stage: Synthesized, name: str, batch: int) -> None:
+def test_a_lane_feeds_its_executor_in_batches_with_partial_failures(any_stage: Synthesized, name: str, batch: int) -> None:
     mapping = any_stage.one("Lambda::EventSourceMapping", f"Execute{name}Lane")
     lane = {"OneTime": Lane.ONE_TIME, "Recurring": Lane.RECURRING, "Retry": Lane.RETRY}[name]
     assert mapping["EventSourceArn"]["Fn::GetAtt"][0] == any_stage.id("SQS::Queue", f"Lanes{name}")
@@ -198,7 +198,7 @@ def test_a_lane_feeds_its_executor_in_batches_that_fail_in_part(any_stage: Synth
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": any_stage.settings.concurrency[lane]}
 
 
-def test_bury_takes_from_all_dead_letter_queues(any_stage: Synthesized) -> None:
+def test_bury_receives_from_all_dead_letter_queues(any_stage: Synthesized) -> None:
     bury = any_stage.id("Lambda::Function", "BuryFunction")
     taken = {
         mapping["EventSourceArn"]["Fn::GetAtt"][0][:-8]

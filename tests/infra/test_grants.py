@@ -5,7 +5,7 @@ import pytest
 from infra.settings import SAMPLE
 from tests.infra.conftest import ROOT, Synthesized, allowed, synthesized
 
-# Actions that may be granted on every resource, and why there is no other way.
+# Actions that may be granted on every resource, with the reason why there is no narrower grant.
 ANYWHERE = {
     "xray:PutTraceSegments": "X-Ray actions know no resource",
     "xray:PutTelemetryRecords": "X-Ray actions know no resource",
@@ -21,7 +21,7 @@ def who_may(stack: Synthesized, action: str, resource: str) -> set[str]:
 
 
 def of_tasks(stack: Synthesized, name: str) -> set[str]:
-    """What a function may do with the tasks table, and with nothing else of it."""
+    """A function's actions on the tasks table itself, without its indexes."""
     granted = {grant for grant in stack.grants(name) if grant[1].startswith("StorageTasks")}
     assert {resource for _, resource in granted} == {"StorageTasks"}
     return {action.removeprefix("dynamodb:") for action, _ in granted}
@@ -31,7 +31,7 @@ LANE_OF = {f"Execute{lane}": f"Lanes{lane}" for lane in ("OneTime", "Recurring",
 EXECUTORS = LANE_OF.keys()
 
 
-def test_no_role_allows_a_wildcard_but_for_the_explained_ones(any_stage: Synthesized) -> None:
+def test_no_role_allows_a_wildcard_except_the_explained_ones(any_stage: Synthesized) -> None:
     explained = ANYWHERE | (ANYWHERE_LOCALLY if any_stage.settings.stage == "local" else {})
     for id, role in any_stage.all("IAM::Role").items():
         assert "ManagedPolicyArns" not in role, id
@@ -47,23 +47,23 @@ def test_no_role_allows_a_wildcard_but_for_the_explained_ones(any_stage: Synthes
                 assert "*" not in resource or action in explained or over_executions or over_objects or over_secrets, (id, action, resource)
 
 
-def test_no_policy_is_added_to_a_role_behind_its_grants(any_stage: Synthesized) -> None:
+def test_no_policy_is_added_to_a_role_beyond_its_grants(any_stage: Synthesized) -> None:
     assert not any_stage.all("IAM::Policy")
     assert not any_stage.all("IAM::ManagedPolicy")
 
 
-def test_a_role_can_be_assumed_by_its_service_alone(any_stage: Synthesized) -> None:
+def test_only_its_service_can_assume_a_role(any_stage: Synthesized) -> None:
     for id, role in any_stage.all("IAM::Role").items():
         (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
         services = {"ScheduleRole": "scheduler", "StreamRole": "firehose"}
         service = next((name for end, name in services.items() if id[:-8].endswith(end)), "lambda")
         assert statement["Principal"] == {"Service": f"{service}.amazonaws.com"}
         ours = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
-        assert statement.get("Condition") == (None if service == "lambda" else ours), "another account's schedule could name it"
+        assert statement.get("Condition") == (None if service == "lambda" else ours), "another account's schedule could name the role"
 
 
-def test_only_verbs_that_change_jobs_write_them_and_only_api_and_plan_insert_and_withdraw_them(prod: Synthesized) -> None:
-    changers = {"Api", "Tick", "Dispatch", "Bury", "Redrive", "Scale"} | EXECUTORS  # dispatch: rechecks of the intake; scale: its canaries
+def test_only_some_verbs_write_jobs_and_only_api_and_plan_insert_them(prod: Synthesized) -> None:
+    changers = {"Api", "Tick", "Dispatch", "Bury", "Redrive", "Scale"} | EXECUTORS  # dispatch: reconciles the overflow; scale: its canaries
     assert who_may(prod, "dynamodb:UpdateItem", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageJobs") == changers
     assert who_may(prod, "dynamodb:PutItem", "StorageJobs") == {"Api", "Tick", "Scale"}  # tick: canaries
@@ -72,7 +72,7 @@ def test_only_verbs_that_change_jobs_write_them_and_only_api_and_plan_insert_and
     assert who_may(prod, "dynamodb:DeleteItem", "StorageJobs") == {"Tick"}  # canaries as well
 
 
-def test_dispatch_reads_the_due_index_and_changes_only_what_it_rechecks(prod: Synthesized) -> None:
+def test_dispatch_reads_the_due_index_and_changes_reconciled_jobs(prod: Synthesized) -> None:
     assert {grant for grant in prod.grants("Dispatch") if grant[1].startswith("StorageJobs")} == {
         ("dynamodb:Query", "StorageJobs/index/due"),
         ("dynamodb:BatchGetItem", "StorageJobs"),
@@ -81,70 +81,70 @@ def test_dispatch_reads_the_due_index_and_changes_only_what_it_rechecks(prod: Sy
     }
 
 
-def test_weights_are_read_by_dispatch_and_written_by_the_api_alone(prod: Synthesized) -> None:
+def test_dispatch_reads_weights_and_only_the_api_writes_them(prod: Synthesized) -> None:
     found = {(name, action) for name in prod.functions() for action, resource in prod.grants(name) if resource.startswith("StorageUsers")}
     assert found == {("Dispatch", "dynamodb:BatchGetItem"), ("Api", "dynamodb:BatchGetItem"), ("Api", "dynamodb:UpdateItem")}
 
 
-def test_a_task_is_edited_by_api_alone_and_planned_by_plan_too(prod: Synthesized) -> None:
+def test_only_the_api_edits_tasks_and_plan_updates_them_too(prod: Synthesized) -> None:
     assert who_may(prod, "dynamodb:PutItem", "StorageTasks") == {"Api"}
     assert who_may(prod, "dynamodb:DeleteItem", "StorageTasks") == {"Api"}
-    assert who_may(prod, "dynamodb:UpdateItem", "StorageTasks") == {"Api", "Plan"} | EXECUTORS  # these: what of limits is in use
+    assert who_may(prod, "dynamodb:UpdateItem", "StorageTasks") == {"Api", "Plan"} | EXECUTORS  # executors: the usage of limits
 
 
-def test_an_executor_reads_heads_and_lines_and_writes_holders_turns_markers_and_what_is_in_use(prod: Synthesized) -> None:
-    """Which items, IAM cannot tell: all of them are in the tasks table."""
+def test_an_executor_reads_and_writes_ordering_queues_locks_and_limits(prod: Synthesized) -> None:
+    """All these items are in the tasks table; IAM cannot distinguish them."""
     actions = {"BatchGetItem", "GetItem", "Query", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete", "UpdateItem"}
     for name in EXECUTORS:
         assert of_tasks(prod, name) == actions
 
 
-def test_who_ends_jobs_sees_and_leaves_their_lines_and_who_makes_them_lines_up(prod: Synthesized) -> None:
+def test_verbs_that_end_or_create_jobs_may_change_ordering_queues(prod: Synthesized) -> None:
     enders = {"Api", "Dispatch", "Tick", "Bury"} | EXECUTORS
     assert who_may(prod, "dynamodb:Query", "StorageTasks") == enders
     assert who_may(prod, "dynamodb:PartiQLDelete", "StorageTasks") == enders | {"Plan"}
     assert who_may(prod, "dynamodb:PartiQLInsert", "StorageTasks") == {"Api", "Plan", "Redrive"} | EXECUTORS
     assert who_may(prod, "dynamodb:PartiQLUpdate", "StorageTasks") == EXECUTORS
-    for name in ("Dispatch", "Tick", "Bury"):  # dispatch those that it rechecks in the intake
+    for name in ("Dispatch", "Tick", "Bury"):  # dispatch: jobs that it reconciles in the overflow
         assert of_tasks(prod, name) == {"BatchGetItem", "Query", "PartiQLDelete"}
     for lane in LANE_OF.values():
-        assert "Bury" in who_may(prod, "sqs:SendMessage", lane), "who waited for what is buried is handed over"
+        assert "Bury" in who_may(prod, "sqs:SendMessage", lane), "jobs that waited for a buried one are enqueued"
 
 
-def test_executors_write_outputs_that_the_api_alone_reads(prod: Synthesized) -> None:
+def test_executors_write_outputs_and_only_the_api_reads_them(prod: Synthesized) -> None:
     assert who_may(prod, "s3:PutObject", "StorageOutputs/*") == EXECUTORS
     assert who_may(prod, "s3:GetObject", "StorageOutputs/*") == {"Api"}
     assert who_may(prod, "s3:ListBucket", "StorageOutputs") == {"Api"}
 
 
-def test_only_tick_and_plan_scan_and_only_a_sparse_index(prod: Synthesized) -> None:
+def test_only_tick_and_plan_scan_and_only_sparse_indexes(prod: Synthesized) -> None:
     scans = [(name, resource) for name in prod.functions() for action, resource in prod.grants(name) if action == "dynamodb:Scan"]
     assert sorted(scans) == [("Plan", "StorageTasks/index/replenish"), ("Tick", "StorageJobs/index/due")]
 
 
-def test_an_executor_takes_messages_from_its_own_lane_alone(prod: Synthesized) -> None:
+def test_an_executor_receives_only_messages_of_its_own_lane(prod: Synthesized) -> None:
     for name, lane in LANE_OF.items():
         for action in ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"):
             assert [resource for granted, resource in prod.grants(name) if granted == action] == [lane]
 
 
-def test_only_dispatch_publishes_and_tick_and_api_start_it(prod: Synthesized) -> None:
+def test_only_dispatch_publishes_and_only_tick_and_api_start_it(prod: Synthesized) -> None:
     assert who_may(prod, "sns:Publish", "LanesTopic") == {"Dispatch"}
     assert who_may(prod, "lambda:InvokeFunction", "DispatchFunction") == {"Api", "Tick"}
 
 
-def test_api_and_executors_alone_read_what_signs_call_backs(any_stage: Synthesized) -> None:
+def test_only_api_and_executors_read_the_callback_secret(any_stage: Synthesized) -> None:
     assert who_may(any_stage, "secretsmanager:GetSecretValue", "StorageCallbackKey") == {"Api"} | EXECUTORS
 
 
-def test_what_calls_urls_may_write_its_log_and_do_nothing_else_and_knows_no_table(any_stage: Synthesized) -> None:
+def test_fetch_may_only_write_its_log_and_knows_no_table(any_stage: Synthesized) -> None:
     assert any_stage.grants("Fetch") == [("logs:CreateLogStream", "FetchLogs"), ("logs:PutLogEvents", "FetchLogs")]
     assert who_may(any_stage, "lambda:InvokeFunction", "FetchFunction") == EXECUTORS | {"Notify"}
     environment = any_stage.functions()["Fetch"]["Environment"]["Variables"]
-    assert all(isinstance(value, str) for value in environment.values()), "it would tell where something is"
+    assert all(isinstance(value, str) for value in environment.values()), "variables would reveal the names of resources"
 
 
-def test_executors_and_notify_alone_read_secrets_and_only_those_that_jobs_may_use(any_stage: Synthesized) -> None:
+def test_only_executors_and_notify_read_secrets_of_jobs(any_stage: Synthesized) -> None:
     granted = {
         name: {what for action, what in any_stage.grants(name) if action.startswith("secretsmanager:")} for name in any_stage.functions()
     }
@@ -155,23 +155,23 @@ def test_executors_and_notify_alone_read_secrets_and_only_those_that_jobs_may_us
     assert set().union(*granted.values()) - set().union(*of_jobs.values()) == {"StorageCallbackKey"}
 
 
-def test_redrive_reads_tasks_and_failures_and_is_started_by_api(prod: Synthesized) -> None:
+def test_redrive_reads_tasks_and_failures_and_the_api_starts_it(prod: Synthesized) -> None:
     assert of_tasks(prod, "Redrive") == {"BatchGetItem", "PartiQLInsert"}
     assert [resource for _, resource in prod.grants("Redrive") if "/index/" in resource] == ["StorageJobs/index/failures"]
     assert who_may(prod, "lambda:InvokeFunction", "RedriveFunction") == {"Api"}
 
 
 @pytest.mark.parametrize("name", ["Tick", "Plan", "Redrive"])
-def test_a_schedule_may_start_its_function_and_nothing_else(prod: Synthesized, name: str) -> None:
+def test_a_schedule_may_only_start_its_function(prod: Synthesized, name: str) -> None:
     (policy,) = prod.one("IAM::Role", f"{name}ScheduleRole")["Policies"]
     assert list(allowed(policy["PolicyDocument"])) == [("lambda:InvokeFunction", f"{name}Function")]
 
 
-def test_the_local_stage_grants_the_batches_that_it_enforces_by_the_name_of_the_call(local: Synthesized) -> None:
+def test_the_local_stage_grants_batch_calls_under_their_own_names(local: Synthesized) -> None:
     assert ("dynamodb:BatchExecuteStatement", "*") in local.grants("Api")
 
 
-def test_the_local_stage_grants_the_same_but_for_tracing_and_the_names_of_batches(local: Synthesized, prod: Synthesized) -> None:
+def test_the_local_stage_grants_the_same_except_tracing_and_renames(local: Synthesized, prod: Synthesized) -> None:
     renamed = {item.action for item in local.settings.renamed_actions.values()}
     for name in prod.functions():
         samples = {grant for grant in local.grants(name) if SAMPLE in grant[1] or grant[0] == "ses:SendEmail"}
@@ -184,14 +184,14 @@ def test_the_local_stage_grants_the_same_but_for_tracing_and_the_names_of_batche
         assert {grant for grant in local.grants(name) if grant[0] not in renamed} - samples == on_aws
 
 
-def test_the_page_of_grants_is_the_template(prod: Synthesized) -> None:
-    """What is added, or taken away, is said there: `GRANTS_LOG=used make test`, `python -m tests.infra.grants used.* > docs/grants.md`."""
+def test_the_page_of_grants_matches_the_template(prod: Synthesized) -> None:
+    """After a change of grants: `GRANTS_LOG=used make test`, then `python -m tests.infra.grants used.* > docs/grants.md`."""
     written = re.findall(r"^\| (\w+) \| `([\w:-]+)` \| `([^`]+)` \|", (ROOT / "docs" / "grants.md").read_text(), re.MULTILINE)
     found = {(name, action, resource) for name in prod.functions() for action, resource in prod.grants(name)}
     assert set(written) == found
 
 
-def test_notify_reads_a_task_keeps_its_own_table_and_queue_and_sees_no_job(any_stage: Synthesized) -> None:
+def test_notify_uses_tasks_and_its_own_table_and_queue_but_no_jobs(any_stage: Synthesized) -> None:
     local = any_stage.settings.stage == "local"
     own = {(action, what) for action, what in any_stage.grants("Notify") if "Notify" in what or "Storage" in what}
     table = {(f"dynamodb:{action}", "StorageNotices") for action in ("BatchGetItem", "GetItem", "PutItem")}
@@ -204,25 +204,25 @@ def test_notify_reads_a_task_keeps_its_own_table_and_queue_and_sees_no_job(any_s
     assert who_may(any_stage, "dynamodb:PutItem", "StorageNotices") == {"Notify"}
 
 
-def test_project_sends_news_and_nobody_but_notify_else_does(prod: Synthesized) -> None:
+def test_only_project_and_notify_send_to_the_notices_queue(prod: Synthesized) -> None:
     assert who_may(prod, "sqs:SendMessage", "NotifyQueue") == {"Project", "Notify"}
 
 
-def test_mail_is_sent_by_executors_and_notify_under_the_one_name() -> None:
+def test_executors_and_notify_send_mail_only_as_the_sender() -> None:
     stack = synthesized("dev", email_sender="punctual@example.org")
     assert {name for name in stack.functions() if "ses:SendEmail" in {action for action, _ in stack.grants(name)}} == EXECUTORS | {"Notify"}
 
 
-def test_each_function_writes_its_own_log_and_its_traces_and_nobody_elses(prod: Synthesized) -> None:
+def test_each_function_writes_only_its_own_log_and_traces(prod: Synthesized) -> None:
     for name in prod.functions():
         granted = {grant for grant in prod.grants(name) if grant[0].startswith(("logs:", "xray:"))}
         logs = {(f"logs:{action}", f"{name}Logs") for action in ("CreateLogStream", "PutLogEvents")}
         traces = {(f"xray:{action}", "*") for action in ("PutTraceSegments", "PutTelemetryRecords")}
-        assert granted == (logs if name == "Fetch" else logs | traces), "fetch may write its log and nothing else"
+        assert granted == (logs if name == "Fetch" else logs | traces), "fetch may only write its log"
 
 
-def test_who_has_messages_or_changes_brought_may_read_and_take_them_from_there_alone(prod: Synthesized) -> None:
-    """Lambda reads queues and streams with the role of the function that they are for."""
+def test_a_function_may_read_only_its_own_queues_and_streams(prod: Synthesized) -> None:
+    """Lambda reads queues and streams with the role of the function that it calls."""
     queues = {name: {lane} for name, lane in LANE_OF.items()}
     queues |= {"Bury": {f"{lane}Dead" for lane in LANE_OF.values()}, "Notify": {"NotifyQueue"}}
     for action in ("sqs:ReceiveMessage", "sqs:DeleteMessage"):
@@ -235,13 +235,13 @@ def test_who_has_messages_or_changes_brought_may_read_and_take_them_from_there_a
             assert who_may(prod, f"dynamodb:{action}", table) == {"Project"}
 
 
-def test_who_writes_jobs_that_are_due_hands_them_to_any_lane(prod: Synthesized) -> None:
-    """A retry, a release, a redrive, a job due soon: whoever wrote it sends it, and an executor may write one of another lane."""
+def test_verbs_that_write_due_jobs_may_send_to_any_lane(prod: Synthesized) -> None:
+    """The verb that writes a retry, a released job, a redrive or a job due soon also sends it, and its lane may be any."""
     for lane in LANE_OF.values():
         assert who_may(prod, "sqs:SendMessage", lane) == {"Api", "Tick", "Dispatch", "Bury", "Plan", "Redrive", "Scale", *EXECUTORS}
 
 
-def test_people_are_administered_by_the_api_alone(prod: Synthesized) -> None:
+def test_only_the_api_administers_people(prod: Synthesized) -> None:
     granted = {(name, action) for name in prod.functions() for action, what in prod.grants(name) if what == "AccountsUsers"}
     users = {"CreateUser", "DeleteUser", "DisableUser", "EnableUser", "GetUser", "SetUserPassword", "UpdateUserAttributes"}
     groups = {"AddUserToGroup", "ListGroupsForUser", "RemoveUserFromGroup"}
@@ -249,26 +249,26 @@ def test_people_are_administered_by_the_api_alone(prod: Synthesized) -> None:
     assert granted == {("Api", f"cognito-idp:{action}") for action in actions}
 
 
-def test_who_keeps_the_ledger(prod: Synthesized) -> None:
-    """Its minutes and units, latencies, backlogs, breakers, pauses, receipts and redrives are items of one table."""
+def test_the_verbs_that_use_the_ledger(prod: Synthesized) -> None:
+    """One table holds minutes and units, latencies, backlogs, breakers, pauses, receipts and redrives."""
     writers = {"Api", "Tick", "Dispatch", "Redrive"} | EXECUTORS
     assert who_may(prod, "dynamodb:PutItem", "StorageLedger") == writers | {"Plan"}  # plan: its cursor
     assert who_may(prod, "dynamodb:DeleteItem", "StorageLedger") == writers
     assert who_may(prod, "dynamodb:Query", "StorageLedger") == writers | {"Plan"}  # plan: which lanes are paused
     assert who_may(prod, "dynamodb:GetItem", "StorageLedger") == {"Api", "Tick", "Dispatch", "Redrive", "Plan"}
-    assert who_may(prod, "dynamodb:UpdateItem", "StorageLedger") == {"Api"}, "a receipt that has expired is given anew"
+    assert who_may(prod, "dynamodb:UpdateItem", "StorageLedger") == {"Api"}, "an expired receipt is written again"
 
 
-def test_who_writes_jobs_reads_many_of_them_at_once(prod: Synthesized) -> None:
-    """Whom a change lets go on is read before it is handed over; plan reads the runs that an edit replaces."""
+def test_verbs_that_write_jobs_may_read_them_in_batches(prod: Synthesized) -> None:
+    """A job that another job's change releases is read before it is enqueued; plan reads the runs that an edit replaces."""
     assert who_may(prod, "dynamodb:BatchGetItem", "StorageJobs") == {"Api", "Tick", "Dispatch", "Bury", "Plan", "Redrive"} | EXECUTORS
     assert who_may(prod, "dynamodb:GetItem", "StorageTasks") == {"Api", "Plan", "Notify"} | EXECUTORS
 
 
-def test_who_hands_out_or_looks_again_sees_how_far_behind_every_lane_is(prod: Synthesized) -> None:
+def test_dispatch_and_tick_may_read_the_depth_of_every_lane(prod: Synthesized) -> None:
     for name, lane in LANE_OF.items():
         assert who_may(prod, "sqs:GetQueueAttributes", lane) == {"Tick", "Dispatch", name}
 
 
-def test_what_has_ended_is_archived_by_project_alone(prod: Synthesized) -> None:
+def test_only_project_archives_ended_jobs(prod: Synthesized) -> None:
     assert who_may(prod, "firehose:PutRecordBatch", "ArchiveStream") == {"Project"}

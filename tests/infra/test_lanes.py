@@ -13,7 +13,7 @@ def test_every_lane_of_the_model_has_a_queue(any_stage: Synthesized) -> None:
 
 
 @pytest.mark.parametrize("name", LANES)
-def test_the_topic_puts_into_a_lane_exactly_its_messages_unwrapped(any_stage: Synthesized, name: str) -> None:
+def test_the_topic_routes_exactly_its_messages_to_a_lane_unwrapped(any_stage: Synthesized, name: str) -> None:
     subscriptions = any_stage.all("SNS::Subscription").values()
     (mine,) = [item for item in subscriptions if name_of(item["Endpoint"]) == f"Lanes{name}"]
     assert mine["FilterPolicy"] == {"lane": [LANES[name]]}
@@ -24,7 +24,7 @@ def test_the_topic_puts_into_a_lane_exactly_its_messages_unwrapped(any_stage: Sy
 
 
 @pytest.mark.parametrize("name", LANES)
-def test_a_message_received_too_often_goes_to_the_lane_s_dead_letter_queue(any_stage: Synthesized, name: str) -> None:
+def test_a_message_received_too_often_becomes_a_dead_letter(any_stage: Synthesized, name: str) -> None:
     queue = any_stage.one("SQS::Queue", f"Lanes{name}")
     assert name_of(queue["RedrivePolicy"]["deadLetterTargetArn"]) == f"Lanes{name}Dead"
     assert queue["RedrivePolicy"]["maxReceiveCount"] == 10
@@ -33,7 +33,7 @@ def test_a_message_received_too_often_goes_to_the_lane_s_dead_letter_queue(any_s
     assert dead["MessageRetentionPeriod"] > queue.get("MessageRetentionPeriod", 4 * 24 * 3600)
 
 
-def test_no_queue_shows_a_message_again_while_the_function_may_still_work_on_it(any_stage: Synthesized) -> None:
+def test_a_message_stays_invisible_while_its_function_may_run(any_stage: Synthesized) -> None:
     functions = any_stage.all("Lambda::Function")
     for mapping in any_stage.all("Lambda::EventSourceMapping").values():
         queue = any_stage.all("SQS::Queue").get(mapping["EventSourceArn"]["Fn::GetAtt"][0])
@@ -46,7 +46,7 @@ def test_queues_are_encrypted(any_stage: Synthesized) -> None:
     assert all(queue["SqsManagedSseEnabled"] for queue in any_stage.all("SQS::Queue").values())
 
 
-def test_only_our_topic_may_send_into_a_lane(any_stage: Synthesized) -> None:
+def test_only_our_topic_may_send_to_a_lane(any_stage: Synthesized) -> None:
     lets_in = [
         (name_of(statement["Resource"]), statement["Principal"], name_of(statement["Condition"]["ArnEquals"]["aws:SourceArn"]))
         for policy in any_stage.all("SQS::QueuePolicy").values()

@@ -1,4 +1,4 @@
-"""What counts, and what keeps executors ready."""
+"""The counting of changes, and the pollers that are kept ready."""
 
 from dataclasses import replace
 from functools import cache
@@ -16,30 +16,30 @@ from tests.infra.test_functions import environ
 
 @cache
 def keeping_ready() -> Synthesized:
-    """A stage whose pollers are kept ready."""
+    """A stage that keeps pollers ready."""
     chosen = replace(settings.DEV, rules=Rules(most_pollers=100))
     stack = PunctualStack(made := app(), chosen)
     return Synthesized(chosen, stack, made.synth().get_stack_by_name(stack.stack_name).template)
 
 
 @pytest.mark.parametrize("table", ["Jobs", "Tasks"])
-def test_both_streams_are_counted_in_the_order_of_their_shards(any_stage: Synthesized, table: str) -> None:
+def test_project_reads_both_streams_in_shard_order(any_stage: Synthesized, table: str) -> None:
     mapping = any_stage.one("Lambda::EventSourceMapping", f"Project{table}")
     assert mapping["EventSourceArn"]["Fn::GetAtt"] == [any_stage.id("DynamoDB::GlobalTable", f"Storage{table}"), "StreamArn"]
     assert mapping["FunctionName"]["Ref"] == any_stage.id("Lambda::Function", "ProjectFunction")
     assert (mapping["StartingPosition"], mapping["ParallelizationFactor"]) == ("TRIM_HORIZON", 1)
     assert "MaximumRetryAttempts" not in mapping and "MaximumRecordAgeInSeconds" not in mapping, (
-        "nothing is given up while the stream has it"
+        "a batch is retried as long as the stream keeps it"
     )
 
 
-def test_events_name_their_shard_where_streams_have_several(any_stage: Synthesized) -> None:
+def test_events_name_their_shard_if_streams_have_several(any_stage: Synthesized) -> None:
     for table in ("Jobs", "Tasks"):
         window = any_stage.one("Lambda::EventSourceMapping", f"Project{table}").get("TumblingWindowInSeconds")
         assert (window is None) == any_stage.settings.rules.one_shard == (any_stage.settings.stage == "local")
 
 
-def test_project_reads_streams_and_writes_counters_and_nothing_else(any_stage: Synthesized) -> None:
+def test_project_only_reads_streams_and_writes_counters(any_stage: Synthesized) -> None:
     granted = {resource for action, resource in any_stage.grants("Project") if action.startswith("dynamodb:")}
     assert granted == {"StorageCounters", "StorageJobs", "StorageTasks"}
     assert ("dynamodb:UpdateItem", "StorageCounters") in any_stage.grants("Project")
@@ -47,7 +47,7 @@ def test_project_reads_streams_and_writes_counters_and_nothing_else(any_stage: S
     assert on_tables == {f"dynamodb:{verb}" for verb in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")}
 
 
-def test_by_default_lanes_scale_by_themselves(any_stage: Synthesized) -> None:
+def test_aws_scales_the_lanes_by_default(any_stage: Synthesized) -> None:
     for lane in ("OneTime", "Recurring", "Retry"):
         assert "ProvisionedPollerConfig" not in any_stage.one("Lambda::EventSourceMapping", f"Execute{lane}Lane")
     assert not [action for action, _ in any_stage.grants("Scale") if "EventSourceMapping" in action]
@@ -58,7 +58,7 @@ def _lane(lane: str) -> Resource:
 
 
 @pytest.mark.parametrize("lane", ["OneTime", "Recurring"])
-def test_a_stage_that_keeps_pollers_ready_lets_scale_set_them_on_its_lanes_alone(lane: str) -> None:
+def test_scale_may_set_pollers_only_on_lanes_that_keep_them(lane: str) -> None:
     mapping = _lane(lane)
     assert mapping["ProvisionedPollerConfig"] == {"MinimumPollers": scaling.LEAST, "MaximumPollers": 100}
     assert "ScalingConfig" not in mapping, "AWS refuses both"
@@ -69,11 +69,11 @@ def test_a_stage_that_keeps_pollers_ready_lets_scale_set_them_on_its_lanes_alone
     assert id in environ(stack.functions()["Scale"])[f"PUNCTUAL_{'ONE_TIME' if lane == 'OneTime' else 'RECURRING'}_MAPPING"]
 
 
-def test_retries_keep_none_ready() -> None:
+def test_the_retry_lane_keeps_no_pollers_ready() -> None:
     assert "ScalingConfig" in _lane("Retry") and "ProvisionedPollerConfig" not in _lane("Retry")
 
 
-def test_what_there_may_be_at_once_is_what_the_lanes_allow(any_stage: Synthesized) -> None:
+def test_available_executors_are_the_sum_of_the_lanes(any_stage: Synthesized) -> None:
     told = [Settings.parse(environ(any_stage.functions()[name])).rules.executors for name in ("Api", "Scale")]
     assert told == [{"local": 150, "dev": 100, "prod": 1_500}[any_stage.settings.stage]] * 2
     assert keeping_ready().settings.deployed.executors == 2 * 100 * scaling.EXECUTORS_EACH

@@ -30,9 +30,9 @@ def test_every_stage_gives_each_lane_the_concurrency_that_aws_accepts() -> None:
         assert all(2 <= limit <= 1_000 for limit in settings.concurrency.values())
 
 
-def test_what_differs_locally_is_this_list_and_no_more() -> None:
+def test_the_local_stage_differs_only_in_this_list() -> None:
     differing = {item.name for item in fields(LOCAL) if getattr(LOCAL, item.name) != getattr(DEV, item.name)}
-    assert differing - {"architecture"} == {  # which is that of the machine: an Arm laptop has no difference there
+    assert differing - {"architecture"} == {  # the machine's own; on an Arm machine it does not differ
         "stage",
         "api_at_endpoint",
         "endpoint_port",
@@ -62,7 +62,7 @@ def test_only_the_local_stage_lets_jobs_call_private_addresses() -> None:
     assert [settings.stage for settings in STAGES.values() if settings.rules.allow_private_http] == ["local"]
 
 
-def test_jobs_reach_nothing_on_aws_unless_the_deployment_says_so() -> None:
+def test_jobs_reach_nothing_on_aws_by_default() -> None:
     for stage in ("dev", "prod"):
         assert (settings_for(stage).allowed_targets, settings_for(stage).email_sender, settings_for(stage).sample_targets) == (
             (),
@@ -74,18 +74,18 @@ def test_jobs_reach_nothing_on_aws_unless_the_deployment_says_so() -> None:
 
 
 @pytest.mark.parametrize("between", [" ", ",", " , ", "\n"])
-def test_allowed_targets_are_written_one_after_the_other(between: str) -> None:
+def test_allowed_targets_are_separated_by_blanks_or_commas(between: str) -> None:
     one, two = "arn:aws:sqs:eu-west-1:123456789012:orders-*", "arn:aws:sns:eu-west-1:123456789012:news"
     assert settings_for("dev", allowed_targets=one + between + two).allowed_targets == (one, two)
 
 
 @pytest.mark.parametrize("bad", ["*", "orders", "arn:aws:s3:::bucket", "arn:aws:*:*:*:*"])
-def test_an_allowed_target_that_is_none_is_refused_by_name(bad: str) -> None:
+def test_a_bad_allowed_target_is_refused_by_name(bad: str) -> None:
     with pytest.raises(ValueError, match="is no ARN of events, lambda, sns, sqs, states"):
         settings_for("dev", allowed_targets=f"arn:aws:sqs:eu-west-1:123456789012:orders {bad}")
 
 
-def test_hosts_that_jobs_may_call_are_written_one_after_the_other_and_must_be_some() -> None:
+def test_allowed_hosts_are_separated_by_blanks_and_checked() -> None:
     assert settings_for("dev").reach.hosts == ()
     assert settings_for("dev", http_hosts="*.example.com, hooks.example.org").reach.hosts == ("*.example.com", "hooks.example.org")
     for bad in ("*", "https://example.com", "example.com/path", "example.com:80"):
@@ -95,7 +95,7 @@ def test_hosts_that_jobs_may_call_are_written_one_after_the_other_and_must_be_so
         settings_for("dev", http_hosts=" ".join(["hooks.example.com"] * 60))
 
 
-def test_plain_http_and_a_key_are_switched_on_by_a_word() -> None:
+def test_plain_http_and_a_customer_key_are_options() -> None:
     assert (settings_for("prod").reach.plain_http, settings_for("prod").customer_key) == (False, False)
     chosen = settings_for("prod", plain_http="true", customer_key="true")
     assert (chosen.reach.plain_http, chosen.customer_key) == (True, True)
@@ -103,7 +103,7 @@ def test_plain_http_and_a_key_are_switched_on_by_a_word() -> None:
         settings_for("prod", plain_http="yes")
 
 
-def test_allowed_targets_fit_into_an_environment() -> None:
+def test_allowed_targets_must_fit_into_an_environment() -> None:
     with pytest.raises(ValueError, match="longer than 2000 characters"):
         settings_for("dev", allowed_targets=" ".join(["arn:aws:sqs:eu-west-1:123456789012:orders"] * 60))
 
@@ -114,7 +114,7 @@ def test_machine_clients_are_written_with_their_scopes() -> None:
 
 
 @pytest.mark.parametrize("bad", ["ci", "ci=", "ci=jobs:delete", "CI=admin", "ci=admin ci=jobs:read", "=admin"])
-def test_a_machine_client_that_is_none_is_refused(bad: str) -> None:
+def test_a_bad_machine_client_is_refused(bad: str) -> None:
     with pytest.raises(ValueError, match="a machine client has"):
         settings_for("dev", machine_clients=bad)
 
@@ -131,7 +131,7 @@ def test_only_prod_is_protected() -> None:
     assert not LOCAL.protected
 
 
-def test_the_app_is_small_and_asks_neither_aws_nor_git() -> None:
+def test_the_app_is_small_and_calls_neither_aws_nor_git() -> None:
     source = (ROOT / "app.py").read_text()
     assert len(source.splitlines()) < 30
     assert "boto3" not in source

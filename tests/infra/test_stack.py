@@ -11,7 +11,7 @@ from tests.infra.conftest import Synthesized, app
 
 LANES = ("OneTime", "Recurring", "Retry")
 
-# What fails the whole deploy on the local AWS (MiniStack 1.5.33), of the services this project may come to use.
+# Resource types that fail the whole deploy on the local AWS (MiniStack 1.5.33), among the services this project may use.
 REFUSED_LOCALLY = (
     "AWS::ApplicationAutoScaling::",
     "AWS::Athena::NamedQuery",
@@ -77,18 +77,18 @@ def test_a_stage_is_one_stack_named_after_it(any_stage: Synthesized) -> None:
     assert any_stage.stack.stack_name == f"punctual-{any_stage.settings.stage}"
 
 
-def test_the_stack_tells_where_everything_is(any_stage: Synthesized) -> None:
+def test_the_stack_outputs_the_addresses_of_its_resources(any_stage: Synthesized) -> None:
     machines = {"TokenUrl", "MachineClients"} if any_stage.settings.machine_clients else set()
     assert set(any_stage.template["Outputs"]) == OUTPUTS | machines
 
 
-def test_executors_have_urls_called_by_the_function_for_it_but_for_the_local_stage(any_stage: Synthesized) -> None:
+def test_fetch_calls_urls_except_on_the_local_stage(any_stage: Synthesized) -> None:
     told = {json.dumps(any_stage.functions()[f"Execute{lane}"]["Environment"]["Variables"]["PUNCTUAL_FETCH_FUNCTION"]) for lane in LANES}
     arn = {"Fn::GetAtt": [any_stage.id("Lambda::Function", "FetchFunction"), "Arn"]}
     assert told == {json.dumps("" if any_stage.settings.stage == "local" else arn)}
 
 
-def test_the_template_belongs_to_no_account_and_no_region(any_stage: Synthesized) -> None:
+def test_the_template_names_no_account_and_no_region(any_stage: Synthesized) -> None:
     assert any_stage.stack.environment == "aws://unknown-account/unknown-region"
 
 

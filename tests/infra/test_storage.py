@@ -28,8 +28,8 @@ def test_the_due_index_projects_only_what_dispatch_needs(any_stage: Synthesized)
 @pytest.mark.parametrize(
     ("kind", "prefix"), [(kind.upper(), f"Storage{kind}") for kind in ("Jobs", "Tasks", "Ledger", "Users", "Audit", "Counters", "Notices")]
 )
-def test_the_tables_of_the_contract_tests_are_these(any_stage: Synthesized, kind: str, prefix: str) -> None:
-    """Keys, indexes and what they project: what those tests say holds for what is deployed."""
+def test_the_contract_tests_use_the_same_tables(any_stage: Synthesized, kind: str, prefix: str) -> None:
+    """Keys, indexes and projections are equal, so the results of the contract tests apply to the deployed tables."""
     made, tested = any_stage.one("DynamoDB::GlobalTable", prefix), getattr(tables, kind)
 
     def by_name(values: list[dict[str, Any]], name: str) -> dict[str, dict[str, Any]]:
@@ -40,7 +40,7 @@ def test_the_tables_of_the_contract_tests_are_these(any_stage: Synthesized, kind
     assert by_name(made.get("GlobalSecondaryIndexes", []), "IndexName") == by_name(tested.get("GlobalSecondaryIndexes", []), "IndexName")
 
 
-def test_tables_are_on_demand_expire_items_and_can_be_restored_to_a_point_in_time(any_stage: Synthesized) -> None:
+def test_tables_are_on_demand_with_ttl_and_point_in_time_recovery(any_stage: Synthesized) -> None:
     made = any_stage.all("DynamoDB::GlobalTable")
     assert len(made) == 7
     for table in made.values():
@@ -49,7 +49,7 @@ def test_tables_are_on_demand_expire_items_and_can_be_restored_to_a_point_in_tim
         assert [replica["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] for replica in table["Replicas"]] == [True]
 
 
-def test_the_data_of_prod_and_of_no_other_stage_is_kept(any_stage: Synthesized) -> None:
+def test_only_prod_retains_its_data(any_stage: Synthesized) -> None:
     in_prod = any_stage.settings.stage == "prod"
     for kind in ("DynamoDB::GlobalTable", "Cognito::UserPool", "SQS::Queue", "S3::Bucket"):
         for id in any_stage.all(kind):
@@ -59,7 +59,7 @@ def test_the_data_of_prod_and_of_no_other_stage_is_kept(any_stage: Synthesized) 
     assert any_stage.stack.termination_protection is in_prod
 
 
-def test_outputs_are_private_encrypted_and_kept_as_long_as_the_last_of_their_items(any_stage: Synthesized) -> None:
+def test_outputs_are_private_encrypted_and_expire_with_their_items(any_stage: Synthesized) -> None:
     bucket = any_stage.one("S3::Bucket", "StorageOutputs")
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True} and len(bucket["PublicAccessBlockConfiguration"]) == 4
     (encryption,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
@@ -69,26 +69,26 @@ def test_outputs_are_private_encrypted_and_kept_as_long_as_the_last_of_their_ite
     assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", any_stage.settings.rules.retention.failure_days)
 
 
-def test_outputs_travel_by_tls_alone(on_aws: Synthesized) -> None:
+def test_outputs_require_tls(on_aws: Synthesized) -> None:
     policy = on_aws.one("S3::BucketPolicy", "StorageOutputsPolicy")
     (statement,) = policy["PolicyDocument"]["Statement"]
     assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
 
 
-def test_what_signs_call_backs_is_made_by_aws_and_no_template_shows_it(any_stage: Synthesized) -> None:
+def test_aws_generates_the_callback_secret_outside_the_template(any_stage: Synthesized) -> None:
     secret = any_stage.one("SecretsManager::Secret", "StorageCallbackKey")
     assert secret["GenerateSecretString"] == {"ExcludePunctuation": True, "PasswordLength": 64}
     assert "SecretString" not in secret
 
 
-def test_executors_tell_workers_the_address_of_this_api(any_stage: Synthesized) -> None:
+def test_executors_give_workers_the_address_of_this_api(any_stage: Synthesized) -> None:
     environment = any_stage.one("Lambda::Function", "ExecuteRetryFunction")["Environment"]["Variables"]
     (url,) = [environment["PUNCTUAL_API_URL"]]
     assert {"Ref": any_stage.id("ApiGatewayV2::Api", "ApiHttp")} in str_parts(url)
 
 
 def str_parts(value: Any) -> list[Any]:
-    """What a template joins to a text or, of an attribute, the resource that has it."""
+    """The text that a template joins or, for an attribute, the resource that has it."""
     if "Fn::GetAtt" in value:
         return [{"Ref": value["Fn::GetAtt"][0]}]
     return list(value["Fn::Join"][1])

@@ -1,4 +1,4 @@
-"""What a deployment lets jobs reach: grants of the executors, what the api refuses by, and the samples of the local stage."""
+"""The targets that a deployment allows: the grants of the executors, the settings of the API, and the samples of the local stage."""
 
 import pytest
 from aws_cdk.assertions import Template
@@ -33,13 +33,13 @@ def allowing() -> Synthesized:
     return synthesized("prod", allowed_targets=" ".join(ALL), email_sender="ops@example.com")
 
 
-def test_executors_alone_get_one_action_per_service_on_the_allowed_arns_alone(allowing: Synthesized, prod: Synthesized) -> None:
+def test_only_executors_get_one_action_per_service_on_allowed_arns(allowing: Synthesized, prod: Synthesized) -> None:
     for name in prod.functions():
         more = {grant for grant in allowing.grants(name) if grant not in prod.grants(name) and grant[0] != "ses:SendEmail"}
         assert more == (GRANTED if name in EXECUTORS else set())
 
 
-def test_mail_leaves_under_the_sender_s_name_alone(allowing: Synthesized) -> None:
+def test_mail_is_sent_only_from_the_sender(allowing: Synthesized) -> None:
     for name in allowing.functions():
         role = allowing.all("IAM::Role")[allowing.functions()[name]["Role"]["Fn::GetAtt"][0]]
         found = [each for each in role["Policies"][0]["PolicyDocument"]["Statement"] if each["Action"] == "ses:SendEmail"]
@@ -51,19 +51,19 @@ def test_mail_leaves_under_the_sender_s_name_alone(allowing: Synthesized) -> Non
             assert sorted(ends) == [":identity/example.com", ":identity/ops@example.com"]
 
 
-def test_the_api_and_the_executors_know_what_is_allowed_and_nobody_else(allowing: Synthesized) -> None:
+def test_only_the_api_and_executors_know_the_allowed_targets(allowing: Synthesized) -> None:
     for name, function in allowing.functions().items():
         reach, knows = Settings.parse(environ(function)).reach, name in EXECUTORS | {"Api"}
         assert tuple(reach.arns) == (ALL if knows else ())
         assert reach.sender == ("ops@example.com" if knows or name == "Notify" else "")
 
 
-def test_every_star_of_an_allowed_target_is_acknowledged(allowing: Synthesized) -> None:
+def test_every_wildcard_of_an_allowed_target_is_acknowledged(allowing: Synthesized) -> None:
     report = AwsSolutionsChecks(allowing.stack).validate_scope(allowing.stack)
     assert [(finding.rule_name, finding.violating_resources) for finding in report.violations] == []
 
 
-def test_a_star_over_all_machines_covers_their_executions() -> None:
+def test_a_wildcard_over_all_machines_covers_their_executions() -> None:
     grants = synthesized("dev", allowed_targets=f"arn:aws:states:{PLACE}:*").grants("ExecuteRetry")
     assert ("states:DescribeExecution", f"arn:aws:states:{PLACE}:*") in grants
 

@@ -10,6 +10,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import Job, JobKey, Lane
 from scheduler.storage.memory.stores import MemoryJobs
+from scheduler.storage.ports import Written
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -135,8 +136,8 @@ def test_an_item_may_not_be_larger_than_a_job_alone_by_what_would_be_stored(worl
 class Throttled(MemoryJobs):
     """A table that takes every other job of a batch."""
 
-    def put_many(self, jobs: Any) -> list[bool | None]:
-        return [self.put(job) if number % 2 else None for number, job in enumerate(jobs)]
+    def put_many(self, jobs: Any) -> list[Written]:
+        return [Written.of(self.put(job)) if number % 2 else Written.REFUSED for number, job in enumerate(jobs)]
 
 
 def test_what_the_table_refuses_for_now_is_not_accepted_and_told_so(world: World) -> None:
@@ -150,7 +151,7 @@ def test_what_the_table_refuses_for_now_is_not_accepted_and_told_so(world: World
 
 
 def test_a_table_that_refuses_them_all_at_once_is_a_503(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(jobs: list[Job]) -> list[bool | None]:
+    def refuse(jobs: list[Job]) -> list[Written]:
         raise Unavailable
 
     monkeypatch.setattr(world.jobs, "put_many", refuse)

@@ -10,7 +10,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.instants import DAY, render
 from scheduler.model.job import JobKey, Lane
 from scheduler.storage.memory.stores import MemoryJobs
-from scheduler.storage.ports import KEPT_RECEIPTS_MS
+from scheduler.storage.ports import KEPT_RECEIPTS_MS, Written
 from tests.lambdas.gateway import NOW, Answered, World, send
 
 pytestmark = pytest.mark.usefixtures("world")
@@ -187,8 +187,8 @@ def test_items_that_the_table_refused_are_made_by_the_same_call_again(world: Wor
     class Throttled(MemoryJobs):
         refuses = True
 
-        def put_many(self, jobs: Any) -> list[bool | None]:
-            return [None if self.refuses and number else self.put(job) for number, job in enumerate(jobs)]
+        def put_many(self, jobs: Any) -> list[Written]:
+            return [Written.REFUSED if self.refuses and number else Written.of(self.put(job)) for number, job in enumerate(jobs)]
 
     world.jobs = Throttled()
     first = batch(HELLO, HELLO, key="call")

@@ -1,4 +1,4 @@
-"""Children of an executor: real processes, ended by force when they have to be."""
+"""Children of an executor: real processes, killed if necessary."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from scheduler.targets.base import Context
 from tests.conftest import a_job
 
 ROOT = Path(__file__).resolve().parents[2]
-STUBBORN = '''"""`stubborn`: does what no target should."""
+STUBBORN = '''"""`stubborn`: ignores all rules of a target."""
 import os, signal, sys, time
 from scheduler.model.job import Result
 from scheduler.targets.target_type import TargetType
@@ -45,7 +45,7 @@ def children() -> Iterator[Children]:
 
 @pytest.fixture
 def stubborn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A type that does not listen, known to children only."""
+    """A type that ignores a stop, known only to children."""
     (tmp_path / "stubborn.py").write_text(STUBBORN)
     (tmp_path / "sitecustomize.py").write_text("")
     from lambdas import _children
@@ -76,7 +76,7 @@ def pid(result: Result) -> int:
     return int(first.removeprefix("process "))
 
 
-def test_a_job_runs_in_a_process_of_its_own_which_is_kept(children: Children, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_job_runs_in_its_own_process_which_is_kept(children: Children, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         first, second = (run(children, slow(0.01)) for _ in range(2))
     assert (first.output, first.failure) == ("slow", None)
@@ -86,7 +86,7 @@ def test_a_job_runs_in_a_process_of_its_own_which_is_kept(children: Children, ca
 
 
 @pytest.mark.parametrize("job", [slow(), wild(busy=60)])
-def test_at_its_deadline_it_is_killed_and_its_process_is_gone(children: Children, stubborn: None, job: Job) -> None:
+def test_a_child_is_killed_at_the_deadline_of_its_job(children: Children, stubborn: None, job: Job) -> None:
     began = time.monotonic()
     result = run(children, job, context(0.5))
     assert 0.5 <= time.monotonic() - began < 1.5
@@ -95,20 +95,20 @@ def test_at_its_deadline_it_is_killed_and_its_process_is_gone(children: Children
     assert process.started(pid(result)) is None
 
 
-def test_one_that_was_killed_is_replaced(children: Children) -> None:
+def test_a_killed_child_is_replaced(children: Children) -> None:
     killed = run(children, slow(), context(0.3))
     assert pid(run(children, slow(0.01))) != pid(killed)
 
 
-def test_it_is_asked_to_stop_first(children: Children) -> None:
+def test_a_child_is_asked_to_stop_first(children: Children) -> None:
     stop = threading.Event()
     threading.Timer(0.2, stop.set).start()
     result = run(children, slow(), context(stop=stop))
     assert result.failure is not None and result.failure.message == "stopped while it waited"
-    assert pid(run(children, slow(0.01))) == pid(result), "it lives, and does the next job, which nobody asked to stop"
+    assert pid(run(children, slow(0.01))) == pid(result), "the child lives and runs the next job, which is not stopped"
 
 
-def test_one_that_does_not_stop_is_killed_by_force(children: Children, stubborn: None) -> None:
+def test_a_child_that_does_not_stop_is_killed(children: Children, stubborn: None) -> None:
     stop, force = threading.Event(), threading.Event()
     stop.set()
     threading.Timer(0.3, force.set).start()
@@ -121,9 +121,7 @@ def test_one_that_does_not_stop_is_killed_by_force(children: Children, stubborn:
     ("payload", "how"),
     [({"exit": 3}, "exit code 3"), ({"signal": 9}, "SIGKILL"), ({"signal": 11}, "SIGSEGV"), ({"exit": 0}, "exit code 0")],
 )
-def test_one_that_dies_is_a_failed_attempt_and_the_next_job_has_another(
-    children: Children, stubborn: None, payload: dict[str, int], how: str
-) -> None:
+def test_a_dying_child_fails_its_attempt_and_is_replaced(children: Children, stubborn: None, payload: dict[str, int], how: str) -> None:
     result = run(children, wild(**payload))
     assert result.failure is not None
     assert (result.failure.kind, result.failure.message) == ("retryable", f"its process ended by {how} before it had answered")
@@ -131,21 +129,21 @@ def test_one_that_dies_is_a_failed_attempt_and_the_next_job_has_another(
     assert run(children, wild()).output == "xx"
 
 
-def test_one_that_raises_lives_on_and_tells_where(children: Children, stubborn: None) -> None:
+def test_a_child_survives_an_exception_and_logs_its_traceback(children: Children, stubborn: None) -> None:
     result = run(children, wild(**{"raise": "wrong"}))
     assert result.failure is not None and result.failure.message == "ValueError: wrong"
     assert "Traceback" in (result.log or "") and "printed" in (result.log or "")
     assert pid(run(children, wild())) == pid(result)
 
 
-def test_one_that_died_while_idle_costs_nobody_anything(children: Children) -> None:
+def test_a_child_that_died_while_idle_fails_no_job(children: Children) -> None:
     first = run(children, slow(0.01))
     os.kill(pid(first), signal.SIGKILL)
     second = run(children, slow(0.01))
     assert second.output == "slow" and pid(second) != pid(first)
 
 
-def test_what_one_job_writes_is_not_in_the_log_of_the_next(children: Children, stubborn: None) -> None:
+def test_the_log_of_a_job_has_no_output_of_the_previous_one(children: Children, stubborn: None) -> None:
     first = run(children, wild(say="mine\n"))
     second = run(children, wild())
     assert pid(first) == pid(second)
@@ -158,7 +156,7 @@ def test_large_payloads_outputs_and_logs_pass(children: Children, stubborn: None
     assert 200_000 < len(result.log or "") <= 262_144
 
 
-def test_jobs_run_side_by_side_each_in_its_own(children: Children) -> None:
+def test_jobs_run_in_parallel_children(children: Children) -> None:
     results: list[Result] = []
     threads = [threading.Thread(target=lambda: results.append(run(children, slow(0.3)))) for _ in range(3)]
     for thread in threads:
@@ -170,7 +168,7 @@ def test_jobs_run_side_by_side_each_in_its_own(children: Children) -> None:
 
 @pytest.mark.parametrize("busy", [False, True])
 def test_a_child_ends_with_its_parent(busy: bool, tmp_path: Path) -> None:
-    """Killed, so that it cannot tell anybody: the closed pipe does."""
+    """The parent is killed and can send nothing; the child notices the closed pipe."""
     code = (
         "import sys, threading, time\n"
         "from lambdas._children import Child, frame\n"
@@ -183,7 +181,7 @@ def test_a_child_ends_with_its_parent(busy: bool, tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
-        parent.stdout.readline()  # it is at work
+        parent.stdout.readline()  # the child has begun
         lived = process.started(child)
         parent.kill()
     assert lived
@@ -193,7 +191,7 @@ def test_a_child_ends_with_its_parent(busy: bool, tmp_path: Path) -> None:
     assert process.started(child) is None
 
 
-def test_a_child_knows_nothing_of_our_environment_and_loads_no_aws_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_has_no_environment_and_loads_no_aws_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     child = Child()
     try:
@@ -207,7 +205,7 @@ def test_a_child_knows_nothing_of_our_environment_and_loads_no_aws_library(monke
     assert not {"boto3", "botocore", "pydantic", "urllib3", "aws_lambda_powertools"} & set(loaded)
 
 
-def test_one_that_cannot_even_begin_is_a_failed_attempt_that_says_why(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_cannot_begin_fails_its_attempt(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
     from lambdas import _children
 
     monkeypatch.setattr(_children, "COMMAND", (sys.executable, "-c", "raise SystemExit(7)"))
@@ -215,7 +213,7 @@ def test_one_that_cannot_even_begin_is_a_failed_attempt_that_says_why(children: 
     assert result.failure is not None and "exit code 7" in result.failure.message
 
 
-def test_children_are_kept_up_to_a_batch_and_end_when_they_are_closed() -> None:
+def test_at_most_a_batch_of_children_is_kept_until_close() -> None:
     children = Children()
     first = run(children, slow(0.01))
     children.close()

@@ -1,4 +1,4 @@
-"""notify behind its queue, and what it is made of."""
+"""The handler of notify, and its parts."""
 
 import json
 import os
@@ -79,13 +79,13 @@ def failures(answer: dict[str, Any]) -> list[str]:
     return [each["itemIdentifier"] for each in answer["batchItemFailures"]]
 
 
-def test_news_become_sendings_and_sendings_are_done_and_told(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_news_become_sendings_that_are_sent_and_counted(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert failures(notify.handler(event(news(world)), None)) == []
     assert failures(notify.handler(event(*world.notices.sent), None)) == []
     assert emitted(capsys)[metrics.SENT] == [1.0]
 
 
-def test_what_has_to_come_again_is_put_back_for_as_long_as_it_takes(world: World) -> None:
+def test_an_early_message_is_deferred_until_its_time(world: World) -> None:
     end = WindowEnd(world.task.key, "failure", NOW, NOW + 5_000)  # type: ignore[arg-type]
     assert failures(notify.handler(event(news(world), end), None)) == ["m1"]
     assert world.back == [("r1", 5)]
@@ -94,22 +94,22 @@ def test_what_has_to_come_again_is_put_back_for_as_long_as_it_takes(world: World
     assert world.back[1:] == [("r0", 10)]
 
 
-def test_a_notice_that_is_given_up_goes_and_is_told(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_given_up_notice_is_deleted_and_counted(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     notify.handler(event(news(world)), None)
     world.answer = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
     assert failures(notify.handler(event(*world.notices.sent), None)) == []
     assert emitted(capsys)[metrics.GIVEN_UP] == [1.0]
 
 
-def test_a_record_that_is_none_of_ours_is_left_to_the_dead_letter_queue(world: World) -> None:
+def test_an_unreadable_record_is_left_to_the_dead_letter_queue(world: World) -> None:
     assert failures(notify.handler(event("what is this", news(world)), None)) == ["m0"]
     assert len(world.notices.sent) == 1
 
 
-# What it is made of.
+# Its parts.
 
 
-def test_a_webhook_is_called_by_the_code_of_http_jobs_signed_under_the_notice_s_id() -> None:
+def test_a_webhook_is_called_like_an_http_job_signed_under_its_id() -> None:
     sender = a_sender(hook=SECRET)
     with Receiver() as receiver:
         payload = {"method": "POST", "url": receiver.url("/ok/hook"), "body": {"type": "task.failure"}, "signing_secret": "hook"}
@@ -121,7 +121,7 @@ def test_a_webhook_is_called_by_the_code_of_http_jobs_signed_under_the_notice_s_
     assert json.loads(call.body) == {"type": "task.failure"}
 
 
-def test_a_private_address_is_refused_where_the_stage_refuses_it_to_jobs() -> None:
+def test_a_private_address_is_refused_as_for_jobs() -> None:
     sender = a_sender(Rules(), hook=SECRET)
     with Receiver() as receiver:
         payload = {"method": "POST", "url": receiver.url("/ok/hook"), "body": {}, "signing_secret": "hook"}
@@ -129,13 +129,13 @@ def test_a_private_address_is_refused_where_the_stage_refuses_it_to_jobs() -> No
         assert result.failure is not None and result.failure.kind is FailureKind.PERMANENT and receiver.calls() == []
 
 
-def test_without_a_sender_no_mail_is_tried() -> None:
+def test_no_mail_is_sent_without_a_sender() -> None:
     sender = a_sender()
     failure = sender.mail({"to": ["ann@example.com"], "subject": "s", "text": "t"}, "notice_x").failure
     assert failure is not None and failure.kind is FailureKind.PERMANENT
 
 
-def test_it_is_made_of_what_its_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notify_is_configured_by_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in SETTINGS.render().items():
         monkeypatch.setitem(os.environ, name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")

@@ -83,7 +83,7 @@ def test_a_batch_is_counted_and_told(world: MemoryPorts, capsys: pytest.CaptureF
     assert metrics.DEAD not in told and metrics.CANARY_DELAY not in told
 
 
-def test_a_batch_that_comes_again_counts_for_nothing(world: MemoryPorts) -> None:
+def test_a_repeated_batch_adds_nothing(world: MemoryPorts) -> None:
     batch = event(*ended())
     for _ in range(3):
         project.handler(batch, None)

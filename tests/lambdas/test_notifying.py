@@ -1,4 +1,4 @@
-"""From the stream to the receivers, through the real handlers and adapters: tables and queue are moto's, the webhook a server."""
+"""From the stream to the receivers, with the real handlers and adapters; tables and queue are moto's, the webhook is a real server."""
 
 import json
 from collections.abc import Iterator
@@ -31,14 +31,14 @@ HOOK = "/ok/notified"
 
 
 class Killed(BaseException):
-    """notify is gone."""
+    """notify was killed."""
 
 
 class World(SimpleNamespace):
-    """The queue is worked off by hand, with SQS's own redelivery in between."""
+    """The test receives from the queue itself; SQS redelivers in between."""
 
     def end(self, make_end: Any, at: int) -> None:
-        """A run of the task ends; the stream brings it twice."""
+        """A run of the task ends; the stream delivers it twice."""
         job = make.job(at=at, owner=self.task.owner, origin=Origin(self.task.id, 1, at, notify=True))
         claimed: Job = make.claimed(job)
         batch = event(record(at % 1_000_000, claimed, make_end(claimed, at + 100)))
@@ -81,7 +81,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
         monkeypatch.setattr(AwsCalls, "send", take)
         clock, at = FixedClock(make.NOW), _notifying.Notifier(settings)
-        monkeypatch.setattr(at.notice_queue, "put_back", lambda receipt, seconds: None)  # here a message in hand stays visible
+        monkeypatch.setattr(at.notice_queue, "put_back", lambda receipt, seconds: None)  # here a received message stays visible
         receivers = Notifications(("ann@example.com",), (Webhook(receiver.url(HOOK), "hook"),))
         task = make.task(name="Nightly", notifications=receivers)
         assert at.tasks.store(None, task, [])
@@ -105,7 +105,7 @@ def made_call(world: World) -> Any:
     return call
 
 
-def test_each_receiver_gets_one_failure_and_one_recovery_though_notify_dies_with_the_webhook_called(world: World) -> None:
+def test_failure_and_recovery_reach_each_receiver_though_notify_dies(world: World) -> None:
     world.dies = True
     world.end(make.failed, make.NOW)
     with pytest.raises(Killed):
@@ -125,7 +125,7 @@ def test_each_receiver_gets_one_failure_and_one_recovery_though_notify_dies_with
         webhook_receiver.verify({name.lower(): value for name, value in each.headers.items()}, each.body, [SECRET], each.at)
         for each in calls
     ]
-    assert len(ids) == 3 and len(set(ids)) == 2, "the one that was cut came again, under its id"
+    assert len(ids) == 3 and len(set(ids)) == 2, "the interrupted sending was repeated under its id"
     assert sorted({json.loads(each.body)["type"] for each in calls}) == ["task.failure", "task.recovery"]
     world.clock.advance(2_000_000)
     world.work_off()

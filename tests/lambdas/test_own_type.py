@@ -1,4 +1,4 @@
-"""A target type of a team's own, the one that docs/targets.md shows: in the executor's pool, in a real child process."""
+"""A custom target type, the example of docs/targets.md, in the executor's pool and a real child process."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from scheduler.admission import breaker
 from scheduler.model.job import Job, Result
 from scheduler.storage.memory.stores import MemoryOutputs
 from scheduler.targets import registry, types
-from scheduler.targets.named_target import usual_locks
+from scheduler.targets.named_target import default_locks
 from scheduler.targets.target_type import TargetType
 from tests.conftest import a_job
 from tests.lambdas.gateway import World, send
@@ -32,14 +32,14 @@ SECTION = PAGE.partition("## A type of your own in Python")[2].partition("\n## "
 EXAMPLE = SECTION.partition("```python\n")[2].partition("```")[0]
 REQUEST = SECTION.partition("-d '")[2].partition("'\n")[0]
 SHOWN = Path(__file__).parent / "own_type" / "primes.py"
-SLOW = 1_000_000  # the number of a prime that takes longer than any test
+SLOW = 1_000_000  # computing the prime of this number takes longer than any test
 
 pytestmark = pytest.mark.real_clock
 
 
 @pytest.fixture(autouse=True)
 def primes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The example of the page as a file among the types, for this process and for its children."""
+    """Installs the example of the page as a file among the types, for this process and its children."""
     (tmp_path / "primes.py").write_text(EXAMPLE)
     monkeypatch.setattr(types, "__path__", [*types.__path__, str(tmp_path)])
     start = f"import scheduler.targets.types as t; t.__path__.append({str(tmp_path)!r}); from lambdas._child import main; main()"
@@ -53,7 +53,7 @@ def primes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Executor:
-    """An executor's pool with one thread."""
+    """The pool of an executor, with one thread."""
 
     def __init__(self, threads: ThreadPoolExecutor, children: Children) -> None:
         self.clock = SystemClock()
@@ -83,7 +83,7 @@ def pid(result: Result) -> int:
     return int(first.removeprefix("process "))
 
 
-def test_the_page_shows_the_type_that_is_checked_here() -> None:
+def test_the_page_shows_the_tested_type() -> None:
     assert EXAMPLE == SHOWN.read_text()
 
 
@@ -99,16 +99,16 @@ def test_the_file_alone_makes_the_type_known() -> None:
     assert payload_of("primes").json_schema()["required"] == ["number"]
     with pytest.raises(ValidationError):
         payload_of("primes").validate_json('{"number": 0}', strict=True)
-    assert usual_locks("primes", {"number": 1}) == ()
+    assert default_locks("primes", {"number": 1}) == ()
     assert breaker.circuit(a_job(type="primes", payload={"number": 1})) is None
 
 
-def test_the_api_takes_the_request_of_the_page(world: World) -> None:
+def test_the_api_accepts_the_request_of_the_page(world: World) -> None:
     answer = send("POST", "/me/jobs", json_body=json.loads(REQUEST))
     assert (answer.status, answer.data["type"], answer.data["payload"]) == (201, "primes", {"number": 1000})
 
 
-def test_it_runs_in_a_child_process_and_its_output_and_log_are_kept(executor: Executor) -> None:
+def test_an_own_type_runs_in_a_child_with_output_and_log(executor: Executor) -> None:
     executor.start(100)
     result = executor.result()
     assert (result.output, result.failure) == ("541", None)
@@ -116,7 +116,7 @@ def test_it_runs_in_a_child_process_and_its_output_and_log_are_kept(executor: Ex
     assert (result.log or "").splitlines()[1:] == ["looking for prime number 100"]
 
 
-def test_it_is_killed_at_its_time_out_and_what_it_logged_is_kept(executor: Executor) -> None:
+def test_an_own_type_is_killed_at_its_time_out_and_its_log_is_kept(executor: Executor) -> None:
     executor.start(SLOW, timeout_ms=700)
     result = executor.result()
     assert result.failure is not None and result.failure.kind == "timeout"
@@ -124,10 +124,10 @@ def test_it_is_killed_at_its_time_out_and_what_it_logged_is_kept(executor: Execu
     assert process.started(pid(result)) is None
     assert "looking for prime number 1000000" in (result.log or "")
     executor.start(10)
-    assert executor.result().output == "29", "the executor goes on, with another process"
+    assert executor.result().output == "29", "the executor continues with another process"
 
 
-def test_a_stop_request_that_it_ignores_is_followed_by_a_kill(executor: Executor) -> None:
+def test_an_ignored_stop_is_followed_by_a_kill(executor: Executor) -> None:
     job = executor.start(SLOW)
     executor.pool.cancel(job)
     assert executor.pool.wait(executor.clock.now() + 500) == []

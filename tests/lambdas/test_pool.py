@@ -1,4 +1,4 @@
-"""The pool of an executor: real threads."""
+"""The pool of an executor, with real threads."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +36,7 @@ def back(pool: ThreadPool, clock: SystemClock) -> dict[JobKey, Finished]:
 
 
 @pytest.mark.real_clock
-def test_a_job_that_is_cancelled_comes_back_soon_and_its_neighbour_goes_on(children: Children) -> None:
+def test_a_cancelled_job_ends_soon_and_other_jobs_go_on(children: Children) -> None:
     clock = SystemClock()
     with ThreadPoolExecutor(2) as threads:
         pool = a_pool(threads, children)
@@ -52,7 +52,7 @@ def test_a_job_that_is_cancelled_comes_back_soon_and_its_neighbour_goes_on(child
 
 
 @pytest.mark.real_clock
-def test_a_stop_ends_them_all_and_no_result_counts(children: Children) -> None:
+def test_a_stop_ends_all_jobs_and_no_result_counts(children: Children) -> None:
     clock = SystemClock()
     with ThreadPoolExecutor(2) as threads:
         pool = a_pool(threads, children)
@@ -63,7 +63,7 @@ def test_a_stop_ends_them_all_and_no_result_counts(children: Children) -> None:
 
 
 @pytest.mark.real_clock
-def test_work_ends_when_its_target_comes_back(children: Children) -> None:
+def test_work_ends_when_its_target_returns(children: Children) -> None:
     clock = SystemClock()
     with ThreadPoolExecutor(1) as threads:
         pool = a_pool(threads, children)
@@ -74,7 +74,7 @@ def test_work_ends_when_its_target_comes_back(children: Children) -> None:
 
 @pytest.mark.real_clock
 def test_a_kill_ends_the_work_and_a_stop_does_so_at_once(children: Children) -> None:
-    """It is seen by the threads, which end with the work."""
+    """The threads notice the kill and end with the work."""
     clock, payload = SystemClock(), {"message": "sleep", "sleep_seconds": 60}
     one, other = (a_job(payload=payload) for _ in range(2))
     with ThreadPoolExecutor(2) as threads:
@@ -107,7 +107,7 @@ def test_a_long_output_is_stored_before_it_is_settled(children: Children) -> Non
 
 
 @pytest.mark.real_clock
-def test_a_store_that_breaks_does_not_hang_the_batch(children: Children) -> None:
+def test_a_failing_output_store_does_not_block_the_batch(children: Children) -> None:
     def broken() -> MemoryOutputs:
         raise RuntimeError("no client")
 
@@ -118,9 +118,7 @@ def test_a_store_that_breaks_does_not_hang_the_batch(children: Children) -> None
     assert failure is not None and "no client" in failure.message
 
 
-def test_a_job_that_reports_by_call_back_is_told_where_to_and_fails_for_now_while_that_cannot_be_signed(
-    monkeypatch: pytest.MonkeyPatch, children: Children
-) -> None:
+def test_a_callback_job_gets_its_address_or_fails_retryably(monkeypatch: pytest.MonkeyPatch, children: Children) -> None:
     seen: list[CallBackAddress | None] = []
 
     def run(payload: Any, context: Context) -> Result:

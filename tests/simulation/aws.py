@@ -9,7 +9,7 @@ from random import Random
 from scheduler.model import slots
 from scheduler.model.job import Delivery, DueEntry, Failure, FailureKind, Finished, Job, JobKey, Lane, Look, Message, Result, Unit, UnitKey
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, Queued
-from scheduler.storage.ports import Change, Guard
+from scheduler.storage.ports import Change, Guard, Written
 from tests.simulation.faults import Faults
 from tests.simulation.hub import NEVER, Hub
 
@@ -60,16 +60,16 @@ class LaggingJobs(MemoryJobs):
             self._there[after.slot or ""].add(key)
         super()._store(before, after)
 
-    def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
+    def put_many(self, jobs: Sequence[Job]) -> list[Written]:
         return [self._put_or_refuse(job) for job in jobs]
 
-    def _put_or_refuse(self, job: Job) -> bool | None:
+    def _put_or_refuse(self, job: Job) -> Written:
         """Put a job, or seem to refuse it: in half of the refused cases the job is stored."""
         if self._faults.strike("put refused", self._faults.rates.refuse):
             if self._faults.random.random() < 0.5:
                 self.put(job)
-            return None
-        return self.put(job)
+            return Written.REFUSED
+        return Written.of(self.put(job))
 
     def _change(self, change: Change) -> bool:
         stored = self.rows.get(change.before.key)

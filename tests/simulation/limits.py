@@ -54,7 +54,7 @@ from scheduler.storage.memory.orders import MemoryOrders
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryLanes, MemoryLedger
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Written
 from tests.contract import make
 from tests.simulation.aws import LaggingJobs, SimClock, SimPool
 from tests.simulation.faults import CALM, Faults, Faulty
@@ -128,7 +128,7 @@ class LimitedJobs(LaggingJobs):
         self._write([self._place(request.key) for request in requests])
         return super().claim(requests)
 
-    def change(self, changes: Sequence[Change]) -> list[bool | None]:
+    def change(self, changes: Sequence[Change]) -> list[Written]:
         moved = [slot for each in changes if each.before.slot != each.after.slot for slot in (each.before.slot, each.after.slot) if slot]
         self._write([*(self._place(each.before.key) for each in changes), *moved])
         done = super().change(changes)

@@ -16,7 +16,7 @@ from unittest.mock import patch
 from scheduler.admission import ordering, overlap, run_gate
 from scheduler.admission.lane_state import Watch
 from scheduler.admission.run_gate import RunGate
-from scheduler.model import lifecycle, misfire, records, settlement, slots
+from scheduler.model import lifecycle, misfire, settlement, slots
 from scheduler.model.job import DueEntry, Job, Line, OrderKey, Receipt, Unit
 from scheduler.model.rules import Rules
 from scheduler.pipeline import delivery, leftover, submit
@@ -83,7 +83,7 @@ def _change_without_fence(self: LaggingJobs, change: Change) -> bool:
     stored = self.rows.get(change.before.key)
     if stored is None or not lifecycle.is_open(stored):
         return False
-    self._store(stored, records.replace(stored, **records.differences(change.before, change.after)))
+    self._store(stored, replace(stored, **stores.differences(change.before, change.after)))
     return True
 
 
@@ -146,7 +146,7 @@ def _turn_without_version(self: MemoryOrders, before: Any, after: Any) -> bool:
 
 
 def _retry_without_fence(job: Job, at: int, **data: Any) -> Job:
-    return records.replace(_retry(job, at, **data), fence=job.fence)
+    return replace(_retry(job, at, **data), fence=job.fence)
 
 
 def _take_early(self: Execution, item: Any, job: Job, now: int) -> None:

@@ -84,7 +84,7 @@ def test_a_function_is_called_asynchronously(system: System, client: Client) -> 
 def test_a_function_that_fails_fails_its_job(client: Client) -> None:
     job = ran(client, "lambda", {"function": ARN["lambda"], "event": {"fail": True}}, max_attempts=1)
     assert (job["status"], job["attempts"][0]["failure"]["kind"]) == ("failed", "retryable")
-    assert "as it was told" in job["attempts"][0]["failure"]["message"]
+    assert "as requested" in job["attempts"][0]["failure"]["message"]
 
 
 def test_an_execution_is_named_after_its_job(system: System, client: Client) -> None:

@@ -1,6 +1,6 @@
-"""The runs of a cron schedule by a second method, as slow and plain as can be: look at every minute there is.
+"""The runs of a cron schedule by a second, slow and plain method: check every minute.
 
-It shares nothing with the product but the zone files. `python -m tests.unit.minute_by_minute 10000` compares so many random
+It shares nothing with the product but the zone files. `python -m tests.unit.minute_by_minute 10000` compares this number of random
 schedules, over all zones.
 """
 
@@ -20,7 +20,7 @@ from scheduler.tasks.cron import read
 
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
-SIGHT = timedelta(days=800)  # how far it looks
+SIGHT = timedelta(days=800)  # how far ahead it checks
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 MONTHS = ("", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 ODD_ZONES = (
@@ -48,7 +48,7 @@ class Case(NamedTuple):
 
 
 def runs(case: Case) -> Iterator[datetime]:
-    """The UTC minutes after the instant, and within sight, at which the rule says run."""
+    """The UTC minutes after the instant, up to `SIGHT` later, at which the schedule runs."""
     minute, hour, *dates = case.expression.split()
     fixed = "*" not in (minute[0], hour[0])
     zone = zones.zone(case.zone)
@@ -77,7 +77,7 @@ def runs(case: Case) -> Iterator[datetime]:
 
 def is_twice(local: datetime, zone: tzinfo) -> bool:
     first, second = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
-    return first < second  # in a gap it is the other way round
+    return first < second  # in a gap, `second` is less
 
 
 @cache
@@ -122,7 +122,7 @@ def number(text: str) -> int:
 
 
 def random_case(random: Random, names: tuple[str, ...] = ODD_ZONES) -> Case:
-    """Of any kind; half of them within two days of a change of the clock."""
+    """A case of any kind; half of the cases are within two days of a change of the clock."""
     zone = random.choice(names)
     instant = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=random.randrange(14 * 365 * 86_400))
     changes = clock_changes(zone)
@@ -140,7 +140,7 @@ def clock_changes(zone: str) -> list[datetime]:
 
 
 def random_expression(random: Random) -> str:
-    """One that is accepted."""
+    """A random expression that `cron.read` accepts."""
     while True:
         hour = random.choice(("*", "*/2", "1", "2", "0-3", "1-3/2", "0,2,23", random_field(random, 0, 23)))
         dates = random.choice(("* * *", "* * *", " ".join((random_of_month(random), random_field(random, 1, 12), random_of_week(random)))))
@@ -177,7 +177,7 @@ def random_of_week(random: Random) -> str:
 
 
 def disagreement(case: Case, count: int = 2) -> str | None:
-    """What differs between both methods, in the first runs; None if nothing does."""
+    """The first difference between both methods, in the first runs; None if they agree."""
     instant = round(case.instant.timestamp() * 1000)
     spec = product.Cron(case.expression, case.zone, case.dst_gap, case.dst_overlap)
     seen = [round(run.timestamp() * 1000) for run in islice(runs(case), count)]

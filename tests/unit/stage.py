@@ -11,10 +11,10 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import dispatch
+from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.execute import Process, execute
 from scheduler.pipeline.overflow import INTAKE, intake
 from scheduler.pipeline.publisher import DispatchResult
-from scheduler.pipeline.send import message
 from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit, submit_all
 from scheduler.pipeline.tick import TickResult, tick
 from scheduler.storage.memory.ports import MemoryPorts

@@ -22,16 +22,16 @@ QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders-in"
         ("arn:aws:sqs:*", False),
     ],
 )
-def test_a_star_stands_for_any_text_within_its_part(pattern: str, is_one: bool) -> None:
+def test_a_star_matches_any_text_within_its_part(pattern: str, is_one: bool) -> None:
     assert arns.matches(pattern, QUEUE) is is_one
     assert arns.is_allowed(QUEUE, ["arn:aws:states:a:1:x", pattern]) is is_one
 
 
-def test_a_star_does_not_reach_into_the_next_part() -> None:
+def test_a_star_does_not_match_beyond_its_part() -> None:
     assert not arns.matches("arn:aws:sqs:eu-*:orders", "arn:aws:sqs:eu-west-1:123456789012:orders")
 
 
-def test_nothing_is_allowed_by_no_patterns() -> None:
+def test_no_patterns_allow_nothing() -> None:
     assert not arns.is_allowed(QUEUE, [])
 
 
@@ -43,21 +43,21 @@ def test_only_the_last_part_has_colons() -> None:
 @pytest.mark.parametrize(
     "bad", ["*", "arn:*", "arn:aws:*:*:*:*", "arn:aws:s3:::bucket", "arn:aws:sqs:r:1:", "arn:aws:sqs:r:1:a?", "arn:aws:sqs:r:1:a b", ""]
 )
-def test_a_pattern_names_its_service_and_says_what_is_wrong_else(bad: str) -> None:
+def test_a_pattern_must_name_its_service(bad: str) -> None:
     with pytest.raises(ValueError, match="is no ARN of events, sqs; such as"):
         arns.check_pattern(bad, SERVICES)
 
 
-def test_a_good_pattern_is_itself() -> None:
+def test_a_valid_pattern_is_returned_unchanged() -> None:
     assert arns.check_pattern("arn:aws-cn:events:*:*:event-bus/*", SERVICES) == "arn:aws-cn:events:*:*:event-bus/*"
 
 
 @pytest.mark.parametrize("arn", [QUEUE, "arn:aws-cn:sqs:cn-north-1:123456789012:orders.fifo"])
-def test_a_queue_s_url_and_its_arn_lead_to_each_other(arn: str) -> None:
+def test_a_queue_s_url_and_arn_convert_into_each_other(arn: str) -> None:
     assert arns.queue(arns.queue_url(arn)) == arn
     assert arns.queue(arn) == arn
 
 
-def test_what_is_no_queue_of_aws_comes_back_as_it_is() -> None:
+def test_other_texts_than_queue_urls_are_unchanged() -> None:
     assert arns.queue("http://127.0.0.1:4566/000000000000/orders") == "http://127.0.0.1:4566/000000000000/orders"
     assert arns.queue("https://sqs.eu-west-1.amazonaws.com.evil.example/123456789012/orders").startswith("https")

@@ -1,4 +1,4 @@
-"""The breaker of a dead target: what opens it, who tries, and that ordinary retries never meet it."""
+"""The breaker of a dead target: when it opens, which job probes, and that ordinary retries never open it."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def http(**fields: Any) -> Job:
         (a_job(type="email", payload={}), None),
     ],
 )
-def test_what_fails_together(job: Job, circuit: str | None) -> None:
+def test_jobs_of_one_circuit_fail_together(job: Job, circuit: str | None) -> None:
     assert breaker.circuit(job) == circuit
 
 
@@ -52,11 +52,11 @@ def test_what_fails_together(job: Job, circuit: str | None) -> None:
         (WELL, False),
     ],
 )
-def test_only_silence_and_5xx_say_that_a_target_is_dead(result: Result, dead: bool) -> None:
+def test_only_silence_and_5xx_indicate_a_dead_target(result: Result, dead: bool) -> None:
     assert breaker.is_dead(result) is dead
 
 
-def test_it_stays_open_twice_as_long_each_time_up_to_five_minutes() -> None:
+def test_a_breaker_stays_open_twice_as_long_each_time_up_to_five_minutes() -> None:
     waits, each = [], breaker.opened("c", NOW)
     for _ in range(7):
         waits.append((each.until - each.opened_at) // 1_000)
@@ -65,7 +65,7 @@ def test_it_stays_open_twice_as_long_each_time_up_to_five_minutes() -> None:
 
 
 class Executors:
-    """Two processes over one ledger."""
+    """Two executors with one ledger."""
 
     def __init__(self) -> None:
         self.stage = Stage()
@@ -91,7 +91,7 @@ class Executors:
         return found
 
 
-def test_five_in_a_row_open_it_for_all_executors() -> None:
+def test_five_failures_in_a_row_open_the_breaker_for_all_executors() -> None:
     at = Executors()
     at.fail(at.a, 4)
     assert at.open == {}
@@ -107,7 +107,7 @@ def test_five_in_a_row_open_it_for_all_executors() -> None:
     assert (back.reason or "").startswith("breaker: host example.com:8443 does not answer; open until ")
 
 
-def test_a_success_begins_the_row_anew() -> None:
+def test_a_success_resets_the_row_of_failures() -> None:
     at = Executors()
     for _ in range(3):
         at.fail(at.a, 4)
@@ -115,13 +115,13 @@ def test_a_success_begins_the_row_anew() -> None:
     assert at.open == {}
 
 
-def test_a_batch_that_fails_at_one_instant_is_no_row() -> None:
+def test_a_batch_that_fails_at_one_instant_does_not_open_the_breaker() -> None:
     at = Executors()
     at.fail(at.a, 30, every=0)
     assert at.open == {}
 
 
-def test_while_all_is_well_nothing_is_read_or_written() -> None:
+def test_without_failures_no_breaker_is_read_or_written() -> None:
     at = Executors()
     ledger = Wrapped(at.stage.ledger, set_breaker=refuse, watched=refuse)
     circuits = Circuits(at.stage.but(ledger=ledger), Watch(at.stage.but(ledger=ledger)))
@@ -136,7 +136,7 @@ def opened(at: Executors) -> Breaker:
     return found
 
 
-def test_one_job_tries_and_its_success_closes_it() -> None:
+def test_a_probe_that_succeeds_closes_the_breaker() -> None:
     at = Executors()
     opened(at)
     now = at.stage.clock.now()
@@ -155,7 +155,7 @@ def test_one_job_tries_and_its_success_closes_it() -> None:
     )
 
 
-def test_a_probe_that_fails_opens_it_for_twice_as_long() -> None:
+def test_a_probe_that_fails_opens_the_breaker_for_twice_as_long() -> None:
     at = Executors()
     before = opened(at)
     job = http(due_at=at.stage.clock.now())
@@ -165,7 +165,7 @@ def test_a_probe_that_fails_opens_it_for_twice_as_long() -> None:
     assert at.stage.stored(job).charged == 1, "it was tried"
 
 
-def test_a_probe_that_is_never_heard_of_is_followed_by_another() -> None:
+def test_a_probe_without_a_result_is_followed_by_another() -> None:
     at = Executors()
     found = opened(at)
     job = http(due_at=at.stage.clock.now(), timeout_ms=1_000)
@@ -184,12 +184,12 @@ def test_a_probe_that_is_never_heard_of_is_followed_by_another() -> None:
         {"scheduled_at": NOW - breaker.PATIENCE_MS, "due_at": NOW, "created_at": NOW - breaker.PATIENCE_MS},
     ],
 )
-def test_who_cannot_wait_is_not_held_back(fields: dict[str, Any]) -> None:
+def test_a_job_that_cannot_wait_is_not_requeued(fields: dict[str, Any]) -> None:
     assert not breaker.can_wait(http(**fields), NOW + 12_000)
     assert breaker.can_wait(http(), NOW + 12_000)
 
 
-def test_the_retries_of_a_flaky_endpoint_never_meet_it() -> None:
+def test_the_retries_of_a_flaky_endpoint_never_open_the_breaker() -> None:
     """500, 500, 200 within the bounds of their waits: 1 s, then 2 s."""
     at = Executors()
     job = http(retry=RetryPolicy(), lane=Lane.ONE_TIME)
@@ -209,8 +209,8 @@ def test_the_retries_of_a_flaky_endpoint_never_meet_it() -> None:
     assert at.open == {}
 
 
-def test_a_job_that_was_held_back_concerns_it_until_its_batch_ends() -> None:
-    """It closes between the claim and the start: the job must not be left without an answer."""
+def test_a_blocked_job_gets_an_answer_although_the_breaker_closed() -> None:
+    """The breaker closes between the claim and the start of the job: the job must not be left without an answer."""
     at = Executors()
     found = opened(at)
     now = at.stage.clock.now()

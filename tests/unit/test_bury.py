@@ -4,6 +4,7 @@ from scheduler.model import lifecycle
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Status
 from scheduler.pipeline.bury import bury
+from scheduler.storage.ports import Written
 from tests.conftest import a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -44,7 +45,7 @@ def test_one_message_twice_in_a_batch_counts_once() -> None:
     assert stage.stored(item.message.key).buried == 1
 
 
-@pytest.mark.parametrize("change", [refuse, lost_answer, lambda verb, changes: [None]])
+@pytest.mark.parametrize("change", [refuse, lost_answer, lambda verb, changes: [Written.REFUSED]])
 def test_a_refusal_returns_that_message_only(change: object) -> None:
     stage = Stage()
     items = stage.hand(a_job(), a_job())

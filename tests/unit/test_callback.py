@@ -18,7 +18,7 @@ from scheduler.pipeline.bury import bury
 from scheduler.pipeline.delivery import Drop, Later, PutBack, TakeBack
 from scheduler.pipeline.reconcile import recheck as run_recheck
 from scheduler.storage.memory.stores import MemorySecrets
-from scheduler.storage.ports import Change, ClaimResult
+from scheduler.storage.ports import Change, ClaimResult, Written
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -106,7 +106,7 @@ def test_a_recheck_that_moved_it_meanwhile_does_not_keep_it_from_being_accepted(
     before = long_job(claim=Claim("m1", "n1", NOW, True))
     stage.jobs.put(replace(before, slot="2026-11-20T10:09#01"))
     after = lifecycle.accept(before, started_at=NOW, result=Result(), lease_until=NOW + LEASE, slot="2026-11-20T10:05#00")
-    assert stage.jobs.change([Change(before, after)]) == [True]
+    assert stage.jobs.change([Change(before, after)]) == [Written.YES]
     assert stage.stored(before).slot == "2026-11-20T10:05#00"
 
 
@@ -147,7 +147,7 @@ def test_a_heartbeat_from_before_it_was_accepted_counts_when_that_was_written_la
     late = settlement.returned(Finished(job, NOW, NOW, Result("taken")), NOW, shards=stage.rules.shards, retention=stage.rules.retention)
     stage.clock.advance(7_000)
     promised = beat(stage, job).lease_until
-    assert stage.jobs.change([Change(job, late)]) == [True]
+    assert stage.jobs.change([Change(job, late)]) == [Written.YES]
     stored = stage.stored(job)
     assert lifecycle.waits(stored) and callback_lease.ends_at(stored) == promised == NOW + 7_000 + LEASE
 
@@ -180,7 +180,7 @@ def test_reports_on_what_is_not_there_are_refused() -> None:
 def test_a_heartbeat_that_the_table_refuses_says_so() -> None:
     stage = Stage()
     job = accepted(stage)
-    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [None])
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [Written.REFUSED])
     with pytest.raises(Unavailable):
         beat(stage, job)
 

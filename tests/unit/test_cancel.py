@@ -4,7 +4,7 @@ from scheduler.jobs.cancel import POLL_MS, TRIES, cancel
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Status
-from scheduler.storage.ports import Change
+from scheduler.storage.ports import Change, Written
 from tests.conftest import NOW, ScriptedPool, a_job, a_key
 from tests.unit.stage import Stage, Wrapped, lost_answer, times
 
@@ -104,8 +104,8 @@ def test_a_cancel_whose_answer_was_lost_is_there_when_asked_again() -> None:
     assert lifecycle.state(ask(stage, job.key)) is Status.CANCELLED
 
 
-@pytest.mark.parametrize(("answer", "calls"), [(None, 1), (False, TRIES)])
-def test_it_gives_up_when_the_table_refuses_or_the_job_keeps_changing(answer: bool | None, calls: int) -> None:
+@pytest.mark.parametrize(("answer", "calls"), [(Written.REFUSED, 1), (Written.NO, TRIES)])
+def test_it_gives_up_when_the_table_refuses_or_the_job_keeps_changing(answer: Written, calls: int) -> None:
     stage = Stage()
     job = stage.submit(NOW + 600_000)
     asked = []

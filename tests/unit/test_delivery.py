@@ -1,4 +1,4 @@
-"""What becomes of a delivery whose claim was answered."""
+"""The decision about a message after the claim of its job."""
 
 import pytest
 
@@ -20,35 +20,35 @@ def decide(answer: ClaimResult | None, now: int = NOW, *, item: Delivery = ITEM)
     return delivery.decide(item, answer, "mine", now, hold_ms=5_000)
 
 
-def test_a_claim_won_is_run() -> None:
+def test_a_claimed_job_is_run() -> None:
     assert decide(ClaimResult(True, JOB)) == Run(JOB)
 
 
-def test_an_own_claim_whose_answer_was_lost_is_run_a1c() -> None:
+def test_a_job_claimed_without_an_answer_is_run_a1c() -> None:
     mine = running(nonce="mine")
     assert decide(ClaimResult(False, mine)) == Run(mine)
 
 
-def test_a_refused_claim_leaves_the_message() -> None:
+def test_a_refused_claim_defers_the_message() -> None:
     assert decide(None) == PutBack(delivery.PUT_BACK_S)
 
 
 @pytest.mark.parametrize("after", [0, 5_000, 29_999])
-def test_the_same_message_within_a_lease_of_the_claim_is_put_back_never_deleted_a1b(after: int) -> None:
+def test_the_same_message_within_a_lease_of_the_claim_is_deferred_a1b(after: int) -> None:
     assert decide(ClaimResult(False, running()), NOW + after) == PutBack(delivery.PUT_BACK_S)
 
 
-def test_a_copy_by_the_clock_of_a_faster_machine_is_put_back_a1a() -> None:
-    """The claim lies in this machine's future: clocks differ."""
+def test_a_copy_seen_by_a_slower_clock_is_deferred_a1a() -> None:
+    """The claim is in the future by this machine's clock."""
     assert decide(ClaimResult(False, running(at=NOW + 150)), NOW) == PutBack(delivery.PUT_BACK_S)
 
 
-def test_the_same_message_a_lease_later_takes_the_job_back_from_its_dead_executor_a1a() -> None:
+def test_the_same_message_a_lease_later_takes_the_job_back_a1a() -> None:
     assert decide(ClaimResult(False, running()), NOW + delivery.LEASE_MS) == TakeBack(running())
 
 
-def test_the_same_message_with_another_nonce_is_not_our_own_a1() -> None:
-    """Two copies of a message in one batch: only one of them has won."""
+def test_the_same_message_with_another_nonce_is_another_claim_a1() -> None:
+    """Of two copies of a message in one batch, only one has claimed the job."""
     assert not isinstance(decide(ClaimResult(False, running(nonce="m1/r1/1"))), Run)
 
 
@@ -59,16 +59,16 @@ def test_another_message_of_a_running_job_is_a_duplicate() -> None:
 @pytest.mark.parametrize(
     "job", [None, a_job(slot=None, completed_at=NOW), a_job(fence=2), a_job(fence=2, claim=Claim("m1", "mine", NOW, False))]
 )
-def test_a_message_that_has_no_say_any_more_is_dropped_a7(job: Job | None) -> None:
+def test_an_outdated_message_is_dropped_a7(job: Job | None) -> None:
     assert decide(ClaimResult(False, job), NOW + 900_000) == Drop()
 
 
 @pytest.mark.parametrize(("ahead", "seconds"), [(5_001, 1), (6_000, 1), (6_001, 2), (30_000, 25), (3_600_000, 60), (5_000, 1), (-9_000, 1)])
-def test_an_early_message_goes_back_for_a_little_never_for_long_b1(ahead: int, seconds: int) -> None:
-    """In flight counts against a limit of the lane; a long wait belongs into a slot."""
+def test_an_early_message_is_deferred_for_a_minute_at_most_b1(ahead: int, seconds: int) -> None:
+    """A deferred message counts as in flight, which the lane limits; a job that waits long belongs into a slot."""
     job = a_job(due_at=NOW + ahead)
     assert decide(ClaimResult(False, job), item=a_delivery(message=a_message(job))) == PutBack(seconds)
 
 
-def test_the_lease_outlives_two_missed_beats_and_the_stop() -> None:
+def test_the_lease_outlives_two_missed_renewals_and_the_stop() -> None:
     assert 2 * delivery.BEAT_MS <= delivery.LOST_MS < delivery.LEASE_MS

@@ -13,7 +13,7 @@ from scheduler.pipeline import delivery
 from scheduler.pipeline.execute import FRESH_CLAIM_MS, SETTLE_TRIES
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.running_jobs import GRACE_MS, LOOK_MS
-from scheduler.storage.ports import Change, Guard
+from scheduler.storage.ports import Change, Guard, Written
 from tests.conftest import NOW, ScriptedPool, a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -85,7 +85,7 @@ def test_an_old_duplicate_of_a_job_handed_back_starts_nothing_a7() -> None:
     (old,) = stage.hand(a_job())
     job = stage.claim(old)
     later = lifecycle.retry(job, NOW, started_at=NOW, result=FAILING, due_at=NOW + 400_000, slot="2026-11-20T10:07#00")
-    assert stage.jobs.change([Change(job, later)]) == [True]
+    assert stage.jobs.change([Change(job, later)]) == [Written.YES]
     pool = ScriptedPool(stage.clock)
     assert stage.execute([old], pool=pool) == [] and pool.starts == []
     assert stage.stored(job) == later
@@ -303,7 +303,7 @@ def cancel_while_held(stage: Stage, job: Job, at: int) -> Any:
     def get_many(verb: Any, keys: Any) -> Any:
         stored = stage.stored(job)
         if stage.clock.now() >= at and stored.cancel_requested_at is None:
-            assert stage.jobs.change([Change(stored, lifecycle.flag(stored, at))]) == [True]
+            assert stage.jobs.change([Change(stored, lifecycle.flag(stored, at))]) == [Written.YES]
         return verb(keys)
 
     return Wrapped(stage.jobs, get_many=get_many)
@@ -344,7 +344,7 @@ def test_a_held_job_that_somebody_took_back_is_not_started_a9() -> None:
     def get_many(verb: Any, keys: Any) -> Any:
         stored = stage.stored(job)
         back = lifecycle.take_back(stored, NOW, slot="2026-11-20T10:05#00")
-        assert stage.jobs.change([Change(stored, back)]) == [True]
+        assert stage.jobs.change([Change(stored, back)]) == [Written.YES]
         return verb(keys)
 
     pool = ScriptedPool(stage.clock)
@@ -395,7 +395,7 @@ def test_a_long_job_that_fails_after_a_recheck_moved_its_slot_is_retried() -> No
         def start(self, job: Job) -> None:
             super().start(job)
             moved = lifecycle.move(job, slot="2026-11-20T10:09#00")
-            assert stage.jobs.change([Change(job, moved, Guard.SLOT)]) == [True]
+            assert stage.jobs.change([Change(job, moved, Guard.SLOT)]) == [Written.YES]
 
     assert stage.execute([item], pool=Moving(stage.clock, takes=5_000, result=FAILING)) == []
     job = stage.stored(item.message.key)
@@ -403,7 +403,7 @@ def test_a_long_job_that_fails_after_a_recheck_moved_its_slot_is_retried() -> No
     assert stage.waiting(Lane.RETRY) == [job.id] and stage.jobs.due("2026-11-20T10:09#00")[0] == []
 
 
-@pytest.mark.parametrize("change", [refuse, lost_answer, lambda verb, changes: [None] * len(changes)])
+@pytest.mark.parametrize("change", [refuse, lost_answer, lambda verb, changes: [Written.REFUSED] * len(changes)])
 def test_a_settlement_is_tried_again_while_the_table_refuses(change: Any) -> None:
     stage = Stage()
     (item,) = stage.hand(a_job())
@@ -426,7 +426,7 @@ def test_who_lost_its_fence_settles_nothing_and_drops_its_message() -> None:
     class Overtaken(ScriptedPool):
         def start(self, job: Job) -> None:
             super().start(job)
-            assert stage.jobs.change([Change(job, lifecycle.take_back(job, NOW, slot=job.slot))]) == [True]
+            assert stage.jobs.change([Change(job, lifecycle.take_back(job, NOW, slot=job.slot))]) == [Written.YES]
 
     assert stage.execute([item], pool=Overtaken(stage.clock)) == []
     job = stage.stored(item.message.key)
@@ -464,7 +464,7 @@ def flag(stage: Stage, item: Delivery, at: int) -> Any:
     def get_many(verb: Any, keys: Any) -> Any:
         for stored in verb([item.message.key]).values():
             if stage.clock.now() >= at and stored.claim is not None and stored.cancel_requested_at is None:
-                assert stage.jobs.change([Change(stored, lifecycle.flag(stored, at, reason="asked"))]) == [True]
+                assert stage.jobs.change([Change(stored, lifecycle.flag(stored, at, reason="asked"))]) == [Written.YES]
         return verb(keys)
 
     return Wrapped(stage.jobs, get_many=get_many)
@@ -563,7 +563,7 @@ def test_a_job_that_somebody_took_back_is_not_stopped_for_the_flag_of_its_next_a
     def get_many(verb: Any, keys: Any) -> Any:
         stored = stage.stored(item.message.key)
         if stored.fence == 1:
-            assert stage.jobs.change([Change(stored, lifecycle.take_back(stored, NOW, slot=stored.slot))]) == [True]
+            assert stage.jobs.change([Change(stored, lifecycle.take_back(stored, NOW, slot=stored.slot))]) == [Written.YES]
             stored = stage.stored(stored)
             stage.jobs.rows[stored.key] = replace(stored, cancel_requested_at=NOW)
         return verb(keys)
@@ -577,7 +577,7 @@ def test_the_job_of_a_dead_executor_of_which_a_cancel_was_asked_is_cancelled_ins
     stage = Stage()
     (item,) = stage.hand(a_job())
     job = stage.claim(item)
-    assert stage.jobs.change([Change(job, lifecycle.flag(job, NOW + 5))]) == [True]
+    assert stage.jobs.change([Change(job, lifecycle.flag(job, NOW + 5))]) == [Written.YES]
     stage.clock.advance(delivery.LEASE_MS)
     assert stage.execute([item]) == [] and stage.waiting(Lane.RETRY) == []
     assert lifecycle.state(stage.stored(job)) is Status.CANCELLED

@@ -1,4 +1,4 @@
-"""`http` jobs by the function that calls URLs: asked by an executor, held to the instant, answered; against a real server on loopback."""
+"""`http` jobs through the function `fetch`: its event, the wait for the instant, its answer; against a real server on loopback."""
 
 import json
 import threading
@@ -22,7 +22,7 @@ PLAIN = Reach(plain_http=True)
 
 
 class ByFunction(FakeCalls):
-    """The port `Calls` whose function is ours, in this process: what goes over is text, as on AWS."""
+    """The port `Calls` with the function `fetch` in this process; events and answers are text, as on AWS."""
 
     def __init__(self, reach: Reach = PLAIN, **answers: Callable[[], Any]) -> None:
         super().__init__(**answers)
@@ -63,7 +63,7 @@ def without_times(result: Result) -> tuple[Any, ...]:
 @pytest.mark.parametrize(
     "path", ["/echo?a=1", "/status/404", "/status/500", "/status/302", "/busy/429?7", "/busy/503?7", "/text", "/big", "/reset"]
 )
-def test_a_call_by_the_function_ends_as_one_by_the_executor_does(port: int, calls: ByFunction, path: str) -> None:
+def test_a_call_by_fetch_ends_like_one_by_the_executor(port: int, calls: ByFunction, path: str) -> None:
     payload = {"url": f"http://127.0.0.1:{port}{path}", "method": "POST", "body": {"a": "é"}, "headers": {"X-One": "1"}}
     apart, here = (http.run(payload, context(calls, fetcher=fetcher)) for fetcher in (FUNCTION, ""))
     assert without_times(apart) == without_times(here)
@@ -72,14 +72,14 @@ def test_a_call_by_the_function_ends_as_one_by_the_executor_does(port: int, call
     assert apart.began_at is not None and here.began_at is None
 
 
-def test_where_to_report_goes_over_too(port: int, calls: ByFunction) -> None:
+def test_the_callback_address_is_sent_to_fetch(port: int, calls: ByFunction) -> None:
     callback = CallBackAddress("https://api.example.com/jobs/01JOB", "the token", 3)
     http.run({"url": f"http://127.0.0.1:{port}/echo"}, context(calls, callback=callback))
     headers = Receiver.seen[0]["headers"]
     assert (headers["Punctual-Callback-Url"], headers["Punctual-Callback-Token"]) == (callback.url, callback.token)
 
 
-def test_the_function_is_told_nothing_but_what_the_call_needs(port: int, calls: ByFunction) -> None:
+def test_the_event_of_fetch_contains_only_what_the_call_needs(port: int, calls: ByFunction) -> None:
     http.run({"url": f"http://127.0.0.1:{port}/echo", "bearer_secret": "token"}, context(calls, secrets=lambda name: ["the value of it"]))
     (event,) = calls.events
     assert set(event) == {"payload", "secret", "job_id", "attempt", "callback", "not_before", "until"}
@@ -88,31 +88,31 @@ def test_the_function_is_told_nothing_but_what_the_call_needs(port: int, calls: 
 
 
 @pytest.mark.real_clock
-def test_what_is_sent_ahead_is_held_to_its_instant_and_tells_when_it_began(port: int, calls: ByFunction) -> None:
+def test_fetch_waits_for_the_instant_and_reports_when_it_began(port: int, calls: ByFunction) -> None:
     at = time.time_ns() // 1_000_000 + 120
     result = http.run({"url": f"http://127.0.0.1:{port}/echo"}, context(calls, not_before=at))
     assert result.failure is None and result.began_at is not None and at <= result.began_at < at + 100
 
 
-def test_every_answer_fits_into_one_of_a_function_and_comes_back_to_the_letter() -> None:
+def test_every_answer_fits_into_lambda_s_limit_and_round_trips() -> None:
     worst = Result(response={"status": 200, "headers": {}, "body": "\x00" * 1_048_576})
-    answer = json.dumps(fetch_call.answering(worst, 5))
+    answer = json.dumps(fetch_call.encode_answer(worst, 5))
     assert len(answer) < 6 * 1_048_576
-    back = fetch_call.answered(json.loads(answer))
+    back = fetch_call.decode_answer(json.loads(answer))
     assert (back.response, back.began_at) == (worst.response, 5)
 
 
 @pytest.mark.parametrize("path", ["hang", "drip"])
-def test_the_function_ends_a_call_at_its_job_s_deadline(port: int, calls: ByFunction, path: str) -> None:
-    event = json.loads(fetch_call.asking({"url": f"http://127.0.0.1:{port}/{path}"}, {}, context(calls, seconds=0.2)))
+def test_fetch_ends_a_call_at_the_job_s_deadline(port: int, calls: ByFunction, path: str) -> None:
+    event = json.loads(fetch_call.encode_event({"url": f"http://127.0.0.1:{port}/{path}"}, {}, context(calls, seconds=0.2)))
     began = time.monotonic()
-    answer = fetch_call.answered(fetch.handler(event, None))
+    answer = fetch_call.decode_answer(fetch.handler(event, None))
     assert answer.failure is not None and answer.failure.kind is FailureKind.TIMEOUT
     assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("ended", ["deadline", "stop"])
-def test_an_executor_waits_for_it_no_longer_than_its_deadline_or_a_stop(port: int, calls: ByFunction, ended: str) -> None:
+def test_an_executor_waits_for_fetch_until_its_deadline_or_a_stop(port: int, calls: ByFunction, ended: str) -> None:
     stop = threading.Event()
     if ended == "stop":
         threading.Timer(0.1, stop.set).start()
@@ -121,13 +121,13 @@ def test_an_executor_waits_for_it_no_longer_than_its_deadline_or_a_stop(port: in
     assert failure is not None and failure.kind is FailureKind.TIMEOUT and time.monotonic() - began < 3
 
 
-def test_a_function_that_died_is_worth_another_try_and_what_it_said_is_not_told(calls: ByFunction) -> None:
+def test_a_dead_fetch_is_retryable_and_its_message_is_hidden(calls: ByFunction) -> None:
     calls.answers["invoke"] = lambda: {"Payload": b'{"errorMessage": "with Bearer secret"}', "FunctionError": "Unhandled"}
     failure = http.run({"url": "https://example.com"}, context(calls)).failure
     assert failure is not None and failure.kind is FailureKind.RETRYABLE and "secret" not in failure.message
 
 
-def test_while_all_are_at_work_it_asks_again_then_the_job_waits_uncharged(calls: ByFunction, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_fetch_is_called_again_and_then_the_job_is_deferred(calls: ByFunction, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch_call, "BUSY_S", 0.12)
     calls.answers["invoke"] = raising(Refused("TooManyRequestsException", "rate exceeded", retryable=True))
     failure = http.run({"url": "https://example.com"}, context(calls)).failure
@@ -136,30 +136,30 @@ def test_while_all_are_at_work_it_asks_again_then_the_job_waits_uncharged(calls:
 
 
 @pytest.mark.parametrize(("retryable", "kind"), [(True, "retryable"), (False, "permanent")])
-def test_another_refusal_of_lambda_is_told(calls: ByFunction, retryable: bool, kind: str) -> None:
+def test_another_refusal_of_lambda_is_reported(calls: ByFunction, retryable: bool, kind: str) -> None:
     calls.answers["invoke"] = raising(Refused("AccessDeniedException", "no", retryable=retryable))
     failure = http.run({"url": "https://example.com"}, context(calls)).failure
     assert failure is not None and (failure.kind, failure.message) == (kind, "AccessDeniedException: no")
 
 
-def test_the_function_holds_to_the_terms_of_its_stage_whoever_asks(port: int, calls: ByFunction) -> None:
+def test_fetch_checks_the_reach_of_its_stage_itself(port: int, calls: ByFunction) -> None:
     calls.at = _fetching.Fetch(SystemClock(), Reach(), False)
     for url in (f"http://127.0.0.1:{port}/echo", "https://127.0.0.1/", "https://[::ffff:169.254.169.254]/"):
-        event = json.loads(fetch_call.asking({"url": url}, {}, context(calls)))
-        failure = fetch_call.answered(fetch.handler(event, None)).failure
+        event = json.loads(fetch_call.encode_event({"url": url}, {}, context(calls)))
+        failure = fetch_call.decode_answer(fetch.handler(event, None)).failure
         assert failure is not None and failure.kind is FailureKind.PERMANENT, url
     assert not Receiver.seen
 
 
-def test_a_bug_in_the_function_is_answered_and_its_words_are_not_told(calls: ByFunction, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_in_fetch_is_reported_without_its_message(calls: ByFunction, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*args: Any) -> Result:
         raise LookupError("Bearer secret")
 
-    event = json.loads(fetch_call.asking({"url": "https://example.com"}, {}, context(calls)))
+    event = json.loads(fetch_call.encode_event({"url": "https://example.com"}, {}, context(calls)))
     monkeypatch.setattr(http, "fetch", broken)
-    failure = fetch_call.answered(fetch.handler(event, None)).failure
+    failure = fetch_call.decode_answer(fetch.handler(event, None)).failure
     assert failure is not None and (failure.kind, failure.message) == ("retryable", "the call could not be made: LookupError")
 
 
-def test_asked_for_nothing_it_is_there(calls: ByFunction) -> None:
+def test_an_empty_event_only_warms_fetch(calls: ByFunction) -> None:
     assert fetch.handler({}, None) == {}

@@ -1,4 +1,4 @@
-"""Fingerprints: the same for the same kind of error, whatever its details."""
+"""Fingerprints: equal for errors of one kind, whatever their details."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def alike(one: str, other: str, kind: FailureKind = FailureKind.RETRYABLE) -> bo
         ("HTTP 5031", "HTTP 9999"),
     ],
 )
-def test_errors_that_differ_in_details_only_are_alike(one: str, other: str) -> None:
+def test_errors_that_differ_only_in_details_have_one_fingerprint(one: str, other: str) -> None:
     assert alike(one, other), (normal(one), normal(other))
 
 
@@ -45,29 +45,29 @@ def test_errors_that_differ_in_details_only_are_alike(one: str, other: str) -> N
         ("", "x"),
     ],
 )
-def test_errors_that_say_something_else_are_not(one: str, other: str) -> None:
+def test_different_errors_have_different_fingerprints(one: str, other: str) -> None:
     assert not alike(one, other)
 
 
-def test_the_kind_of_a_failure_counts() -> None:
+def test_the_failure_kind_is_part_of_the_fingerprint() -> None:
     assert of(Failure(FailureKind.RETRYABLE, "no")) != of(Failure(FailureKind.PERMANENT, "no"))
 
 
-def test_a_fingerprint_is_twelve_hex_digits_and_never_changes() -> None:
-    """They are stored: another way to write them would split every group."""
+def test_a_fingerprint_has_twelve_hex_digits_and_never_changes() -> None:
+    """Fingerprints are stored: another format would split every group."""
     assert of(Failure(FailureKind.PERMANENT, "HTTP 404")) == "2c82480b15e9"
     assert fingerprint.is_fingerprint(of(Failure(FailureKind.PERMANENT, "\ud800 broken text")))
     assert not any(map(fingerprint.is_fingerprint, ("", "0123456789a", "0123456789abc", "0123456789aB", "0123456789ab\n")))
 
 
-def test_a_job_died_of_the_failure_of_its_last_attempt() -> None:
+def test_the_error_of_a_job_is_the_failure_of_its_last_attempt() -> None:
     first = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure(FailureKind.RETRYABLE, "HTTP 500"))
     last = Attempt(2, NOW, NOW, NOW + 9, Outcome.FAILED, Failure(FailureKind.PERMANENT, "HTTP 404"))
     job = a_job(slot=None, failed_at=NOW, fence=2, attempts=(first, last), reason="the error is permanent")
     assert error(job) == last.failure and of_job(job) == of(Failure(FailureKind.PERMANENT, "HTTP 404"))
 
 
-def test_a_job_that_could_not_be_started_again_died_of_that() -> None:
+def test_the_error_of_a_job_that_could_not_start_is_its_reason() -> None:
     attempt = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure(FailureKind.RETRYABLE, "HTTP 500"))
     job = a_job(slot=None, failed_at=NOW, fence=2, attempts=(attempt,), reason="it could not be started")
     assert error(job) == Failure(FailureKind.BURIED, "it could not be started")

@@ -1,4 +1,4 @@
-"""What is to come, minute by minute."""
+"""The forecast, minute by minute."""
 
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ def starts(*tasks: Task, since: int = NOW, until: int = NOW + AHEAD) -> dict[int
 
 
 def by_the_planner(task: Task, until: int = NOW + AHEAD) -> dict[int, int]:
-    """The same by what plan would store: its runs to come, one by one."""
+    """The same from the runs that plan would store, one by one."""
     found: dict[int, int] = {}
     for run in next_runs(replace(task, planned_until=FIRST - 1, updated_at=FIRST - 1), FIRST - 1, 12_000):
         minute = run.at // MINUTE * MINUTE
@@ -43,7 +43,7 @@ def by_the_planner(task: Task, until: int = NOW + AHEAD) -> dict[int, int]:
     return found
 
 
-def test_stored_jobs_and_recurring_tasks_add_up_to_jobs_work_and_executors() -> None:
+def test_stored_jobs_and_recurring_tasks_add_up() -> None:
     task = a_task(Schedule(Cron("2 10 * * *")), type="http")
     stored = {FIRST + 2 * MINUTE: {"http": 4, "log": 2}, FIRST - MINUTE: {"log": 9}}
     minutes = expected(stored, [(each, 10) for each, _ in recurrences(task)], {"http": 2_000.0}, NOW, NOW + 4 * MINUTE)
@@ -69,7 +69,7 @@ def test_stored_jobs_and_recurring_tasks_add_up_to_jobs_work_and_executors() -> 
     ],
     ids=str,
 )
-def test_a_recurring_task_is_expected_at_the_minutes_at_which_plan_will_store_its_runs(schedule: Schedule) -> None:
+def test_a_recurring_task_is_expected_at_the_minutes_of_its_runs(schedule: Schedule) -> None:
     task = a_task(schedule, planned_until=FIRST - 1)
     assert starts(task) == by_the_planner(task) != {}
 
@@ -82,7 +82,7 @@ def test_a_rate_is_expected_in_the_minutes_of_its_runs(seconds: int, ago: int, e
 
 
 @pytest.mark.parametrize("schedule", [None, Schedule(Once(NOW + MINUTE))])
-def test_what_is_not_recurring_is_counted_as_the_job_it_is(schedule: Schedule | None) -> None:
+def test_a_task_that_is_not_recurring_has_no_recurrence(schedule: Schedule | None) -> None:
     assert recurrence(a_task(schedule)) is None
 
 
@@ -95,13 +95,13 @@ def test_a_task_with_nothing_more_to_plan_ends_with_its_last_stored_run() -> Non
     assert starts(task) == {FIRST + number * MINUTE: 1 for number in range(4)}
 
 
-def test_of_a_long_number_of_runs_the_last_is_not_looked_for() -> None:
+def test_the_last_of_many_runs_is_not_computed() -> None:
     task = a_task(Schedule(Rate(MINUTE, FIRST), max_runs=1_000_000))
     found = recurrence(task)
     assert found is not None and found.schedule.end is None
 
 
-def test_tasks_that_run_at_the_same_times_share_one_recurrence_whoever_has_them() -> None:
+def test_tasks_that_run_at_the_same_times_share_one_recurrence() -> None:
     one = a_task(Schedule(Cron("*/5 * * * *"), max_runs=10_000))
     other = a_task(Schedule(Cron("*/5 * * * *")), owner="eve", name="another", planned=7)
     assert recurrence(one) == recurrence(other)
@@ -116,6 +116,6 @@ def test_a_recurrence_does_not_change_as_plan_moves_on() -> None:
     assert recurrence(replace(task, planned_until=NOW + 10**6, planned=30, replenish="2026-11-20T11:00#01")) == recurrence(task)
 
 
-def test_a_minute_that_more_were_called_off_than_counted_expects_none() -> None:
+def test_a_negative_count_of_a_minute_is_no_expected_job() -> None:
     (minute, *_) = expected({FIRST: {"log": -3, "http": 2}}, [], {}, NOW, NOW + 1)
     assert (minute.jobs, minute.compute_ms) == (2, 2 * UNKNOWN_MS)

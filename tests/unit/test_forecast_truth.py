@@ -1,4 +1,4 @@
-"""A morning of one-time jobs and a thousand cron tasks: what the summary tells ahead is what then becomes due, job for job."""
+"""A morning of one-time jobs and a thousand cron tasks: exactly the forecast jobs become due."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.simulation.forecast import NOW, morning
 
 
 @pytest.mark.long
-def test_predicted_and_actual_jobs_and_instances_are_the_same() -> None:
+def test_predicted_and_actual_jobs_and_executors_are_the_same() -> None:
     told = morning()
     assert [each.at for each in told.predicted] == list(range(NOW, NOW + AHEAD, MINUTE))
     assert [each.jobs for each in told.predicted] == told.due

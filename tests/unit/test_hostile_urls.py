@@ -1,7 +1,7 @@
-"""URLs that would reach what nobody outside should: refused, each with a clear class; and none of them connects anywhere.
+"""URLs that would reach internal addresses: each is refused with its class, and no connection is opened.
 
-The corpus goes the whole way of an `http` job: the payload's own rules, the stage's terms, and what the real resolver says at the moment
-of the connection. Where a name server lies, the resolver is a stand-in that asks a real one on loopback.
+Each URL of the corpus passes through all checks of an `http` job: the payload's own rules, the reach of the stage, and the addresses from
+the real resolver at the time of the connection. For a lying name server, a stand-in resolver queries a real server on loopback.
 """
 
 import socket
@@ -21,7 +21,7 @@ from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.types import http
 
 NOT_PUBLIC = "http jobs may call public addresses only, and this host has none."
-NO_URL, TERMS = "payload", "terms"  # refused before it runs: by the payload's rules, or by the stage's
+NO_URL, TERMS = "payload", "terms"  # refused before the run: by the payload's rules, or by the reach of the stage
 
 
 def literal(*hosts: str) -> list[tuple[str, str]]:
@@ -29,7 +29,7 @@ def literal(*hosts: str) -> list[tuple[str, str]]:
 
 
 CORPUS: list[tuple[str, str]] = [
-    # loopback, in every spelling that a resolver understands
+    # loopback, in every spelling that resolvers accept
     *literal("127.0.0.1", "127.0.0.1:9001", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "017700000001"),
     *literal("0x7f.1", "127.255.255.254", "localhost", "LOCALHOST", "localhost.", "0", "0.0.0.0", "0x0"),
     # metadata services and the Lambda runtime
@@ -49,7 +49,7 @@ CORPUS: list[tuple[str, str]] = [
         "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::ffff:169.254.169.254]", "[::ffff:a9fe:a9fe]", "[::ffff:10.0.0.1]", "[::127.0.0.1]"
     ),
     *literal("[64:ff9b::7f00:1]", "[64:ff9b:1::1]", "[2002:7f00:1::]", "[2002:a9fe:a9fe::]", "[2001:0:7f00:1::1]", "[::ffff:0:127.0.0.1]"),
-    # who is asked is the host, not what looks like one
+    # texts that look like another host than the one that is called
     ("https://example.com@127.0.0.1/", NO_URL),
     ("https://127.0.0.1@example.com/", NO_URL),
     ("https://user:secret@169.254.169.254/", NO_URL),
@@ -88,7 +88,7 @@ def call(url: str, **reach: Any) -> Result:
 
 @pytest.fixture
 def dialled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every address that was to be connected to; none is."""
+    """Records every address that would be connected to; no connection is made."""
     found: list[Any] = []
 
     def dial(line: Any, family: int, address: Any) -> socket.socket:
@@ -99,12 +99,12 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
-def test_the_corpus_is_large_and_says_nothing_twice() -> None:
+def test_the_corpus_is_large_and_has_no_duplicates() -> None:
     assert len({url for url, _ in CORPUS}) == len(CORPUS) >= 60
 
 
 @pytest.mark.parametrize(("url", "why"), CORPUS, ids=[ascii(url) for url, _ in CORPUS])
-def test_a_hostile_url_is_refused_with_a_clear_class_and_nothing_is_called(url: str, why: str, dialled: list[Any]) -> None:
+def test_a_hostile_url_is_refused_with_its_class_and_not_called(url: str, why: str, dialled: list[Any]) -> None:
     try:
         TypeAdapter(http.Payload).validate_python({"url": url})
     except ValidationError as refused:
@@ -118,13 +118,13 @@ def test_a_hostile_url_is_refused_with_a_clear_class_and_nothing_is_called(url: 
     failure = call(url).failure
     assert dialled == []
     assert failure is not None
-    if failure.kind is FailureKind.RETRYABLE:  # a spelling that this resolver does not know at all
+    if failure.kind is FailureKind.RETRYABLE:  # this resolver does not accept the spelling
         assert "NameResolutionError" in failure.message
     else:
         assert failure.kind is FailureKind.PERMANENT and (failure.message == NOT_PUBLIC or why == TERMS)
 
 
-def test_most_of_the_corpus_is_refused_for_its_address_and_not_because_nobody_knows_it(dialled: list[Any]) -> None:
+def test_most_of_the_corpus_is_refused_for_its_address(dialled: list[Any]) -> None:
     asked = [url for url, why in CORPUS if why == NOT_PUBLIC]
     unknown = [url for url in asked if (failure := call(url).failure) is None or failure.kind != "permanent"]
     assert len(asked) >= 60 and len(unknown) <= 3, unknown
@@ -133,7 +133,7 @@ def test_most_of_the_corpus_is_refused_for_its_address_and_not_because_nobody_kn
 @pytest.mark.parametrize(
     "url", ["https://8.8.8.8/", "https://[2606:4700:4700::1111]/", "https://134744072/", "https://1.1.1.1:8443/a?b=c#d"]
 )
-def test_what_is_public_is_called(url: str, dialled: list[Any]) -> None:
+def test_public_urls_are_called(url: str, dialled: list[Any]) -> None:
     call(url)
     assert len(dialled) == 1 and http.is_public(dialled[0])
 
@@ -142,7 +142,7 @@ HOSTS = ("*.example.com", "hooks.example.org")
 
 
 @pytest.mark.parametrize("url", ["https://a.example.com/", "https://A.B.EXAMPLE.com:8443/", "https://hooks.example.org./"])
-def test_a_stage_may_name_the_hosts_that_are_called(url: str) -> None:
+def test_a_stage_may_restrict_the_hosts(url: str) -> None:
     registry.check_reach("http", {"url": url}, Reach(hosts=HOSTS))
 
 
@@ -160,14 +160,14 @@ def test_a_stage_may_name_the_hosts_that_are_called(url: str) -> None:
         "https://hooksXexample.org/",
     ],
 )
-def test_any_other_host_is_refused_when_it_is_posted_and_when_it_runs(url: str, dialled: list[Any]) -> None:
+def test_other_hosts_are_refused_at_creation_and_at_the_run(url: str, dialled: list[Any]) -> None:
     with pytest.raises(NotAllowed, match=r"allowed: \*\.example\.com, hooks\.example\.org"):
         registry.check_reach("http", {"url": url}, Reach(hosts=HOSTS))
     failure = call(url, hosts=HOSTS).failure
     assert failure is not None and failure.kind is FailureKind.PERMANENT and dialled == []
 
 
-# A name server that lies
+# A lying name server
 
 
 class Names:
@@ -193,11 +193,11 @@ class Names:
                 return
             address = self.addresses[min(self.asked, len(self.addresses) - 1)]
             self.asked += 1
-            record = b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 0, 4) + socket.inet_aton(address)  # its time to live is none
+            record = b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 0, 4) + socket.inet_aton(address)  # with a time to live of 0
             self._socket.sendto(query[:2] + b"\x81\x80\x00\x01\x00\x01\x00\x00\x00\x00" + query[12:] + record, who)
 
     def getaddrinfo(self, host: str, port: int, **options: Any) -> Sequence[Any]:
-        """What the system's resolver does: one question for each call."""
+        """Resolves like the system's resolver: one query for each call."""
         labels = b"".join(bytes([len(label)]) + label.encode() for label in host.split(".")) + b"\0"
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
             asking.settimeout(5)
@@ -215,20 +215,20 @@ def lying(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 @pytest.mark.parametrize("lying", [("8.8.8.8", "127.0.0.1"), ("8.8.8.8", "169.254.169.254")], indirect=True)
-def test_a_name_that_is_rebound_after_it_was_checked_is_called_at_the_address_that_was_checked(lying: Names, dialled: list[Any]) -> None:
+def test_a_rebound_name_is_called_at_the_checked_address(lying: Names, dialled: list[Any]) -> None:
     call("https://rebind.example/")
     assert dialled == ["8.8.8.8"] and lying.asked == 1
 
 
 @pytest.mark.parametrize("lying", [("127.0.0.1",), ("169.254.169.254", "8.8.8.8"), ("10.0.0.1",)], indirect=True)
-def test_a_name_of_an_address_inside_is_refused(lying: Names, dialled: list[Any]) -> None:
+def test_a_name_of_a_private_address_is_refused(lying: Names, dialled: list[Any]) -> None:
     failure = call("https://inside.example/").failure
     assert failure is not None and (failure.kind, failure.message) == ("permanent", NOT_PUBLIC)
     assert dialled == []
 
 
 @pytest.mark.parametrize("lying", [("8.8.8.8", "127.0.0.1")], indirect=True)
-def test_the_next_attempt_asks_anew_and_is_refused_when_the_name_has_moved_inside(lying: Names, dialled: list[Any]) -> None:
+def test_the_next_attempt_resolves_again_and_refuses_a_private_address(lying: Names, dialled: list[Any]) -> None:
     kinds = [failure.kind for _ in range(2) if (failure := call("https://moving.example/").failure)]
     assert (kinds, dialled) == (["retryable", "permanent"], ["8.8.8.8"])
 
@@ -237,7 +237,7 @@ def test_the_next_attempt_asks_anew_and_is_refused_when_the_name_has_moved_insid
 
 
 class Chain(BaseHTTPRequestHandler):
-    """Sends everybody on: once more to itself, then inside."""
+    """Redirects: once to itself, then to an internal address."""
 
     seen: ClassVar[list[str]] = []
     status: ClassVar[int] = 302
@@ -257,7 +257,7 @@ class Chain(BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("path", ["/1", "/inside"])
-def test_a_chain_of_redirects_ends_at_its_first_answer(status: int, path: str) -> None:
+def test_redirects_end_at_their_first_answer(status: int, path: str) -> None:
     Chain.seen.clear()
     Chain.status = status
     server = ThreadingHTTPServer(("127.0.0.1", 0), Chain)

@@ -9,12 +9,12 @@ randoms = st.integers(min_value=0, max_value=2**ids.RANDOM_BITS - 1)
 
 
 @given(instants, randoms)
-def test_the_time_comes_back_out_of_the_id(at: int, random: int) -> None:
+def test_the_time_can_be_read_from_the_id(at: int, random: int) -> None:
     assert ids.time(ids.new(at, random)) == at
 
 
 @given(instants, randoms, instants, randoms)
-def test_ids_sort_as_their_times_whatever_the_rest(one: int, a: int, two: int, b: int) -> None:
+def test_ids_sort_by_their_times(one: int, a: int, two: int, b: int) -> None:
     assert (ids.new(one, a) < ids.new(two, b)) == (one < two) or one == two
 
 
@@ -35,8 +35,8 @@ def test_the_partition_is_written_in_the_id_and_stays(at: int, random: int, part
     assert ids.partition(job_id) == ids.partition(str(job_id))
 
 
-def test_known_ids_keep_their_partition_for_ever() -> None:
-    """Another hash would lose every stored job."""
+def test_known_ids_keep_their_partition() -> None:
+    """With another hash, no stored job would be found."""
     assert ids.partition("01JD4Q8XKZ38W2M5R7T9V1C4FH") == 3
     assert ids.new(0, 0) == "0" * 10 + "3" + "0" * 15
 
@@ -48,7 +48,7 @@ def test_the_jobs_of_one_instant_spread_over_all_partitions(at: int, chosen: lis
 
 
 @given(instants, randoms)
-def test_every_new_id_is_one(at: int, random: int) -> None:
+def test_every_new_id_is_valid(at: int, random: int) -> None:
     assert ids.is_job_id(ids.new(at, random))
 
 
@@ -65,12 +65,12 @@ def test_every_new_id_is_one(at: int, random: int) -> None:
     ],
     ids=["empty", "short", "one less", "one more", "beyond 48 bits", "too many partitions", "lower case"],
 )
-def test_what_is_no_id_is_refused(text: str) -> None:
+def test_other_texts_are_not_ids(text: str) -> None:
     assert not ids.is_job_id(text)
 
 
-def test_a_rescheduled_job_stands_at_its_new_time_and_never_at_another_ones_place() -> None:
-    """Runs of one task differ in nothing but their time."""
+def test_a_rescheduled_job_is_listed_at_its_new_time_with_its_own_position() -> None:
+    """Runs of one task differ in their time only."""
     first, second = (ids.run(hours * 3_600_000, "01JD4Q8XKZ38W2M5R7T9V1C4FH", 1) for hours in (1, 2))
     position = ids.position(first, ids.time(second))
     assert ids.is_job_id(position) and ids.time(position) == ids.time(second) and position != second

@@ -44,13 +44,13 @@ def test_every_event_leads_where_the_table_says_or_nowhere(event: Event, before:
         assert state(happen(job, event, NOW, **DATA)) is after
 
 
-def test_the_table_knows_every_event_and_only_a_redrive_leaves_a_final_state() -> None:
+def test_only_a_redrive_leaves_a_final_state_and_every_event_is_listed() -> None:
     assert set(TRANSITIONS) == set(Event)
     left = {(event, before) for event, arrows in TRANSITIONS.items() for before in arrows if before in FINAL_TIMES}
     assert left == {(Event.REDRIVE, Status.FAILED), (Event.REDRIVE, Status.KILLED)}
 
 
-def test_only_hand_backs_raise_the_fence_a7() -> None:
+def test_only_events_that_reschedule_or_requeue_raise_the_fence_a7() -> None:
     raised = {
         event
         for event in Event
@@ -70,7 +70,7 @@ def test_only_hand_backs_raise_the_fence_a7() -> None:
         (Event.REDRIVE, Lane.RETRY),
     ],
 )
-def test_a_hand_back_sets_the_counters_to_zero_and_only_who_tries_again_changes_its_lane(event: Event, lane: Lane) -> None:
+def test_a_new_fence_resets_counters_and_only_another_try_changes_lanes(event: Event, lane: Lane) -> None:
     claim = None if event in (Event.RESCHEDULE, Event.REDRIVE) else DATA["claim"]
     ended = {"slot": None, "failed_at": NOW} if event is Event.REDRIVE else {}
     job = a_job(lane=Lane.RECURRING, claim=claim, looks=3, buried=2, fence=4, **ended)
@@ -79,7 +79,7 @@ def test_a_hand_back_sets_the_counters_to_zero_and_only_who_tries_again_changes_
     assert (after.picked_at, after.started_at, after.slot) == (None, None, DATA["slot"])
 
 
-def test_a_redriven_job_begins_anew_and_keeps_its_history() -> None:
+def test_a_redriven_job_starts_from_scratch_and_keeps_its_history() -> None:
     lived = a_job(claim=DATA["claim"], start_by=NOW + 60_000, charged=2, crashes=1, lane=Lane.RECURRING, buried=1)
     dead = happen(lived, Event.FAIL, NOW + 70, **DATA)
     assert dead.fingerprint is not None and dead.expires is not None
@@ -92,25 +92,25 @@ def test_a_redriven_job_begins_anew_and_keeps_its_history() -> None:
 
 
 @pytest.mark.parametrize("event", [event for event in Event if Status.RUNNING in TRANSITIONS[event]])
-def test_only_what_failed_or_was_killed_has_a_fingerprint(event: Event) -> None:
+def test_only_a_failed_or_killed_job_has_a_fingerprint(event: Event) -> None:
     after = happen(STATES[Status.RUNNING], event, NOW, **DATA)
     assert (after.fingerprint is not None) == (event in (Event.FAIL, Event.KILL))
 
 
-def test_a_job_that_waits_keeps_its_time_and_is_not_charged() -> None:
+def test_a_requeued_job_keeps_its_time_and_its_attempts() -> None:
     job = STATES[Status.RUNNING]
     after = happen(job, Event.REQUEUE, NOW + 3, slot="2026-11-20T10:05#00", reason="another run has not ended")
     assert (after.due_at, after.charged, after.attempts, after.delay_ms) == (job.due_at, 0, (), None)
     assert after.reason == "another run has not ended"
 
 
-def test_a_rescheduled_job_has_its_new_time_and_content_and_the_id_it_had() -> None:
+def test_a_rescheduled_job_has_new_time_and_content_and_its_old_id() -> None:
     job = STATES[Status.SCHEDULED]
     after = happen(job, Event.RESCHEDULE, NOW, **DATA)
     assert (after.id, after.due_at, after.scheduled_at, after.spec.payload) == (job.id, NOW + 7_000, NOW + 7_000, {"message": "changed"})
 
 
-def test_a_cancel_of_work_that_had_begun_leaves_an_attempt() -> None:
+def test_a_cancel_after_the_start_adds_an_attempt() -> None:
     job = happen(STATES[Status.RUNNING], Event.FLAG, NOW + 40)
     after = happen(job, Event.CANCEL, NOW + 70, started_at=NOW + 3)
     assert after.attempts == (Attempt(1, NOW, NOW + 3, NOW + 70, Outcome.CANCELLED),)
@@ -118,7 +118,7 @@ def test_a_cancel_of_work_that_had_begun_leaves_an_attempt() -> None:
     assert after.charged == 0
 
 
-def test_a_cancel_before_the_start_leaves_none() -> None:
+def test_a_cancel_before_the_start_adds_no_attempt() -> None:
     after = happen(STATES[Status.RUNNING], Event.CANCEL, NOW + 70)
     assert (after.attempts, after.started_at, after.delay_ms) == ((), None, None)
 
@@ -129,14 +129,14 @@ def test_a_claim_keeps_the_slot_a1() -> None:
 
 
 @pytest.mark.parametrize(("alone", "charge"), [(True, 1), (False, 0)])
-def test_only_a_crash_alone_is_charged_a6(alone: bool, charge: int) -> None:
+def test_only_a_crash_of_a_job_alone_uses_an_attempt_a6(alone: bool, charge: int) -> None:
     job = a_job(claim=Claim("m1", "n1", NOW, alone))
     after = happen(job, Event.TAKE_BACK, NOW + 31_000, slot="2026-11-20T10:05#00")
     assert (after.charged, after.crashes) == (charge, charge)
     assert after.attempts[-1].outcome is Outcome.CRASHED and after.attempts[-1].started_at == NOW
 
 
-def test_a_crash_before_the_instant_is_no_start() -> None:
+def test_a_crash_before_the_instant_is_not_a_start() -> None:
     job = a_job(due_at=NOW + 5_000, claim=Claim("m1", "n1", NOW, True))
     after = happen(job, Event.TAKE_BACK, NOW + 4_999, slot="2026-11-20T10:05#00")
     assert after.attempts[-1].started_at is None and after.delay_ms is None
@@ -148,14 +148,14 @@ def test_only_a_final_transition_sets_an_expiry_a12(event: Event) -> None:
     assert (after.expires is not None) == (after.slot is None)
 
 
-def test_failures_are_kept_longer_than_the_rest() -> None:
+def test_failures_are_kept_longer_than_other_jobs() -> None:
     keep = Retention(days=1, failure_days=2)
     job = STATES[Status.RUNNING]
     assert happen(job, Event.SUCCEED, NOW, **DATA, retention=keep).expires == NOW // 1000 + 86_400
     assert happen(job, Event.KILL, NOW, **DATA, retention=keep).expires == NOW // 1000 + 2 * 86_400
 
 
-def test_the_history_keeps_the_last_five_attempts_and_cuts_long_messages_a12() -> None:
+def test_the_history_has_five_attempts_and_cuts_long_messages_a12() -> None:
     job = a_job()
     long = Result(failure=Failure(FailureKind.RETRYABLE, "x" * 300_000))
     for number in range(8):
@@ -165,7 +165,7 @@ def test_the_history_keeps_the_last_five_attempts_and_cuts_long_messages_a12() -
     assert {len(attempt.failure.message) for attempt in job.attempts if attempt.failure} == {lifecycle.KEPT_FAILURE}
 
 
-def test_an_attempt_tells_when_it_was_picked_started_and_ended() -> None:
+def test_an_attempt_records_its_claim_start_and_end() -> None:
     job = happen(a_job(claim=DATA["claim"]), Event.SUCCEED, NOW + 70, started_at=NOW + 3, result=Result("out", {"status": 200}))
     assert job.attempts == (Attempt(1, NOW, NOW + 3, NOW + 70, Outcome.SUCCEEDED),)
     assert (job.output, job.response, job.charged, job.completed_at) == ("out", {"status": 200}, 1, NOW + 70)
@@ -180,7 +180,7 @@ def test_an_attempt_tells_when_it_was_picked_started_and_ended() -> None:
         (FailureKind.PERMANENT, Outcome.FAILED),
     ],
 )
-def test_the_kind_of_a_failure_tells_how_the_attempt_ended(kind: FailureKind, outcome: Outcome) -> None:
+def test_the_failure_kind_determines_the_outcome(kind: FailureKind, outcome: Outcome) -> None:
     job = happen(STATES[Status.RUNNING], Event.FAIL, NOW, **(DATA | {"result": Result(failure=Failure(kind, "no"))}))
     assert job.attempts[-1].outcome is outcome
 
@@ -197,7 +197,7 @@ def test_a_second_flag_keeps_the_time_of_the_first() -> None:
     assert happen(once, Event.REQUEUE, NOW + 9, slot="x#0", reason="because").cancel_requested_at == NOW
 
 
-def test_only_a_look_that_hands_over_counts() -> None:
+def test_only_a_move_that_found_a_job_not_started_is_counted() -> None:
     assert happen(a_job(), Event.MOVE, NOW, slot="x#0", looked=True).looks == 1
     assert happen(a_job(), Event.MOVE, NOW, slot="x#0").looks == 0
 
@@ -214,7 +214,7 @@ def test_only_a_look_that_hands_over_counts() -> None:
     ],
     ids=["ahead", "due", "held", "its instant", "claimed late", "over"],
 )
-def test_the_status_is_read_from_the_times(job: Job, now: int, seen: Status) -> None:
+def test_the_status_follows_from_the_times(job: Job, now: int, seen: Status) -> None:
     assert status(job, now) is seen
 
 
@@ -243,11 +243,11 @@ def test_the_delay_is_that_of_the_first_start() -> None:
     ],
     ids=["not yet", "waits too long", "was in time", "was late", "posted for the past", "cancelled"],
 )
-def test_late_is_ten_seconds_or_posted_for_the_past(job: Job, now: int, late: bool) -> None:
+def test_a_job_is_late_after_ten_seconds_or_if_submitted_for_the_past(job: Job, now: int, late: bool) -> None:
     assert is_late(job, now) is late
 
 
-def test_a_writer_finds_its_own_write_by_its_marks_and_no_other() -> None:
+def test_a_writer_recognizes_its_own_write_by_its_marks() -> None:
     job = STATES[Status.RUNNING]
     retried = happen(job, Event.RETRY, NOW, **DATA)
     assert lifecycle.marks(retried) == lifecycle.marks(happen(job, Event.RETRY, NOW, **DATA))
@@ -256,7 +256,7 @@ def test_a_writer_finds_its_own_write_by_its_marks_and_no_other() -> None:
 
 
 class AnyLife(RuleBasedStateMachine):
-    """Any events in any order: what the table forbids is refused and changes nothing, what it allows keeps the invariants."""
+    """Any events in any order: a forbidden event is refused and changes nothing, an allowed one keeps the invariants."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -282,7 +282,7 @@ class AnyLife(RuleBasedStateMachine):
             return
         assert self.job.fence == before.fence + (event in lifecycle.HANDS_BACK)
         assert self.job.charged - before.charged in (0, 1) or (event is Event.REDRIVE and self.job.charged == 0)
-        if event is Event.REDRIVE:  # the one way out of an end
+        if event is Event.REDRIVE:  # the only event of a final job
             self.final, self.charged = None, 0
         assert self.job.id == before.id
         assert self.job.scheduled_at == before.scheduled_at or event is Event.RESCHEDULE
@@ -307,7 +307,7 @@ class AnyLife(RuleBasedStateMachine):
             assert self.job.claim is None and self.job.expires is not None
 
     @invariant()
-    def its_status_can_be_told_at_any_time(self) -> None:
+    def it_has_a_status_at_any_time(self) -> None:
         assert status(self.job, self.now) in Status
         assert isinstance(is_late(self.job, self.now), bool)
 

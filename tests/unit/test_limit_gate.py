@@ -12,7 +12,7 @@ from scheduler.model import lifecycle
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Job, JobKey, Result
 from scheduler.storage.memory.targets import MemoryTargets
-from scheduler.storage.ports import Used
+from scheduler.storage.ports import Used, Written
 from scheduler.targets.named_target import NamedTarget
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
@@ -132,7 +132,7 @@ def test_a_place_of_a_job_that_runs_no_more_is_taken_over_at_once(missing: bool)
 def test_a_place_that_could_not_be_freed_is_found_out_by_the_next() -> None:
     stage = Limited(concurrency=1)
     real = stage.targets
-    stage.targets = Wrapped(real, use=lambda verb, uses: [Used(None, None)] if uses[0].drops else verb(uses))
+    stage.targets = Wrapped(real, use=lambda verb, uses: [Used(Written.REFUSED, None)] if uses[0].drops else verb(uses))
     stage.run(*some(1))
     assert len(real.usages(["t"])["t"].places) == 1
     stage.targets = real
@@ -143,7 +143,7 @@ def test_a_place_that_could_not_be_freed_is_found_out_by_the_next() -> None:
 
 def test_a_place_is_freed_although_the_table_refuses_at_first() -> None:
     stage = Limited(concurrency=1)
-    refusals = iter([Used(None, None)])
+    refusals = iter([Used(Written.REFUSED, None)])
     real = stage.targets
     stage.targets = Wrapped(real, use=lambda verb, uses: [next(refusals, None) or verb(uses)[0]] if uses[0].drops else verb(uses))
     stage.run(*some(1))

@@ -1,12 +1,12 @@
 """The figures and the curves of `make load`."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 from local import load, plot, process
 from scheduler.model.job import Job
-from scheduler.model.records import replace
 from tests.contract import make
 
 NOON = 1_763_640_000_000

@@ -10,7 +10,7 @@ from scheduler.model.errors import IllegalTransition
 from scheduler.model.job import Failure, FailureKind, Job, Outcome, Result, Status
 from scheduler.model.lifecycle import HANDS_BACK, TRANSITIONS, Event, is_open
 from scheduler.storage.memory.stores import MemoryJobs
-from scheduler.storage.ports import Change, ClaimRequest
+from scheduler.storage.ports import Change, ClaimRequest, Written
 from tests.conftest import NOW, a_job
 from tests.events import happen
 
@@ -94,13 +94,13 @@ class ManyWriters(RuleBasedStateMachine):
         change, before = Change.of_slot(view, after) if moves else Change(view, after), self.stored
         (held,) = self.jobs.change([change])
         same = _hold(before) == _hold(view)
-        if held and same and before != self.stored and event in SETTLES and view.claim:
+        if held is Written.YES and same and before != self.stored and event in SETTLES and view.claim:
             assert self.claims[view.fence] == view.claim.nonce, "settled by somebody else"
             assert view.fence not in self.settled, "settled twice under one fence"
             self.settled[view.fence] = view.claim.nonce
         if not same:
             assert self.stored == before, "a late writer won"
-        if held and event in HANDS_BACK:
+        if held is Written.YES and event in HANDS_BACK:
             assert self.stored.fence >= view.fence + 1
         return change
 
@@ -114,7 +114,7 @@ class ManyWriters(RuleBasedStateMachine):
             if change.before.claim and change.after.claim is None:
                 assert change.before.fence not in self.settled, "settled twice under one fence"
                 self.settled[change.before.fence] = change.before.claim.nonce
-            assert held
+            assert held is Written.YES
         return change
 
     @invariant()

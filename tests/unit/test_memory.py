@@ -2,7 +2,7 @@
 
 from scheduler.model.job import Lane
 from scheduler.storage.memory.stores import MAX_RECEIVES, MemoryJobs, MemoryLanes
-from scheduler.storage.ports import Change, Guard
+from scheduler.storage.ports import Change, Guard, Written
 from tests.conftest import NOW, a_job, a_message
 
 ONE = Lane.ONE_TIME
@@ -59,6 +59,7 @@ def test_a_change_that_fails_leaves_the_index_alone() -> None:
     jobs = MemoryJobs()
     job = a_job(slot="2026-11-20T10:00#00")
     jobs.put(job)
-    assert jobs.change([Change(a_job(id=job.id, fence=2), a_job(id=job.id, fence=2, slot="2026-11-20T11:00#00"), Guard.SLOT)]) == [False]
+    before, after = (a_job(id=job.id, fence=2, slot=f"2026-11-20T{hour}:00#00") for hour in (10, 11))
+    assert jobs.change([Change(before, after, Guard.SLOT)]) == [Written.NO]
     assert [entry.key for entry in jobs.due("2026-11-20T10:00#00")[0]] == [job.key]
     assert jobs.due("2026-11-20T11:00#00")[0] == []

@@ -1,4 +1,4 @@
-"""Until when a run may start."""
+"""The start deadline of a run."""
 
 import pytest
 
@@ -23,7 +23,7 @@ HOUR = 60 * MINUTE
         (Misfire.RUN_ALL, [HOUR, 2 * HOUR], None),
     ],
 )
-def test_a_run_may_start_until_its_policy_says(misfire: Misfire, following: list[int], expected: int | None) -> None:
+def test_the_misfire_rule_determines_the_start_deadline(misfire: Misfire, following: list[int], expected: int | None) -> None:
     start_by = plan_start_by(misfire, NOW, [NOW + ahead for ahead in following], MINUTE, 3)
     assert start_by == (None if expected is None else NOW + expected)
 
@@ -32,7 +32,7 @@ def a_run(**fields: object) -> Job:
     return a_job(origin=Origin("t1", 1, NOW, misfire=Misfire.RUN_LATEST), **({"start_by": NOW + MINUTE} | fields))
 
 
-def test_a_run_is_skipped_from_that_instant_on_and_not_before() -> None:
+def test_a_run_is_skipped_from_its_start_deadline_on() -> None:
     assert too_late(a_run(), NOW + MINUTE - 1) is None
     assert too_late(a_run(), NOW + MINUTE) == "misfire: it could not start before 2026-11-20T10:01:00.000Z"
     assert too_late(a_run(start_by=None), NOW + HOUR) is None
@@ -51,12 +51,12 @@ CRASHED = (Attempt(1, NOW, NOW, NOW, Outcome.CRASHED),)
         ({"fence": 3, "requeue_cause": RequeueCause.PAUSED, "attempts": CRASHED}, False),
     ],
 )
-def test_a_misfire_rule_does_not_judge_who_was_tried_or_waited_but_a_pause_is_no_excuse(fields: dict[str, object], skipped: bool) -> None:
+def test_a_misfire_rule_spares_runs_that_were_tried_or_waited_but_not_paused(fields: dict[str, object], skipped: bool) -> None:
     assert (too_late(a_run(**fields), NOW + HOUR) is not None) is skipped
 
 
 @pytest.mark.parametrize("origin", [None, Origin("t1", 1), Origin("t1", 1, NOW)])
-def test_an_expiry_is_a_start_by_without_a_misfire_rule(origin: Origin | None) -> None:
+def test_an_expiry_is_a_start_deadline_without_a_misfire_rule(origin: Origin | None) -> None:
     job = a_job(origin=origin, start_by=NOW + MINUTE, fence=4)
     assert expires_at(job) == NOW + MINUTE and too_late(job, NOW + MINUTE - 1) is None
     assert too_late(job, NOW + MINUTE) == "expired: it was not to start at 2026-11-20T10:01:00.000Z or later"
@@ -64,5 +64,5 @@ def test_an_expiry_is_a_start_by_without_a_misfire_rule(origin: Origin | None) -
 
 
 def test_a_job_that_has_started_once_is_not_skipped_for_its_expiry() -> None:
-    """What follows its failure is decided when that is settled."""
+    """Settling its failed attempt decides whether it is retried."""
     assert too_late(a_job(start_by=NOW + MINUTE, delay_ms=0, fence=2), NOW + MINUTE) is None

@@ -11,11 +11,11 @@ def test_records_cannot_be_changed() -> None:
         a_job().fence = 2  # type: ignore[misc]
 
 
-def test_a_unit_knows_its_slots() -> None:
+def test_a_unit_lists_its_slots() -> None:
     assert Unit(UnitKey("2026-11-20T10:01", 1), 8, 10).slots == ["2026-11-20T10:01#08", "2026-11-20T10:01#09", "2026-11-20T10:01#10"]
 
 
-def test_a_log_line_names_the_job_and_nothing_of_its_content() -> None:
+def test_a_log_line_identifies_the_job_without_its_content() -> None:
     job = a_job(payload={"message": "secret"}, lane=Lane.RETRY)
     context = job.log_context()
     assert context == {"job_id": job.id, "user_id": "ann", "fence": 1, "lane": "retry", "type": "log"}

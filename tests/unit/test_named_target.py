@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from scheduler.model.job import Failure, FailureKind
-from scheduler.targets.named_target import NamedTarget, usual_locks, work_of
+from scheduler.targets.named_target import NamedTarget, default_locks, work_of
 from tests.conftest import a_job
 
 DEFAULTS: dict[str, Any] = {"url": "https://a", "bearer_secret": "key", "header_secrets": {"X-Api-Key": "json#a"}, "body": {"a": 1}}
 
 
-TARGET = NamedTarget("reports", "http", 0, 0, "ada", "ada", defaults=DEFAULTS, locked=usual_locks("http", DEFAULTS))
+TARGET = NamedTarget("reports", "http", 0, 0, "ada", "ada", defaults=DEFAULTS, locked=default_locks("http", DEFAULTS))
 
 
 def work(target: NamedTarget | None, payload: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Notices as they are read."""
+"""The texts of notices."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ NOTICE = Notice("n1", Occasion.FAILURE, NEWS, 1, None, 2, AT - 60_000, "Nightly 
 LINKS = Links("https://console.example.com", "https://api.example.com")
 
 
-def test_a_mail_says_what_happened_why_and_what_is_next() -> None:
+def test_a_mail_states_the_event_the_error_and_the_next_run() -> None:
     told = mail(NOTICE, LINKS)
     assert told["subject"] == "[Punctual] Nightly <report> failed"
     for part in (
@@ -46,25 +46,25 @@ def test_a_mail_says_what_happened_why_and_what_is_next() -> None:
     assert "https://api.example.com/api/v1/me/jobs/j1" in told["text"]
 
 
-def test_html_shows_what_a_target_answered_and_does_not_obey_it() -> None:
+def test_html_escapes_the_target_s_response() -> None:
     page = mail(NOTICE, LINKS)["html"]
     assert "<b>busy</b>" not in page and "&lt;b&gt;busy&lt;/b&gt;" in page and "Nightly &lt;report&gt;" in page
 
 
-def test_a_digest_says_how_many_and_between_when() -> None:
+def test_a_digest_states_the_number_and_the_period() -> None:
     told = mail(replace(NOTICE, count=312, first_at=AT - 900_000), LINKS)
     assert told["subject"] == "[Punctual] Nightly <report> failed 312 times"
     assert "312 times, first at 2026-11-20T09:45:00.000Z, last at 2026-11-20T10:00:00.900Z" in told["text"]
 
 
-def test_a_recovery_says_how_many_failed_before() -> None:
+def test_a_recovery_states_the_number_of_failures() -> None:
     over = replace(NOTICE, occasion=Occasion.RECOVERY, news=replace(NEWS, ended=Status.SUCCEEDED, error=None, response=None), failures=7)
     told = mail(over, Links())
     assert told["subject"] == "[Punctual] Nightly <report> has recovered"
     assert "Failures in a row: 7" in told["text"] and "Error" not in told["text"] and "http" not in told["text"].replace("(http)", "")
 
 
-def test_every_occasion_has_words_and_every_subject_is_one_that_can_be_sent() -> None:
+def test_every_occasion_has_a_subject_that_can_be_sent() -> None:
     for occasion in Occasion:
         for count in (1, 5):
             told = mail(replace(NOTICE, occasion=occasion, count=count, name="two\nlines\u202e" * 40), LINKS)

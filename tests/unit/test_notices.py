@@ -1,4 +1,4 @@
-"""What receivers are told of, and what is held back for a digest."""
+"""The notices of news, and those held back for a digest."""
 
 import random
 from dataclasses import replace
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scheduler.model import lifecycle
 from scheduler.model.job import Claim, Failure, FailureKind, Job, Origin, Result, Status, TaskKey
 from scheduler.model.notifications import Notifications, Occasion, Webhook
-from scheduler.notify.messages import decode, decode_outbox, decode_standing, encode, encode_outbox, encode_standing
-from scheduler.notify.policy import News, Notice, Outbox, Sending, Standing, Window, WindowEnd, decide, digest, of_change
+from scheduler.notify.messages import decode, decode_outbox, decode_state, encode, encode_outbox, encode_state
+from scheduler.notify.policy import News, Notice, NotificationState, Outbox, Sending, Window, WindowEnd, decide, digest, of_change
 from tests.contract import make
 from tests.contract.make import NOW
 
@@ -30,33 +30,33 @@ def news(ended: Status | None = Status.FAILED, at: int = NOW, **fields: Any) -> 
 
 
 class Task:
-    """A task that is told of its runs."""
+    """A task and its notification state."""
 
     def __init__(self, wanted: Notifications = WANTED) -> None:
-        self.wanted, self.standing = wanted, Standing(TASK)
+        self.wanted, self.state = wanted, NotificationState(TASK)
         self.ends: list[WindowEnd] = []
 
     def hears(self, *ends: Status | None, at: int = NOW, every: int = 1_000) -> list[tuple[str, int]]:
-        """What is told of runs that end like this one after the other."""
+        """The notices of runs that end like this, one after the other."""
         told: list[tuple[str, int]] = []
         for number, ended in enumerate(ends):
             told += self.hear(news(ended, at + number * every), at + number * every)
         return told
 
     def hear(self, one: News, now: int) -> list[tuple[str, int]]:
-        decision = decide(self.standing, one, self.wanted, now)
-        self.standing = decision.standing
+        decision = decide(self.state, one, self.wanted, now)
+        self.state = decision.state
         outbox = decision.outbox or Outbox()
         self.ends += outbox.ends
         return [(str(notice.occasion), notice.count) for notice in outbox.notices]
 
     def passes(self, now: int) -> list[tuple[str, int]]:
-        """The digests that are due by then."""
+        """The digests that are due by this instant."""
         told: list[tuple[str, int]] = []
         for end in [end for end in self.ends if end.at <= now]:
             self.ends.remove(end)
-            if decision := digest(self.standing, end, self.wanted, now):
-                self.standing = decision.standing
+            if decision := digest(self.state, end, self.wanted, now):
+                self.state = decision.state
                 told += [(str(notice.occasion), notice.count) for notice in (decision.outbox or Outbox()).notices]
         return told
 
@@ -64,35 +64,35 @@ class Task:
 FAILED, SUCCEEDED, KILLED = Status.FAILED, Status.SUCCEEDED, Status.KILLED
 
 
-def test_of_two_failures_and_a_success_one_failure_and_one_recovery_are_told() -> None:
+def test_two_failures_and_a_success_give_a_failure_and_a_recovery() -> None:
     task = Task()
     assert task.hears(FAILED, FAILED, SUCCEEDED) == [("failure", 1), ("recovery", 1)]
-    assert task.passes(NOW + DIGEST + MINUTE) == [], "the recovery has told how many failed"
+    assert task.passes(NOW + DIGEST + MINUTE) == [], "the recovery has counted the failures"
 
 
-def test_a_recovery_says_how_many_failed_and_since_when() -> None:
+def test_a_recovery_has_the_number_and_the_start_of_failures() -> None:
     task = Task()
     task.hears(FAILED, FAILED, FAILED)
-    decision = decide(task.standing, news(SUCCEEDED, NOW + 9_000), WANTED, NOW + 9_000)
+    decision = decide(task.state, news(SUCCEEDED, NOW + 9_000), WANTED, NOW + 9_000)
     assert decision.outbox is not None
     (notice,) = decision.outbox.notices
     assert (notice.occasion, notice.failures, notice.since, notice.news.job) == (Occasion.RECOVERY, 3, NOW, f"j{NOW + 9_000}")
 
 
-def test_successes_are_told_to_those_who_want_them_and_recoveries_to_those_who_do_not() -> None:
+def test_successes_and_recoveries_are_separate_occasions() -> None:
     assert Task().hears(SUCCEEDED, SUCCEEDED) == []
     assert Task(replace(WANTED, on=(Occasion.SUCCESS,))).hears(SUCCEEDED, every=DIGEST) == [("success", 1)]
     assert Task(replace(WANTED, on=ALL)).hears(FAILED, SUCCEEDED) == [("failure", 1), ("recovery", 1), ("success", 1)]
 
 
-def test_a_killed_run_is_a_failure_unless_it_is_an_occasion_of_its_own() -> None:
+def test_a_killed_run_is_a_failure_unless_killed_is_chosen() -> None:
     assert Task().hears(KILLED, SUCCEEDED) == [("failure", 1), ("recovery", 1)]
     assert Task(replace(WANTED, on=ALL)).hears(KILLED) == [("killed", 1)]
     only = Task(replace(WANTED, on=(Occasion.KILLED,)))
     assert only.hears(FAILED, KILLED, SUCCEEDED) == [("killed", 1)]
 
 
-def test_failures_are_told_once_there_are_enough_of_them_and_only_then_is_there_a_recovery() -> None:
+def test_failures_and_recoveries_are_reported_after_enough_failures() -> None:
     task = Task(replace(WANTED, after_failures=3))
     assert task.hears(FAILED, FAILED, SUCCEEDED, FAILED, FAILED) == []
     assert task.hears(FAILED, SUCCEEDED, at=NOW + MINUTE) == [("failure", 1), ("recovery", 1)]
@@ -103,13 +103,13 @@ def test_a_killed_run_does_not_wait_for_enough_failures() -> None:
     assert task.hears(KILLED, SUCCEEDED) == [("killed", 1), ("recovery", 1)]
 
 
-def test_a_late_start_changes_nothing_but_is_told() -> None:
+def test_a_late_start_is_reported_and_changes_no_state() -> None:
     task = Task(replace(WANTED, on=(Occasion.LATE,)))
     assert task.hears(None) == [("late", 1)]
-    assert Task().hears(None) == [] and Task().standing == Standing(TASK)
+    assert Task().hears(None) == [] and Task().state == NotificationState(TASK)
 
 
-def test_a_task_that_fails_every_second_is_told_of_four_times_an_hour_and_no_failure_is_left_out() -> None:
+def test_constant_failures_give_four_notices_an_hour_that_count_all() -> None:
     task, told = Task(), list[tuple[str, int]]()
     for second in range(3_600):
         now = NOW + second * 1_000
@@ -118,7 +118,7 @@ def test_a_task_that_fails_every_second_is_told_of_four_times_an_hour_and_no_fai
     assert [count for _, count in told] == [1, 899, 900, 900, 900] and {name for name, _ in told} == {"failure"}
 
 
-def test_a_task_that_fails_and_recovers_every_other_second_is_told_of_as_seldom() -> None:
+def test_alternating_failures_and_recoveries_are_limited_too() -> None:
     task, told = Task(), list[tuple[str, int]]()
     for second in range(3_600):
         now = NOW + second * 1_000
@@ -126,76 +126,76 @@ def test_a_task_that_fails_and_recovers_every_other_second_is_told_of_as_seldom(
     assert len(told) <= 2 * 5
 
 
-def test_what_was_held_back_is_told_with_the_next_one_if_its_digest_never_came() -> None:
+def test_held_back_news_are_in_the_next_notice_if_a_digest_is_lost() -> None:
     task = Task()
     task.hears(FAILED, FAILED, FAILED)
     assert task.hears(FAILED, at=NOW + DIGEST + MINUTE) == [("failure", 3)]
-    assert task.passes(NOW + 2 * DIGEST) == [], "its window is another one now"
+    assert task.passes(NOW + 2 * DIGEST) == [], "another window has replaced it"
 
 
-def test_the_end_of_a_window_says_nothing_of_the_one_after_it() -> None:
+def test_the_end_of_a_window_does_not_close_the_next_one() -> None:
     task = Task()
     task.hears(FAILED, FAILED)
     (late,) = task.ends
     task.hears(FAILED, FAILED, at=NOW + DIGEST + MINUTE)
-    assert digest(task.standing, late, WANTED, NOW + DIGEST + 2 * MINUTE) is None
+    assert digest(task.state, late, WANTED, NOW + DIGEST + 2 * MINUTE) is None
 
 
-def test_the_first_of_those_that_are_told_together_is_named() -> None:
+def test_a_digest_names_the_first_of_its_events() -> None:
     task = Task()
     task.hears(FAILED, FAILED, FAILED)
-    decision = digest(task.standing, task.ends[0], WANTED, NOW + DIGEST)
+    decision = digest(task.state, task.ends[0], WANTED, NOW + DIGEST)
     assert decision is not None and decision.outbox is not None
     (notice,) = decision.outbox.notices
     assert (notice.count, notice.first_at, notice.news.at, notice.failures) == (2, NOW + 1_000, NOW + 2_000, 3)
 
 
-def test_a_window_that_held_nothing_back_ends_silently() -> None:
+def test_an_empty_window_ends_without_a_notice() -> None:
     task = Task()
     task.hears(FAILED)
-    assert task.ends == [] and digest(task.standing, WindowEnd(TASK, Occasion.FAILURE, NOW, NOW + DIGEST), WANTED, NOW + DIGEST) is None
+    assert task.ends == [] and digest(task.state, WindowEnd(TASK, Occasion.FAILURE, NOW, NOW + DIGEST), WANTED, NOW + DIGEST) is None
 
 
-def test_a_digest_of_what_nobody_wants_any_more_is_not_told() -> None:
+def test_a_digest_of_an_unchosen_occasion_is_not_sent() -> None:
     task = Task()
     task.hears(FAILED, FAILED)
     task.wanted = replace(WANTED, on=(Occasion.SUCCESS,))
     assert task.passes(NOW + DIGEST) == []
 
 
-def test_a_success_that_was_overtaken_by_a_later_failure_is_no_recovery() -> None:
+def test_a_success_before_a_later_failure_is_no_recovery() -> None:
     task = Task()
     task.hear(news(FAILED, NOW + 5_000), NOW + 5_000)
     assert task.hear(news(SUCCEEDED, NOW), NOW + 5_001) == []
     assert task.hear(news(SUCCEEDED, NOW + 9_000), NOW + 9_000) == [("recovery", 1)]
 
 
-def test_a_failure_that_comes_after_a_later_success_is_told_together_with_its_recovery() -> None:
+def test_a_failure_before_a_known_success_comes_with_its_recovery() -> None:
     task = Task()
     task.hear(news(SUCCEEDED, NOW + 5_000), NOW + 5_000)
-    decision = decide(task.standing, news(FAILED, NOW), WANTED, NOW + 5_001)
+    decision = decide(task.state, news(FAILED, NOW), WANTED, NOW + 5_001)
     assert decision.outbox is not None
     told = [(notice.occasion, notice.news.job) for notice in decision.outbox.notices]
     assert told == [(Occasion.FAILURE, f"j{NOW}"), (Occasion.RECOVERY, f"j{NOW + 5_000}")]
     assert task.hear(news(SUCCEEDED, NOW + 9_000), NOW + 9_000) == []
 
 
-def test_every_receiver_gets_a_sending_of_its_own_under_an_id_that_is_always_the_same() -> None:
-    decision = decide(Standing(TASK), news(), WANTED, NOW)
+def test_every_receiver_gets_its_own_sending_under_a_stable_id() -> None:
+    decision = decide(NotificationState(TASK), news(), WANTED, NOW)
     assert decision.outbox is not None
     first, again = (list(decision.outbox.sendings()) for _ in range(2))
     assert first == again and [sending.receiver for sending in first] == ["ann@example.com", HOOK]
     assert len({sending.id for sending in first}) == 2 and all(sending.id.startswith("notice_t1.") for sending in first)
 
 
-# What a change of a job tells.
+# The news of a change of a job.
 
 
 def a_run(**fields: Any) -> Job:
     return make.job(**{"origin": Origin("t1", 1, NOW, notify=True)} | fields)
 
 
-def test_an_end_is_news_with_its_error_and_the_beginning_of_its_answer() -> None:
+def test_an_end_is_news_with_its_error_and_the_response_beginning() -> None:
     claimed = make.claimed(a_run(max_attempts=1))
     result = Result(response={"status": 503, "headers": {}, "body": "x" * 9_000}, failure=Failure(FailureKind.RETRYABLE, "HTTP 503"))
     ended = lifecycle.fail(claimed, NOW + 70, started_at=NOW, result=result)
@@ -205,19 +205,19 @@ def test_an_end_is_news_with_its_error_and_the_beginning_of_its_answer() -> None
     assert told.response is not None and told.response.startswith("HTTP 503\nxxx") and len(told.response) == 500
 
 
-def test_of_jobs_without_receivers_there_is_no_news() -> None:
+def test_jobs_without_receivers_give_no_news() -> None:
     for job in (make.job(), make.job(origin=Origin("t1", 1, NOW))):
         claimed = make.claimed(job)
         assert list(of_change(claimed, make.failed(claimed))) == []
 
 
 @pytest.mark.parametrize("end", [make.cancelled, lambda job: make.moved(job, "2026-11-20T10:09#03"), lambda job: None])
-def test_what_neither_succeeds_nor_fails_is_no_news(end: Any) -> None:
+def test_a_job_that_neither_succeeds_nor_fails_gives_no_news(end: Any) -> None:
     job = a_run()
     assert list(of_change(job, end(job))) == []
 
 
-def test_each_life_of_a_job_has_an_end_of_its_own_and_no_end_is_told_twice() -> None:
+def test_each_life_of_a_job_has_one_end_that_is_reported_once() -> None:
     claimed = make.claimed(a_run())
     first = make.failed(claimed)
     again = make.claimed(make.redriven(first))
@@ -227,7 +227,7 @@ def test_each_life_of_a_job_has_an_end_of_its_own_and_no_end_is_told_twice() -> 
     assert list(of_change(first, replace(first, output="x"))) == []
 
 
-def test_a_start_ten_seconds_after_its_time_is_news_as_soon_as_it_is_claimed() -> None:
+def test_a_start_ten_seconds_late_is_news_at_its_claim() -> None:
     def started(after: int) -> list[News]:
         job = a_run()
         claim = Claim("m1", "n1", NOW + after, False)
@@ -245,10 +245,10 @@ def test_a_retry_is_no_late_start() -> None:
     assert list(of_change(claimed, waiting)) == [] and list(of_change(waiting, again)) == []
 
 
-# Everything comes back as it was written.
+# Encoding and decoding.
 
 
-def test_messages_and_stores_keep_everything() -> None:
+def test_messages_and_stored_records_round_trip() -> None:
     one = news(error="e", response="r", started_at=NOW, delay_ms=3, attempts=1, max_attempts=3)
     notice = Notice("n1", Occasion.RECOVERY, one, 3, NOW, 2, NOW - 1, "näme", NOW + 5)
     end = WindowEnd(TASK, Occasion.KILLED, NOW, NOW + DIGEST)
@@ -256,13 +256,13 @@ def test_messages_and_stores_keep_everything() -> None:
         assert decode(encode(message)) == message
     outbox = Outbox((notice, notice), (end,), WANTED.receivers)
     assert decode_outbox(encode_outbox(outbox)) == outbox
-    standing = Standing(TASK, 2, NOW, NOW, NOW - 1, "j", True, {Occasion.FAILURE: Window(NOW, NOW + 1, 2, NOW, one)}, 7)
-    assert decode_standing(TASK, 7, encode_standing(standing)) == standing
+    standing = NotificationState(TASK, 2, NOW, NOW, NOW - 1, "j", True, {Occasion.FAILURE: Window(NOW, NOW + 1, 2, NOW, one)}, 7)
+    assert decode_state(TASK, 7, encode_state(standing)) == standing
 
 
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 60))
-def test_whatever_order_news_come_in_each_failure_is_in_exactly_one_notice(seed: int, after_failures: int, size: int) -> None:
-    """But those of a row that was too short, or that a recovery told of."""
+def test_each_failure_is_in_exactly_one_notice_in_any_order(seed: int, after_failures: int, size: int) -> None:
+    """Except for failures of a streak that was too short, and those that a recovery counts."""
     chance = random.Random(seed)
     task = Task(replace(WANTED, on=(Occasion.FAILURE,), after_failures=after_failures))
     stream = [news(FAILED, NOW + n * chance.randint(1, 90_000)) for n in range(size)]

@@ -1,4 +1,4 @@
-"""The page on notifications: its example verifies what is sent, its figures are those of the code."""
+"""The page on notifications: its example verifies a real webhook, and its figures match the code."""
 
 import re
 import textwrap
@@ -18,7 +18,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "notifications.md").read_
 SECRET = "whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
 
 
-def test_the_example_verifies_what_is_sent_and_nothing_else() -> None:
+def test_the_example_verifies_only_unchanged_webhooks() -> None:
     code = re.search(r"^    import base64.*?(?=^\S)", PAGE, re.MULTILINE | re.DOTALL)
     assert code is not None
     names: dict[str, Any] = {}
@@ -30,12 +30,12 @@ def test_the_example_verifies_what_is_sent_and_nothing_else() -> None:
     assert not names["verified"](headers | {"webhook-timestamp": str(round(time.time()) - 301)}, body, SECRET)
 
 
-def test_every_occasion_has_its_line() -> None:
+def test_every_occasion_has_a_row() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", PAGE.partition("## Occasions")[2].partition("\n## ")[0], re.MULTILINE)
     assert rows == list(Occasion)
 
 
-def test_the_figures_are_those_of_the_code() -> None:
+def test_the_figures_match_the_code() -> None:
     assert (Notifications().digest_ms, Notifications().after_failures, LATE_MS, CALL_S) == (900_000, 1, 10_000, 10)
     assert (MOST_TRIES, FIRST_WAIT_S, LONGEST_WAIT_S, KEPT_RESPONSE) == (10, 10, 3_600, 500)
     assert round(sum(wait_s(tries) for tries in range(1, MOST_TRIES)) / 3_600, 1) == 4.0

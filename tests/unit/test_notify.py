@@ -1,4 +1,4 @@
-"""notify under kills, refusals and messages that come twice."""
+"""notify under kills, refusals and repeated messages."""
 
 import random
 from collections import Counter
@@ -13,8 +13,8 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Result, Status
 from scheduler.model.notifications import Notifications, Occasion, Webhook
 from scheduler.notify.messages import Message, decode, encode
-from scheduler.notify.notify import LEASE_MS, MOST_TRIES, Incoming, Post, Told, notify, wait_s
-from scheduler.notify.policy import News, Sending, Standing, WindowEnd
+from scheduler.notify.notify import LEASE_MS, MOST_TRIES, BatchResult, Incoming, Post, notify, wait_s
+from scheduler.notify.policy import News, NotificationState, Sending, WindowEnd
 from scheduler.storage.memory.notices import MemoryNotices
 from scheduler.storage.memory.ports import MemoryPorts
 from tests.conftest import NOW, FixedClock
@@ -26,11 +26,11 @@ FAILED, SUCCEEDED = Status.FAILED, Status.SUCCEEDED
 
 
 class Killed(BaseException):
-    """The process is gone: nothing of ours catches it."""
+    """The process was killed: no code of ours catches this."""
 
 
 class Receivers:
-    """Whoever is told: remembers ids, answers as it is asked to."""
+    """Receivers that record ids and answer as configured."""
 
     def __init__(self) -> None:
         self.mails: list[tuple[str, dict[str, Any]]] = []
@@ -48,7 +48,7 @@ class Receivers:
 
 
 class Stage(MemoryPorts):
-    """A task with receivers, and a queue that is worked off message by message."""
+    """A task with receivers, and a queue that is processed message by message."""
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(FixedClock())
@@ -64,18 +64,18 @@ class Stage(MemoryPorts):
         chosen: dict[str, Any] = {"task": self.task.key, "id": f"j{now}.0", "job": f"j{now}", "type": "http", "ended": ended, "at": now}
         return News(**(chosen | {"scheduled_at": now, "error": "retryable: HTTP 500" if ended is FAILED else None} | fields))
 
-    def take(self, *messages: Message) -> Told:
+    def take(self, *messages: Message) -> BatchResult:
         batch = [Incoming(f"m{number}", decode(encode(message))) for number, message in enumerate(messages)]
         post = Post(self.receivers.mail, self.receivers.call)
         return notify(batch, self, post=post, threads=self.threads)
 
     def sent(self) -> list[Message]:
-        """What was put into the queue, which is empty then."""
+        """Remove and return the messages of the queue."""
         messages, self.notices.sent = self.notices.sent, []
         return messages
 
     def work_off(self) -> None:
-        """Everything that can be done now."""
+        """Process all messages that are due now."""
         while messages := [each for each in self.notices.sent if not isinstance(each, WindowEnd) or each.at <= self.clock.now()]:
             self.notices.sent = [each for each in self.notices.sent if each not in messages]
             assert self.take(*messages).again == {}
@@ -103,7 +103,7 @@ def test_a_failure_and_a_recovery_reach_every_receiver_once(stage: Stage) -> Non
     assert len({id for id, _ in [*stage.receivers.mails, *stage.receivers.calls]}) == 4
 
 
-def test_a_notice_says_when_the_task_runs_next(stage: Stage) -> None:
+def test_a_notice_has_the_next_run_of_the_task(stage: Stage) -> None:
     stage.take(stage.news())
     mail = stage.sent()[0]
     assert isinstance(mail, Sending) and mail.notice.name == "Nightly"
@@ -111,7 +111,7 @@ def test_a_notice_says_when_the_task_runs_next(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("change", ["gone", "nobody"])
-def test_a_task_that_is_gone_or_has_nobody_to_tell_tells_nobody(stage: Stage, change: str) -> None:
+def test_a_deleted_task_or_one_without_receivers_sends_nothing(stage: Stage, change: str) -> None:
     if change == "gone":
         stage.tasks.delete(stage.task)
     else:
@@ -119,7 +119,7 @@ def test_a_task_that_is_gone_or_has_nobody_to_tell_tells_nobody(stage: Stage, ch
     assert stage.take(stage.news()).again == {} and stage.sent() == []
 
 
-def test_news_that_come_twice_are_decided_once_and_sent_on_twice_under_the_same_ids(stage: Stage) -> None:
+def test_repeated_news_are_decided_once_and_sent_under_the_same_ids(stage: Stage) -> None:
     one = stage.news()
     stage.take(one)
     first = stage.sent()
@@ -130,7 +130,7 @@ def test_news_that_come_twice_are_decided_once_and_sent_on_twice_under_the_same_
     assert (len(stage.receivers.mails), len(stage.receivers.calls)) == (1, 1)
 
 
-def test_of_two_who_have_the_same_sending_one_waits_for_the_other_s_lease(stage: Stage) -> None:
+def test_a_second_copy_of_a_sending_waits_for_the_lease(stage: Stage) -> None:
     stage.take(stage.news())
     mail = stage.sent()[0]
 
@@ -139,13 +139,13 @@ def test_of_two_who_have_the_same_sending_one_waits_for_the_other_s_lease(stage:
         told.append(stage.take(mail))
         return Result()
 
-    told: list[Told] = []
+    told: list[BatchResult] = []
     stage.receivers.answer = meanwhile
     assert stage.take(mail).sent == 1
     assert told[0].again == {"m0": LEASE_MS // 1_000} and len(stage.receivers.mails) == 1
 
 
-def test_who_died_with_a_lease_is_made_good_for_when_it_is_over(stage: Stage) -> None:
+def test_a_sending_is_repeated_once_a_dead_holder_s_lease_is_over(stage: Stage) -> None:
     stage.take(stage.news())
     mail = stage.sent()[0]
 
@@ -161,28 +161,28 @@ def test_who_died_with_a_lease_is_made_good_for_when_it_is_over(stage: Stage) ->
     assert stage.take(mail).sent == 1
 
 
-def test_a_failing_receiver_is_retried_with_backoff_and_given_up_and_the_other_one_hears_at_once(stage: Stage) -> None:
+def test_a_failing_receiver_is_retried_and_does_not_delay_the_others(stage: Stage) -> None:
     stage.take(stage.news())
     mail, hook = stage.sent()
     stage.receivers.answer = lambda id: Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 503")) if id.endswith(".1") else Result()
     assert stage.take(mail, hook).sent == 1
     waits = [stage.take(hook).again.get("m0") for _ in range(MOST_TRIES - 1)]
     assert waits == [*(wait_s(tries) for tries in range(2, MOST_TRIES)), None]
-    assert stage.take(hook) == Told(), "it has been given up"
+    assert stage.take(hook) == BatchResult(), "notify has given up"
     assert len(stage.receivers.calls) == MOST_TRIES
 
 
 @pytest.mark.parametrize(
     ("failure", "given_up"), [(Failure(FailureKind.PERMANENT, "HTTP 404"), 1), (Failure(FailureKind.THROTTLED, "HTTP 429", 120_000), 0)]
 )
-def test_what_a_receiver_answers_is_listened_to(stage: Stage, failure: Failure, given_up: int) -> None:
+def test_a_receiver_s_answer_decides_about_retries(stage: Stage, failure: Failure, given_up: int) -> None:
     stage.take(stage.news())
     stage.receivers.answer = lambda id: Result(failure=failure)
     told = stage.take(stage.sent()[1])
     assert told.given_up == given_up and told.again == ({} if given_up else {"m0": 120})
 
 
-def test_a_digest_comes_when_the_window_ends_and_not_before(stage: Stage) -> None:
+def test_a_digest_is_sent_at_the_end_of_its_window(stage: Stage) -> None:
     for _ in range(5):
         stage.take(stage.news())
         stage.clock.advance(1_000)
@@ -195,11 +195,11 @@ def test_a_digest_comes_when_the_window_ends_and_not_before(stage: Stage) -> Non
     assert stage.subjects == ["[Punctual] Nightly failed 4 times"]
 
 
-def test_who_decides_at_the_same_time_as_another_begins_anew(stage: Stage) -> None:
+def test_a_decision_that_collides_with_another_is_repeated(stage: Stage) -> None:
     class Racing(MemoryNotices):
         others: int = 2
 
-        def decide(self, before: Standing | None, after: Standing, id: str, outbox: Any, now: int) -> bool:
+        def decide(self, before: NotificationState | None, after: NotificationState, id: str, outbox: Any, now: int) -> bool:
             if self.others:
                 self.others -= 1
                 stage.take(stage.news(id=f"other{self.others}.0"))
@@ -207,10 +207,10 @@ def test_who_decides_at_the_same_time_as_another_begins_anew(stage: Stage) -> No
 
     stage.notices = Racing()
     assert stage.take(stage.news()).decided == 1
-    assert stage.notices.standings[stage.task.key].streak == 3 and len(stage.notices.outboxes) == 3
+    assert stage.notices.states[stage.task.key].streak == 3 and len(stage.notices.outboxes) == 3
 
 
-def test_a_queue_that_refuses_loses_nothing(stage: Stage) -> None:
+def test_a_refusing_queue_loses_no_notice(stage: Stage) -> None:
     usual, stage.notices = stage.notices, Wrapped(stage.notices, send=refuse)
     one = stage.news()
     assert "m0" in stage.take(one).again
@@ -221,7 +221,7 @@ def test_a_queue_that_refuses_loses_nothing(stage: Stage) -> None:
 
 
 class InTurn(Executor):
-    """One after the other, so that a seed gives the same run each time: threads would draw from its chance in any order."""
+    """Runs calls one after the other, so that a seed always gives the same run: threads would draw random numbers in any order."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -233,7 +233,7 @@ class InTurn(Executor):
 
 
 class Mortal:
-    """A port whose calls may end the process before or after they did what they do; `refused`: those that did nothing."""
+    """A port whose calls may kill the process before or after their effect; `refused`: the calls without an effect."""
 
     def __init__(self, port: Any, chance: random.Random, odds: float) -> None:
         self._port, self._chance, self._odds = port, chance, odds
@@ -254,14 +254,14 @@ class Mortal:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_killed_anywhere_and_however_often_each_end_is_told_of_once(seed: int) -> None:
-    """Messages come in any order, and twice; the process is killed, and its table refuses, before or after any call."""
+def test_each_end_is_notified_once_wherever_notify_is_killed(seed: int) -> None:
+    """Messages arrive in any order and twice; the process is killed, and its table refuses, before or after any call."""
     chance = random.Random(seed)
     stage = Stage(on=(Occasion.FAILURE, Occasion.SUCCESS), digest_ms=60_000)
     notices = stage.notices
     stage.notices, stage.threads = Mortal(notices, chance, 0.08), InTurn()
     news = [stage.news(chance.choice([FAILED, SUCCEEDED]), id=f"j{n}.0", job=f"j{n}", at=NOW + n * 500) for n in range(60)]
-    waiting: list[Message] = [*news, *news[::3]]  # a batch of the stream came again
+    waiting: list[Message] = [*news, *news[::3]]  # a batch of the stream is delivered again
     rounds = 0
     while waiting:
         rounds += 1
@@ -278,16 +278,16 @@ def test_killed_anywhere_and_however_often_each_end_is_told_of_once(seed: int) -
         notices.sent = []
     mails = Counter(id for id, _ in stage.receivers.mails)
     told = {sending.id: sending for outbox in notices.outboxes.values() for sending in outbox.sendings()}
-    assert mails.keys() | {id for id, _ in stage.receivers.calls} == told.keys(), "nobody was left out"
+    assert mails.keys() | {id for id, _ in stage.receivers.calls} == told.keys(), "no receiver was left out"
     for occasion, ended in ((Occasion.FAILURE, FAILED), (Occasion.SUCCESS, SUCCEEDED)):
         counts = [notice.count for outbox in notices.outboxes.values() for notice in outbox.notices if notice.occasion is occasion]
-        assert sum(counts) == sum(1 for one in news if one.ended is ended), "each end is in one notice"
-    done = {mark.id for mark in notices.marks.values() if mark.done_at is not None}
-    refused = {call[2].id for call in stage.notices.refused if call[0] == "set_mark" and call[2].done_at is not None}
-    assert told.keys() - done <= refused, "only who was refused its last mark has none"
+        assert sum(counts) == sum(1 for one in news if one.ended is ended), "each end is in exactly one notice"
+    done = {record.id for record in notices.deliveries.values() if record.done_at is not None}
+    refused = {call[2].id for call in stage.notices.refused if call[0] == "set_delivery" and call[2].done_at is not None}
+    assert told.keys() - done <= refused, "a delivery record is open only if its last write was refused"
 
 
-def test_without_kills_no_receiver_hears_of_anything_twice(stage: Stage) -> None:
+def test_without_kills_no_receiver_is_notified_twice(stage: Stage) -> None:
     chance = random.Random(1)
     news = [stage.news(chance.choice([FAILED, SUCCEEDED]), id=f"j{n}.0", at=NOW + n * 500) for n in range(60)]
     waiting: list[Message] = [*news, *news, *news]
@@ -298,4 +298,4 @@ def test_without_kills_no_receiver_hears_of_anything_twice(stage: Stage) -> None
         waiting += [message for number, message in enumerate(batch) if f"m{number}" in again] + stage.sent()
     ids = [id for id, _ in [*stage.receivers.mails, *stage.receivers.calls]]
     assert len(ids) == len(set(ids)) > 2
-    assert isinstance(stage.notices.standings[stage.task.key], Standing)
+    assert isinstance(stage.notices.states[stage.task.key], NotificationState)

@@ -18,10 +18,10 @@ from scheduler.model.job import Attempt, Failure, FailureKind, Job, Lane, Messag
 from scheduler.model.lifecycle import Event
 from scheduler.model.spec import OnFailure, Ordering
 from scheduler.pipeline.bury import bury
+from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.follow_up import ASK_LATER_MS
 from scheduler.pipeline.reconcile import recheck
-from scheduler.pipeline.send import message
-from scheduler.storage.ports import Change
+from scheduler.storage.ports import Change, Written
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.events import happen
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
@@ -37,7 +37,7 @@ def in_line(stage: Stage, *places: int, park: bool = False, key: str = KEY.key, 
     for place in places:
         at, rule = NOW - 1_000 + place, Ordering(key, OnFailure.PARK if park else OnFailure.BLOCK)
         jobs.append(a_job(**({"id": ids.new(at, place), "scheduled_at": at, "due_at": at, "ordering": rule} | fields)))
-        assert stage.orders.enqueue([ordering.marker(jobs[-1], NOW - 600_000)]) == [True]
+        assert stage.orders.enqueue([ordering.marker(jobs[-1], NOW - 600_000)]) == [Written.YES]
     return jobs
 
 
@@ -70,7 +70,7 @@ def end(stage: Stage, job: Job, event: Event = Event.SUCCEED) -> Job:
     """The job ended by another executor, which died before it woke anybody."""
     before = stage.stored(job)
     after = happen(before, event, NOW, started_at=NOW, result=Result("x"), reason="because", due_at=NOW, slot=before.slot)
-    assert stage.jobs.change([Change(before, after)]) == [True]
+    assert stage.jobs.change([Change(before, after)]) == [Written.YES]
     return after
 
 
@@ -161,7 +161,7 @@ def test_an_executor_that_stood_still_while_its_jobs_ran_elsewhere_takes_the_tur
     end(stage, first)
     lost = stage.stored(second)
     back = lifecycle.take_back(lost, taken_back_at, slot=lost.slot)
-    assert stage.jobs.change([Change(lost, back)]) == [True]
+    assert stage.jobs.change([Change(lost, back)]) == [Written.YES]
     stage.lanes.add(a_letter(back), stage.clock.now())
     running = stage.claim(stage.receive(Lane.RETRY)[0], nonce="elsewhere")
     assert isinstance(gate.decide([running])[second.key], admission.Clear)
@@ -344,7 +344,7 @@ def test_stale_markers_are_passed_and_taken_away_however_many_there_are() -> Non
 def test_a_job_behind_one_that_is_being_stored_waits_for_it() -> None:
     stage = Stage()
     (ghost,) = in_line(Stage(), 1)
-    assert stage.orders.enqueue([ordering.marker(ghost, NOW)]) == [True]
+    assert stage.orders.enqueue([ordering.marker(ghost, NOW)]) == [Written.YES]
     (job,) = in_line(stage, 2)
     assert run(stage, job) == [] and stage.stored(job).reason == admission.REFUSED.reason
     stage.jobs.put(ghost)

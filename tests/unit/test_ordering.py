@@ -1,4 +1,4 @@
-"""Who of a line may start: the decision alone."""
+"""Which job of an ordering queue may start: the decision alone."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,7 +32,7 @@ DEAD: dict[str, Any] = {"slot": None, "failed_at": NOW - 1, "charged": 3}
 
 
 def in_line(place: int, **fields: Any) -> Job:
-    """The job at a place of the line, the earlier ones before it."""
+    """A job whose position in the queue is determined by `place`."""
     at = NOW - 10_000 + place
     rule = Ordering(KEY.key, fields.pop("on_failure", OnFailure.BLOCK))
     return a_job(**({"scheduled_at": at, "due_at": at, "id": ids.new(at, place), "ordering": rule} | fields))
@@ -53,12 +53,12 @@ def asked(job: Job, line: Line, *others: Job, asking: tuple[Job, ...] = ()) -> D
     return decide(mine, line, known(*others, mine), NOW, asking={mine.key, *(each.key for each in asking)})
 
 
-def test_the_first_of_its_line_starts_with_a_turn_of_its_own() -> None:
+def test_the_first_job_of_its_queue_starts_as_its_head() -> None:
     first, second = in_line(1), in_line(2)
     assert asked(first, a_line(first, second), second) == Start(Turn(KEY, first.id, NOW, 1))
 
 
-def test_who_is_not_first_waits_for_the_open_job_before_it() -> None:
+def test_a_job_that_is_not_first_waits_for_the_open_job_before_it() -> None:
     first, second = in_line(1), in_line(2)
     decision = asked(second, a_line(first, second), first)
     assert decision == Wait(f"order: it runs after job {first.id}", first.key)
@@ -73,25 +73,25 @@ def test_who_is_not_first_waits_for_the_open_job_before_it() -> None:
     ],
     ids=["by scheduled time", "then by creation", "then by id"],
 )
-def test_a_line_is_in_the_order_of_its_positions(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_a_queue_is_sorted_by_position(one: dict[str, Any], other: dict[str, Any]) -> None:
     first, second = in_line(1, **one), in_line(2, **other)
     line = a_line(first, second)
     assert isinstance(asked(first, line, second), Start) and isinstance(asked(second, line, first), Wait)
 
 
 @pytest.mark.parametrize("fields", [{"claim": CLAIM}, BEGUN], ids=["claimed", "between two attempts"])
-def test_who_has_the_turn_and_runs_or_has_run_keeps_it_whoever_came_before_it(fields: dict[str, Any]) -> None:
+def test_a_head_that_runs_or_has_run_stays_head_whatever_comes_before_it(fields: dict[str, Any]) -> None:
     first, second = in_line(1), in_line(2, **fields)
     assert asked(first, a_line(first, second, turn=second), second) == Wait(f"order: it runs after job {second.id}", second.key)
 
 
-def test_a_retry_goes_on_with_the_turn_it_has() -> None:
+def test_a_retry_stays_head_of_its_queue() -> None:
     first, second = in_line(1), in_line(2, **BEGUN)
     assert asked(second, a_line(first, second, turn=second), first) == Start(None)
 
 
 @pytest.mark.parametrize("fields", [{}, BEGUN | {"redriven_at": NOW - 100, "charged": 0}], ids=["given back", "redriven"])
-def test_who_had_the_turn_and_has_not_begun_stands_in_line_again(fields: dict[str, Any]) -> None:
+def test_a_head_that_has_not_begun_queues_again(fields: dict[str, Any]) -> None:
     first, second = in_line(1), in_line(2, **fields)
     line = a_line(first, second, turn=second)
     assert asked(first, line, second) == Start(Turn(KEY, first.id, NOW, 8))
@@ -99,30 +99,30 @@ def test_who_had_the_turn_and_has_not_begun_stands_in_line_again(fields: dict[st
     assert asked(second, a_line(second, turn=second)) == Start(Turn(KEY, second.id, NOW, 8)), "a new version: others may have read the old"
 
 
-def test_of_jobs_that_ask_together_a_claim_says_nothing() -> None:
+def test_claims_of_the_deciding_executor_do_not_make_a_job_head() -> None:
     first, second = in_line(1), in_line(2, claim=CLAIM)
     assert isinstance(asked(first, a_line(first, second, turn=second), second, asking=(second,)), Start)
 
 
-def test_the_turn_of_a_job_that_is_gone_or_has_ended_holds_nobody() -> None:
+def test_a_head_that_is_gone_or_has_ended_blocks_no_job() -> None:
     done, mine = in_line(1, slot=None, completed_at=NOW - 1), in_line(2)
     for others in ([], [done]):
         assert asked(mine, a_line(mine, turn=done), *others) == Start(Turn(KEY, mine.id, NOW, 8))
 
 
 @pytest.mark.parametrize("end", ["completed_at", "cancelled_at", "skipped_at", "failed_at", "killed_at"])
-def test_the_marker_of_a_job_that_has_ended_is_passed_and_taken_away(end: str) -> None:
+def test_the_entry_of_an_ended_job_is_ignored_and_removed(end: str) -> None:
     over, mine = in_line(1, slot=None, **{end: NOW}), in_line(2)
     decision = asked(mine, a_line(over, mine), over)
     assert isinstance(decision, Start) and decision.stale == (marker(over),)
 
 
 @pytest.mark.parametrize("times", [{"failed_at": NOW}, {"killed_at": NOW}])
-def test_a_dead_job_that_parks_its_key_stops_those_behind_it(times: dict[str, int]) -> None:
+def test_a_dead_job_that_parks_its_key_stops_the_jobs_behind_it(times: dict[str, int]) -> None:
     dead, mine = in_line(1, slot=None, on_failure=OnFailure.PARK, **times), in_line(2)
     decision = asked(mine, a_line(dead, mine), dead)
     assert isinstance(decision, Wait) and decision.parked and dead.id in decision.reason
-    assert isinstance(asked(in_line(0), a_line(in_line(0), dead), dead), Start), "not who stands before it"
+    assert isinstance(asked(in_line(0), a_line(in_line(0), dead), dead), Start), "a job before it is not stopped"
 
 
 @pytest.mark.parametrize("times", [{"completed_at": NOW}, {"cancelled_at": NOW}, {"skipped_at": NOW}])
@@ -131,7 +131,7 @@ def test_only_a_failure_parks(times: dict[str, int]) -> None:
     assert not parks(in_line(1, on_failure=OnFailure.PARK)) and not parks(a_job(**DEAD))
 
 
-def test_a_young_marker_without_a_job_may_be_one_that_is_being_stored() -> None:
+def test_a_young_entry_without_a_job_may_belong_to_one_being_stored() -> None:
     mine, ghost = in_line(2), in_line(1)
     assert asked(mine, a_line(marker(ghost, NOW - YOUNG_MS + 1), mine)) == LookLater()
     decision = asked(mine, a_line(marker(ghost, NOW - YOUNG_MS), mine))
@@ -139,26 +139,26 @@ def test_a_young_marker_without_a_job_may_be_one_that_is_being_stored() -> None:
 
 
 @pytest.mark.parametrize(("age", "stale"), [(YOUNG_MS - 1, 0), (YOUNG_MS, 1)])
-def test_a_marker_whose_job_stands_elsewhere_stops_nobody(age: int, stale: int) -> None:
+def test_an_entry_whose_job_was_moved_stops_no_job(age: int, stale: int) -> None:
     mine, moved = in_line(2), in_line(1)
     later = replace(moved, scheduled_at=NOW + 9)
     decision = asked(mine, a_line(marker(moved, NOW - age), mine, later), later)
     assert isinstance(decision, Start) and len(decision.stale) == stale
 
 
-def test_a_job_that_misses_its_own_marker_puts_it_and_looks_again() -> None:
+def test_a_job_without_its_entry_writes_it_and_decides_again() -> None:
     mine, later = in_line(2), in_line(3)
     for line in (a_line(), a_line(later)):
         decision = asked(mine, line, later)
         assert decision == LookAgain((), marker(mine)) and decision.missing is not None and decision.missing.at == NOW
 
 
-def test_behind_more_markers_than_were_read_it_looks_again_and_misses_nothing() -> None:
+def test_a_job_behind_the_entries_read_decides_again_and_writes_none() -> None:
     over, mine = in_line(1, slot=None, completed_at=NOW), in_line(2)
     assert asked(mine, a_line(over, more=True), over) == LookAgain((marker(over),), None)
 
 
-def test_next_is_the_first_open_job_unless_one_has_the_turn_or_the_key_is_parked() -> None:
+def test_the_first_open_job_is_next_unless_a_head_or_a_parked_key_blocks() -> None:
     over, first, second = in_line(1, slot=None, completed_at=NOW), in_line(2), in_line(3)
     line = a_line(over, in_line(0), first, second, turn=over)
     assert next_up(line, known(over, first, second)) == first
@@ -170,7 +170,7 @@ def test_next_is_the_first_open_job_unless_one_has_the_turn_or_the_key_is_parked
     assert next_up(a_line(), {}) is None
 
 
-def test_a_job_has_begun_once_an_attempt_of_this_life_has_started() -> None:
+def test_a_job_has_begun_once_an_attempt_since_its_redrive_has_started() -> None:
     crashed_early = Attempt(1, NOW - 500, None, NOW - 400, Outcome.CRASHED)
     assert not has_begun(a_job()) and not has_begun(a_job(attempts=(crashed_early,)))
     crashed = replace(crashed_early, started_at=NOW - 450)

@@ -1,4 +1,4 @@
-"""Whether a run may start beside another run of its task: every policy against every state of the holder item."""
+"""Whether a run may start beside another run of its task: every rule against every state of the run lock."""
 
 from dataclasses import replace
 
@@ -20,38 +20,38 @@ def ended(job: Job) -> Job:
 
 
 def decided(policy: Overlap, holding: Job | None, waiting: Job | None = None, *, gone: str | None = None) -> Start | Skip | Wait:
-    """The decision on MINE, with a holder item that names those jobs (`gone`: a waiting one that is not stored any more)."""
+    """The decision about MINE, with a run lock that names these jobs (`gone`: a waiting one that is not stored any more)."""
     holder = Holder(TASK, holding.id if holding else "gone", waiting.id if waiting else gone, 7)
     return decide(MINE, Origin("t1", 1, NOW, policy), holder, holding, waiting)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_first_run_of_a_task_puts_itself(policy: Overlap) -> None:
+def test_the_first_run_of_a_task_takes_the_lock(policy: Overlap) -> None:
     assert decide(MINE, Origin("t1", 1, NOW, policy), None, None, None) == Start(Holder(TASK, MINE.id))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_who_holds_already_goes_on_and_writes_nothing(policy: Overlap) -> None:
+def test_a_run_that_has_the_lock_starts_without_a_write(policy: Overlap) -> None:
     assert decided(policy, MINE) == Start(None)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("holding", [None, ended(EARLIER), ended(LATER)], ids=["gone", "ended", "a later one ended"])
-def test_a_holder_whose_job_is_over_is_taken_over(policy: Overlap, holding: Job | None) -> None:
+def test_a_run_takes_the_lock_of_a_job_that_has_ended(policy: Overlap, holding: Job | None) -> None:
     assert decided(policy, holding) == Start(Holder(TASK, MINE.id, None, 8))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("waiting", [MINE, ended(EARLIER)], ids=["itself", "one that is over"])
-def test_who_takes_over_frees_the_place_of_who_does_not_wait_any_more(policy: Overlap, waiting: Job) -> None:
+def test_a_run_that_takes_the_lock_removes_a_waiting_run_that_ended(policy: Overlap, waiting: Job) -> None:
     assert decided(policy, None, waiting) == Start(Holder(TASK, MINE.id, None, 8))
 
 
-def test_who_waited_keeps_its_place_when_another_is_faster() -> None:
+def test_a_waiting_run_keeps_its_place_when_another_is_faster() -> None:
     assert decided(Overlap.QUEUE_ONE, None, EARLIER) == Start(Holder(TASK, MINE.id, EARLIER.id, 8))
 
 
-def test_skip_skips_while_another_has_not_ended() -> None:
+def test_skip_skips_while_another_run_has_not_ended() -> None:
     assert decided(Overlap.SKIP, EARLIER) == Skip(f"overlap: run {EARLIER.id} has not ended")
 
 
@@ -59,12 +59,12 @@ def test_queue_one_waits() -> None:
     assert decided(Overlap.QUEUE_ONE, EARLIER) == Wait(Holder(TASK, EARLIER.id, MINE.id, 8))
 
 
-def test_who_waits_already_waits_on_and_writes_nothing() -> None:
+def test_a_waiting_run_continues_to_wait_without_a_write() -> None:
     assert decided(Overlap.QUEUE_ONE, EARLIER, MINE) == Wait(None)
     assert decided(Overlap.CANCEL_RUNNING, EARLIER, MINE) == Wait(None, (EARLIER,))
 
 
-def test_a_place_whose_job_is_over_is_free() -> None:
+def test_the_place_of_a_waiting_run_that_ended_is_free() -> None:
     waits = Wait(Holder(TASK, EARLIER.id, MINE.id, 8))
     assert decided(Overlap.QUEUE_ONE, EARLIER, ended(LATER)) == decided(Overlap.QUEUE_ONE, EARLIER, gone="gone") == waits
 
@@ -77,7 +77,7 @@ def test_cancel_running_cancels_and_waits() -> None:
     assert decided(Overlap.CANCEL_RUNNING, EARLIER) == Wait(Holder(TASK, EARLIER.id, MINE.id, 8), (EARLIER,))
 
 
-def test_cancel_running_replaces_who_waited() -> None:
+def test_cancel_running_replaces_the_waiting_run() -> None:
     between = a_job(scheduled_at=NOW - 30_000)
     assert decided(Overlap.CANCEL_RUNNING, EARLIER, between) == Wait(Holder(TASK, EARLIER.id, MINE.id, 8), (EARLIER, between))
     assert decided(Overlap.CANCEL_RUNNING, None, between) == Start(Holder(TASK, MINE.id, None, 8), (between,))
@@ -89,8 +89,8 @@ def test_an_earlier_run_replaces_no_later_one(holding: Job | None, waiting: Job 
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_redriven_run_that_holds_takes_its_place_again(policy: Overlap) -> None:
-    """Another run may have read, just before the redrive, that it had ended, and be about to take over."""
+def test_a_redriven_run_that_has_the_lock_writes_it_again(policy: Overlap) -> None:
+    """Another run may have read, just before the redrive, that this one had ended, and may be about to take the lock."""
     holder = Holder(TASK, MINE.id, "waiting", 7)
     redriven = replace(MINE, redrives=1)
     assert decide(redriven, Origin("t1", 1, NOW, policy), holder, redriven, None) == Start(replace(holder, version=8))

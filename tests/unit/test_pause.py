@@ -13,6 +13,7 @@ from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import Lag, lag
 from scheduler.pipeline.tick import Tick, TickResult
+from scheduler.storage.ports import Written
 from tests.conftest import NOW, FixedClock, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
@@ -327,7 +328,7 @@ def test_until_it_is_time_for_a_recheck_what_waits_for_a_paused_lane_is_not_read
 def test_a_minute_with_a_running_job_that_could_not_be_moved_does_not_rest() -> None:
     stage, _ = held_up()
     stage.put(a_job(due_at=NOW, timeout_ms=800_000, claim=Claim("m1", "n1", NOW, True)))
-    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [None] * len(changes))
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [Written.REFUSED] * len(changes))
     assert stage.tick_at(RECHECK).resting == 0
 
 

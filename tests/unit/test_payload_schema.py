@@ -1,4 +1,4 @@
-"""The part of JSON Schema that payloads of named targets are checked with."""
+"""The subset of JSON Schema that checks the payloads of named targets."""
 
 import re
 from typing import Any
@@ -33,14 +33,14 @@ def of(part: dict[str, Any]) -> dict[str, Any]:
         ({"maxItems": 1}, [[1]], [[1, 2]], "must have at most 1 entries"),
     ],
 )
-def test_a_rule_lets_the_good_through_and_names_itself(part: dict[str, Any], good: list[Any], bad: list[Any], rule: str) -> None:
+def test_a_rule_accepts_valid_values_and_names_itself(part: dict[str, Any], good: list[Any], bad: list[Any], rule: str) -> None:
     payload_schema.check(of(part))
     assert [broken(of(part), {"a": value}) for value in good] == [[]] * len(good)
     for value in bad:
         assert broken(of(part), {"a": value}) == [(("a",), rule)], value
 
 
-def test_every_broken_rule_is_told_with_its_path() -> None:
+def test_every_broken_rule_is_reported_with_its_path() -> None:
     schema = {
         "type": "object",
         "required": ["id"],
@@ -70,12 +70,12 @@ def test_every_broken_rule_is_told_with_its_path() -> None:
         ({"type": "object", "description": "x" * 20_000}, "is longer than"),
     ],
 )
-def test_what_is_not_understood_is_refused_when_it_is_registered(schema: dict[str, Any], rule: str) -> None:
+def test_unsupported_keywords_are_refused_at_registration(schema: dict[str, Any], rule: str) -> None:
     with pytest.raises(BadSchema, match="^" + re.escape(rule)):
         payload_schema.check(schema)
 
 
-def test_a_schema_is_not_nested_without_end() -> None:
+def test_the_nesting_of_a_schema_is_limited() -> None:
     deep: dict[str, Any] = {}
     for _ in range(20):
         deep = {"properties": {"a": deep}}

@@ -1,4 +1,4 @@
-"""Which runs are stored next, and when to look again."""
+"""Which runs are stored next, and when to plan again."""
 
 from dataclasses import replace
 from typing import Any
@@ -41,7 +41,7 @@ def replenish_at(task: Task) -> int:
     return slots.start_of(slots.minute(task.replenish))
 
 
-def test_a_run_is_a_job_that_carries_what_its_task_says() -> None:
+def test_a_run_is_a_job_with_the_fields_of_its_task() -> None:
     task = a_task(tags=("nightly",), max_attempts=5, retry=RetryPolicy(7), timeout_ms=1_000, overlap=Overlap.QUEUE_ONE, generation=3)
     run = further(task, NOW, RULES).runs[0]
     assert run.id == ids.run(NOW + MINUTE, task.id, 3) and ids.time(run.id) == run.scheduled_at == run.due_at == NOW + MINUTE
@@ -51,7 +51,7 @@ def test_a_run_is_a_job_that_carries_what_its_task_says() -> None:
     assert (run.origin.nominal_at, run.origin.overlap, run.origin.misfire) == (NOW + MINUTE, Overlap.QUEUE_ONE, Misfire.RUN_LATEST)
 
 
-def test_a_run_by_hand_is_told_again_as_it_was_made() -> None:
+def test_a_run_by_hand_can_be_answered_again_as_it_was_created() -> None:
     run = planning.by_hand(a_task(max_attempts=5, retry=RetryPolicy(7)), NOW, 1, None, NOW, RULES)
     assert planning.as_asked(replace(run, fence=3, charged=1, slot=None, completed_at=NOW), RULES) == run
 
@@ -62,45 +62,45 @@ def test_a_run_by_hand_is_told_again_as_it_was_made() -> None:
         (Rate(SECOND, NOW), 900, 7 * MINUTE),  # fifteen minutes' worth; seven and a half of them left
         (Rate(5 * SECOND, NOW), 180, 7 * MINUTE),
         (Cron("* * * * *"), 15, 7 * MINUTE),
-        (Rate(90 * SECOND, NOW), 10, 7 * MINUTE),  # ten runs, and just as much time
+        (Rate(90 * SECOND, NOW), 10, 7 * MINUTE),  # ten runs, which take exactly as much time
         (Rate(HOUR, NOW), 10, 6 * HOUR),  # ten runs; four of them left
         (Cron("0 0 1 1 *"), 10, 0),
     ],
 )
-def test_enough_runs_are_stored_and_the_next_look_comes_before_they_run_out(spec: Cron | Rate, count: int, again: int) -> None:
+def test_enough_runs_are_stored_to_last_until_the_next_top_up(spec: Cron | Rate, count: int, again: int) -> None:
     plan = further(a_task(Schedule(spec)), NOW, RULES)
     assert plan.complete and len(plan.runs) == count == plan.task.planned
     assert plan.task.planned_until == plan.runs[-1].scheduled_at
     assert replenish_at(plan.task) == (NOW + again if again else plan.runs[5].scheduled_at)
 
 
-def test_when_the_next_look_comes_four_runs_and_seven_minutes_are_left() -> None:
+def test_four_runs_and_seven_minutes_are_left_at_the_next_top_up() -> None:
     for spec in (Rate(SECOND, NOW), Rate(7 * SECOND, NOW), Rate(100 * SECOND, NOW), Cron("*/3 * * * *"), Cron("17 4 * * MON")):
         task = further(a_task(Schedule(spec)), NOW, RULES).task
         now = replenish_at(task)
         assert len(planning.to_come(task, now)) >= 4 and task.planned_until - now >= 450_000
 
 
-def test_the_next_look_is_never_nearer_than_two_minutes() -> None:
-    """Of a task with more to store than one step may: the look is a net should the planner die."""
+def test_the_next_top_up_is_never_nearer_than_two_minutes() -> None:
+    """This applies also to a task with more runs to store than one step may: if the planner dies, the next one continues."""
     plan = further(a_task(Schedule(Rate(SECOND, NOW))), NOW + 1, RULES, most=10)
     assert not plan.complete and len(plan.runs) == 10 and replenish_at(plan.task) == NOW + 3 * MINUTE
     assert replenish_at(further(a_task(Schedule(Rate(SECOND, NOW))), NOW, RULES, most=10).task) == NOW + 2 * MINUTE
 
 
-def test_a_top_up_goes_on_where_the_last_one_stopped() -> None:
+def test_a_top_up_continues_where_the_last_one_stopped() -> None:
     first = further(a_task(), NOW, RULES)
     second = further(first.task, NOW + 7 * MINUTE, RULES)
     assert [run.scheduled_at for run in first.runs + second.runs] == [NOW + MINUTE * number for number in range(1, 23)]
     assert second.task.planned == 22
 
 
-def test_nothing_more_is_stored_while_enough_is() -> None:
+def test_no_run_is_stored_while_enough_runs_are() -> None:
     first = further(a_task(), NOW, RULES)
     assert further(first.task, NOW + 30_000, RULES).runs[1:] == []
 
 
-def test_what_an_outage_left_out_is_planned_as_well_and_due_at_once() -> None:
+def test_runs_missed_in_an_outage_are_planned_and_due_at_once() -> None:
     task = further(a_task(Schedule(Rate(HOUR, NOW))), NOW, RULES).task
     now = NOW + 13 * HOUR + 1
     plan = further(task, now, RULES)
@@ -130,18 +130,18 @@ def test_a_schedule_that_ends_has_nothing_to_replenish() -> None:
         )
 
 
-def test_max_runs_counts_over_top_ups() -> None:
+def test_max_runs_applies_across_top_ups() -> None:
     first = further(a_task(Schedule(Rate(HOUR, NOW), max_runs=12)), NOW, RULES)
     second = further(first.task, NOW + 6 * HOUR, RULES)
     assert (len(first.runs), len(second.runs), second.task.replenish) == (10, 2, None)
     assert further(second.task, NOW + 20 * HOUR, RULES).runs == []
 
 
-def test_a_task_that_runs_exactly_as_often_as_is_stored_is_not_looked_at_again() -> None:
+def test_a_task_whose_runs_are_all_stored_is_not_planned_again() -> None:
     assert further(a_task(Schedule(Rate(HOUR, NOW), max_runs=10)), NOW, RULES).task.replenish is None
 
 
-def test_a_run_that_is_put_off_has_the_id_of_its_instant_and_keeps_its_nominal_time() -> None:
+def test_a_run_delayed_by_jitter_has_the_id_of_its_instant() -> None:
     task = a_task(Schedule(Cron("0 * * * *"), jitter_ms=HOUR))
     runs = further(task, NOW, RULES).runs
     offset = runs[0].scheduled_at - NOW - HOUR
@@ -173,27 +173,27 @@ def test_an_inactive_task_has_no_runs() -> None:
 # Misfire
 
 
-def test_run_latest_is_bounded_by_the_next_run_and_the_last_run_always_runs() -> None:
+def test_run_latest_ends_at_the_next_run_and_the_last_run_always_runs() -> None:
     runs = further(a_task(Schedule(Rate(HOUR, NOW), max_runs=3)), NOW, RULES).runs
     assert [run.start_by for run in runs] == [NOW + 2 * HOUR, NOW + 3 * HOUR, None]
 
 
-def test_the_last_run_of_a_top_up_knows_the_one_after_it() -> None:
+def test_the_last_run_of_a_top_up_has_the_time_of_the_one_after_it() -> None:
     runs = further(a_task(Schedule(Rate(HOUR, NOW))), NOW, RULES).runs
     assert runs[-1].start_by == NOW + 11 * HOUR
 
 
-def test_the_threshold_counts_where_the_next_run_comes_sooner() -> None:
+def test_the_threshold_applies_if_the_next_run_is_sooner() -> None:
     runs = further(a_task(Schedule(Rate(SECOND, NOW)), misfire_threshold_ms=10_000), NOW, RULES).runs
     assert runs[0].start_by == NOW + 11 * SECOND
 
 
-def test_skip_is_bounded_by_the_threshold_alone() -> None:
+def test_skip_depends_on_the_threshold_only() -> None:
     runs = further(a_task(misfire=Misfire.SKIP, misfire_threshold_ms=15_000), NOW, RULES).runs
     assert {run.start_by and run.start_by - run.scheduled_at for run in runs} == {15_000}
 
 
-def test_run_all_knows_its_neighbours_and_how_far_it_may_catch_up() -> None:
+def test_run_all_has_its_neighbours_and_the_bound_of_catching_up() -> None:
     task = a_task(Schedule(Rate(HOUR, NOW)), misfire=Misfire.RUN_ALL, max_catch_up=3)
     first = further(task, NOW, RULES)
     second = further(first.task, NOW + 6 * HOUR, RULES)
@@ -207,20 +207,20 @@ def test_run_all_knows_its_neighbours_and_how_far_it_may_catch_up() -> None:
     assert [origin.next_at for origin in origins] == [*instants[1:], instants[-1] + HOUR]
 
 
-def test_run_all_of_a_schedule_that_ends_lets_its_last_runs_be_as_late_as_they_are() -> None:
+def test_the_last_runs_of_run_all_have_no_start_deadline() -> None:
     task = a_task(Schedule(Rate(HOUR, NOW), max_runs=5), misfire=Misfire.RUN_ALL, max_catch_up=3)
     runs = further(task, NOW, RULES).runs
     assert [run.start_by is None for run in runs] == [False, False, True, True, True]
     assert runs[-1].origin is not None and runs[-1].origin.next_at is None
 
 
-def test_the_rarest_schedule_is_planned_though_its_hundredth_run_is_after_the_end_of_time() -> None:
+def test_the_rarest_schedule_is_planned_though_its_later_runs_have_no_date() -> None:
     rare = Schedule(Cron("0 0 */29 2 MON"))
     plan = further(a_task(rare, misfire=Misfire.RUN_ALL, max_catch_up=1_000), NOW, RULES)
     assert len(plan.runs) == 10 and {run.start_by for run in plan.runs} == {None}
 
 
-# What is stored, derived
+# Stored runs, computed from the task
 
 
 SPECS = st.sampled_from(
@@ -231,7 +231,7 @@ JITTERS = st.sampled_from([0, 3 * SECOND, 30 * MINUTE])
 
 @settings(max_examples=50)
 @given(SPECS, JITTERS, st.lists(st.integers(0, 40 * MINUTE), max_size=6))
-def test_any_row_of_top_ups_plans_exactly_the_nominal_times(spec: Rate | Cron, jitter: int, pauses: list[int]) -> None:
+def test_any_sequence_of_top_ups_plans_exactly_the_nominal_times(spec: Rate | Cron, jitter: int, pauses: list[int]) -> None:
     task, now, found = a_task(Schedule(spec, jitter_ms=jitter)), NOW, list[int]()
     for pause in pauses:
         now += pause
@@ -244,7 +244,7 @@ def test_any_row_of_top_ups_plans_exactly_the_nominal_times(spec: Rate | Cron, j
 
 @settings(max_examples=50)
 @given(SPECS, JITTERS, st.integers(-MINUTE, 20 * MINUTE))
-def test_stored_runs_can_be_derived_from_the_task_alone(spec: Rate | Cron, jitter: int, later: int) -> None:
+def test_stored_runs_follow_from_the_task_alone(spec: Rate | Cron, jitter: int, later: int) -> None:
     plan = further(a_task(Schedule(spec, jitter_ms=jitter)), NOW, RULES)
     now = NOW + later
     derived = set(planning.to_withdraw(plan.task, now))
@@ -255,7 +255,7 @@ def test_stored_runs_can_be_derived_from_the_task_alone(spec: Rate | Cron, jitte
     ]
 
 
-def test_next_runs_are_those_of_the_schedule_with_or_without_stored_ones() -> None:
+def test_next_runs_follow_the_schedule_whether_stored_or_not() -> None:
     task = further(a_task(Schedule(Rate(HOUR, NOW), max_runs=12)), NOW, RULES).task
     for now, left in ((NOW, 12), (NOW + 5 * HOUR, 7), (NOW + 11 * HOUR, 1), (NOW + 12 * HOUR, 0)):
         assert [run.at for run in planning.next_runs(task, now, 50)] == [NOW + HOUR * number for number in range(13 - left, 13)]
@@ -264,7 +264,7 @@ def test_next_runs_are_those_of_the_schedule_with_or_without_stored_ones() -> No
     assert planning.next_runs(a_task(None), NOW, 3) == []
 
 
-def test_a_run_that_is_put_off_past_now_is_still_to_come() -> None:
+def test_a_run_that_jitter_delays_past_now_is_a_future_run() -> None:
     task = further(a_task(Schedule(Cron("0 * * * *"), jitter_ms=HOUR)), NOW, RULES).task
     (first,) = planning.next_runs(task, NOW + HOUR + 1, 1)
     assert first.nominal == NOW + HOUR and first == next(iter(after(task.schedule, NOW, seed=task.id)))  # type: ignore[arg-type]

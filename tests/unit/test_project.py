@@ -1,4 +1,4 @@
-"""Changes of jobs and tasks become counters; and counters are what a recount of the tables finds."""
+"""Changes of jobs and tasks become counters, and the counters equal a recount of the tables."""
 
 import random
 from collections.abc import Callable
@@ -26,8 +26,8 @@ from tests.contract.make import NOW
 SLOT = "2026-11-20T10:09#03"
 
 
-class Told(MemoryPorts):
-    """Counters that are told of changes, one batch each."""
+class CounterLog(MemoryPorts):
+    """Counters to which changes are added, one batch each."""
 
     def __init__(self) -> None:
         super().__init__(FixedClock())
@@ -55,134 +55,134 @@ class Told(MemoryPorts):
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def log() -> CounterLog:
+    return CounterLog()
 
 
 def minute(at: int) -> int:
     return at // MINUTE * MINUTE
 
 
-def test_a_job_is_load_of_its_minute_for_its_owner_and_for_everybody(told: Told) -> None:
+def test_a_job_counts_as_load_of_its_minute_for_its_owner_and_all(log: CounterLog) -> None:
     job = make.job(at=NOW + 90_000, type="http")
-    told.through(job)
-    assert told.load() == told.load("ada") == {(minute(NOW + 90_000), "http"): 1}
-    assert told.load("eve") == {}
+    log.through(job)
+    assert log.load() == log.load("ada") == {(minute(NOW + 90_000), "http"): 1}
+    assert log.load("eve") == {}
 
 
-def test_a_start_that_happened_stays_in_the_count_of_its_minute(told: Told) -> None:
+def test_a_claimed_start_stays_in_the_count_of_its_minute(log: CounterLog) -> None:
     job = make.job(at=NOW)
     claimed = make.claimed(job)
-    told.through(job, claimed, make.succeeded(claimed), None)
-    assert told.load() == {(minute(NOW), "log"): 1}
+    log.through(job, claimed, make.succeeded(claimed), None)
+    assert log.load() == {(minute(NOW), "log"): 1}
 
 
 @pytest.mark.parametrize("gone", [make.cancelled, lambda job: None], ids=["cancelled", "withdrawn"])
-def test_a_start_that_is_called_off_leaves_it(told: Told, gone: Any) -> None:
+def test_a_cancelled_start_leaves_the_count(log: CounterLog, gone: Any) -> None:
     job = make.job(at=NOW)
-    told.through(job, gone(job))
-    assert told.load() == {}
+    log.through(job, gone(job))
+    assert log.load() == {}
 
 
-def test_a_start_that_is_moved_moves_and_another_look_changes_nothing(told: Told) -> None:
+def test_a_moved_start_moves_and_reconciling_changes_nothing(log: CounterLog) -> None:
     job = make.job(at=NOW)
-    told.through(job, make.rescheduled(job, NOW + 3 * MINUTE))
-    assert told.load() == {(minute(NOW + 3 * MINUTE), "log"): 1}
-    told.change(job, make.moved(job, SLOT))
-    assert told.load() == {(minute(NOW + 3 * MINUTE), "log"): 1}
+    log.through(job, make.rescheduled(job, NOW + 3 * MINUTE))
+    assert log.load() == {(minute(NOW + 3 * MINUTE), "log"): 1}
+    log.change(job, make.moved(job, SLOT))
+    assert log.load() == {(minute(NOW + 3 * MINUTE), "log"): 1}
 
 
-def test_within_an_hour_a_move_is_one_entry(told: Told) -> None:
-    """Two entries of one row under one sequence would count as one."""
+def test_a_move_within_an_hour_is_one_entry(log: CounterLog) -> None:
+    """Two entries of one row with the same sequence would count as one."""
     job = make.job(at=NOW // 3_600_000 * 3_600_000)
-    told.through(job, make.rescheduled(job, job.due_at + MINUTE))
-    assert told.load() == {(minute(job.due_at + MINUTE), "log"): 1}
+    log.through(job, make.rescheduled(job, job.due_at + MINUTE))
+    assert log.load() == {(minute(job.due_at + MINUTE), "log"): 1}
 
 
-def test_a_retry_is_another_start(told: Told) -> None:
+def test_a_retry_is_another_start(log: CounterLog) -> None:
     job = make.job(at=NOW)
     claimed = make.claimed(job)
-    told.through(job, claimed, make.retried(claimed, SLOT, NOW + 5 * MINUTE))
-    assert told.load() == {(minute(NOW), "log"): 1, (minute(NOW + 5 * MINUTE), "log"): 1}
+    log.through(job, claimed, make.retried(claimed, SLOT, NOW + 5 * MINUTE))
+    assert log.load() == {(minute(NOW), "log"): 1, (minute(NOW + 5 * MINUTE), "log"): 1}
 
 
-def test_a_run_of_a_recurring_task_is_not_load_until_it_is_tried_again(told: Told) -> None:
+def test_a_recurring_run_is_load_only_as_a_retry(log: CounterLog) -> None:
     origin = Origin("t", 1, NOW, Overlap.SKIP, Misfire.RUN_LATEST)
     run = make.job(at=NOW, origin=origin)
     claimed = make.claimed(run)
-    told.through(run, claimed)
-    assert told.load() == {}
-    told.change(claimed, make.retried(claimed, SLOT, NOW + MINUTE))
-    assert told.load() == {(minute(NOW + MINUTE), "log"): 1}
-    told.through(make.job(at=NOW, origin=Origin("t", 1, overlap=Overlap.SKIP)))
-    assert told.load()[(minute(NOW), "log")] == 1, "asked for by hand: no schedule knows of it"
+    log.through(run, claimed)
+    assert log.load() == {}
+    log.change(claimed, make.retried(claimed, SLOT, NOW + MINUTE))
+    assert log.load() == {(minute(NOW + MINUTE), "log"): 1}
+    log.through(make.job(at=NOW, origin=Origin("t", 1, overlap=Overlap.SKIP)))
+    assert log.load()[(minute(NOW), "log")] == 1, "a manual run: no schedule contains it"
 
 
-def test_an_end_is_counted_with_how_long_it_ran(told: Told) -> None:
+def test_an_end_is_counted_with_its_run_time(log: CounterLog) -> None:
     claimed = make.claimed(make.job(at=NOW))
-    told.through(claimed, make.succeeded(claimed, NOW + 1_000))
+    log.through(claimed, make.succeeded(claimed, NOW + 1_000))
     day = f"{day_of(NOW + 1_000)}#log"
-    assert told.stats() == told.stats("ada") == {day: {"succeeded": 1, "runs": 1, "run_ms": 1_000, "h39": 1}}
+    assert log.stats() == log.stats("ada") == {day: {"succeeded": 1, "runs": 1, "run_ms": 1_000, "h39": 1}}
 
 
-def test_an_item_that_is_deleted_after_its_end_counts_for_nothing(told: Told) -> None:
+def test_the_deletion_of_an_ended_job_adds_nothing(log: CounterLog) -> None:
     claimed = make.claimed(make.job(at=NOW))
     ended = make.succeeded(claimed)
-    told.through(claimed, ended)
-    before = told.stats()
-    told.change(ended, None)
-    told.change(ended, replace(ended, expires=1))
-    assert told.stats() == before and told.load() == {}
+    log.through(claimed, ended)
+    before = log.stats()
+    log.change(ended, None)
+    log.change(ended, replace(ended, expires=1))
+    assert log.stats() == before and log.load() == {}
 
 
-def test_each_life_has_its_end(told: Told) -> None:
+def test_each_life_has_its_end(log: CounterLog) -> None:
     claimed = make.claimed(make.job(at=NOW))
     failed = make.failed(claimed)
     again = make.redriven(failed)
-    told.through(claimed, failed, again, make.cancelled(again))
-    assert sum(each["failed"] for each in told.stats().values() if "failed" in each) == 1
-    assert sum(each.get("cancelled", 0) for each in told.stats().values()) == 1
-    assert told.load() == {}, "the start of its second life was called off"
+    log.through(claimed, failed, again, make.cancelled(again))
+    assert sum(each["failed"] for each in log.stats().values() if "failed" in each) == 1
+    assert sum(each.get("cancelled", 0) for each in log.stats().values()) == 1
+    assert log.load() == {}, "the start of its second life was cancelled"
 
 
-def test_one_that_never_started_has_no_run(told: Told) -> None:
+def test_a_job_that_never_started_has_no_run_time(log: CounterLog) -> None:
     job = make.job(at=NOW)
-    told.through(job, make.cancelled(job))
-    assert told.stats() == {f"{day_of(NOW)}#log": {"cancelled": 1}}
+    log.through(job, make.cancelled(job))
+    assert log.stats() == {f"{day_of(NOW)}#log": {"cancelled": 1}}
 
 
-def test_a_late_start_is_counted_as_late(told: Told) -> None:
+def test_a_late_start_is_counted_as_late(log: CounterLog) -> None:
     job = make.claimed(make.job(at=NOW))
     late = lifecycle.succeed(job, NOW + 20_000, started_at=NOW + 15_000, result=Result("done"))
-    told.through(job, late)
-    assert next(iter(told.stats().values()))["late"] == 1
+    log.through(job, late)
+    assert next(iter(log.stats().values()))["late"] == 1
 
 
-def test_recurring_tasks_are_counted_by_recurrence_and_plan_changes_nothing(told: Told) -> None:
+def test_recurring_tasks_are_counted_by_recurrence(log: CounterLog) -> None:
     tasks = [make.task(schedule=Schedule(Cron("*/5 * * * *")), owner=owner) for owner in ("ada", "ada", "eve")]
     for task in tasks:
-        told.change(None, task)
-    assert (told.recurring(), told.recurring("ada"), told.recurring("eve")) == ([3], [2], [1])
-    rows = len(told.counters.rows)
-    told.change(tasks[0], replace(tasks[0], planned_until=NOW + 10**7, planned=40))
-    told.change(tasks[1], replace(tasks[1], inactive_at=NOW, replenish=None))
-    told.change(tasks[2], None)
-    assert told.recurring() == [1] and len(told.counters.rows) == rows
+        log.change(None, task)
+    assert (log.recurring(), log.recurring("ada"), log.recurring("eve")) == ([3], [2], [1])
+    rows = len(log.counters.rows)
+    log.change(tasks[0], replace(tasks[0], planned_until=NOW + 10**7, planned=40))
+    log.change(tasks[1], replace(tasks[1], inactive_at=NOW, replenish=None))
+    log.change(tasks[2], None)
+    assert log.recurring() == [1] and len(log.counters.rows) == rows
 
 
-def test_an_edit_moves_a_task_to_another_recurrence_that_reads_back(told: Told) -> None:
+def test_an_edit_moves_a_task_to_another_recurrence(log: CounterLog) -> None:
     task = make.task(schedule=Schedule(Cron("*/5 * * * *", "Europe/Berlin")), type="http")
-    told.through(task, replace(task, schedule=Schedule(Rate(60_000, NOW)), generation=2))
-    rows = told.counters.read(counting.recurring_partition(EVERYBODY), "0", "~")
+    log.through(task, replace(task, schedule=Schedule(Rate(60_000, NOW)), generation=2))
+    rows = log.counters.read(counting.recurring_partition(EVERYBODY), "0", "~")
     assert sorted(row.amounts.get("tasks", 0) for row in rows) == [0, 1]
     read = {counting.read_recurrence(row.about or "").schedule.spec for row in rows}
     assert read == {Cron("*/5 * * * *", "Europe/Berlin"), Rate(60_000, NOW % 60_000 // 1_000 * 1_000)}
 
 
-def test_delays_are_told_of_jobs_that_waited_for_nothing_but_their_time(told: Told) -> None:
+def test_delays_are_reported_of_jobs_that_waited_only_for_their_time(log: CounterLog) -> None:
     job = make.job(at=NOW)
     claimed = make.claimed(job)
-    result = told.through(job, claimed, make.succeeded(claimed, NOW + 250))
+    result = log.through(job, claimed, make.succeeded(claimed, NOW + 250))
     assert (result.start_delays_ms, result.latencies_ms, result.overheads_ms) == ([0], [250], [0])
     assert (result.processed, result.dead, result.ended) == (1, 0, {"succeeded": 1})
     for other in (
@@ -190,28 +190,28 @@ def test_delays_are_told_of_jobs_that_waited_for_nothing_but_their_time(told: To
         replace(claimed, spec=replace(claimed.spec, ordering=Ordering("k"))),
         replace(claimed, created_at=NOW + 1),
     ):
-        result = told.through(other, make.failed(other))
+        result = log.through(other, make.failed(other))
         assert result.start_delays_ms == [] and result.dead == 1
 
 
-def test_creation_is_told_once(told: Told) -> None:
+def test_a_creation_is_reported_once(log: CounterLog) -> None:
     job = make.job(at=NOW)
-    assert told.through(job).created == 1
-    assert told.change(job, make.claimed(job)).created == 0
+    assert log.through(job).created == 1
+    assert log.change(job, make.claimed(job)).created == 0
 
 
-def test_the_canary_is_nobody_s_load_and_tells_its_delay(told: Told) -> None:
+def test_the_canary_is_not_counted_and_its_delay_is_reported(log: CounterLog) -> None:
     claimed = make.claimed(make.job(at=NOW, owner=CANARY_OWNER))
-    result = told.through(claimed, make.succeeded(claimed))
+    result = log.through(claimed, make.succeeded(claimed))
     assert result.canary_delays_ms == [0]
-    assert (result.processed, result.created, told.counters.rows) == (0, 0, {})
+    assert (result.processed, result.created, log.counters.rows) == (0, 0, {})
 
 
-# A chaotic run: jobs take random legal steps; their stream comes in several shards, doubled, cut and bisected; then all is counted anew.
+# A chaotic run: jobs take random legal steps; their stream arrives in several shards, repeated, cut and bisected; then all is recounted.
 
 
 def _steps(chance: random.Random, job: Job) -> list[Job | None]:
-    """Random states that follow one another, from creation on."""
+    """A sequence of random legal states, beginning with the creation."""
     steps: dict[Status, list[Callable[[Job, int], Job | None]]] = {
         Status.SCHEDULED: [
             lambda each, _: make.claimed(each),
@@ -259,13 +259,13 @@ def test_after_a_chaotic_run_the_counters_are_what_a_recount_finds(seed: int) ->
         done = 0
         while done < len(stream):
             size = chance.randint(1, 25)
-            for _ in range(chance.randint(0, 2)):  # given up after some rows, then in halves
+            for _ in range(chance.randint(0, 2)):  # aborted after some rows, then retried in halves
                 project(name, stream[done : done + size], MemoryPorts(FixedClock(), counters=_Dying(counters, chance)))
                 size = max(1, size // 2)
             project(name, stream[done : done + size], MemoryPorts(FixedClock(), counters=counters))
             done += size
-    told = Told()
-    told.counters = counters
+    log = CounterLog()
+    log.counters = counters
 
     planned: dict[tuple[int, str], int] = {}
     ends: dict[str, int] = {}
@@ -281,11 +281,11 @@ def test_after_a_chaotic_run_the_counters_are_what_a_recount_finds(seed: int) ->
                 status = str(lifecycle.state(after))
                 ends[status] = ends.get(status, 0) + 1
                 ran += after.started_at is not None
-    assert told.load() == {key: amount for key, amount in planned.items() if amount}
-    both = {owner: told.load(owner) for owner in ("ada", "eve")}
-    assert {key: sum(each.get(key, 0) for each in both.values()) for key in told.load()} == told.load()
+    assert log.load() == {key: amount for key, amount in planned.items() if amount}
+    both = {owner: log.load(owner) for owner in ("ada", "eve")}
+    assert {key: sum(each.get(key, 0) for each in both.values()) for key in log.load()} == log.load()
     counted: dict[str, int] = {}
-    for row in told.stats().values():
+    for row in log.stats().values():
         for name, amount in row.items():
             counted[name] = counted.get(name, 0) + amount
     assert {name: counted.get(name, 0) for name in ends} == ends and counted.get("runs", 0) == ran
@@ -293,7 +293,7 @@ def test_after_a_chaotic_run_the_counters_are_what_a_recount_finds(seed: int) ->
 
 
 class _Dying:
-    """Counters of a call that dies: some rows are written, others not."""
+    """Counters in a call that dies: only some rows are written."""
 
     def __init__(self, counters: MemoryCounters, chance: random.Random) -> None:
         self._counters, self._chance = counters, chance

@@ -1,4 +1,4 @@
-"""Quotas: what they let in, what they refuse and for how long, and what they cost."""
+"""Quotas: admitted and refused jobs, the wait after a refusal, and the number of writes."""
 
 import pytest
 from hypothesis import given
@@ -15,14 +15,14 @@ HOUR = 3_600_000
 
 
 class Api(MemoryPorts):
-    """Processes of the api that share their tables and a clock."""
+    """API processes that share their tables and a clock."""
 
     def __init__(self, processes: int = 1, *, max_jobs: int = 0, creates_per_second: int = 0) -> None:
         super().__init__(FixedClock(), Rules(max_jobs=max_jobs, creates_per_second=creates_per_second))
         self.gates = [QuotaGate(self) for _ in range(processes)]
 
     def create(self, number: int = 1, user: str = "ann", process: int = 0) -> bool:
-        """Whether they were let in."""
+        """Whether the jobs were admitted."""
         try:
             self.gates[process].admit(user, number)
         except TooMany as error:
@@ -45,7 +45,7 @@ def test_a_thousand_creates_cost_two_writes() -> None:
     assert api.users.writes == 2
 
 
-def test_a_burst_of_ten_seconds_is_let_in_and_then_the_rate() -> None:
+def test_a_burst_of_ten_seconds_is_admitted_and_then_the_rate() -> None:
     api = Api(creates_per_second=2)
     let_in = sum(api.create() for _ in range(100))
     assert 20 <= let_in <= 22
@@ -56,7 +56,7 @@ def test_a_burst_of_ten_seconds_is_let_in_and_then_the_rate() -> None:
     assert 115 <= over <= 122
 
 
-def test_a_refusal_says_when_to_come_again_and_then_it_goes() -> None:
+def test_a_create_succeeds_after_the_wait_of_its_refusal() -> None:
     api = Api(creates_per_second=2)
     while api.create():
         pass
@@ -67,7 +67,7 @@ def test_a_refusal_says_when_to_come_again_and_then_it_goes() -> None:
     assert api.create()
 
 
-def test_whoever_is_refused_writes_nothing_until_then() -> None:
+def test_a_refused_user_causes_no_writes_until_the_wait_is_over() -> None:
     api = Api(creates_per_second=0.1)
     while api.create():
         pass
@@ -76,7 +76,7 @@ def test_whoever_is_refused_writes_nothing_until_then() -> None:
 
 
 @given(processes=st.integers(1, 20), rate=st.sampled_from([1.0, 7.0, 100.0]), seconds=st.integers(5, 40))
-def test_many_processes_together_let_in_what_is_allowed_and_one_block_each_at_most(processes: int, rate: float, seconds: int) -> None:
+def test_many_processes_exceed_the_rate_by_at_most_a_block_each(processes: int, rate: float, seconds: int) -> None:
     api = Api(processes, creates_per_second=rate)
     let_in = 0
     for _ in range(seconds * 4):
@@ -87,21 +87,21 @@ def test_many_processes_together_let_in_what_is_allowed_and_one_block_each_at_mo
     assert let_in <= rate * (10 + seconds) + processes * block
 
 
-def test_one_users_flood_is_nothing_to_another() -> None:
+def test_one_user_s_flood_does_not_affect_another() -> None:
     api = Api(creates_per_second=1)
     while api.create():
         pass
     assert api.create(user="ben")
 
 
-def test_who_paused_saves_up_no_more_than_a_burst() -> None:
+def test_an_idle_user_saves_up_at_most_one_burst() -> None:
     api = Api(creates_per_second=2)
     assert api.create()
     api.clock.advance(HOUR)
     assert 20 <= sum(api.create() for _ in range(100)) <= 23
 
 
-def test_an_own_quota_counts_before_the_usual_one_after_half_a_minute_at_most() -> None:
+def test_a_user_s_own_quota_applies_within_half_a_minute() -> None:
     api = Api(creates_per_second=1)
     while api.create():
         pass
@@ -110,18 +110,18 @@ def test_an_own_quota_counts_before_the_usual_one_after_half_a_minute_at_most() 
     assert sum(api.create() for _ in range(500)) == 500
 
 
-def test_no_more_jobs_wait_than_the_quota_says() -> None:
+def test_waiting_jobs_are_limited_by_the_quota() -> None:
     api = Api(max_jobs=50)
     assert sum(api.create() for _ in range(80)) <= 52
     assert api.jobs.count_ahead("ann", api.clock.at) >= 50
     assert 0 < api.wait <= RECOUNT_MS
 
 
-def test_what_has_run_makes_room_after_a_minute() -> None:
+def test_ended_jobs_free_the_quota_after_a_minute() -> None:
     api = Api(max_jobs=50)
     while api.create():
         pass
-    api.clock.advance(HOUR + 1)  # all of them are past
+    api.clock.advance(HOUR + 1)  # all jobs have ended
     assert api.create()
 
 
@@ -137,15 +137,15 @@ def test_waiting_jobs_are_counted_only_when_they_could_be_too_many(monkeypatch: 
     assert len(counts) == 1
 
 
-def test_a_stock_that_another_process_counted_is_believed() -> None:
+def test_a_stock_counted_by_another_process_is_used() -> None:
     api = Api(max_jobs=10)
     api.users.rows["ann"] = Profile("ann", stock=Stock(0, 95, NOW))
     api.users.tallies["ann"] = Tally(100, NOW, 100)
-    assert api.create(4)  # 100 were created, but only five since none was left
+    assert api.create(4)  # 100 were created, but only five after the count of zero
     assert api.users.rows["ann"].stock == Stock(0, 95, NOW)
 
 
-def test_a_batch_beyond_what_is_left_goes_and_the_next_calls_pay_it_back() -> None:
+def test_a_batch_beyond_the_rate_is_admitted_and_paid_back() -> None:
     api = Api(creates_per_second=10)
     assert api.create(1_000)
     assert not api.create()
@@ -155,7 +155,7 @@ def test_a_batch_beyond_what_is_left_goes_and_the_next_calls_pay_it_back() -> No
     assert api.create()
 
 
-def test_nobody_is_refused_while_the_table_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_jobs_are_admitted_while_the_table_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     api = Api(creates_per_second=0.01)
 
     def refuse(*_: object) -> Tally:
@@ -170,7 +170,7 @@ def test_without_quotas_nothing_is_counted() -> None:
     assert all(api.create(1_000) for _ in range(20)) and api.users.writes == 0
 
 
-def test_what_was_refused_does_not_count_so_the_rate_is_reached() -> None:
+def test_refused_jobs_do_not_count_against_the_rate() -> None:
     api = Api(10, creates_per_second=1)
     let_in = 0
     for _ in range(400):
@@ -179,7 +179,7 @@ def test_what_was_refused_does_not_count_so_the_rate_is_reached() -> None:
     assert let_in >= 100
 
 
-def test_what_another_process_counted_meanwhile_is_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_by_another_process_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     api = Api(max_jobs=10)
     assert api.create()  # this process has read the profile
     api.users.add_to_tally("ann", 100, api.clock.at)

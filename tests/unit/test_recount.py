@@ -1,4 +1,4 @@
-"""What the tables hold is what the counters say once they were recounted, whatever they said before."""
+"""After a recount the counters equal the tables, whatever they were before."""
 
 import random
 from dataclasses import replace
@@ -23,7 +23,7 @@ NOW = parse("2026-11-20T10:00:30Z")
 
 
 def world(seed: int) -> tuple[list[JobChange], list[TaskChange], list[Job]]:
-    """Changes, and the jobs that there are in the end: some to come, some that have run today or yesterday."""
+    """Changes, and the jobs that exist in the end: some in the future, some that ran today or yesterday."""
     chance = random.Random(seed)
     changes: list[tuple[Job | None, Job]] = []
     stored = []
@@ -49,7 +49,7 @@ def figures(counters: MemoryCounters) -> list[object]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_was_missed_or_doubled_is_put_right_and_nothing_else_touched(seed: int) -> None:
+def test_a_recount_corrects_missed_and_doubled_changes_only(seed: int) -> None:
     jobs, tasks, stored = world(seed)
     right = MemoryCounters()
     project("jobs/a", jobs, MemoryPorts(FixedClock(), counters=right))
@@ -70,10 +70,10 @@ def test_what_was_missed_or_doubled_is_put_right_and_nothing_else_touched(seed: 
     one = make.job(at=NOW + 5 * MINUTE)
     for counters in (right, wrong):
         project("jobs/a", [JobChange("9" * 40, None, one)], MemoryPorts(FixedClock(), counters=counters))
-    assert figures(wrong) == figures(right), "what comes after is added as ever"
+    assert figures(wrong) == figures(right), "later changes are added as before"
 
 
-def test_the_past_that_the_tables_do_not_tell_stays() -> None:
+def test_a_recount_leaves_the_past_that_tables_cannot_show() -> None:
     counters = MemoryCounters()
     claimed = make.claimed(make.job(at=NOW))
     old = make.succeeded(claimed, NOW - 40 * summary.DAY)
@@ -87,7 +87,7 @@ def test_the_past_that_the_tables_do_not_tell_stays() -> None:
     assert counters.rows == before
 
 
-def test_a_task_that_is_gone_is_counted_no_more() -> None:
+def test_a_recount_removes_a_deleted_task() -> None:
     counters = MemoryCounters()
     task = make.task(schedule=Schedule(Cron("*/5 * * * *")))
     project("tasks/a", [TaskChange("1", None, task)], MemoryPorts(FixedClock(), counters=counters))

@@ -14,6 +14,7 @@ from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.fingerprint import of_job
 from scheduler.model.job import Job, JobKey, Lane, Origin
 from scheduler.model.spec import JobSpec
+from scheduler.storage.ports import Written
 from scheduler.tasks import service
 from tests.conftest import NOW, with_spec
 from tests.unit.stage import Wrapped, lost_answer, refuse, times
@@ -226,10 +227,10 @@ def test_a_job_that_somebody_else_changes_meanwhile_is_not_redriven_twice() -> N
     dead, record = stage.dead(5), stage.begin()
     inner = stage.jobs
 
-    def overtaken(verb: Any, changes: Any) -> list[bool | None]:
+    def overtaken(verb: Any, changes: Any) -> list[Written]:
         other = stage.stored(dead[2])
         inner._store(other, lifecycle.redrive(other, stage.clock.now() + 5, slot="2026-11-20T11:00#00"))
-        answers: list[bool | None] = verb(changes)
+        answers: list[Written] = verb(changes)
         return answers
 
     stage.jobs = Wrapped(inner, change=times(1, overtaken))
@@ -240,7 +241,7 @@ def test_a_job_that_somebody_else_changes_meanwhile_is_not_redriven_twice() -> N
 def test_jobs_that_the_table_refuses_are_tried_again() -> None:
     stage = RedriveStage()
     dead, record = stage.dead(5), stage.begin()
-    stage.jobs = Wrapped(stage.jobs, change=times(2, lambda verb, changes: [*verb(changes[:-1]), None]))
+    stage.jobs = Wrapped(stage.jobs, change=times(2, lambda verb, changes: [*verb(changes[:-1]), Written.REFUSED]))
     stage.work()
     assert stage.lives(dead) == [1] * 5 and stage.counts(record) == (State.DONE, 5, 5, 0)
 

@@ -8,7 +8,7 @@ from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Lane, Misfire, Origin, Overlap, Result
 from scheduler.model.spec import JobSpec
-from scheduler.storage.ports import Change
+from scheduler.storage.ports import Change, Written
 from tests.conftest import NOW, SPEC, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -287,7 +287,7 @@ def test_of_two_changes_at_the_very_same_moment_neither_is_taken_for_the_other()
     assert real.get(job.key).spec.payload == {"message": "ours"}
 
 
-@pytest.mark.parametrize("answer", [refuse, lost_answer, lambda verb, changes: [None]])
+@pytest.mark.parametrize("answer", [refuse, lost_answer, lambda verb, changes: [Written.REFUSED]])
 def test_a_change_that_is_refused_is_refused_to_the_caller_and_doing_it_again_is_harmless(answer: Any) -> None:
     stage = Stage()
     job = stage.submit(NOW + MINUTE)

@@ -8,8 +8,8 @@ from scheduler.jobs.cancel import cancel
 from scheduler.model import lifecycle, retry
 from scheduler.model.job import Failure, FailureKind, Job, Lane, Outcome, Result, Status
 from scheduler.model.spec import Jitter, RetryPolicy
-from scheduler.pipeline.send import message
-from scheduler.storage.ports import Change
+from scheduler.pipeline.enqueue import message
+from scheduler.storage.ports import Change, Written
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage
 
@@ -31,7 +31,7 @@ def attempt(stage: Stage, job: Job, result: Result) -> Job:
     stage.clock.at = max(stage.clock.at, before.due_at)
     pool = ScriptedPool(stage.clock, takes=TAKES, result=result)
     items = stage.receive(before.lane)
-    if not items:  # it waited in its slot only: dispatch would have sent it
+    if not items:  # the job waits in its slot only: dispatch would publish it
         stage.lanes.add(message(before, stage.clock.at), stage.clock.at)
         items = stage.receive(before.lane)
     stage.execute(items, pool=pool, lane=before.lane)
@@ -44,7 +44,7 @@ def ended(job: Job) -> tuple[Status, str | None, int]:
 
 
 @pytest.mark.parametrize("jitter", Jitter)
-def test_an_error_twice_then_a_good_answer_are_three_attempts_with_the_declared_waits_between(jitter: Jitter) -> None:
+def test_two_errors_and_a_success_are_three_attempts_with_declared_waits(jitter: Jitter) -> None:
     stage = Stage()
     job = posted(stage, retry=RetryPolicy(base_ms=4_000, jitter=jitter))
     waits = []
@@ -59,7 +59,7 @@ def test_an_error_twice_then_a_good_answer_are_three_attempts_with_the_declared_
     assert [each.fence for each in job.attempts] == [1, 2, 3] and job.lane is Lane.RETRY
 
 
-def test_a_throttled_job_comes_back_exactly_when_its_target_said_and_is_not_charged() -> None:
+def test_a_throttled_job_is_retried_exactly_when_its_target_asked() -> None:
     stage = Stage()
     job = attempt(stage, posted(stage, max_attempts=1), BUSY)
     assert (job.due_at, job.charged, lifecycle.state(job)) == (NOW + TAKES + 7_000, 0, Status.SCHEDULED)
@@ -79,13 +79,13 @@ def test_a_job_that_is_always_throttled_ends_after_a_day() -> None:
     assert (job.charged, job.throttled) == (0, 24) and job.failed_at is not None and job.failed_at < NOW + 86_400_000
 
 
-def test_a_permanent_error_is_one_attempt() -> None:
+def test_a_permanent_error_ends_the_job_after_one_attempt() -> None:
     stage = Stage()
     assert ended(attempt(stage, posted(stage, max_attempts=9), GONE)) == (Status.FAILED, "the error is permanent", 1)
     assert stage.waiting(Lane.RETRY) == []
 
 
-def test_a_time_out_kills_unless_the_job_is_to_be_tried_again() -> None:
+def test_a_time_out_kills_unless_the_policy_retries_it() -> None:
     stage = Stage()
     assert ended(attempt(stage, posted(stage), SLOW)) == (Status.KILLED, retry.TIMED_OUT, 1)
     job = attempt(stage, posted(stage, max_attempts=2, retry=RetryPolicy(on_timeout=True)), SLOW)
@@ -93,7 +93,7 @@ def test_a_time_out_kills_unless_the_job_is_to_be_tried_again() -> None:
     assert ended(attempt(stage, job, SLOW)) == (Status.KILLED, "its time-out passed; no attempt is left of 2", 2)
 
 
-def test_an_expiry_or_the_end_of_its_policy_ends_a_job_that_has_attempts_left() -> None:
+def test_expiry_or_the_end_of_the_policy_ends_a_job_with_attempts_left() -> None:
     stage = Stage()
     job = attempt(stage, posted(stage, expires_at=NOW + 5_000), BUSY)
     assert ended(job) == (Status.FAILED, retry.EXPIRED, 1)
@@ -104,7 +104,7 @@ def test_an_expiry_or_the_end_of_its_policy_ends_a_job_that_has_attempts_left() 
 
 
 @pytest.mark.parametrize("failure", [DOWN, BUSY, SLOW])
-def test_a_job_of_which_a_cancel_was_asked_is_not_tried_again(failure: Result) -> None:
+def test_a_job_with_a_requested_cancel_is_not_retried(failure: Result) -> None:
     stage = Stage()
     (item,) = stage.hand(a_job(retry=RetryPolicy(on_timeout=True)))
     pool = FlaggingPool(stage, result=failure)
@@ -112,7 +112,7 @@ def test_a_job_of_which_a_cancel_was_asked_is_not_tried_again(failure: Result) -
     assert ended(stage.stored(item.message.key)) == (Status.CANCELLED, "enough", 1)
 
 
-def test_a_job_that_waits_to_be_tried_again_is_cancelled_at_once() -> None:
+def test_a_job_that_waits_for_its_retry_is_cancelled_at_once() -> None:
     stage = Stage()
     job = attempt(stage, posted(stage), BUSY)
     cancel(job.key, stage)
@@ -123,7 +123,7 @@ def test_a_job_that_waits_to_be_tried_again_is_cancelled_at_once() -> None:
 
 
 class FlaggingPool(ScriptedPool):
-    """A cancel is asked of each job after it has started."""
+    """A pool in which a cancel of each job is requested after its start."""
 
     def __init__(self, stage: Stage, **fields: Any) -> None:
         super().__init__(stage.clock, takes=5_000, **fields)
@@ -132,4 +132,4 @@ class FlaggingPool(ScriptedPool):
     def start(self, job: Job) -> None:
         super().start(job)
         flagged = lifecycle.flag(self.stage.stored(job), self.stage.clock.now(), reason="enough")
-        assert self.stage.jobs.change([Change(self.stage.stored(job), flagged)]) == [True]
+        assert self.stage.jobs.change([Change(self.stage.stored(job), flagged)]) == [Written.YES]

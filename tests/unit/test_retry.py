@@ -30,7 +30,7 @@ def ceiling(policy: RetryPolicy, number: int) -> int:
     return min(policy.cap_ms, policy.base_ms * int(2 ** (number - 1)))
 
 
-# How long
+# The wait
 
 
 @given(policies, st.integers(1, 1_000), st.text())
@@ -44,7 +44,7 @@ def test_a_wait_is_within_the_bounds_of_its_jitter(policy: RetryPolicy, number: 
 
 
 @given(policies, st.integers(1, 60), st.text())
-def test_the_same_draw_waits_no_shorter_after_more_attempts_nor_under_a_higher_cap(policy: RetryPolicy, number: int, seed: str) -> None:
+def test_more_attempts_or_a_higher_cap_never_shorten_the_wait(policy: RetryPolicy, number: int, seed: str) -> None:
     wait = retry.backoff(policy, number, seed)
     assert wait <= retry.backoff(policy, number + 1, seed)
     assert wait <= retry.backoff(replace(policy, cap_ms=policy.cap_ms * 2), number, seed)
@@ -65,26 +65,26 @@ def test_the_same_attempt_waits_equally_long_wherever_it_is_decided() -> None:
     assert retry.decide(job, RETRYABLE, NOW) == retry.decide(job, RETRYABLE, NOW)
 
 
-def test_the_policy_of_the_job_decides_how_long() -> None:
+def test_the_policy_of_the_job_determines_the_wait() -> None:
     policy = RetryPolicy(base_ms=400, cap_ms=1_500, jitter=Jitter.NONE)
     found = [retry.decide(running(max_attempts=9, charged=charged, retry=policy), RETRYABLE, NOW) for charged in range(4)]
     assert found == [Again(NOW + wait) for wait in (400, 800, 1_500, 1_500)]
 
 
 @pytest.mark.parametrize("failure", [RETRYABLE, THROTTLED])
-def test_what_the_target_asks_for_goes_before_the_formula_up_to_an_hour(failure: Failure) -> None:
+def test_a_wait_requested_by_the_target_replaces_the_formula_up_to_an_hour(failure: Failure) -> None:
     for asked, waited in ((1, 1), (7_000, 7_000), (3_600_000, 3_600_000), (3_600_001, 3_600_000), (10**12, 3_600_000)):
         decision = retry.decide(running(retry=RetryPolicy(base_ms=60_000, cap_ms=60_000)), replace(failure, retry_after_ms=asked), NOW)
         assert decision == Again(NOW + waited)
 
 
-def test_a_target_that_goes_on_refusing_is_asked_less_and_less_often() -> None:
+def test_a_throttling_target_is_called_less_and_less_often() -> None:
     policy = RetryPolicy(jitter=Jitter.NONE)
     found = [retry.decide(running(throttled=number, charged=1, retry=policy), THROTTLED, NOW) for number in (0, 1, 5, 60)]
     assert found == [Again(NOW + wait) for wait in (2_000, 4_000, 64_000, 900_000)]
 
 
-# Whether
+# Whether another attempt follows
 
 
 def test_a_failed_attempt_is_followed_by_another() -> None:
@@ -92,21 +92,21 @@ def test_a_failed_attempt_is_followed_by_another() -> None:
     assert isinstance(decision, Again) and NOW <= decision.at < NOW + 1_000
 
 
-def test_the_last_attempt_is_the_last() -> None:
+def test_no_attempt_follows_the_last_one() -> None:
     assert isinstance(retry.decide(running(max_attempts=3, charged=1), RETRYABLE, NOW), Again)
     assert retry.decide(running(max_attempts=3, charged=2), RETRYABLE, NOW) == GiveUp("no attempt is left of 3")
     assert isinstance(retry.decide(running(max_attempts=1), RETRYABLE, NOW), GiveUp)
 
 
-def test_a_permanent_error_is_not_tried_again_whatever_the_target_asks() -> None:
+def test_a_permanent_error_is_not_retried_even_with_a_requested_wait() -> None:
     assert retry.decide(running(max_attempts=9), Failure(FailureKind.PERMANENT, "404", 7_000), NOW) == GiveUp("the error is permanent")
 
 
-def test_a_hand_back_that_was_not_charged_costs_no_attempt() -> None:
+def test_a_requeue_uses_up_no_attempt() -> None:
     assert isinstance(retry.decide(running(max_attempts=2, fence=7, charged=0), RETRYABLE, NOW), Again)
 
 
-def test_a_job_that_may_be_tried_once_is_tried_again_after_a_throttle_only() -> None:
+def test_a_job_with_one_attempt_is_retried_only_after_a_throttle() -> None:
     assert isinstance(retry.decide(running(max_attempts=1), THROTTLED, NOW), Again)
 
 
@@ -118,15 +118,15 @@ def test_a_time_out_is_followed_by_another_attempt_only_by_choice() -> None:
     assert retry.decide(running(max_attempts=2, charged=1, retry=chosen), timeout, NOW) == GiveUp("no attempt is left of 2")
 
 
-def test_a_crash_is_followed_at_once() -> None:
+def test_a_crash_is_retried_at_once() -> None:
     assert retry.decide(running(alone=False, charged=5), lifecycle.CRASHED, NOW) == Again(NOW)
 
 
-# Until when
+# The latest start of an attempt
 
 
 @pytest.mark.parametrize("kind", [FailureKind.RETRYABLE, FailureKind.THROTTLED, FailureKind.TIMEOUT])
-def test_no_attempt_starts_later_than_the_policy_says_after_the_first_start(kind: FailureKind) -> None:
+def test_no_attempt_starts_later_than_max_elapsed_after_the_first_start(kind: FailureKind) -> None:
     policy = RetryPolicy(base_ms=2_000, jitter=Jitter.NONE, max_elapsed_ms=60_000, on_timeout=True)
     job = running(at=NOW + 55_000, due_at=NOW + 55_000, scheduled_at=NOW - 5_000, delay_ms=5_000, max_attempts=25, retry=policy)
     assert retry.decide(job, Failure(kind, "no"), NOW + 58_000) == Again(NOW + 60_000)
@@ -135,7 +135,7 @@ def test_no_attempt_starts_later_than_the_policy_says_after_the_first_start(kind
     assert retry.decide(job, Failure(kind, "no", 1_000), NOW + 59_001) == over
 
 
-def test_the_time_for_retries_begins_anew_with_a_redrive() -> None:
+def test_the_time_for_retries_starts_from_scratch_with_a_redrive() -> None:
     policy = RetryPolicy(base_ms=2_000, jitter=Jitter.NONE, max_elapsed_ms=60_000)
     old = running(at=NOW + DAY, delay_ms=0, retry=policy, fence=4)
     assert isinstance(retry.decide(old, RETRYABLE, NOW + DAY), GiveUp)
@@ -149,14 +149,14 @@ def test_the_first_attempt_counts_from_its_own_start() -> None:
     assert isinstance(retry.decide(job, RETRYABLE, NOW + 158_001), GiveUp)
 
 
-def test_only_throttled_attempts_end_after_a_day_where_the_policy_says_nothing() -> None:
+def test_only_throttled_attempts_end_after_a_day_by_default() -> None:
     job = running(at=NOW + DAY, due_at=NOW + DAY, scheduled_at=NOW, delay_ms=0)
     assert isinstance(retry.decide(job, THROTTLED, NOW + DAY - 1_000), Again)
     assert retry.decide(job, THROTTLED, NOW + DAY + 1) == GiveUp("its next attempt would start later than 86400 s after its first")
     assert isinstance(retry.decide(job, RETRYABLE, NOW + DAY + 1), Again)
 
 
-def test_no_crash_is_followed_past_the_end_of_the_policy() -> None:
+def test_no_crash_is_retried_after_the_end_of_the_policy() -> None:
     job = running(retry=RetryPolicy(max_elapsed_ms=30_000))
     assert retry.decide(job, lifecycle.CRASHED, NOW + 30_000) == Again(NOW + 30_000)
     assert isinstance(retry.decide(job, lifecycle.CRASHED, NOW + 30_001), GiveUp)
@@ -165,14 +165,14 @@ def test_no_crash_is_followed_past_the_end_of_the_policy() -> None:
 
 
 @pytest.mark.parametrize("failure", [RETRYABLE, THROTTLED, lifecycle.CRASHED])
-def test_nothing_is_tried_again_past_its_expiry(failure: Failure) -> None:
+def test_no_job_is_retried_after_its_expiry(failure: Failure) -> None:
     at = NOW + 90_000
     assert retry.decide(running(start_by=at), replace(failure, retry_after_ms=30_000), at) == GiveUp(retry.EXPIRED)
     by_rule = running(start_by=at, origin=Origin("t1", 1, NOW, misfire=Misfire.SKIP))
     assert isinstance(retry.decide(by_rule, failure, at), Again)
 
 
-# Whole lives
+# From the first attempt to the end
 
 
 def settled(job: Job, failure: Failure, now: int) -> Job:
@@ -182,8 +182,8 @@ def settled(job: Job, failure: Failure, now: int) -> Job:
 
 
 @given(policies, st.integers(1, 25), st.lists(failures, min_size=1, max_size=4), st.integers(1, 60_000))
-def test_every_job_ends_whatever_befalls_it(policy: RetryPolicy, max_attempts: int, row: list[Failure], takes: int) -> None:
-    """The row of failures comes again and again. Waits of some minutes and more keep the days of throttles short."""
+def test_every_job_ends_whatever_fails(policy: RetryPolicy, max_attempts: int, row: list[Failure], takes: int) -> None:
+    """The sequence of failures repeats. Waits of some minutes and more limit the number of throttled attempts in a day."""
     least = 20 * 60_000
     policy = replace(policy, base_ms=policy.base_ms + least, cap_ms=policy.cap_ms + least, jitter=Jitter.EQUAL)
     row = [replace(failure, retry_after_ms=failure.retry_after_ms and failure.retry_after_ms + least // 2) for failure in row]
@@ -204,7 +204,7 @@ def test_every_job_ends_whatever_befalls_it(policy: RetryPolicy, max_attempts: i
 
 
 @given(st.integers(1, 100), st.none() | st.integers(1, DAY))
-def test_a_throttle_never_charges_not_even_the_last_one(number: int, asked: int | None) -> None:
+def test_a_throttle_never_uses_an_attempt_not_even_the_last_one(number: int, asked: int | None) -> None:
     job = running(throttled=number, max_attempts=1)
     again = settled(job, replace(THROTTLED, retry_after_ms=asked), NOW + 10)
     over = settled(replace(job, start_by=NOW + 1), replace(THROTTLED, retry_after_ms=asked), NOW + 10)

@@ -8,7 +8,8 @@ from scheduler.jobs.retry_job import retry_job
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Origin, Overlap, Result, Status
-from scheduler.pipeline.send import message
+from scheduler.pipeline.enqueue import message
+from scheduler.storage.ports import Written
 from scheduler.tasks import service as verbs
 from tests.conftest import NOW, ScriptedPool, a_job, a_key
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
@@ -121,7 +122,7 @@ def test_who_comes_second_at_the_same_time_is_told_so() -> None:
     dead = die(stage)
     first = stage.jobs
 
-    def overtaken(verb: object, changes: object) -> list[bool | None]:
+    def overtaken(verb: object, changes: object) -> list[Written]:
         stage.jobs = first
         stage.clock.advance(1)
         retry(stage, dead.key)
@@ -136,7 +137,7 @@ def test_who_comes_second_at_the_same_time_is_told_so() -> None:
 def test_a_refusal_of_the_table_is_unavailable() -> None:
     stage = Stage()
     dead = die(stage)
-    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [None])
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [Written.REFUSED])
     with pytest.raises(Unavailable):
         retry(stage, dead.key)
     stage.jobs = Wrapped(stage.jobs._port, change=times(1, lost_answer))

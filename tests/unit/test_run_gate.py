@@ -30,10 +30,10 @@ from scheduler.model.job import (
 )
 from scheduler.model.lifecycle import Event
 from scheduler.model.spec import JobSpec
+from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.execute import ASK_LIMIT_MS, ASK_PAUSE_MS
 from scheduler.pipeline.follow_up import ASK_LATER_MS
-from scheduler.pipeline.send import message
-from scheduler.storage.ports import Change
+from scheduler.storage.ports import Change, Written
 from scheduler.tasks.task import Task
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.events import happen
@@ -78,13 +78,13 @@ def running(stage: Stage, job: Job) -> Job:
     (item,) = stage.hand(job)
     holder = stage.tasks.holders([TASK.key]).get(TASK.key)
     after = replace(holder, job=job.id, version=holder.version + 1) if holder else Holder(TASK.key, job.id)
-    assert stage.tasks.hold([(holder, after)]) == [True]
+    assert stage.tasks.hold([(holder, after)]) == [Written.YES]
     return stage.claim(item)
 
 
 def end(stage: Stage, job: Job, event: Event = Event.SUCCEED) -> None:
     after = happen(job, event, stage.clock.now(), started_at=NOW, result=Result("done"), reason="because")
-    assert stage.jobs.change([Change(job, after)]) == [True]
+    assert stage.jobs.change([Change(job, after)]) == [Written.YES]
 
 
 def state(stage: Stage, job: Job) -> Status:
@@ -532,7 +532,7 @@ def test_who_is_late_and_holds_for_its_task_leaves_the_place_to_the_one_before_w
     for job in (first, third):
         stage.jobs.put(job)
     names = {"first": first.id, "third": third.id}
-    assert stage.tasks.hold([(None, Holder(TASK.key, second.id, names.get(waiting or "")))]) == [True]
+    assert stage.tasks.hold([(None, Holder(TASK.key, second.id, names.get(waiting or "")))]) == [Written.YES]
     assert run(stage, second).starts == []
     assert reason(stage, second) == f"misfire: it runs after run {first.id}"
     holder = stage.tasks.holders([TASK.key])[TASK.key]
@@ -545,11 +545,11 @@ def test_who_could_not_leave_the_place_looks_again() -> None:
     stage = a_stage()
     first, second = late_runs(2, 1, overlap=Overlap.QUEUE_ONE)
     stage.jobs.put(first)
-    assert stage.tasks.hold([(None, Holder(TASK.key, second.id))]) == [True]
+    assert stage.tasks.hold([(None, Holder(TASK.key, second.id))]) == [Written.YES]
 
     def hold(verb: Any, changes: Any) -> Any:
         stage.jobs.change([Change(stage.stored(first), replace(stage.stored(first), slot=None, skipped_at=NOW))])
-        return [False] * len(changes)
+        return [Written.NO] * len(changes)
 
     assert started(run(stage, second, tasks=Wrapped(stage.tasks, hold=times(1, hold)))) == [second.key]
 
@@ -603,7 +603,7 @@ def test_a_holder_left_by_a_crash_is_taken_over_sch_7(policy: Overlap, gone: boo
     leaked = a_run(NOW - MINUTE)
     if not gone:
         stage.jobs.put(replace(leaked, slot=None, failed_at=NOW - 1_000))
-    assert stage.tasks.hold([(None, Holder(TASK.key, leaked.id, version=4))]) == [True]
+    assert stage.tasks.hold([(None, Holder(TASK.key, leaked.id, version=4))]) == [Written.YES]
     job = a_run(NOW, policy)
     assert started(run(stage, job)) == [job.key] and holder(stage) == Holder(TASK.key, job.id, None, 5)
 
@@ -678,7 +678,7 @@ def test_queue_one_waits_is_woken_and_runs() -> None:
 def cancel_running(stage: Stage, claimed: Job) -> None:
     """It goes back for a retry that is not due yet, and a person cancels it there: that ends it, too."""
     after = lifecycle.retry(claimed, NOW, started_at=NOW, result=FAILING, due_at=NOW + 20 * MINUTE, slot="2026-11-20T10:20#00")
-    assert stage.jobs.change([Change(claimed, after)]) == [True]
+    assert stage.jobs.change([Change(claimed, after)]) == [Written.YES]
     cancel(claimed.key, stage)
 
 
@@ -763,7 +763,7 @@ def test_cancel_running_flags_the_other_and_runs_when_it_has_ended() -> None:
 def test_cancel_running_leaves_a_run_alone_of_which_a_cancel_was_asked_already() -> None:
     stage = a_stage()
     other = running(stage, a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING))
-    assert stage.jobs.change([Change(other, lifecycle.flag(other, NOW, reason="asked"))]) == [True]
+    assert stage.jobs.change([Change(other, lifecycle.flag(other, NOW, reason="asked"))]) == [Written.YES]
     job = a_run(overlap=Overlap.CANCEL_RUNNING)
     run(stage, job)
     assert reason(stage, other) == "asked" and state(stage, job) is Status.SCHEDULED

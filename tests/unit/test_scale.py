@@ -1,4 +1,4 @@
-"""What is required soon, what is kept ready, and the canary."""
+"""The required executors, the pollers kept ready, and the canary."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,7 +37,7 @@ class Pollers:
 
 @dataclass
 class Scaled(Stage):
-    """The stage with counters on it."""
+    """The stage with counters."""
 
     functions: Any = field(default_factory=Pollers)
 
@@ -68,7 +68,7 @@ def test_recurring_tasks_raise_the_pollers_of_their_own_lane() -> None:
     assert stage.scale().pollers == {"one-time": 2, "recurring": 4}
 
 
-def test_what_was_raised_falls_slowly_and_never_below_the_least() -> None:
+def test_pollers_are_lowered_slowly_and_never_below_the_least() -> None:
     stage = Scaled()
     stage.functions.kept[Lane.ONE_TIME] = 40
     seen = [stage.scale().pollers["one-time"] for _ in range(40)]
@@ -76,14 +76,14 @@ def test_what_was_raised_falls_slowly_and_never_below_the_least() -> None:
     assert seen == sorted(seen, reverse=True)
 
 
-def test_where_none_are_kept_ready_none_are_touched() -> None:
+def test_scale_sets_no_pollers_if_none_are_kept_ready() -> None:
     stage = Scaled(functions=None)
     stage.plan_jobs(NOW + MINUTE, 900)
     result = stage.scale(most_pollers=0)
     assert (result.required, result.pollers) == (100, {})
 
 
-def test_a_lane_that_cannot_be_set_does_not_hold_the_figures_up() -> None:
+def test_a_refused_setting_of_pollers_does_not_stop_the_figures() -> None:
     stage = Scaled()
     stage.plan_jobs(NOW + MINUTE, 9_000)
     stage.functions = Wrapped(stage.functions, keep_pollers=refuse)
@@ -92,14 +92,14 @@ def test_a_lane_that_cannot_be_set_does_not_hold_the_figures_up() -> None:
 
 
 @given(st.integers(2, 200), st.integers(0, 5_000), st.integers(2, 200))
-def test_pollers_stay_within_bounds_and_cover_what_is_required(current: int, required: int, most: int) -> None:
+def test_pollers_stay_within_limits_and_cover_the_requirement(current: int, required: int, most: int) -> None:
     kept = scaling.pollers(current, required, most)
     assert scaling.LEAST <= kept <= most
     assert kept * scaling.EXECUTORS_EACH >= min(required, most * scaling.EXECUTORS_EACH)
     assert kept >= min(most, current - max(1, current // 10))
 
 
-def test_the_canary_takes_the_whole_way() -> None:
+def test_the_canary_passes_through_every_stage() -> None:
     stage = Scaled()
     assert stage.scale(canary=True).canary
     (job,) = stage.jobs.rows.values()
@@ -115,7 +115,7 @@ def test_each_minute_has_its_canary() -> None:
     assert sorted(job.scheduled_at - NOW for job in stage.jobs.rows.values()) == [380_000, 440_000, 500_000]
 
 
-def test_a_canary_that_is_refused_is_missed_where_it_should_arrive() -> None:
+def test_a_refused_canary_does_not_fail_the_round() -> None:
     stage = Scaled()
     stage.jobs = Wrapped(stage.jobs, put=refuse)
     assert not stage.scale(canary=True).canary
@@ -129,7 +129,7 @@ def test_counters_that_cannot_be_read_fail_the_round() -> None:
 
 
 @given(st.lists(st.integers(1, 10**8), min_size=1, max_size=60), st.sampled_from([0.5, 0.95, 0.99]))
-def test_a_percentile_is_off_by_a_tenth_at_most(values: list[int], share: float) -> None:
+def test_the_error_of_a_percentile_is_at_most_a_tenth(values: list[int], share: float) -> None:
     counts: dict[int, int] = {}
     for value in values:
         counts[bucket(value)] = counts.get(bucket(value), 0) + 1
@@ -138,5 +138,5 @@ def test_a_percentile_is_off_by_a_tenth_at_most(values: list[int], share: float)
     assert found is not None and abs(found - true) <= max(1, 0.1 * true)
 
 
-def test_nothing_has_no_percentile() -> None:
+def test_an_empty_histogram_has_no_percentile() -> None:
     assert percentile({}, 0.5) is None

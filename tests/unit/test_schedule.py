@@ -1,4 +1,4 @@
-"""Which runs a schedule has: changes of the clock, rates, bounds, jitter."""
+"""The runs of a schedule: changes of the clock, rates, bounds, jitter."""
 
 from itertools import islice, pairwise
 
@@ -24,7 +24,7 @@ def missing(time: str, instead: str) -> str:
     return f"gap: {time} does not exist, runs {instead}"
 
 
-FIXED = [  # expression, zone, the day before in UTC, runs in UTC, what is said of the first
+FIXED = [  # expression, zone, the day before in UTC, runs in UTC, the remark on the first
     ("30 2 * * *", "Europe/Berlin", "2027-03-27T12:00:00Z", ["2027-03-28T01:00", "2027-03-29T00:30"], missing("02:30", "03:00")),
     ("30 2 * * *", "Europe/Berlin", "2027-10-30T12:00:00Z", ["2027-10-31T00:30", "2027-11-01T01:30"], TWICE),
     ("30 1 * * *", "America/New_York", "2027-03-13T12:00:00Z", ["2027-03-14T06:30", "2027-03-15T05:30"], None),
@@ -70,7 +70,7 @@ def test_the_repeated_hour_is_marked() -> None:
 @pytest.mark.parametrize(
     "zone, expression, date", [("Europe/Berlin", "30 2 31 * *", "2027-10-31"), ("Australia/Lord_Howe", "45 1 4 4 *", "2027-04-04")]
 )
-def test_a_rare_time_that_comes_twice_comes_twice_too(zone: str, expression: str, date: str) -> None:
+def test_a_rare_time_in_the_repeated_hour_comes_twice(zone: str, expression: str, date: str) -> None:
     schedule = Schedule(Cron(expression, zone, dst_overlap="both"))
     first, second, later = next_runs(schedule, parse(f"{date}T00:00:00Z") - 86_400_000, 3)
     assert (first.odd, second.odd, later.odd) == ("overlap: first of two", "overlap: second of two", None)
@@ -79,14 +79,14 @@ def test_a_rare_time_that_comes_twice_comes_twice_too(zone: str, expression: str
 
 @pytest.mark.parametrize("choices", [{"dst_overlap": "second"}, {"dst_gap": "skip"}])
 @pytest.mark.parametrize("since", ["2027-03-28T00:15:00Z", "2027-10-30T23:45:00Z"])
-def test_the_choices_are_about_fixed_times_alone(choices: dict[str, str], since: str) -> None:
+def test_the_dst_options_apply_to_fixed_times_only(choices: dict[str, str], since: str) -> None:
     expression = "*/30 * * * *"
     assert utc(Schedule(Cron(expression, "Europe/Berlin", **choices)), since, 6) == utc(
         Schedule(Cron(expression, "Europe/Berlin")), since, 6
     )
 
 
-def test_an_hourly_time_within_the_gap_is_not_made_up_for_if_it_follows_elapsed_time() -> None:
+def test_an_hourly_time_in_the_gap_is_not_shifted() -> None:
     assert utc(Schedule(Cron("*/30 2 * * *", "Europe/Berlin")), "2027-03-27T12:00:00Z", 1) == ["2027-03-29T00:00"]
 
 
@@ -98,7 +98,7 @@ def test_an_hourly_time_within_the_gap_is_not_made_up_for_if_it_follows_elapsed_
         ("both", ["2027-10-31T00:30", "2027-10-31T01:30"]),
     ],
 )
-def test_a_time_that_comes_twice_runs_when_its_task_chooses(overlap: str, expected: list[str]) -> None:
+def test_a_time_that_comes_twice_runs_as_dst_overlap_specifies(overlap: str, expected: list[str]) -> None:
     assert utc(Schedule(Cron("30 2 * * *", "Europe/Berlin", dst_overlap=overlap)), "2027-10-30T12:00:00Z", 2) == expected
 
 
@@ -107,12 +107,12 @@ def test_both_runs_are_in_the_order_of_time() -> None:
     assert [run.local[11:] for run in runs] == ["02:00+02:00", "02:30+02:00", "02:00+01:00", "02:30+01:00"]
 
 
-def test_a_missing_time_is_left_out_if_its_task_chooses() -> None:
+def test_a_missing_time_is_left_out_if_dst_gap_is_skip() -> None:
     schedule = Schedule(Cron("30 2 * * *", "Europe/Berlin", dst_gap="skip"))
     assert utc(schedule, "2027-03-27T00:00:00Z", 2) == ["2027-03-27T01:30", "2027-03-29T00:30"]
 
 
-def test_the_first_instant_after_the_gap_is_run_once_however_many_times_land_on_it() -> None:
+def test_many_missing_times_run_once_at_the_first_instant_after_the_gap() -> None:
     schedule = Schedule(Cron("0,15,30 2,3 * * *", "Europe/Berlin"))
     runs = next_runs(schedule, parse("2027-03-27T12:00:00Z"), 3)
     assert [run.local[11:16] for run in runs] == ["03:00", "03:15", "03:30"]
@@ -120,18 +120,18 @@ def test_the_first_instant_after_the_gap_is_run_once_however_many_times_land_on_
     assert [run.odd for run in runs[1:]] == [None, None]
 
 
-def test_a_schedule_asked_at_the_very_instant_after_the_gap_goes_on_behind_it() -> None:
+def test_a_schedule_continues_from_the_first_instant_after_the_gap() -> None:
     schedule = Schedule(Cron("30 2 * * *", "Europe/Berlin"))
     assert utc(schedule, "2027-03-28T00:59:59.999Z", 1) == ["2027-03-28T01:00"]
     assert utc(schedule, "2027-03-28T01:00:00Z", 1) == ["2027-03-29T00:30"]
 
 
-def test_a_schedule_whose_every_time_is_skipped_ends_instead_of_searching_for_ever() -> None:
+def test_a_schedule_whose_times_are_all_skipped_ends() -> None:
     last_sunday_of_march = Schedule(Cron("30 2 */1 3 SUNL", "Europe/Berlin", dst_gap="skip"))
     assert next_runs(last_sunday_of_march, NOW, 1) == []
 
 
-def test_runs_of_minutes_are_strictly_later_than_the_instant() -> None:
+def test_runs_are_strictly_later_than_the_instant() -> None:
     every_minute = Schedule(Cron("* * * * *"))
     assert [next_runs(every_minute, NOW + ms, 1)[0].nominal - NOW for ms in (-1, 0, 1, 59_999)] == [0, MINUTE, MINUTE, MINUTE]
 
@@ -142,7 +142,7 @@ def test_one_time_runs_once() -> None:
     assert list(after(schedule, NOW + 250)) == []
 
 
-def test_a_rate_begins_at_its_start_and_counts_elapsed_time_over_changes_of_the_clock() -> None:
+def test_a_rate_follows_elapsed_time_over_changes_of_the_clock() -> None:
     start = parse("2027-03-27T02:30:00+01:00")
     runs = next_runs(Schedule(Rate(DAY, start, "Europe/Berlin")), start - HOUR, 3)
     assert [run.nominal - start for run in runs] == [0, DAY, 2 * DAY]
@@ -157,20 +157,20 @@ def test_a_rate_keeps_its_phase(every_ms: int, since: int) -> None:
     assert runs[0].nominal == NOW or 0 < runs[0].nominal - (NOW + since) <= every_ms
 
 
-def test_the_start_is_included_and_the_end_is_not() -> None:
+def test_the_start_is_inclusive_and_the_end_exclusive() -> None:
     schedule = Schedule(Cron("0 * * * *"), start=NOW + 2 * HOUR, end=NOW + 4 * HOUR)
     assert [run.nominal - NOW for run in after(schedule, NOW)] == [2 * HOUR, 3 * HOUR]
     assert [run.nominal - NOW for run in after(schedule, NOW + 2 * HOUR)] == [3 * HOUR]
 
 
-def test_it_ends_after_so_many_runs_counting_those_it_had() -> None:
+def test_a_schedule_ends_after_max_runs_including_earlier_ones() -> None:
     schedule = Schedule(Cron("0 * * * *"), max_runs=3)
     assert [run.nominal - NOW for run in after(schedule, NOW)] == [HOUR, 2 * HOUR, 3 * HOUR]
     assert [run.nominal - NOW for run in after(schedule, NOW + HOUR, planned=1)] == [2 * HOUR, 3 * HOUR]
     assert list(after(schedule, NOW + 3 * HOUR, planned=3)) == list(after(schedule, NOW, planned=4)) == []
 
 
-def test_jitter_is_the_same_for_all_runs_of_a_task_and_another_for_other_tasks() -> None:
+def test_jitter_is_equal_for_all_runs_of_a_task_and_differs_by_task() -> None:
     schedule = Schedule(Cron("0 * * * *"), jitter_ms=10 * MINUTE)
 
     def late(seed: str) -> list[int]:
@@ -191,7 +191,7 @@ def test_jitter_never_reaches_the_next_run_or_the_end(jitter_ms: int, seed: str,
     assert runs[-1].at < NOW + 30 * DAY + 1
 
 
-def test_jitter_keeps_a_last_run_before_the_end() -> None:
+def test_a_last_run_with_jitter_is_before_the_end() -> None:
     at, end = NOW + HOUR, NOW + HOUR + 5
     assert all(
         next_runs(Schedule(Cron("0 * * * *"), end=end, jitter_ms=DAY), NOW, 2, seed=str(n))[-1].at in range(at, end) for n in range(50)
@@ -203,5 +203,5 @@ def test_one_time_may_have_jitter() -> None:
     assert len(ats) == 20 and all(NOW < at <= NOW + MINUTE for at in ats)
 
 
-def test_local_times_are_as_fine_as_they_need() -> None:
+def test_local_times_have_the_precision_of_the_instant() -> None:
     assert [local_time(NOW + ms, "UTC")[16:] for ms in (0, 1_000, 1)] == ["+00:00", ":01+00:00", ":00.001+00:00"]

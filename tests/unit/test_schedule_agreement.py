@@ -1,4 +1,4 @@
-"""Random schedules, against a second method that looks at every minute."""
+"""Random schedules, compared with a second method that checks every minute."""
 
 from itertools import pairwise
 from random import Random
@@ -19,19 +19,19 @@ unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 
 @settings(unhurried, max_examples=100)
 @given(randomly)
-def test_runs_are_those_found_by_looking_at_every_minute(random: Random) -> None:
+def test_runs_agree_with_a_check_of_every_minute(random: Random) -> None:
     assert disagreement(random_case(random)) is None
 
 
 @pytest.mark.long
-def test_ten_thousand_random_schedules_agree_with_looking_at_every_minute() -> None:
-    """The same without hypothesis, which tires of one draw: a rare date in the repeated hour took thousands to be found."""
+def test_ten_thousand_random_schedules_agree_with_a_check_of_every_minute() -> None:
+    """The same without hypothesis, which repeats similar draws: it takes thousands to find a rare date in the repeated hour."""
     assert [found for number in range(10_000) if (found := disagreement(random_case(Random(number))))] == []
 
 
 @settings(unhurried, max_examples=100)
 @given(randomly, st.integers(0, 7_200_000), st.text(max_size=3))
-def test_runs_rise_strictly_and_none_comes_before_its_nominal_time_or_reaches_the_next(random: Random, jitter_ms: int, seed: str) -> None:
+def test_runs_ascend_and_lie_between_their_nominal_times(random: Random, jitter_ms: int, seed: str) -> None:
     case = random_case(random)
     schedule = Schedule(Cron(case.expression, case.zone, case.dst_gap, case.dst_overlap), jitter_ms=jitter_ms)
     instant = round(case.instant.timestamp() * 1000)
@@ -44,7 +44,7 @@ def test_runs_rise_strictly_and_none_comes_before_its_nominal_time_or_reaches_th
 
 @settings(unhurried, max_examples=100)
 @given(randomly)
-def test_planning_goes_on_from_any_run_as_if_it_had_never_stopped(random: Random) -> None:
+def test_planning_continues_from_any_run_without_a_difference(random: Random) -> None:
     case = random_case(random)
     schedule = Schedule(Cron(case.expression, case.zone, case.dst_gap, case.dst_overlap), jitter_ms=90_000)
     runs = next_runs(schedule, round(case.instant.timestamp() * 1000), 12, seed="a")
@@ -53,7 +53,7 @@ def test_planning_goes_on_from_any_run_as_if_it_had_never_stopped(random: Random
 
 
 @pytest.mark.parametrize("zone", ODD_ZONES)
-def test_stretches_tile_the_minutes_and_know_their_offset(zone: str) -> None:
+def test_stretches_cover_the_minutes_with_their_offset(zone: str) -> None:
     tiles = [stretch for span in range(54, 68) for stretch in zones.of_span(zone, span)]
     for stretch, following in pairwise(tiles):
         assert stretch.end == following.start
@@ -64,7 +64,7 @@ def test_stretches_tile_the_minutes_and_know_their_offset(zone: str) -> None:
     assert changes == len(clock_changes(zone))
 
 
-def test_a_seam_between_two_spans_within_the_repeated_hour_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_span_bound_within_the_repeated_hour_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     since, repeated = parse("2027-10-30T00:00:00Z"), parse("2027-10-31T00:00:00Z") // MINUTE
     specs = [Cron("0-50/10 1-3 * * *", "Europe/Berlin", dst_overlap=choice) for choice in DST_OVERLAP]
     expected = [next_runs(Schedule(spec), since, 60) for spec in specs]

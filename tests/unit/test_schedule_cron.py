@@ -1,4 +1,4 @@
-"""Cron expressions: what they mean, and which are refused."""
+"""Cron expressions: their meaning, and which are refused."""
 
 from calendar import isleap
 from collections.abc import Iterable
@@ -171,17 +171,17 @@ def test_blanks_case_and_leading_zeros_do_not_matter() -> None:
         ("1," * 200 + "1 * * * *", "at most 256 characters"),
     ],
 )
-def test_what_is_wrong_ambiguous_or_never_comes_is_refused_with_the_reason(expression: str, reason: str) -> None:
+def test_invalid_and_ambiguous_expressions_are_refused_with_the_reason(expression: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         cron.read(expression)
 
 
 @pytest.mark.parametrize("expression", ["0 0 29 2 *", "0 0 */28 2 SUN", "0 0 * 2 MON#5", "0 0 31 2,3 *", "0 0 L 2 *"])
-def test_rare_days_are_not_taken_for_days_that_never_come(expression: str) -> None:
+def test_rare_days_are_accepted(expression: str) -> None:
     assert first(expression, 1)
 
 
-def test_a_leap_day_on_a_given_weekday_is_found_over_the_forty_years_that_it_can_take() -> None:
+def test_a_leap_day_on_a_given_weekday_is_found_after_forty_years() -> None:
     """2100 is no leap year."""
     runs = after(Schedule(Cron("0 0 * 2 MON#5")), parse("2072-01-01T00:00:00Z"))
     leap_days = [date(year, 2, 29) for year in range(2072, 2200, 4) if isleap(year)]
@@ -191,7 +191,7 @@ def test_a_leap_day_on_a_given_weekday_is_found_over_the_forty_years_that_it_can
 
 
 class Reader:
-    """croniter as `cron` calls it. It notes what it was given, and expands that or what it was told to."""
+    """croniter as `cron` calls it. It records the text it was given, and expands that text or `instead`."""
 
     def __init__(self, *, instead: str | None = None) -> None:
         self.given: list[str] = []
@@ -213,7 +213,7 @@ def accepted() -> Iterable[str]:
     yield from (random_expression(Random(number)) for number in range(50))
 
 
-def test_every_accepted_expression_means_what_croniter_expands() -> None:
+def test_every_accepted_expression_is_expanded_as_croniter_reads_it() -> None:
     for expression in accepted():
         reader = Reader(instead="7 6 5 4 3")
         read = read_with(reader, expression)

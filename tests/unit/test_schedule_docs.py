@@ -1,4 +1,4 @@
-"""docs/schedules.md says what the code does."""
+"""docs/schedules.md agrees with the code."""
 
 import re
 
@@ -10,11 +10,11 @@ from tests.unit.schedule_examples import BEGIN, END, PAGE, table
 TEXT = PAGE.read_text()
 
 
-def test_the_table_of_examples_is_what_the_code_answers() -> None:
+def test_the_table_of_examples_has_the_runs_of_the_code() -> None:
     assert TEXT.split(BEGIN)[1].split(END)[0] == table(), "run python -m tests.unit.schedule_examples"
 
 
-def test_the_words_are_those_the_code_knows() -> None:
+def test_the_listed_words_are_those_of_the_code() -> None:
     words = next(line for line in TEXT.splitlines() if line.startswith("| words"))
     assert set(re.findall(r"@[a-z]+", words)) == set(cron.WORDS)
 
@@ -25,7 +25,7 @@ FIELD = {"L": 4, "*/90": 0}  # refused in these fields; the others in any
 
 
 @pytest.mark.parametrize("item", ITEMS)
-def test_what_it_calls_refused_is_refused(item: str) -> None:
+def test_the_expressions_listed_as_refused_are_refused(item: str) -> None:
     fields = [FIELD[item]] if item in FIELD else range(5)
     whole = [item] if " " in item or item.startswith("@") else [" ".join([*"*" * field, item, *"*" * (4 - field)]) for field in fields]
     for expression in whole:
@@ -38,6 +38,6 @@ def test_all_of_the_refusals_were_found_in_the_page() -> None:
 
 
 @pytest.mark.parametrize("item", ["0,30", "1-5", "*/10", "8-18/2", "22-23,0-2", "5-59/15"])
-def test_the_items_it_shows_are_accepted(item: str) -> None:
+def test_the_listed_items_are_accepted(item: str) -> None:
     assert item in TEXT
     cron.read(f"{item} * * * *")

@@ -1,4 +1,4 @@
-"""Schedules as people write them."""
+"""Schedules as users write them."""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def test_cron_with_everything() -> None:
     )
 
 
-def test_the_rule_of_debian_and_utc_stand_where_nothing_is_said() -> None:
+def test_the_rules_of_debian_and_utc_are_the_defaults() -> None:
     assert parse({"cron": "@daily", "end": None}, NOW) == Schedule(Cron("@daily", "UTC", "shift", "first"))
 
 
@@ -57,7 +57,7 @@ def test_rates(rate: object, every_ms: int) -> None:
     assert parse({"rate": rate}, NOW).spec == Rate(every_ms, start=NOW)
 
 
-def test_an_end_may_be_as_far_as_there_are_dates() -> None:
+def test_an_end_may_be_the_last_possible_date() -> None:
     assert parse({"cron": "@yearly", "end": "9999-12-31T23:59:59Z"}, NOW).end == 253_402_300_799_000
 
 
@@ -120,7 +120,7 @@ def test_a_rate_counts_from_its_start() -> None:
         ({"cron": "30 2 */1 3 SUNL", "time_zone": "Europe/Berlin", "dst_gap": "skip"}, "cron", "or never has one"),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_field_and_the_rule(form: dict[str, Any], field: str, rule: str) -> None:
+def test_an_invalid_form_is_refused_with_its_field_and_the_rule(form: dict[str, Any], field: str, rule: str) -> None:
     with pytest.raises(Invalid) as refused:
         parse(form, NOW)
     assert refused.value.details[0]["field"] == field
@@ -153,7 +153,7 @@ def test_a_schedule_survives_being_written_and_stored_as_json(schedule: Schedule
     assert restore(json.loads(json.dumps(write(schedule)))) == schedule
 
 
-def test_what_goes_without_saying_is_not_written() -> None:
+def test_defaults_are_not_written() -> None:
     assert write(Schedule(Cron("@daily"))) == {"cron": "@daily"}
     assert write(Schedule(Once(NOW, "Asia/Kolkata"))) == {"at": "2026-11-20T10:00:00.000Z", "time_zone": "Asia/Kolkata"}
     assert write(parse({"rate": "90 minutes"}, NOW)) == {"rate": "rate(90 minutes)", "start": "2026-11-20T10:00:00.000Z"}
@@ -169,12 +169,12 @@ def test_what_goes_without_saying_is_not_written() -> None:
         {"at": render(NOW + 1)},
     ],
 )
-def test_what_is_written_can_be_posted_again_and_means_the_same(form: dict[str, Any]) -> None:
+def test_a_written_form_can_be_submitted_again_with_the_same_meaning(form: dict[str, Any]) -> None:
     schedule = parse(form, NOW)
     assert parse(write(schedule), NOW + HOUR // 2) == schedule == restore(write(schedule))
 
 
-def test_all_zones_that_are_known_can_be_read() -> None:
+def test_all_listed_zones_can_be_read() -> None:
     assert len(zones.names()) > 500
     for name in sorted(zones.names()):
         assert zones.zone(name).key == name

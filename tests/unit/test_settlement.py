@@ -1,4 +1,4 @@
-"""How an attempt ends for its job."""
+"""The job after the end of an attempt."""
 
 import pytest
 
@@ -23,17 +23,17 @@ def failing(kind: FailureKind) -> Result:
     return Result(failure=Failure(kind, "no"))
 
 
-def test_a_good_answer_succeeds() -> None:
+def test_a_successful_answer_completes_the_job() -> None:
     job = settle(Result("out"))
     assert (lifecycle.state(job), job.output, job.started_at, job.delay_ms) == (Status.SUCCEEDED, "out", NOW + 2, 2)
 
 
-def test_a_time_out_kills_even_where_attempts_are_left() -> None:
+def test_a_time_out_kills_even_if_attempts_are_left() -> None:
     job = settle(failing(FailureKind.TIMEOUT), max_attempts=9)
     assert lifecycle.state(job) is Status.KILLED and job.attempts[-1].outcome is Outcome.KILLED
 
 
-def test_a_time_out_is_tried_again_by_choice_and_the_last_one_kills() -> None:
+def test_time_outs_are_retried_by_choice_and_the_last_one_kills() -> None:
     chosen = RetryPolicy(on_timeout=True)
     job = settle(failing(FailureKind.TIMEOUT), retry=chosen)
     assert (lifecycle.state(job), job.charged, job.lane, job.attempts[-1].outcome) == (Status.SCHEDULED, 1, Lane.RETRY, Outcome.KILLED)
@@ -41,13 +41,13 @@ def test_a_time_out_is_tried_again_by_choice_and_the_last_one_kills() -> None:
     assert (last.killed_at, last.reason) == (NOW + 9, "its time-out passed; no attempt is left of 3")
 
 
-def test_a_throttled_attempt_goes_back_when_its_target_asked_for_it_and_is_not_charged() -> None:
+def test_a_throttled_attempt_is_retried_when_its_target_asked_and_is_free() -> None:
     job = settle(Result(failure=Failure(FailureKind.THROTTLED, "HTTP 429", 7_000)), charged=2)
     assert (lifecycle.state(job), job.due_at, job.charged, job.fence) == (Status.SCHEDULED, NOW + 10 + 7_000, 2, 2)
     assert job.attempts[-1].failure == Failure(FailureKind.THROTTLED, "HTTP 429", 7_000)
 
 
-def test_a_retryable_error_goes_back_with_a_safe_slot_and_a_new_fence() -> None:
+def test_a_retryable_error_is_retried_with_a_safe_slot_and_a_new_fence() -> None:
     job = settle(failing(FailureKind.RETRYABLE))
     assert (lifecycle.state(job), job.fence, job.charged, job.lane) == (Status.SCHEDULED, 2, 1, Lane.RETRY)
     assert job.due_at >= NOW + 10 and job.slot is not None
@@ -58,32 +58,32 @@ def test_a_retryable_error_goes_back_with_a_safe_slot_and_a_new_fence() -> None:
     ("kind", "fields"),
     [(FailureKind.PERMANENT, {}), (FailureKind.RETRYABLE, {"charged": 2}), (FailureKind.RETRYABLE, {"max_attempts": 1})],
 )
-def test_an_error_after_which_nothing_follows_fails(kind: FailureKind, fields: dict[str, int]) -> None:
+def test_an_error_without_a_further_attempt_fails_the_job(kind: FailureKind, fields: dict[str, int]) -> None:
     job = settle(failing(kind), **fields)
     assert lifecycle.state(job) is Status.FAILED and job.reason
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FailureKind if kind not in (FailureKind.CRASHED, FailureKind.BURIED)])
-def test_work_of_which_a_cancel_was_asked_is_cancelled_whatever_it_says_but_success(kind: FailureKind) -> None:
+def test_a_requested_cancel_wins_over_any_result_but_success(kind: FailureKind) -> None:
     job = settle(failing(kind), cancel_requested_at=NOW + 3, reason="asked")
     assert (lifecycle.state(job), job.reason, job.cancelled_at) == (Status.CANCELLED, "asked", NOW + 9)
     assert [(attempt.outcome, attempt.started_at) for attempt in job.attempts] == [(Outcome.CANCELLED, NOW + 2)]
     assert lifecycle.state(settle(Result("out"), cancel_requested_at=NOW + 3)) is Status.SUCCEEDED
 
 
-def test_a_job_is_not_tried_again_past_its_expiry() -> None:
+def test_a_job_is_not_retried_after_its_expiry() -> None:
     job = settle(failing(FailureKind.RETRYABLE), start_by=NOW + 10)
     assert lifecycle.state(job) is Status.FAILED and job.reason == retry.EXPIRED
     assert lifecycle.state(settle(failing(FailureKind.RETRYABLE), start_by=NOW + 60_000)) is Status.SCHEDULED
 
 
-def test_a_misfire_rule_ends_no_retries() -> None:
+def test_a_misfire_rule_does_not_end_retries() -> None:
     origin = Origin("t1", 1, NOW, misfire=Misfire.SKIP)
     assert lifecycle.state(settle(failing(FailureKind.RETRYABLE), start_by=NOW + 10, origin=origin)) is Status.SCHEDULED
     assert lifecycle.state(take_back(start_by=NOW + 10, origin=origin)) is Status.SCHEDULED
 
 
-def test_a_job_given_back_takes_a_safe_slot_but_for_a_pause() -> None:
+def test_a_requeued_job_takes_a_safe_slot_unless_its_lane_is_paused() -> None:
     job = running()
     back = settlement.requeue(job, RequeueCause.OVERLAP, "it waits", NOW + 10, shards=4)
     assert (back.fence, back.lane, back.reason, back.requeue_cause) == (2, job.lane, "it waits", None)
@@ -92,8 +92,8 @@ def test_a_job_given_back_takes_a_safe_slot_but_for_a_pause() -> None:
     assert (paused.slot, paused.fence, paused.reason, paused.requeue_cause) == (job.slot, 2, "paused", RequeueCause.PAUSED)
 
 
-def test_a_pause_does_not_hide_that_a_run_waited_for_another() -> None:
-    """Its misfire rule does not judge it any more."""
+def test_a_pause_keeps_the_reason_of_a_run_that_waited_for_another() -> None:
+    """Its misfire rule does not apply any more."""
     paused = settlement.requeue(running(reason="overlap: ..."), RequeueCause.PAUSED, "paused", NOW, shards=4)
     assert (paused.reason, paused.requeue_cause) == ("overlap: ...", None)
 
@@ -122,26 +122,26 @@ def test_a_crash_alone_at_the_last_attempt_ends_a_job() -> None:
     assert lifecycle.state(job) is Status.FAILED and job.attempts[-1].outcome is Outcome.CRASHED
 
 
-def test_a_crash_is_not_followed_past_the_expiry_but_by_the_skip_of_what_never_started() -> None:
+def test_a_crash_is_not_retried_after_the_expiry_unless_it_never_started() -> None:
     assert take_back(start_by=NOW + 40_000).reason == retry.EXPIRED
     assert lifecycle.state(take_back(start_by=NOW + 40_001)) is Status.SCHEDULED
     assert lifecycle.state(take_back(start_by=NOW + 10, due_at=NOW + 50_000)) is Status.SCHEDULED
 
 
-def test_a_crashed_job_of_which_a_cancel_was_asked_is_cancelled() -> None:
+def test_a_crashed_job_with_a_requested_cancel_is_cancelled() -> None:
     job = take_back(cancel_requested_at=NOW + 3)
     assert (lifecycle.state(job), job.reason, job.attempts[-1].outcome) == (Status.CANCELLED, settlement.CANCELLED, Outcome.CANCELLED)
     assert take_back(cancel_requested_at=NOW + 3, due_at=NOW + 50_000).attempts == ()
 
 
 @pytest.mark.parametrize("fields", [{"crashes": 1, "charged": 1}, {"max_attempts": 1}])
-def test_a_crash_in_company_ends_nobody_a6(fields: dict[str, int]) -> None:
+def test_a_crash_of_a_batch_of_many_ends_no_job_a6(fields: dict[str, int]) -> None:
     job = take_back(alone=False, **fields)
     assert lifecycle.state(job) is Status.SCHEDULED
     assert (job.crashes, job.charged) == (fields.get("crashes", 0), fields.get("charged", 0))
 
 
-def test_nine_innocents_of_a_killed_batch_survive_any_number_of_such_batches_a6() -> None:
+def test_innocent_jobs_survive_any_number_of_killed_batches_a6() -> None:
     job = a_job()
     for number in range(20):
         job = lifecycle.claim(job, claim=Claim(f"m{number}", f"n{number}", NOW, False))
@@ -159,7 +159,7 @@ def test_a_job_running_under_the_buried_message_fails() -> None:
 
 
 @pytest.mark.parametrize("job", [running(message_id="m2"), running(fence=2), a_job(fence=2), a_job(slot=None, completed_at=NOW)])
-def test_a_message_without_a_say_buries_nothing(job: Job) -> None:
+def test_an_outdated_message_buries_no_job(job: Job) -> None:
     assert bury(job) is None
 
 

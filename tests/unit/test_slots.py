@@ -23,15 +23,13 @@ def test_no_slot_is_nearer_than_the_horizon(now: int, offset: int, key: str, sha
 
 
 @given(nows, offsets, keys, shard_counts)
-def test_no_slot_comes_before_its_due_minute(now: int, offset: int, key: str, shards: int) -> None:
+def test_no_slot_is_before_the_minute_of_its_due_time(now: int, offset: int, key: str, shards: int) -> None:
     placement = slots.place(now + offset, now, key, shards)
     assert slots.minute(placement.slot) >= slots.minute_of(now + offset)
 
 
 @given(nows, offsets, keys, shard_counts)
-def test_a_directly_handed_job_has_the_first_safe_minute_as_its_net_and_any_other_its_own(
-    now: int, offset: int, key: str, shards: int
-) -> None:
+def test_a_directly_enqueued_job_has_a_safety_slot_and_any_other_its_own(now: int, offset: int, key: str, shards: int) -> None:
     placement = slots.place(now + offset, now, key, shards)
     own, first = slots.minute_of(now + offset), slots.first_safe_minute(now)
     assert slots.minute(placement.slot) == (first if placement.direct else own)
@@ -46,12 +44,12 @@ def test_shards_are_in_range_and_one_key_keeps_its_shard(now: int, offset: int, 
 
 
 @given(nows)
-def test_the_first_safe_minute_is_no_later_than_it_must_be(now: int) -> None:
+def test_the_first_safe_minute_is_the_nearest_possible_one(now: int) -> None:
     assert slots.HORIZON <= slots.start_of(slots.first_safe_minute(now)) - now < slots.HORIZON + slots.MINUTE
 
 
 @given(nows)
-def test_a_minute_holds_the_instant_it_is_named_for_and_the_next_follows(at: int) -> None:
+def test_a_minute_contains_its_instant_and_the_next_one_follows(at: int) -> None:
     minute = slots.minute_of(at)
     assert slots.start_of(minute) <= at < slots.start_of(minute) + slots.MINUTE
     assert slots.start_of(slots.following(minute)) == slots.start_of(minute) + slots.MINUTE
@@ -68,10 +66,10 @@ def test_a_slot_is_safe_while_half_the_slack_is_left(ahead: int, safe: bool) -> 
     assert slots.is_safe("2026-11-20T10:00#03", parse("2026-11-20T10:00:00Z") - ahead) is safe
 
 
-def test_slots_sort_as_their_minutes_over_midnight_and_new_year() -> None:
+def test_slots_sort_by_minute_over_midnight_and_new_year() -> None:
     assert slots.slot("2026-12-31T23:59", "key", 16) < slots.slot(slots.following("2026-12-31T23:59"), "key", 16)
     assert slots.following("2026-12-31T23:59") == "2027-01-01T00:00"
 
 
-def test_a_message_sent_directly_arrives_ahead_of_its_instant_but_within_any_hold() -> None:
+def test_a_direct_message_arrives_ahead_of_its_instant_but_not_too_early() -> None:
     assert 1_000 <= NOW - slots.not_before(NOW) <= 2_000

@@ -11,7 +11,7 @@ from scheduler.model.job import Claim, Job, Lane, Receipt, Result
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
 from scheduler.storage.memory.tasks import MemoryReceipts
-from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change
+from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, Written
 from tests.conftest import NOW
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
@@ -141,9 +141,9 @@ def test_no_jobs_are_no_jobs() -> None:
     assert Stage().submit_all() == []
 
 
-def refuse_every_third(verb: object, jobs: list[object]) -> list[bool | None]:
+def refuse_every_third(verb: object, jobs: list[object]) -> list[Written]:
     """The table is throttled for some."""
-    return [None if number % 3 == 0 else verb([job])[0] for number, job in enumerate(jobs)]  # type: ignore[operator]
+    return [Written.REFUSED if number % 3 == 0 else verb([job])[0] for number, job in enumerate(jobs)]  # type: ignore[operator]
 
 
 def test_of_many_jobs_only_those_that_the_table_took_are_accepted_and_handed_over() -> None:
@@ -177,7 +177,7 @@ def slow_puts(stage: Stage, ms: int) -> None:
     stage.jobs = Wrapped(stage.jobs, put_many=put_many)
 
 
-@pytest.mark.parametrize("change", [None, refuse, lambda verb, changes: [None] * len(changes)])
+@pytest.mark.parametrize("change", [None, refuse, lambda verb, changes: [Written.REFUSED] * len(changes)])
 def test_a_writer_whose_puts_were_slow_looks_at_the_clock_again_for_each_job(change: object) -> None:
     """What may be dispatched already moves on if it can, and is handed over in any case."""
     stage = Stage()
@@ -307,7 +307,7 @@ def test_after_a_day_the_key_is_free_again() -> None:
     assert not again.replayed and again.job.id != first.job.id
 
 
-NOTHING_PUT: list[dict[str, Any]] = [{"put": refuse}, {"put_many": refuse}, {"put_many": lambda verb, jobs: [None] * len(jobs)}]
+NOTHING_PUT: list[dict[str, Any]] = [{"put": refuse}, {"put_many": refuse}, {"put_many": lambda verb, jobs: [Written.REFUSED] * len(jobs)}]
 
 
 @pytest.mark.parametrize("broken", NOTHING_PUT, ids=["alone", "all at once", "each"])
@@ -383,7 +383,7 @@ def test_a_job_that_was_put_off_is_not_handed_over_by_asking_again() -> None:
     later = NOW + 86_400_000
     fields = {"scheduled_at": later, "due_at": later}
     after = lifecycle.reschedule(job, slot=slots.place(later, NOW, job.id, 2).slot, fields=fields)
-    assert keys.stage.jobs.change([Change(job, after)]) == [True]
+    assert keys.stage.jobs.change([Change(job, after)]) == [Written.YES]
     keys.stage.lanes = Wrapped(keys.stage.lanes, send=lambda *_: pytest.fail("handed over"))
     assert shown(keys.one("k"))["scheduled_at"] == instants.render(NOW)
 

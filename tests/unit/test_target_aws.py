@@ -1,4 +1,4 @@
-"""What holds for every target on AWS: the ids, refusals, the deadline, a stop, and what may be reached."""
+"""Common behaviour of all targets on AWS: ids, refusals, the deadline, a stop, and the reach of the stage."""
 
 import json
 import threading
@@ -51,7 +51,7 @@ def json_of(request: Request) -> Any:
 
 
 def ids_of(name: str, asked: Request) -> tuple[str, str]:
-    """The idempotency key and the job id of what was asked."""
+    """The idempotency key and the job id in a request."""
     if name in ("sqs", "sns"):
         carried = {each: value["StringValue"] for each, value in asked.parameters["MessageAttributes"].items()}
     elif name == "email":
@@ -63,7 +63,7 @@ def ids_of(name: str, asked: Request) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("name", MINIMAL)
-def test_every_target_is_given_the_ids_and_the_same_in_every_attempt(name: str) -> None:
+def test_every_target_gets_the_same_ids_in_every_attempt(name: str) -> None:
     calls = FakeCalls()
     for attempt in (1, 2):
         result = registry.load(name).run(MINIMAL[name], context(calls, attempt=attempt))
@@ -75,7 +75,7 @@ def test_every_target_is_given_the_ids_and_the_same_in_every_attempt(name: str) 
 
 @pytest.mark.parametrize("name", MINIMAL)
 @pytest.mark.parametrize(("retryable", "kind"), [(True, "retryable"), (False, "permanent")])
-def test_a_refusal_of_aws_is_the_failure_with_its_code_and_message(name: str, retryable: bool, kind: str) -> None:
+def test_a_refusal_of_aws_becomes_a_failure_with_code_and_message(name: str, retryable: bool, kind: str) -> None:
     calls = FakeCalls(**{CALL[name]: raising(Refused("Code", "told", retryable=retryable))})
     failure = registry.load(name).run(MINIMAL[name], context(calls)).failure
     assert failure is not None and (failure.kind, failure.message) == (kind, "Code: told")
@@ -89,7 +89,7 @@ def test_a_call_gets_the_time_that_is_left(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MINIMAL)
-def test_a_call_that_hangs_ends_at_the_deadline(name: str) -> None:
+def test_a_hanging_call_is_abandoned_at_the_deadline(name: str) -> None:
     hang = threading.Event()
     calls = FakeCalls(**{CALL[name]: lambda: hang.wait(20)})
     began = time.monotonic()
@@ -100,7 +100,7 @@ def test_a_call_that_hangs_ends_at_the_deadline(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MINIMAL)
-def test_a_call_that_hangs_is_left_alone_when_its_job_is_asked_to_stop(name: str) -> None:
+def test_a_hanging_call_is_abandoned_at_a_stop(name: str) -> None:
     hang, stop = threading.Event(), threading.Event()
 
     def answer() -> Any:
@@ -115,14 +115,14 @@ def test_a_call_that_hangs_is_left_alone_when_its_job_is_asked_to_stop(name: str
 
 
 @pytest.mark.parametrize("name", MINIMAL)
-def test_nothing_is_called_once_the_job_is_asked_to_stop(name: str) -> None:
+def test_nothing_is_called_after_a_stop(name: str) -> None:
     stop = threading.Event()
     stop.set()
     failure = registry.load(name).run(MINIMAL[name], context(stop=stop)).failure
     assert failure is not None and failure.kind is FailureKind.TIMEOUT
 
 
-def test_no_time_is_left_for_a_job_that_is_asked_to_stop() -> None:
+def test_no_time_is_left_after_a_stop() -> None:
     stop = threading.Event()
     at = context(stop=stop, seconds=9)
     assert 8 < at.left() <= 9
@@ -132,20 +132,20 @@ def test_no_time_is_left_for_a_job_that_is_asked_to_stop() -> None:
 
 
 @pytest.mark.parametrize("name", MINIMAL)
-def test_a_bug_comes_out_where_it_is_told_of(name: str) -> None:
+def test_a_bug_in_a_call_is_raised_in_the_attempt(name: str) -> None:
     with pytest.raises(ZeroDivisionError):
         registry.load(name).run(MINIMAL[name], context(FakeCalls(**{CALL[name]: raising(ZeroDivisionError())})))
 
 
 @pytest.mark.parametrize("name", MINIMAL)
-def test_nothing_is_reached_that_is_not_allowed_any_more(name: str) -> None:
+def test_an_attempt_fails_if_its_arn_is_no_longer_allowed(name: str) -> None:
     calls = FakeCalls()
     failure = registry.load(name).run(MINIMAL[name], context(calls, reach=Reach())).failure
     assert failure is not None and failure.kind is FailureKind.PERMANENT and calls.asked == []
 
 
 @pytest.mark.parametrize("name", WITH_ARN)
-def test_what_is_not_allowed_is_refused_by_field_with_what_is(name: str) -> None:
+def test_a_refusal_names_the_field_and_the_allowed_arns(name: str) -> None:
     field = next(iter(MINIMAL[name]))
     own = MINIMAL[name][field]
     with pytest.raises(NotAllowed, match="not among what jobs of this stage may reach; allowed: none") as found:
@@ -165,18 +165,18 @@ def test_an_e_mail_needs_a_sender_and_no_arn() -> None:
 
 
 @pytest.mark.parametrize("name", ["http", "log"])
-def test_what_is_not_on_aws_needs_no_permission(name: str) -> None:
+def test_types_outside_aws_need_no_permission(name: str) -> None:
     registry.check_reach(name, {}, Reach())
 
 
 @pytest.mark.parametrize("name", MINIMAL)
-def test_the_smallest_payload_is_good_and_an_unknown_field_is_not(name: str) -> None:
+def test_the_smallest_payload_is_valid_and_an_unknown_field_is_not(name: str) -> None:
     checked(name, MINIMAL[name])
     assert list(rules(name, {**MINIMAL[name], "more": 1})) == ["more"]
 
 
 @pytest.mark.parametrize("name", WITH_ARN)
-def test_an_arn_of_something_else_is_refused(name: str) -> None:
+def test_an_arn_of_another_resource_is_refused(name: str) -> None:
     field = next(iter(MINIMAL[name]))
     other = f"arn:aws:s3:{REGION}:orders"
     for bad in (other, "orders", "", "https://example.com/orders", f"{MINIMAL[name][field]}*", f"{MINIMAL[name][field]}\n"):
@@ -189,7 +189,7 @@ def test_the_field_that_carries_the_ids_cannot_be_given(name: str, field: str) -
 
 
 @pytest.mark.parametrize("name", ["sqs", "sns"])
-def test_attributes_have_names_that_aws_takes_and_not_ours(name: str) -> None:
+def test_attributes_need_names_that_aws_allows_and_are_not_reserved(name: str) -> None:
     many = {f"n{number}": "v" for number in range(9)}
     assert list(rules(name, {**MINIMAL[name], "attributes": many})) == ["attributes"]
     for bad in ("a b", "AWS.x", ".x", "x..y", "idempotency-key", "Punctual-Job-Id"):
@@ -198,7 +198,7 @@ def test_attributes_have_names_that_aws_takes_and_not_ours(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "field"), [("sqs", "queue"), ("sns", "topic")])
-def test_a_fifo_queue_or_topic_needs_a_group_and_drops_a_second_message_of_one_job(name: str, field: str) -> None:
+def test_fifo_needs_a_group_and_drops_a_second_message_of_one_job(name: str, field: str) -> None:
     fifo = {**MINIMAL[name], field: f"{MINIMAL[name][field]}.fifo"}
     assert "group is required" in rules(name, fifo)[""]
     calls = FakeCalls()

@@ -1,4 +1,4 @@
-"""Where a worker reports to reaches it beside the ids, whatever the type; without the policy nothing of it is sent."""
+"""Every type sends the call-back address beside the ids; without a call-back policy it sends none."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ TOLD = {"Punctual-Callback-Url": ADDRESS.url, "Punctual-Callback-Token": ADDRESS
 
 
 def asked(name: str, payload: dict[str, Any]) -> Request:
-    """What the target asks of AWS for an attempt that reports by call-back."""
+    """The request to AWS for an attempt that reports by call-back."""
     calls = FakeCalls()
     assert registry.load(name).run(payload, replace(context(calls), callback=ADDRESS)).failure is None
     return calls.asked[0]
@@ -34,32 +34,32 @@ def asked(name: str, payload: dict[str, Any]) -> Request:
         ("stepfunctions", {"state_machine": MACHINE, "input": {"order": 7}}),
     ],
 )
-def test_json_has_it_in_the_field_of_the_ids(name: str, payload: dict[str, Any]) -> None:
+def test_json_carries_the_callback_address_beside_the_ids(name: str, payload: dict[str, Any]) -> None:
     ids = {"job_id": "01JOB", "idempotency_key": "01JOB"}
     assert json_of(asked(name, payload)) == {"order": 7, "punctual": ids | {"callback": {"url": ADDRESS.url, "token": ADDRESS.token}}}
 
 
 @pytest.mark.parametrize(("name", "payload"), [("sqs", {"queue": QUEUE, "body": "b"}), ("sns", {"topic": TOPIC, "message": "m"})])
-def test_messages_have_it_as_attributes(name: str, payload: dict[str, Any]) -> None:
+def test_messages_carry_the_callback_address_as_attributes(name: str, payload: dict[str, Any]) -> None:
     sent = asked(name, payload).parameters["MessageAttributes"]
     assert sent == attributes(**{"Idempotency-Key": "01JOB", "Punctual-Job-Id": "01JOB"}, **TOLD)
 
 
-def test_requests_have_it_as_headers() -> None:
+def test_requests_carry_the_callback_address_as_headers() -> None:
     plain = Context("01JOB", 1, time.monotonic() + 9, threading.Event())
     request = Payload("https://example.com")
     assert _headers(request, replace(plain, callback=ADDRESS)) == _headers(request, plain) | TOLD
 
 
-def test_each_attempt_has_an_execution_and_a_fifo_message_of_its_own() -> None:
-    """Where the worker before has fallen silent, the name or the message of the job would be taken for a copy."""
+def test_each_callback_attempt_has_its_own_execution_and_fifo_message() -> None:
+    """If the previous worker has fallen silent, the same name or message id would be dropped as a duplicate."""
     assert asked("stepfunctions", {"state_machine": MACHINE}).parameters["name"] == "01JOB-2"
     message = asked("sqs", {"queue": QUEUE + ".fifo", "body": "b", "group": "g"}).parameters
     assert message["MessageDeduplicationId"] == "01JOB-2"
     assert message["MessageAttributes"]["Idempotency-Key"]["StringValue"] == "01JOB"
 
 
-def test_types_without_a_worker_take_none() -> None:
+def test_types_without_a_worker_accept_no_callback() -> None:
     refused = []
     for name in registry.names():
         try:
@@ -70,7 +70,7 @@ def test_types_without_a_worker_take_none() -> None:
 
 
 @pytest.mark.parametrize("name", ["sqs", "sns"])
-def test_ten_attributes_are_all_that_a_queue_takes(name: str) -> None:
+def test_a_callback_leaves_room_for_six_attributes(name: str) -> None:
     registry.check_callback(name, {"attributes": dict.fromkeys("abcdef", "x")})
     with pytest.raises(NotAllowed):
         registry.check_callback(name, {"attributes": dict.fromkeys("abcdefg", "x")})

@@ -1,4 +1,4 @@
-"""The `http` target, against a real server on loopback: what it sends, keeps, retries, refuses, and how it ends."""
+"""The `http` target, against a real server on loopback: requests, results, retries, refusals, and time-outs."""
 
 import datetime
 import email.utils
@@ -29,7 +29,7 @@ PLAIN = Reach(plain_http=True)
 
 
 class Receiver(BaseHTTPRequestHandler):
-    """Answers `/status/<n>`, `/echo` and the odd paths below; keeps the requests."""
+    """Answers `/status/<n>`, `/echo` and the special paths below; records the requests."""
 
     seen: ClassVar[list[dict[str, Any]]] = []
     hang: ClassVar[threading.Event]
@@ -94,7 +94,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def raw(self) -> None:
-        """Answers what it was sent, to the letter, and hangs up."""
+        """Sends the given bytes unchanged and closes the connection."""
         self.wfile.write(self.content)
         self.close_connection = True
 
@@ -104,7 +104,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.answer(int(status), b"", headers={"Retry-After": urllib.parse.unquote(wish)})
 
     def date_time_string(self, timestamp: float | None = None) -> str:
-        return "Fri, 20 Nov 2026 10:00:00 GMT"  # a server whose clock is its own
+        return "Fri, 20 Nov 2026 10:00:00 GMT"  # the server's own clock
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -114,7 +114,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # clients that hang up are what these tests are about
+        pass  # these tests are about clients that close connections
 
 
 @contextmanager
@@ -153,7 +153,7 @@ def kind(result: Result) -> str | None:
     return result.failure.kind if result.failure else None
 
 
-# What it sends
+# Requests
 
 
 def test_it_sends_method_path_headers_and_json_body(port: int) -> None:
@@ -182,7 +182,7 @@ def test_proxies_of_the_environment_are_not_used(port: int, monkeypatch: pytest.
     assert call(f"http://127.0.0.1:{port}/echo").failure is None
 
 
-# What it keeps
+# Results
 
 
 def test_it_keeps_status_headers_and_body(port: int) -> None:
@@ -191,35 +191,35 @@ def test_it_keeps_status_headers_and_body(port: int) -> None:
     assert (response["status"], response["body"], response["headers"]["content-type"]) == (200, '{"ok": true}', "application/json")
 
 
-def test_of_an_answer_of_ten_megabytes_it_keeps_the_first_one(port: int) -> None:
+def test_the_first_megabyte_of_a_large_answer_is_kept(port: int) -> None:
     response = call(f"http://127.0.0.1:{port}/big").response
     assert response is not None
     assert response["body"] == "é" * 524_288
     assert sum(len(name) + len(value) for name, value in response["headers"].items()) <= 4_096
 
 
-def test_an_endless_answer_is_left_after_a_megabyte(port: int) -> None:
+def test_an_endless_answer_is_cut_after_a_megabyte(port: int) -> None:
     result = call(f"http://127.0.0.1:{port}/endless", seconds=3)
     assert result.failure is None and (result.response or {})["body"] == "." * 1_048_576
 
 
-def test_its_log_has_the_request_and_its_end_and_no_query(port: int) -> None:
+def test_the_log_has_the_request_and_its_end_without_the_query(port: int) -> None:
     first, second = (call(f"http://127.0.0.1:{port}/echo?token=secret#part").log or "").splitlines()
     assert first == f"GET http://127.0.0.1:{port}/echo"
     assert re.fullmatch(r"HTTP 200 after \d+ ms, 12 bytes", second)
 
 
-def test_its_log_tells_of_a_call_that_was_not_answered() -> None:
+def test_the_log_reports_a_call_without_an_answer() -> None:
     first, second = (call("http://127.0.0.1:1/nobody").log or "").splitlines()
     assert first == "GET http://127.0.0.1:1/nobody"
     assert re.fullmatch(r"NewConnectionError.* after \d+ ms|Connection.* after \d+ ms", second)
 
 
-def test_latin_text_is_read_as_its_charset_says(port: int) -> None:
+def test_latin_text_is_decoded_by_its_charset(port: int) -> None:
     assert (call(f"http://127.0.0.1:{port}/text").response or {})["body"] == "café"
 
 
-# What its answers mean
+# The meaning of answers
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_latin_text_is_read_as_its_charset_says(port: int) -> None:
     + [(code, "retryable") for code in (408, 425, 500, 502, 503, 504, 599, 999)]
     + [(429, "throttled")],
 )
-def test_the_status_decides_whether_another_try_is_worth_it(port: int, status: int, expected: str | None) -> None:
+def test_the_status_decides_whether_a_failure_is_retryable(port: int, status: int, expected: str | None) -> None:
     result = call(f"http://127.0.0.1:{port}/status/{status}")
     assert kind(result) == expected
     assert (result.response or {})["status"] == status
@@ -252,12 +252,12 @@ def test_the_status_decides_whether_another_try_is_worth_it(port: int, status: i
         *((503, useless, "retryable", None) for useless in ("", "0", "-7", "7.5", "soon", "²")),
     ],
 )
-def test_an_answer_may_say_how_long_to_leave_its_server_alone(port: int, status: int, wish: str, expected: str, wait: int | None) -> None:
+def test_an_answer_may_specify_the_wait_before_a_retry(port: int, status: int, wish: str, expected: str, wait: int | None) -> None:
     failure = call(f"http://127.0.0.1:{port}/busy/{status}?{urllib.parse.quote(wish, encoding='latin-1')}").failure
     assert failure is not None and (failure.kind, failure.retry_after_ms) == (expected, wait)
 
 
-def test_a_date_counts_from_now_where_the_answer_has_none(port: int) -> None:
+def test_a_retry_date_counts_from_now_if_the_answer_has_no_date(port: int) -> None:
     until = time.time() + 3_000
     answer = f"HTTP/1.1 429 Busy\r\nRetry-After: {email.utils.formatdate(until, usegmt=True)}\r\nContent-Length: 0\r\n\r\n"
     failure = call(f"http://127.0.0.1:{port}/raw", method="POST", body=answer).failure
@@ -265,7 +265,7 @@ def test_a_date_counts_from_now_where_the_answer_has_none(port: int) -> None:
 
 
 @given(st.text(st.characters(max_codepoint=255)), st.text(st.sampled_from("0123456789 ,:-+GMTFriNov"), max_size=40))
-def test_no_header_upsets_it(wish: str, date: str) -> None:
+def test_no_retry_header_raises_an_error(wish: str, date: str) -> None:
     for headers in ({"Retry-After": wish, "Date": date}, {"Retry-After": date, "Date": wish}):
         wait = http._retry_after_ms(headers)
         assert wait is None or wait > 0
@@ -298,7 +298,7 @@ def test_an_answer_that_cannot_be_read_is_retryable(port: int, answer: str) -> N
     assert kind(call(f"http://127.0.0.1:{port}/raw", method="POST", body=answer)) == "retryable"
 
 
-def test_a_port_nobody_listens_on_is_retryable() -> None:
+def test_a_closed_port_is_retryable() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         assert kind(call(f"http://127.0.0.1:{free.getsockname()[1]}/")) == "retryable"
@@ -313,11 +313,11 @@ def test_an_unknown_host_is_retryable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kind(result) == "retryable" and "nowhere.invalid" in str(result.failure)
 
 
-# How it ends
+# Time-outs and stops
 
 
 @pytest.mark.parametrize("path", ["hang", "drip"])
-def test_its_own_time_out_ends_it_and_is_retryable(port: int, path: str) -> None:
+def test_the_call_s_own_time_out_is_retryable(port: int, path: str) -> None:
     began = time.monotonic()
     result = call(f"http://127.0.0.1:{port}/{path}", timeout_seconds=0.15)
     assert kind(result) == "retryable" and "0.15 s" in str(result.failure)
@@ -325,14 +325,14 @@ def test_its_own_time_out_ends_it_and_is_retryable(port: int, path: str) -> None
 
 
 @pytest.mark.parametrize("path", ["hang", "drip"])
-def test_the_deadline_of_the_job_ends_it_as_a_time_out(port: int, path: str) -> None:
+def test_the_job_s_deadline_ends_a_call_as_a_time_out(port: int, path: str) -> None:
     began = time.monotonic()
     assert kind(call(f"http://127.0.0.1:{port}/{path}", seconds=0.15)) == "timeout"
     assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("path", ["hang", "drip"])
-def test_a_stop_ends_it(port: int, path: str) -> None:
+def test_a_stop_ends_a_call(port: int, path: str) -> None:
     stop = threading.Event()
     threading.Timer(0.1, stop.set).start()
     began = time.monotonic()
@@ -340,7 +340,7 @@ def test_a_stop_ends_it(port: int, path: str) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_it_leaves_no_thread_behind(port: int) -> None:
+def test_a_call_leaves_no_thread_behind(port: int) -> None:
     call(f"http://127.0.0.1:{port}/hang", timeout_seconds=0.05)
     assert "_watch" not in " ".join(thread.name for thread in threading.enumerate())
 
@@ -349,19 +349,19 @@ def test_it_leaves_no_thread_behind(port: int) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1", "0.0.0.0", "2130706433", "0x7f.1"])
-def test_addresses_that_are_not_public_are_refused_for_good(host: str) -> None:
+def test_non_public_addresses_are_a_permanent_failure(host: str) -> None:
     result = call(f"http://{host}:1/", private=False)
     assert kind(result) == "permanent" and "public addresses only" in str(result.failure)
 
 
-def test_the_address_that_was_checked_is_the_one_that_is_called(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checked_address_is_the_called_one(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter([[(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]])
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: next(answers))  # a second look-up would raise
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: next(answers))  # a second resolution would raise
     assert call("http://rebound.example/echo").failure is None
     assert Receiver.seen[0]["headers"]["Host"] == "rebound.example"
 
 
-def test_of_mixed_addresses_only_the_public_ones_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_public_ones_of_mixed_addresses_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
     def dial(line: Any, family: int, address: Any) -> None:
         dialled.append(address[0])
         raise TimeoutError
@@ -382,7 +382,7 @@ def test_of_mixed_addresses_only_the_public_ones_are_called(monkeypatch: pytest.
     + [(text, False) for text in ("::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1")]
     + [(text, False) for text in ("::ffff:127.0.0.1", "::ffff:10.0.0.1", "2002:7f00:1::", "2001:0:1::1", "64:ff9b::7f00:1", "::7f00:1")],
 )
-def test_which_addresses_are_public(address: str, public: bool) -> None:
+def test_is_public_accepts_only_public_addresses(address: str, public: bool) -> None:
     assert http.is_public(address) is public
 
 
@@ -429,7 +429,7 @@ def test_tls_checks_the_certificate_against_the_name_in_the_url(certified: Any, 
         assert kind(call("https://other.example/echo")) == "retryable"
 
 
-def test_tls_trusts_no_certificate_it_does_not_know(certified: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_trusts_no_unknown_certificate(certified: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(certified[0]) as port:
         at_loopback(monkeypatch, port)
         result = call("https://secure.example/echo")
@@ -447,7 +447,7 @@ def test_a_hanging_tls_answer_is_cut(certified: Any, monkeypatch: pytest.MonkeyP
         assert time.monotonic() - began < 5
 
 
-# Its payload
+# Payloads
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Secrets of `http` jobs: named in the payload, sent to the server, told to nobody."""
+"""Secrets of `http` jobs: named in the payload, sent to the server, hidden in results."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ HELD = {"token": [TOKEN], "password": [PASSWORD], "key": [KEY], "signing": [SIGN
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Tells in its answer everything that it was sent: in the body, in a header, quoted and coded."""
+    """Repeats in its answer everything that it received: in the body, in a header, quoted and encoded."""
 
     seen: ClassVar[list[dict[str, str]]] = []
     answer: ClassVar[Callable[[Mapping[str, str]], bytes]]
@@ -76,26 +76,26 @@ def call(url: str, secrets: Callable[[str], Sequence[str]] = read, **payload: An
     return http.run({"url": url, "method": "POST", **payload}, context(secrets))
 
 
-def test_a_bearer_token_is_sent_and_found_nowhere_in_what_is_told(address: str) -> None:
+def test_a_bearer_token_is_sent_and_hidden_in_the_result(address: str) -> None:
     result = call(address, bearer_secret="token")
     assert Echo.seen[0]["authorization"] == f"Bearer {TOKEN}"
     assert result.failure is None and TOKEN not in str(result) and "[secret]" in (result.response or {})["body"]
 
 
-def test_a_user_and_the_password_of_a_secret_are_sent(address: str) -> None:
+def test_a_user_and_a_secret_password_are_sent(address: str) -> None:
     result = call(address, basic_user="ann", basic_secret="password")
     coded = base64.b64encode(f"ann:{PASSWORD}".encode()).decode()
     assert Echo.seen[0]["authorization"] == f"Basic {coded}"
     assert coded.rstrip("=") not in str(result) and PASSWORD not in str(result)
 
 
-def test_api_keys_go_into_the_headers_that_are_named_and_may_be_fields_of_an_object(address: str) -> None:
+def test_api_keys_are_sent_as_headers_and_may_be_fields_of_a_secret(address: str) -> None:
     result = call(address, header_secrets={"X-Api-Key": "json#a", "Cookie": "token"})
     assert (Echo.seen[0]["x-api-key"], Echo.seen[0]["cookie"]) == (KEY, TOKEN)
     assert KEY not in str(result) and TOKEN not in str(result)
 
 
-def test_a_request_is_signed_with_both_values_of_a_secret_that_was_changed(address: str) -> None:
+def test_a_request_is_signed_with_both_values_of_a_rotated_secret(address: str) -> None:
     call(address, signing_secret="signing", body={"a": 1})
     sent = Echo.seen[0]
     for known in HELD["signing"]:
@@ -103,18 +103,18 @@ def test_a_request_is_signed_with_both_values_of_a_secret_that_was_changed(addre
     assert sent["webhook-id"] == sent["idempotency-key"] == "01JOB"
 
 
-def test_a_secret_that_the_end_of_an_answer_cuts_in_two_is_hidden_too(address: str) -> None:
+def test_a_secret_cut_at_the_end_of_an_answer_is_hidden_too(address: str) -> None:
     Echo.answer = lambda told: b"x" * (http.READ_LIMIT - 8) + TOKEN.encode()
     body = (call(address, bearer_secret="token").response or {})["body"]
     assert body == "x" * (1_048_576 - 8)
 
 
-def test_a_broken_call_does_not_tell_it_either() -> None:
+def test_a_broken_call_hides_secrets_too() -> None:
     result = call("http://127.0.0.1:1/", bearer_secret="token")
     assert result.failure is not None and TOKEN not in str(result)
 
 
-def test_what_a_bug_raises_is_raised_without_it(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_is_raised_without_secrets(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(payload: Any, secret: Mapping[str, str], context: Context) -> Result:
         raise LookupError(f"cannot do with {secret['Authorization']}")
 
@@ -136,7 +136,7 @@ def test_what_a_bug_raises_is_raised_without_it(address: str, monkeypatch: pytes
         (lambda name: ["not enough"], {"signing_secret": "t"}, "permanent", "cannot sign: a signing secret has 24 to 64 bytes"),
     ],
 )
-def test_a_secret_that_cannot_be_sent_fails_its_job_for_good_and_nothing_is_called(
+def test_an_unusable_secret_is_a_permanent_failure_before_any_call(
     address: str, secrets: Any, payload: dict[str, Any], kind: str, message: str
 ) -> None:
     failure = call(address, secrets, **payload).failure
@@ -144,7 +144,7 @@ def test_a_secret_that_cannot_be_sent_fails_its_job_for_good_and_nothing_is_call
     assert not Echo.seen and "X-Two" not in failure.message
 
 
-def test_while_secrets_manager_refuses_the_job_is_tried_again(address: str) -> None:
+def test_a_refusal_of_secrets_manager_is_retryable(address: str) -> None:
     def refuses(name: str) -> Sequence[str]:
         raise Unavailable
 
@@ -163,7 +163,7 @@ def test_while_secrets_manager_refuses_the_job_is_tried_again(address: str) -> N
         ({"headers": {"X-Key": "1"}, "header_secrets": {"x-key": "key"}}, "header_secrets"),
     ],
 )
-def test_credentials_by_halves_or_twice_are_refused_by_field(payload: dict[str, Any], field: str) -> None:
+def test_incomplete_or_duplicate_credentials_are_refused_by_field(payload: dict[str, Any], field: str) -> None:
     with pytest.raises(NotAllowed) as refused:
         credentials.check(payload)
     assert refused.value.field == field
@@ -172,7 +172,7 @@ def test_credentials_by_halves_or_twice_are_refused_by_field(payload: dict[str, 
 @given(
     st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=6, max_size=40).map(str.strip).filter(lambda text: len(text) >= 6)
 )
-def test_no_form_of_any_secret_is_left(secret: str) -> None:
+def test_no_encoding_of_a_secret_remains(secret: str) -> None:
     secrets = credentials.read({"bearer_secret": "any"}, context(lambda name: [secret]))
     forms = [secret, urllib.parse.quote(secret), urllib.parse.quote_plus(secret), json.dumps(secret), repr(secret)]
     forms.append(base64.urlsafe_b64encode(secret.encode()).decode())

@@ -19,13 +19,13 @@ def test_the_event_is_given_with_the_ids_added() -> None:
     assert json.loads(request.parameters["Payload"]) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
 
 
-def test_the_answer_of_the_function_is_the_output_and_what_it_wrote_the_log() -> None:
+def test_the_function_s_answer_is_the_output_and_its_log_is_kept() -> None:
     assert lambda_.run({"function": FUNCTION}, context()).output == '{"done": 1}'
     long = FakeCalls(invoke=lambda: {"Payload": b"x" * 10_000, "LogResult": base64.b64encode(b"START\nEND\n").decode()})
     assert lambda_.run({"function": FUNCTION}, context(long)) == Result("x" * 10_000, log="START\nEND")
 
 
-def test_a_function_that_failed_is_worth_another_try_and_tells_how() -> None:
+def test_a_failed_function_is_retryable_with_its_error() -> None:
     error = b'{"errorType": "KeyError", "errorMessage": "' + b"x" * 1_000 + b'"}'
     calls = FakeCalls(invoke=lambda: {"Payload": error, "FunctionError": "Unhandled"})
     result = lambda_.run({"function": FUNCTION}, context(calls))

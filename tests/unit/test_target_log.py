@@ -1,4 +1,4 @@
-"""The `log` target: writes, waits no longer than it may, answers with its message."""
+"""The `log` target: it writes, waits until its deadline at most, and returns its message."""
 
 import logging
 import threading
@@ -22,14 +22,14 @@ def test_it_writes_the_message_with_the_job_id_and_returns_it(caplog: pytest.Log
     assert [(record.getMessage(), record.job_id) for record in caplog.records] == [("50 % of 3", "job")]  # type: ignore[attr-defined]
 
 
-def test_waiting_is_work_and_writing_a_line_is_none() -> None:
+def test_only_waiting_needs_a_child_process() -> None:
     log = registry.load("log")
     assert log.is_work({"message": "m", "sleep_seconds": 0.1})
     assert not log.is_work({"message": "m", "sleep_seconds": 0}) and not log.is_work({"message": "m"})
     assert not registry.load("http").is_work({"url": "http://example.com"})
 
 
-def test_it_takes_as_long_as_asked() -> None:
+def test_a_log_job_waits_as_long_as_requested() -> None:
     began = time.monotonic()
     result = registry.load("log").run({"message": "slow", "sleep_seconds": 0.05}, context())
     assert result.output == "slow" and time.monotonic() - began >= 0.05
@@ -42,7 +42,7 @@ def test_a_sleep_ends_at_the_deadline_as_a_time_out() -> None:
     assert 0.05 <= time.monotonic() - began < 5
 
 
-def test_a_sleep_ends_when_it_is_asked_to_stop() -> None:
+def test_a_sleep_ends_at_a_stop() -> None:
     stop = threading.Event()
     threading.Timer(0.05, stop.set).start()
     result = registry.load("log").run({"message": "slow", "sleep_seconds": 600}, context(stop=stop))

@@ -1,4 +1,4 @@
-"""The targets `sqs`, `sns`, `eventbridge` and `email`: what each asks of AWS."""
+"""The targets `sqs`, `sns`, `eventbridge` and `email`: their requests to AWS."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ MAIL: dict[str, Any] = {"to": ["ann@example.com", "bob@example.com"], "subject":
     "queue",
     [QUEUE, "https://sqs.eu-west-1.amazonaws.com/123456789012/orders", "https://eu-west-1.queue.amazonaws.com/123456789012/orders"],
 )
-def test_a_queue_is_known_by_its_arn_and_its_url(queue: str) -> None:
+def test_a_queue_is_accepted_by_its_arn_or_its_url(queue: str) -> None:
     calls = FakeCalls()
     payload = {"queue": queue, "body": "b", "attributes": {"color": "red"}}
     checked("sqs", payload)
@@ -38,7 +38,7 @@ def test_a_topic_gets_message_subject_and_attributes() -> None:
 
 
 @pytest.mark.parametrize("subject", ["", " s", "a\nb", "ü", "x" * 101])
-def test_a_subject_that_sns_would_not_take_is_refused(subject: str) -> None:
+def test_a_subject_that_sns_would_refuse_is_refused(subject: str) -> None:
     assert list(rules("sns", {"topic": TOPIC, "message": "m", "subject": subject})) == ["subject"]
 
 
@@ -52,11 +52,11 @@ def test_a_bus_gets_the_event() -> None:
     assert json.loads(event["Detail"]) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
 
 
-def test_nobody_speaks_as_aws() -> None:
+def test_a_source_of_aws_is_refused() -> None:
     assert list(rules("eventbridge", {"bus": BUS, "source": "aws.ec2", "detail_type": "Paid"})) == ["source"]
 
 
-def test_an_e_mail_goes_out_with_the_ids_as_headers() -> None:
+def test_an_e_mail_is_sent_with_the_ids_as_headers() -> None:
     calls = FakeCalls()
     checked("email", MAIL)
     assert registry.load("email").run(MAIL, context(calls)).output == "s1"
@@ -81,5 +81,5 @@ def test_an_e_mail_goes_out_with_the_ids_as_headers() -> None:
         ({"text": None, "html": None}, ""),
     ],
 )
-def test_an_e_mail_that_could_not_be_sent_is_refused(change: dict[str, Any], field: str) -> None:
+def test_an_e_mail_that_cannot_be_sent_is_refused(change: dict[str, Any], field: str) -> None:
     assert list(rules("email", MAIL | change)) == [field]

@@ -49,13 +49,13 @@ def test_a_log_job_imports_neither_the_http_client_nor_pydantic() -> None:
 
 
 @pytest.mark.parametrize("name", registry.names())
-def test_every_module_says_first_what_its_type_does(name: str) -> None:
+def test_every_module_begins_with_a_description_of_its_type(name: str) -> None:
     assert (inspect.getdoc(inspect.getmodule(registry.load(name).run)) or "").startswith(f"`{name}`: ")
     assert len(registry.description(name)) > 20
 
 
 @pytest.mark.parametrize("name", registry.names())
-def test_a_declaration_names_fields_of_its_payload_only(name: str) -> None:
+def test_a_declaration_names_only_fields_of_its_payload(name: str) -> None:
     declared = registry.load(name)
     resource = () if declared.resource is None else (declared.resource.field,)
     destination = (declared.destination,) if declared.destination else ()
@@ -63,8 +63,8 @@ def test_a_declaration_names_fields_of_its_payload_only(name: str) -> None:
     assert named <= {field.name for field in fields(declared.payload)}
 
 
-def test_no_other_module_of_the_product_names_a_service_of_aws_for_jobs() -> None:
-    """What a type needs of AWS is in its own module: adding one is adding a file."""
+def test_only_type_modules_name_aws_services_of_jobs() -> None:
+    """Everything that a type needs from AWS is in its own module, so a new type needs only a new file."""
     words = [word for resource in registry.resources() for word in (*(each.action for each in resource.permissions), resource.form)]
     product = [path for folder in ("scheduler", "lambdas") for path in (ROOT / folder).rglob("*.py") if path.parent.name != "types"]
     product.append(ROOT / "infra" / "targets.py")

@@ -1,4 +1,4 @@
-"""The `stepfunctions` target: one execution per job, and waiting for its end."""
+"""The `stepfunctions` target: one execution per job, and the wait for its end."""
 
 import json
 import threading
@@ -34,7 +34,7 @@ def scripted(*found: Any) -> FakeCalls:
     return FakeCalls(describe_execution=look)
 
 
-def test_an_execution_is_named_after_the_job_and_not_waited_for() -> None:
+def test_an_execution_is_named_after_the_job() -> None:
     calls = FakeCalls()
     assert machine.run({"state_machine": MACHINE, "input": {"order": 7}}, context(calls)).output == EXECUTION
     (request,) = calls.asked
@@ -42,7 +42,7 @@ def test_an_execution_is_named_after_the_job_and_not_waited_for() -> None:
     assert json.loads(request.parameters["input"]) == {"order": 7, "punctual": {"job_id": "01JOB", "idempotency_key": "01JOB"}}
 
 
-def test_waiting_ends_with_the_execution_and_tells_its_output() -> None:
+def test_waiting_returns_the_output_of_the_execution() -> None:
     calls = scripted("RUNNING", "RUNNING", "SUCCEEDED")
     assert machine.run(WAITING, context(calls)) == Result(output='{"paid": true}')
     looks = [each.parameters for each in calls.asked if each.operation == "describe_execution"]
@@ -50,24 +50,24 @@ def test_waiting_ends_with_the_execution_and_tells_its_output() -> None:
 
 
 @pytest.mark.parametrize("status", ["FAILED", "TIMED_OUT", "ABORTED"])
-def test_an_execution_that_ends_badly_fails_the_job_for_good(status: str) -> None:
-    """Another attempt would find the very same execution."""
+def test_a_failed_execution_is_a_permanent_failure(status: str) -> None:
+    """Another attempt would find the same execution."""
     failure = machine.run(WAITING, context(scripted("RUNNING", status))).failure
     assert failure is not None
     assert (failure.kind, failure.message) == ("permanent", f"the execution ended as {status}: Broke: because")
 
 
-def test_a_look_that_is_refused_for_now_is_done_again() -> None:
+def test_a_poll_that_is_refused_for_now_is_repeated() -> None:
     throttled = Refused("ThrottlingException", retryable=True)
     assert machine.run(WAITING, context(scripted(throttled, "SUCCEEDED"))).failure is None
 
 
-def test_a_look_that_is_refused_for_good_fails_the_job() -> None:
+def test_a_poll_that_is_refused_permanently_fails_the_job() -> None:
     failure = machine.run(WAITING, context(scripted(Refused("AccessDeniedException", "no", retryable=False)))).failure
     assert failure is not None and (failure.kind, failure.message) == ("permanent", "AccessDeniedException: no")
 
 
-def test_waiting_ends_at_the_deadline_and_no_look_comes_after() -> None:
+def test_waiting_ends_at_the_deadline_without_another_poll() -> None:
     stop = threading.Event()
     looks = []
 

@@ -10,7 +10,7 @@ from scheduler.model import ids, lifecycle, paging, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.instants import render
 from scheduler.model.job import Claim, Job, Lane, Overlap, Receipt, TaskKey
-from scheduler.storage.ports import Change
+from scheduler.storage.ports import Change, Written
 from scheduler.tasks import planning, service
 from scheduler.tasks.service import Search
 from scheduler.tasks.task import Task, TaskStatus, status
@@ -225,7 +225,7 @@ def test_an_edit_waits_until_whoever_read_the_old_generation_has_started() -> No
     stage.clock.at = first.due_at - 300
     for run in (first, second):
         claimed = lifecycle.claim(run, claim=Claim("m", "n", stage.clock.now(), True))
-        assert stage.jobs.change([Change(run, claimed)]) == [True]
+        assert stage.jobs.change([Change(run, claimed)]) == [Written.YES]
     stage.edit(task, {"cron": "0 0 * * *"})
     assert stage.clock.now() == first.due_at - 300 + READ_WINDOW_MS + STARTED_MS
     assert [run.id for run in stage.runs(task, 1)] == [first.id, second.id]  # they are dropped at their instant
@@ -251,7 +251,7 @@ def test_runs_that_cannot_be_taken_away_for_now_do_not_fail_the_edit() -> None:
 def test_runs_refused_at_first_are_taken_away_at_the_second_try() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
-    stage.jobs = Wrapped(stage.jobs, withdraw=times(2, lambda verb, keys: [None] * len(keys)))
+    stage.jobs = Wrapped(stage.jobs, withdraw=times(2, lambda verb, keys: [Written.REFUSED] * len(keys)))
     stage.edit(task, {"cron": "30 * * * *"})
     assert stage.times(task, 1) == []
 
@@ -593,7 +593,7 @@ def test_a_run_that_the_table_refuses_is_stored_by_the_next_top_up() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     stage.clock.advance(7 * HOUR)
-    stage.jobs = Wrapped(stage.jobs, put_many=times(1, lambda verb, jobs: [None, *verb(jobs[1:])]))
+    stage.jobs = Wrapped(stage.jobs, put_many=times(1, lambda verb, jobs: [Written.REFUSED, *verb(jobs[1:])]))
     assert stage.top_up(task).failed == [task.key] and stage.task(task) == task
     assert stage.top_up(task).failed == [] and stage.times(task) == hours(*range(1, 18))
 

@@ -13,6 +13,7 @@ from scheduler.model.job import Cursor, Lane, Look, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
 from scheduler.pipeline.tick import FIRST_MINUTES, following, units
+from scheduler.storage.ports import Written
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
 
@@ -255,7 +256,7 @@ def test_a_minute_with_something_left_waits_two_minutes_then_it_is_rechecked_and
 def test_a_minute_whose_rest_could_not_be_moved_stays_open() -> None:
     stage = handed_out(entries=1)
     stage.clock.at = NOW + 600_000
-    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [None] * len(changes))
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [Written.REFUSED] * len(changes))
     assert stage.tick().closed == 0
     assert len(stage.ledger.open_units()) == 1
 

@@ -1,4 +1,4 @@
-"""The tokens of call-backs: what they stand for, and what is none."""
+"""Call-back tokens: the attempts that they authorize, and texts that are refused."""
 
 import base64
 import json
@@ -18,26 +18,26 @@ ISSUED = (  # by hmac and base64 alone, for TICKET, the key b"key" and the end 1
 )
 
 
-def test_a_token_says_which_attempt_it_is_for() -> None:
+def test_a_token_authorizes_its_attempt() -> None:
     assert tokens.read(TOKEN, [b"key"], NOW) == TICKET
 
 
-def test_it_fits_into_a_header_and_a_url() -> None:
+def test_a_token_fits_into_a_header_and_a_url() -> None:
     assert TOKEN.startswith("v1.") and set(TOKEN) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
 
 
-def test_the_key_before_a_rotation_still_counts_and_a_foreign_one_never() -> None:
+def test_the_key_before_a_rotation_is_valid_and_a_foreign_one_never() -> None:
     assert tokens.read(TOKEN, [b"newer", b"key"], NOW) == TICKET
     with pytest.raises(NotSigned):
         tokens.read(TOKEN, [b"newer", b"newest"], NOW)
 
 
-def test_the_format_is_the_one_that_running_jobs_have() -> None:
+def test_tokens_of_running_jobs_are_read() -> None:
     assert tokens.sign(TICKET, 1_900_000_000_999, b"key") == ISSUED
     assert tokens.read(ISSUED, [b"key"], 1_900_000_000_000) == TICKET
 
 
-def test_it_expires() -> None:
+def test_a_token_expires() -> None:
     assert tokens.read(TOKEN, [b"key"], NOW + 60_000) == TICKET
     with pytest.raises(Unauthorized, match="expired"):
         tokens.read(TOKEN, [b"key"], NOW + 61_000)
@@ -73,12 +73,12 @@ def forged(**changes: object) -> str:
         forged(version="v0"),
     ],
 )
-def test_whatever_was_changed_is_no_token(token: str) -> None:
+def test_a_changed_token_is_refused(token: str) -> None:
     with pytest.raises(NotSigned):
         tokens.read(token, [b"key"], NOW)
 
 
-def test_a_signed_token_of_another_version_is_none() -> None:
-    """Keys may outlive a format."""
+def test_a_signed_token_of_another_version_is_refused() -> None:
+    """A key may be in use longer than a format."""
     with pytest.raises(NotSigned):
         tokens.read(tokens._signer([b"key"]).sign("v2.W10").decode(), [b"key"], NOW)

@@ -8,6 +8,7 @@ import pytest
 from scheduler.model import ids
 from scheduler.model.job import Claim, Holder, Job, Lane, Misfire, Origin, Overlap, TaskKey
 from scheduler.pipeline.follow_up import released, successors, wake
+from scheduler.storage.ports import Written
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 
@@ -20,7 +21,7 @@ def a_stage(waiting: Job, *, holder: str = ENDED.id) -> Stage:
     """A task of which that run holds, and that job waits."""
     stage = Stage()
     stage.jobs.put(waiting)
-    assert stage.tasks.hold([(None, Holder(TASK, holder, waiting.id))]) == [True]
+    assert stage.tasks.hold([(None, Holder(TASK, holder, waiting.id))]) == [Written.YES]
     return stage
 
 

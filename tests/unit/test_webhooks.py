@@ -1,4 +1,4 @@
-"""What is sent is signed as Standard Webhooks has it."""
+"""Requests are signed as Standard Webhooks specifies."""
 
 import base64
 
@@ -13,7 +13,7 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 NOW = 1_614_265_330_000
 
 
-def test_the_example_of_the_standard_comes_out_as_it_is_there() -> None:
+def test_the_example_of_the_standard_gives_its_signature() -> None:
     given = webhooks.headers("msg_p5jXN8AQM9LWM0D4loKWxJek", NOW, b'{"test": 2432232314}', [SECRET])
     assert given == {
         "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -23,7 +23,7 @@ def test_the_example_of_the_standard_comes_out_as_it_is_there() -> None:
 
 
 @given(st.binary(), st.binary(min_size=24, max_size=64), st.integers(-300, 300))
-def test_what_is_signed_verifies_within_five_minutes(body: bytes, key: bytes, seconds: int) -> None:
+def test_a_signature_verifies_within_five_minutes(body: bytes, key: bytes, seconds: int) -> None:
     secret = webhooks.PREFIX + base64.b64encode(key).decode()
     assert webhook_receiver.verify(webhooks.headers("id", NOW, body, [secret]), body, [secret], NOW + seconds * 1000) == "id"
 
@@ -32,7 +32,7 @@ OLD, NEW, OTHER = ("o" * 32, "n" * 32, "x" * 32)
 
 
 @pytest.mark.parametrize("known", [[OLD], [NEW], [OTHER, NEW]])
-def test_while_a_secret_is_changed_whoever_knows_one_of_both_accepts(known: list[str]) -> None:
+def test_during_a_rotation_either_secret_verifies(known: list[str]) -> None:
     given = webhooks.headers("id", NOW, b"body", [NEW, OLD])
     assert len(given["webhook-signature"].split(" ")) == 2
     assert webhook_receiver.verify(given, b"body", known, NOW) == "id"
@@ -52,12 +52,12 @@ def test_while_a_secret_is_changed_whoever_knows_one_of_both_accepts(known: list
         {"webhook-signature": "é"},
     ],
 )
-def test_whatever_is_changed_is_not_signed(change: dict[str, str]) -> None:
+def test_changed_headers_do_not_verify(change: dict[str, str]) -> None:
     with pytest.raises(webhook_receiver.NotSigned):
         webhook_receiver.verify(webhooks.headers("id", NOW, b"body", [NEW]) | change, b"body", [NEW], NOW)
 
 
-def test_another_body_or_another_secret_is_not_signed() -> None:
+def test_another_body_or_secret_does_not_verify() -> None:
     given = webhooks.headers("id", NOW, b"body", [NEW])
     for body, secret in ((b"bodY", NEW), (b"body", OLD)):
         with pytest.raises(webhook_receiver.NotSigned):
@@ -67,6 +67,6 @@ def test_another_body_or_another_secret_is_not_signed() -> None:
 
 
 @pytest.mark.parametrize("secret", ["short", "x" * 65, "whsec_!!!", "whsec_" + base64.b64encode(b"short").decode()])
-def test_a_secret_that_is_too_weak_or_no_base64_signs_nothing(secret: str) -> None:
+def test_a_weak_or_malformed_secret_is_refused(secret: str) -> None:
     with pytest.raises(ValueError):
         webhooks.key(secret)

@@ -69,7 +69,12 @@ def encode(job: Job) -> Item:
 
 def attributes(job: Job) -> Item:
     """All of the item but its key."""
-    item: Item = spec_items.encode(job.spec) | {
+    return spec_items.encode(job.spec) | _own(job)
+
+
+def _own(job: Job) -> Item:
+    """All of the item but its key and its spec."""
+    item: Item = {
         "v": {"N": keys.FORMAT},
         "scheduled_at": {"N": str(job.scheduled_at)},
         "due_at": {"N": str(job.due_at)},
@@ -111,7 +116,8 @@ def attributes(job: Job) -> Item:
 
 def differences(before: Job, after: Job) -> tuple[Item, list[str]]:
     """The attributes to set and to remove so that the item of `before` becomes that of `after`; the others stay untouched."""
-    old, new = attributes(before), attributes(after)
+    written = _own if before.spec is after.spec else attributes  # most changes leave the spec alone
+    old, new = written(before), written(after)
     return {name: value for name, value in new.items() if old.get(name) != value}, [name for name in old if name not in new]
 
 

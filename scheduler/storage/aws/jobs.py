@@ -10,7 +10,7 @@ from scheduler.storage.aws import items, keys
 from scheduler.storage.aws.lists import JobLists, Span
 from scheduler.storage.aws.table import Answer, Statement, Table
 from scheduler.storage.aws.updates import Update, as_delete
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -26,7 +26,7 @@ class DynamoJobs:
     def put(self, job: Job) -> bool:
         return self._table.put(items.encode(job), keys.IF_NEW)
 
-    def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
+    def put_many(self, jobs: Sequence[Job]) -> list[Written]:
         return self._table.insert([items.encode(job) for job in jobs])
 
     def get(self, key: JobKey) -> Job | None:
@@ -39,20 +39,21 @@ class DynamoJobs:
 
     def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
         answers = self._table.update([_claiming(request) for request in requests])
-        missing = [request.key for request, answer in zip(requests, answers, strict=True) if answer.done and answer.item is None]
+        done = [(request.key, answer.item) for request, answer in zip(requests, answers, strict=True) if answer.done is Written.YES]
+        missing = [key for key, item in done if item is None]
         stored = self.get_many(missing)  # AWS does not guarantee that a batched statement returns the new item
         return [_claimed(request, answer, stored) for request, answer in zip(requests, answers, strict=True)]
 
-    def change(self, changes: Sequence[Change]) -> list[bool | None]:
+    def change(self, changes: Sequence[Change]) -> list[Written]:
         answers = self._table.update([_changing(change) for change in changes])
         return [_changed(change, answer) for change, answer in zip(changes, answers, strict=True)]
 
-    def withdraw(self, wanted: Sequence[JobKey]) -> list[bool | None]:
+    def withdraw(self, wanted: Sequence[JobKey]) -> list[Written]:
         item_keys = {key: keys.job(key) for key in wanted}
         statements = [Statement(key, as_delete(key, keys.withdrawable(), self._table.name)) for key in item_keys.values()]
         answers = dict(zip(item_keys, self._table.run_many(statements), strict=True))
-        stored = self.get_many([key for key, answer in answers.items() if answer.done is False])
-        return [answers[key].done if answers[key].done is not False else key not in stored for key in wanted]
+        stored = self.get_many([key for key, answer in answers.items() if answer.done is Written.NO])
+        return [Written.YES if answers[key].done is Written.NO and key not in stored else answers[key].done for key in wanted]
 
     def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
         start = {"ExclusiveStartKey": json.loads(after)} if after else {}
@@ -109,14 +110,14 @@ def _claiming(request: ClaimRequest) -> Update:
 
 
 def _claimed(request: ClaimRequest, answer: Answer, stored: Mapping[JobKey, Job]) -> ClaimResult | None:
-    if answer.done is None:
+    if answer.done is Written.REFUSED:
         return None
-    job = items.decode(answer.item) if answer.item else None
-    if answer.done and job is None:
+    won, job = answer.done is Written.YES, items.decode(answer.item) if answer.item else None
+    if won and job is None:
         job = stored.get(request.key)
         if job is None or job.claim is None or job.claim.nonce != request.nonce:
             return None  # the job changed between the two calls: its state after the claim is unknown
-    return ClaimResult(answer.done, job)
+    return ClaimResult(won, job)
 
 
 def _changing(change: Change) -> Update:
@@ -124,7 +125,7 @@ def _changing(change: Change) -> Update:
     return Update(keys.job(change.before.key), sets or {"v": {"N": keys.FORMAT}}, removes, keys.unchanged(change))
 
 
-def _changed(change: Change, answer: Answer) -> bool | None:
-    if answer.done is False and answer.item:
-        return lifecycle.marks(items.decode(answer.item)) == lifecycle.marks(change.after)  # an earlier answer was lost
+def _changed(change: Change, answer: Answer) -> Written:
+    if answer.done is Written.NO and answer.item:
+        return Written.of(lifecycle.marks(items.decode(answer.item)) == lifecycle.marks(change.after))  # an earlier answer was lost
     return answer.done

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model.job import TaskKey
-from scheduler.notify.messages import Message, decode_outbox, decode_standing, encode_outbox, encode_standing
-from scheduler.notify.policy import Mark, Outbox, Standing
+from scheduler.notify.messages import Message, decode_outbox, decode_state, encode_outbox, encode_state
+from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Table
 
@@ -32,17 +32,17 @@ class DynamoNotices:
         self._table = Table(client, table)
         self._queue = queue
 
-    def read(self, task: TaskKey, id: str) -> tuple[Standing | None, Outbox | None]:
+    def read(self, task: TaskKey, id: str) -> tuple[NotificationState | None, Outbox | None]:
         found = {item["sk"]["S"]: item for item in self._table.get_many([keys.standing(task), keys.news(task, id)])}
         standing, news = (found.get(key["sk"]["S"]) for key in (keys.standing(task), keys.news(task, id)))
         return (
-            decode_standing(task, int(standing["version"]["N"]), standing["standing"]["S"]) if standing else None,
+            decode_state(task, int(standing["version"]["N"]), standing["standing"]["S"]) if standing else None,
             decode_outbox(news["outbox"]["S"]) if news else None,
         )
 
-    def decide(self, before: Standing | None, after: Standing, id: str, outbox: Outbox | None, now: int) -> bool:
+    def decide(self, before: NotificationState | None, after: NotificationState, id: str, outbox: Outbox | None, now: int) -> bool:
         standing = keys.standing(after.task) | {
-            "standing": {"S": encode_standing(after)},
+            "standing": {"S": encode_state(after)},
             "version": {"N": str(1 if before is None else before.version + 1)},
             "expires": {"N": str(now // 1_000 + STANDING_S)},
         }
@@ -52,14 +52,14 @@ class DynamoNotices:
         news = keys.news(after.task, id) | {"outbox": {"S": encode_outbox(outbox)}, "expires": {"N": str(now // 1_000 + KEPT_S)}}
         return self._table.transact([self._put(standing, condition), self._put(news, keys.IF_NEW)])
 
-    def mark(self, task: TaskKey, id: str) -> Mark | None:
+    def delivery(self, task: TaskKey, id: str) -> DeliveryRecord | None:
         item = self._table.get(keys.sending(task, id))
         if item is None:
             return None
         numbers = {name: int(item[name]["N"]) for name in _NUMBERS if name in item}
-        return Mark(task, id, error=item["error"]["S"] if "error" in item else None, **numbers)
+        return DeliveryRecord(task, id, error=item["error"]["S"] if "error" in item else None, **numbers)
 
-    def set_mark(self, before: Mark | None, after: Mark, now: int) -> bool:
+    def set_delivery(self, before: DeliveryRecord | None, after: DeliveryRecord, now: int) -> bool:
         item = keys.sending(after.task, after.id) | {"expires": {"N": str(now // 1_000 + KEPT_S)}}
         item |= {name: {"N": str(getattr(after, name))} for name in _NUMBERS if getattr(after, name) is not None}
         item["version"] = {"N": str(1 if before is None else before.version + 1)}

@@ -8,6 +8,7 @@ from scheduler.model.job import Line, Marker, OrderKey, Turn
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Statement, Table
 from scheduler.storage.aws.updates import Update, as_delete, as_insert, as_statement
+from scheduler.storage.ports import Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -22,7 +23,7 @@ class DynamoOrders:
     def __init__(self, client: "DynamoDBClient", table: str) -> None:
         self._table = Table(client, table)
 
-    def enqueue(self, markers: Sequence[Marker]) -> list[bool | None]:
+    def enqueue(self, markers: Sequence[Marker]) -> list[Written]:
         return self._table.insert([keys.marker(marker) | _marker_item(marker) for marker in markers])
 
     def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, Line]:
@@ -31,17 +32,20 @@ class DynamoOrders:
             return {wanted[0]: self._line(wanted[0], limit)}
         return dict(zip(wanted, self._table.pool.map(lambda order: self._line(order, limit), wanted), strict=True))
 
-    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[bool | None]:
+    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[Written]:
         done = [answer.done for answer in self._table.run_many([self._taking(before, after) for before, after in changes])]
-        lost = [after for (_, after), taken in zip(changes, done, strict=True) if taken is False]
+        lost = [after for (_, after), taken in zip(changes, done, strict=True) if taken is Written.NO]
         stored = {after.order: self._turn(after.order) for after in lost}
         # If the stored turn is the new one, an earlier call wrote it and its answer was lost.
-        return [stored[after.order] == after if taken is False else taken for (_, after), taken in zip(changes, done, strict=True)]
+        return [
+            Written.of(stored[after.order] == after) if taken is Written.NO else taken
+            for (_, after), taken in zip(changes, done, strict=True)
+        ]
 
     def leave(self, markers: Sequence[Marker]) -> None:
         entries = [keys.marker(marker) for marker in dict.fromkeys(markers)]
         answers = self._table.run_many([Statement(entry, as_delete(entry, (), self._table.name)) for entry in entries])
-        if any(answer.done is None for answer in answers):
+        if any(answer.done is Written.REFUSED for answer in answers):
             raise Unavailable
 
     def _line(self, order: OrderKey, limit: int) -> Line:

@@ -7,7 +7,7 @@ from scheduler.model.job import Receipt
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Answer, Table
 from scheduler.storage.aws.updates import Update
-from scheduler.storage.ports import KEPT_RECEIPTS_MS
+from scheduler.storage.ports import KEPT_RECEIPTS_MS, Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -21,9 +21,10 @@ class DynamoReceipts:
 
     def keep(self, receipts: Sequence[Receipt], now: int) -> list[Receipt | None]:
         inserted = self._table.insert([encode(receipt) for receipt in receipts])
-        taken = [receipt for receipt, done in zip(receipts, inserted, strict=True) if done is False]
-        earlier = dict(zip(taken, self._replace(taken, now), strict=True))
-        return [earlier[receipt] if done is False else receipt if done else None for receipt, done in zip(receipts, inserted, strict=True)]
+        taken = [receipt for receipt, done in zip(receipts, inserted, strict=True) if done is Written.NO]
+        stands = dict(zip(taken, self._replace(taken, now), strict=True))
+        stands |= {receipt: receipt for receipt, done in zip(receipts, inserted, strict=True) if done is Written.YES}
+        return [stands.get(receipt) for receipt in receipts]
 
     def find(self, owner: str, key: str, now: int) -> Receipt | None:
         item = self._table.get(keys.receipt(owner, key))
@@ -61,6 +62,6 @@ def _replacing(receipt: Receipt, now: int) -> Update:
 
 
 def _valid(receipt: Receipt, answer: Answer) -> Receipt | None:
-    if answer.done:
+    if answer.done is Written.YES:
         return receipt
-    return decode(answer.item) if answer.done is False and answer.item else None
+    return decode(answer.item) if answer.done is Written.NO and answer.item else None

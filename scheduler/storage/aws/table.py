@@ -14,6 +14,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.storage.aws import errors, keys
 from scheduler.storage.aws.batches import chunks
 from scheduler.storage.aws.updates import Update, address, as_call, as_insert, as_statement
+from scheduler.storage.ports import Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -30,13 +31,13 @@ log = logging.getLogger(__name__)
 
 
 class Answer(NamedTuple):
-    """`done`: True applied, False its condition was false, None a temporary refusal. `item`: the new or the conflicting item."""
+    """`item`: the new item or, if the condition was false, the stored one."""
 
-    done: bool | None
+    done: Written
     item: Item | None = None
 
 
-REFUSED = Answer(None)
+REFUSED = Answer(Written.REFUSED)
 
 
 class Statement(NamedTuple):
@@ -108,7 +109,7 @@ class Table:
                 return total
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
-    def insert(self, items: Sequence[Item]) -> list[bool | None]:
+    def insert(self, items: Sequence[Item]) -> list[Written]:
         """Store each new item on its own, in order; nothing is overwritten."""
         statements = [Statement({"pk": item["pk"], "sk": item["sk"]}, as_insert(item, self.name)) for item in items]
         return [answer.done for answer in self.run_many(statements)]
@@ -121,7 +122,7 @@ class Table:
             if refusing.is_set():
                 return [REFUSED] * len(chunk)
             answers = self.run(chunk)
-            if all(answer.done is None for answer in answers):
+            if all(answer.done is Written.REFUSED for answer in answers):
                 refusing.set()
             return answers
 
@@ -157,11 +158,11 @@ class Table:
         try:
             with errors.translated():
                 try:
-                    return Answer(True, self._client.update_item(**arguments).get("Attributes"))
+                    return Answer(Written.YES, self._client.update_item(**arguments).get("Attributes"))
                 except ClientError as error:
                     if errors.condition_failed(error):
                         old: Any = error.response
-                        return Answer(False, old.get("Item"))
+                        return Answer(Written.NO, old.get("Item"))
                     raise
         except Unavailable:
             return REFUSED
@@ -199,10 +200,10 @@ def _read_answer(answer: Any, key: keys.Value) -> Answer:
     """The answer to one statement. Raises an error that would fail the other statements as well (a missing grant, say)."""
     error = answer.get("Error")
     if error is None:
-        return Answer(True, answer.get("Item"))
+        return Answer(Written.YES, answer.get("Item"))
     code, message = error.get("Code", ""), error.get("Message", "")
     if code in errors.CONDITION_FAILED or code == _DUPLICATE:
-        return Answer(False, error.get("Item"))
+        return Answer(Written.NO, error.get("Item"))
     if code in _OWN_FAULT:
         log.error("DynamoDB refuses the write of %s: %s: %s", address(key), code, message)
         return REFUSED

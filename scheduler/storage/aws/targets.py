@@ -10,7 +10,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import JobKey
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Table
-from scheduler.storage.ports import Used
+from scheduler.storage.ports import Used, Written
 from scheduler.targets.named_target import NamedTarget
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class DynamoTargets:
 
     def _use(self, use: Use) -> Used:
         done, item = self._table.call(_as_update(use, self._table.name))
-        return Used(done, None if done is None else Usage(use.target) if item is None else _read_usage(use.target, item))
+        return Used(done, None if done is Written.REFUSED else Usage(use.target) if item is None else _read_usage(use.target, item))
 
 
 def target_item(target: NamedTarget) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from scheduler.model.job import Holder, Job, Receipt, TaskHead, TaskKey
 from scheduler.storage.aws import items, keys, receipts
 from scheduler.storage.aws.table import Statement, Table
 from scheduler.storage.aws.updates import Update, as_insert, as_statement
+from scheduler.storage.ports import Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -35,12 +36,15 @@ class DynamoTasks:
         items = self._table.get_many([keys.holder(key) for key in by_partition.values()])
         return {(task := by_partition[item["pk"]["S"]]): _holder(task, item) for item in items}
 
-    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[bool | None]:
+    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[Written]:
         answers = self._table.run_each([self._holding(before, after) for before, after in changes])
         done = [answer.done for answer in answers]
-        stored = self.holders([after.task for (_, after), held in zip(changes, done, strict=True) if held is False])
+        stored = self.holders([after.task for (_, after), held in zip(changes, done, strict=True) if held is Written.NO])
         # If the stored holder is the new one, an earlier call wrote it and its answer was lost.
-        return [stored.get(after.task) == after if held is False else held for (_, after), held in zip(changes, done, strict=True)]
+        return [
+            Written.of(stored.get(after.task) == after) if held is Written.NO else held
+            for (_, after), held in zip(changes, done, strict=True)
+        ]
 
     def _holding(self, before: Holder | None, after: Holder) -> Statement:
         key, item = keys.holder(after.task), _item(after)
@@ -78,10 +82,10 @@ class DynamoTasks:
         sets, removes = task_items.plan(after)
         update = Update(keys.stored_task(before.key), sets, removes, keys.same_plan(before.generation, before.planned_until))
         (answer,) = self._table.update([update])
-        if answer.done is None:
+        if answer.done is Written.REFUSED:
             raise Unavailable()
-        if answer.done or answer.item is None:
-            return answer.done
+        if answer.done is Written.YES or answer.item is None:
+            return answer.done is Written.YES
         stored = task_items.decode(answer.item)
         return (stored.generation, stored.planned_until, stored.replenish) == (before.generation, after.planned_until, after.replenish)
 

@@ -9,6 +9,7 @@ from scheduler.storage.aws import errors, keys
 from scheduler.storage.aws.keys import Term
 from scheduler.storage.aws.table import Item, Table
 from scheduler.storage.aws.updates import Update
+from scheduler.storage.ports import Written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -61,15 +62,15 @@ class DynamoUsers:
         sets = {"count": {"N": str(number)}, "since": {"N": str(now)}}
         terms = [Term(("since",), "=", {"N": str(seen.since)})]
         (answer,) = self._table.update([Update(keys.tally(name), sets, (), terms)])
-        if answer.done is None:
+        if answer.done is Written.REFUSED:
             raise Unavailable
-        return answer.done
+        return answer.done is Written.YES
 
     def _set(self, id: str, **values: float | None) -> None:
         sets = {"version": {"N": "1"}} | {name: {"N": repr(value)} for name, value in values.items() if value is not None}
         removes = [name for name, value in values.items() if value is None]
         (answer,) = self._table.update([Update(keys.user(id), sets, removes, ())])
-        if answer.done is None:
+        if answer.done is Written.REFUSED:
             raise Unavailable
 
 

@@ -7,46 +7,19 @@ from dataclasses import replace
 from scheduler.accounts.access import Role
 from scheduler.accounts.audit import Entry
 from scheduler.accounts.model import Account, Profile, Quotas, Stock, Tally
-from scheduler.model.errors import Conflict, Invalid, Unauthorized
-from scheduler.storage.ports import Session, User
+from scheduler.model.errors import Conflict, Invalid
 
 SHORTEST = 12  # letters of a password
-FOREVER = 2**53
 
 
 class MemoryIdentity:
-    """The users and their passwords. A user's token is `token` and the user name, the refresh token `fresh` and the user name."""
+    """The users and their passwords. Tests that sign in bring their own sign-in."""
 
     def __init__(self, clients: Mapping[str, str] | None = None) -> None:
         self.clients = dict(clients or {})
         self.rows: dict[str, Account] = {}
         self.passwords: dict[str, str] = {}
         self._numbers = itertools.count(1)
-
-    def login(self, username: str, password: str) -> Session:
-        found = next((each for each in self.rows.values() if each.username == username and each.enabled), None)
-        if found is None or self.passwords[found.id] != password:
-            raise Unauthorized("The user name or the password is wrong.")
-        return Session(f"token {username}", FOREVER, f"fresh {username}", _user(found))
-
-    def refresh(self, refresh_token: str) -> Session:
-        kind, _, username = refresh_token.partition(" ")
-        if kind != "fresh" or not any(each.username == username and each.enabled for each in self.rows.values()):
-            raise Unauthorized("The refresh token is not valid any more.")
-        return Session(f"token {username}", FOREVER)
-
-    def change_password(self, token: str, current: str, new: str) -> None:
-        id = self.user(token).id
-        if self.passwords[id] != current:
-            raise Invalid.field("current_password", "is wrong")
-        self.set_password(id, new)
-
-    def user(self, token: str) -> User:
-        kind, _, username = token.partition(" ")
-        found = next((each for each in self.rows.values() if each.username == username), None)
-        if kind != "token" or found is None:
-            raise Unauthorized("The token is not valid (any more).")
-        return _user(found)
 
     def create(self, username: str, password: str, role: Role, weight: float) -> Account:
         if any(known.username.casefold() == username.casefold() for known in self.rows.values()):
@@ -79,10 +52,6 @@ class MemoryIdentity:
     def set_password(self, id: str, password: str) -> None:
         _check(password)
         self.passwords[id] = password
-
-
-def _user(account: Account) -> User:
-    return User(account.id, account.username, account.job_weight)
 
 
 def _check(password: str) -> None:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from scheduler.model.job import Line, Marker, OrderKey, Turn
+from scheduler.storage.ports import Written
 
 
 class MemoryOrders:
@@ -13,14 +14,14 @@ class MemoryOrders:
         self.turns: dict[OrderKey, Turn] = {}
         self.markers: dict[OrderKey, dict[tuple[int, int, str, int], Marker]] = defaultdict(dict)  # the entries of each queue, by position
 
-    def enqueue(self, markers: Sequence[Marker]) -> list[bool | None]:
-        return [self._enqueue(marker) for marker in markers]
+    def enqueue(self, markers: Sequence[Marker]) -> list[Written]:
+        return [Written.of(self._enqueue(marker)) for marker in markers]
 
     def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, Line]:
         return {order: self._line(order, limit) for order in orders}
 
-    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[bool | None]:
-        return [self._take_turn(before, after) for before, after in changes]
+    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[Written]:
+        return [Written.of(self._take_turn(before, after)) for before, after in changes]
 
     def leave(self, markers: Sequence[Marker]) -> None:
         for marker in markers:

@@ -5,7 +5,7 @@ import heapq
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any
 
@@ -32,9 +32,8 @@ from scheduler.model.job import (
     UnitKey,
 )
 from scheduler.model.lifecycle import DEAD
-from scheduler.model.records import differences, replace
 from scheduler.sharing.fair_queue import Backlog
-from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Guard, Watched
+from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Guard, Watched, Written
 
 DELAY_LIMIT = 900_000  # SQS delays a message at most 15 minutes
 MAX_RECEIVES = 10
@@ -89,8 +88,8 @@ class MemoryJobs:
         self._store(None, job)
         return True
 
-    def put_many(self, jobs: Sequence[Job]) -> list[bool | None]:
-        return [self.put(job) for job in jobs]
+    def put_many(self, jobs: Sequence[Job]) -> list[Written]:
+        return [Written.of(self.put(job)) for job in jobs]
 
     def get(self, key: JobKey) -> Job | None:
         return self.rows.get(key)
@@ -101,11 +100,11 @@ class MemoryJobs:
     def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
         return [self._claim(request) for request in requests]
 
-    def change(self, changes: Sequence[Change]) -> list[bool | None]:
-        return [self._change(change) for change in changes]
+    def change(self, changes: Sequence[Change]) -> list[Written]:
+        return [Written.of(self._change(change)) for change in changes]
 
-    def withdraw(self, keys: Sequence[JobKey]) -> list[bool | None]:
-        return [self._withdraw(key) for key in keys]
+    def withdraw(self, keys: Sequence[JobKey]) -> list[Written]:
+        return [Written.of(self._withdraw(key)) for key in keys]
 
     def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
         return self._index[slot].entries(), None
@@ -198,6 +197,12 @@ class MemoryJobs:
             self._index[before.slot].drop(before.key)
         if new is not None:
             self._index[new.slot].show(new)
+
+
+def differences(before: Job, after: Job) -> dict[str, Any]:
+    """The fields of `after` that are not as in `before`, by name."""
+    pairs = ((each.name, getattr(before, each.name), getattr(after, each.name)) for each in fields(Job) if each.init)
+    return {name: new for name, old, new in pairs if old is not new and old != new}
 
 
 def _nonce(job: Job) -> str | None:

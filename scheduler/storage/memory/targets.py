@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scheduler.admission import limits
 from scheduler.admission.limits import Usage, Use
-from scheduler.storage.ports import Used
+from scheduler.storage.ports import Used, Written
 from scheduler.targets.named_target import NamedTarget
 
 
@@ -48,6 +48,6 @@ class MemoryTargets:
         stored = self._usages.get(use.target, Usage(use.target))
         after = limits.used(stored, use)
         if after is None:
-            return Used(False, stored)
+            return Used(Written.NO, stored)
         self._usages[use.target] = after
-        return Used(True, after)
+        return Used(Written.YES, after)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scheduler.model.job import Holder, Job, Receipt, TaskHead, TaskKey
 from scheduler.storage.memory.stores import MemoryJobs
-from scheduler.storage.ports import KEPT_RECEIPTS_MS
+from scheduler.storage.ports import KEPT_RECEIPTS_MS, Written
 from scheduler.tasks.task import Task, TaskPage, planned_as
 
 
@@ -89,8 +89,8 @@ class MemoryTasks:
     def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, Holder]:
         return {key: self._holders[key] for key in keys if key in self._holders}
 
-    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[bool | None]:
-        return [self._hold(before, after) for before, after in changes]
+    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[Written]:
+        return [Written.of(self._hold(before, after)) for before, after in changes]
 
     def _hold(self, before: Holder | None, after: Holder) -> bool:
         stored = self._holders.get(after.task)

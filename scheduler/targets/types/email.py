@@ -55,7 +55,7 @@ def check(payload: Mapping[str, Any], reach: Reach) -> None:
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One e-mail. That SES took it is success; the output is its message id."""
+    """Send one e-mail. It succeeds if SES accepts the e-mail; the output is its message id."""
     wanted = Payload(**payload)
     body = {kind: _text(text) for kind, text in (("Text", wanted.text), ("Html", wanted.html)) if text is not None}
     headers = [{"Name": name, "Value": value} for name, value in aws_call.ids(context).items()]

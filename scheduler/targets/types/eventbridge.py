@@ -36,15 +36,15 @@ class Payload:
     bus: Annotated[str, MaxLen(400), Predicate(RESOURCE.is_arn)]
     """The ARN of the bus."""
     source: Annotated[str, MinLen(1), MaxLen(256), Predicate(_is_source)]
-    """Who says it, such as com.example.orders; rules match it."""
+    """The source of the event, such as com.example.orders; rules match it."""
     detail_type: Annotated[str, MinLen(1), MaxLen(128)]
-    """What has happened; rules match it."""
+    """The type of the event; rules match it."""
     detail: Annotated[dict[str, Any], Predicate(aws_call.is_open)] = field(default_factory=dict)
     """The event itself, a JSON object; the scheduler adds its field `punctual` with the job's ids."""
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One event. The output is its id. That the bus took it is success, whether a rule matches or not."""
+    """Put one event. The output is its id. It succeeds if the bus accepts the event, whether a rule matches or not."""
     wanted = Payload(**payload)
     detail = aws_call.with_ids(wanted.detail, context)
     event = {"EventBusName": wanted.bus, "Source": wanted.source, "DetailType": wanted.detail_type, "Detail": detail}

@@ -1,6 +1,6 @@
 """`http`: calls a URL. One connection, no redirects, no proxies, to public addresses only.
 
-Where the stage has a function for it (`context.fetcher`), that one calls: whatever a server does to who calls it, it finds no rights there.
+If the stage has the function `fetch` (`context.fetcher`), that function calls: a server that takes over its caller finds no rights there.
 """
 
 import calendar
@@ -32,7 +32,7 @@ from scheduler.targets.base import Context, NotAllowed, Reach
 from scheduler.targets.credentials import SecretName
 from scheduler.targets.target_type import TargetType
 
-READ_LIMIT = 1_048_576  # bytes of an answer that are read, and kept
+READ_LIMIT = 1_048_576  # bytes of a response that are read and kept
 KEPT_HEADERS = 4_096  # characters of header names and values that are kept
 USER_AGENT = "Punctual/1"
 _IDS = ("idempotency-key", "punctual-job-id", "punctual-notice-id", "punctual-callback-url", "punctual-callback-token")
@@ -40,12 +40,12 @@ _SIGNATURE = ("webhook-id", "webhook-timestamp", "webhook-signature")
 OURS = ("host", "content-length", "transfer-encoding", "connection", *_IDS, *_SIGNATURE)
 BY_SECRET = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token")
 RETRYABLE = (408, 425)  # and every 5xx
-TOO_MANY, UNAVAILABLE = 429, 503  # the answers of a target that wants no calls now; the second one only if it says until when
-POLL = 0.2  # seconds until a set `stop` is noticed
+TOO_MANY, UNAVAILABLE = 429, 503  # responses of a throttling target; the second one only with a Retry-After
+POLL = 0.2  # a set `stop` is noticed within this many seconds
 ROUTABLE_V6 = ipaddress.IPv6Network("2000::/3")
 
 
-# A predicate that raises gives its own words to the caller; one that returns False would answer "predicate failed".
+# A predicate raises an error with a text for the caller; if it returned False, the API would answer "predicate failed".
 def is_url(text: str) -> bool:
     if not re.fullmatch(r"[\x21-\x5b\x5d-\x7e]*", text):
         raise ValueError("must be ASCII without spaces and backslashes: percent-encode paths, write host names in their xn-- form")
@@ -92,7 +92,7 @@ class Payload:
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
     url: Annotated[str, MaxLen(4_096), Predicate(is_url)]
-    """Where to: https, or http where the stage allows it."""
+    """The URL to call: https, or http if the stage allows it."""
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "GET"
     """The HTTP method."""
     headers: Annotated[dict[OpenHeaderName, HeaderValue], MaxLen(50)] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Refused(Exception):
 
 
 def check(payload: Mapping[str, Any], reach: Reach) -> None:
-    """Raises NotAllowed if the stage may not call the URL, or if credentials are named by halves. Without a URL only the latter."""
+    """Raises NotAllowed if the stage may not call the URL, or if credentials are incomplete. Without a URL only credentials are checked."""
     if "url" in payload:  # the defaults of a named target may leave it to jobs
         _check_url(payload["url"], reach)
     credentials.check(payload)
@@ -137,7 +137,7 @@ def _is_host(host: str, pattern: str) -> bool:
 
 
 def circuit(payload: Mapping[str, Any]) -> str | None:
-    """All URLs of a host fail together."""
+    """All URLs of a host share one circuit."""
     try:
         return f"host {urlsplit(str(payload.get('url', ''))).netloc.lower()}"
     except ValueError:
@@ -145,10 +145,10 @@ def circuit(payload: Mapping[str, Any]) -> str | None:
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One call. 2xx is success; 408, 425, 429, 5xx, network errors and time-outs are worth another try; nothing else is.
+    """Call the URL once. 2xx is a success. 408, 425, 429, 5xx, network errors and time-outs are retryable; any other status is permanent.
 
-    Of these 429, and 503 with a Retry-After, are throttled. An answer that cannot be read to its end is a network error.
-    What the result tells has no secret of the job's in it.
+    429, and 503 with a Retry-After, are throttled. A response that cannot be read to its end is a network error.
+    The result contains no secret of the job.
     """
     try:
         check(payload, context.reach)
@@ -157,13 +157,13 @@ def run(payload: Mapping[str, Any], context: Context) -> Result:
         return Result(failure=Failure(FailureKind.PERMANENT, f"{error.field} {error}"[:500]))
     except credentials.Unusable as error:
         return Result(failure=error.failure)
-    here = fetch_call.ask if context.fetcher else fetch
+    here = fetch_call.call if context.fetcher else fetch
     with secrets.silence():
         return secrets.redacted(here(secrets.bare(payload), secrets.headers(_body(payload.get("body"))), context))
 
 
 def fetch(payload: Mapping[str, Any], secret: Mapping[str, str], context: Context) -> Result:
-    """The same from here, with these headers added. Terms of the stage and secrets are the caller's business."""
+    """Call the URL from this process, with the headers of `secret` added. The caller has checked the reach and read the secrets."""
     request, began = Payload(**payload), time.monotonic()
     result = _call(request, secret, context, began)
     return replace(result, log=_told(request, result, time.monotonic() - began))
@@ -182,7 +182,7 @@ def _call(request: Payload, secret: Mapping[str, str], context: Context, began: 
 
 
 def _told(request: Payload, result: Result, seconds: float) -> str:
-    """The request and its end in two lines. Neither query nor headers: tokens travel there."""
+    """Describe the request and its end in two log lines, without query and headers: those can contain tokens."""
     url, response = parse_url(request.url)._replace(query=None, fragment=None), result.response
     size = "" if response is None else f", {len(response['body'].encode())} bytes"
     ended = f"HTTP {response['status']}" if response is not None else result.failure.message if result.failure else ""
@@ -208,10 +208,10 @@ def _judged(response: Mapping[str, Any], retry_after_ms: int | None) -> Result:
 
 
 def _retry_after_ms(headers: Mapping[str, str]) -> int | None:
-    """How long the answer asks to be left alone: seconds, or from its own date to another. None if that is no time at all."""
+    """The wait that a response requests: in seconds, or from its own date to another date. None if there is none, or it is not positive."""
     text = headers.get("Retry-After", "").strip()
     if re.fullmatch("[0-9]+", text):
-        wait = int(text.lstrip("0")[:9] or 0) * 1000  # more digits say nothing more
+        wait = int(text.lstrip("0")[:9] or 0) * 1000  # nine digits are 30 years: more make no difference
     elif (until := _date_ms(text)) is not None:
         sent = _date_ms(headers.get("Date", ""))
         wait = until - (sent if sent is not None else time.time_ns() // 1_000_000)
@@ -221,7 +221,7 @@ def _retry_after_ms(headers: Mapping[str, str]) -> int | None:
 
 
 def _date_ms(text: str) -> int | None:
-    """The instant of an HTTP date, which is always in GMT; None if it is none."""
+    """The instant of an HTTP date, which is always in GMT; None if the text is no date."""
     try:
         found = email.utils.parsedate(text)
         return None if found is None else calendar.timegm(found) * 1000
@@ -230,7 +230,7 @@ def _date_ms(text: str) -> int | None:
 
 
 def _exchange(request: Payload, secret: Mapping[str, str], context: Context, line: "_Line") -> tuple[dict[str, Any], int | None]:
-    """Send the request and read the answer: status, headers and body; and how long to leave its server alone."""
+    """Send the request and read the response: status, headers and body, and the wait in ms that its Retry-After requests."""
     url, body = parse_url(request.url), _body(request.body)
     connection = line.connection(url.scheme == "https", url.host or "", url.port)
     headers = {**_headers(request, context), **secret}
@@ -288,7 +288,7 @@ def _kept_body(response: HTTPResponse) -> str:
 
 
 class _Line:
-    """The one TCP connection of a call: opened to an address that was checked, cut when time is up or a stop is asked."""
+    """The one TCP connection of a call: opened to a checked address, cut when the time is up or a stop is requested."""
 
     def __init__(self, end: float, stop: threading.Event, allow_private: bool) -> None:
         self.end = end
@@ -298,13 +298,13 @@ class _Line:
         self._handle: socket.socket | None = None
 
     def connection(self, tls: bool, host: str, port: int | None) -> "_Plain | _Secure":
-        host, port = host.strip("[]"), port or (443 if tls else 80)  # without a port it would be looked for in an IPv6 address
+        host, port = host.strip("[]"), port or (443 if tls else 80)  # without one, http.client would look for it in an IPv6 address
         connection = _Secure(host, port, ssl_context=_trust()) if tls else _Plain(host, port)
         connection.line = self
         return connection
 
     def open(self, connection: HTTPConnection) -> socket.socket:
-        """A socket to the first address of the host that may be called and answers."""
+        """Return a socket to the first address of the host that is allowed and accepts the connection."""
         error: OSError = TimeoutError()
         for family, address in self._addresses(connection):
             try:
@@ -318,7 +318,7 @@ class _Line:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Cuts the line at `end`, or when `stop` is set: socket time-outs alone would let a server drip for hours.
+        """Cut the connection at `end`, or when `stop` is set: with socket time-outs alone a server could send single bytes for hours.
 
         Name resolution cannot be cut; it ends by the resolver's own time-outs.
         """
@@ -388,7 +388,7 @@ class _Secure(HTTPSConnection):
 
 
 def ready() -> None:
-    """Load what the first call would load."""
+    """Load in advance what the first call would load."""
     _trust()
 
 
@@ -399,7 +399,7 @@ def _trust() -> ssl.SSLContext:
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is reachable from anywhere: not private, loopback, link-local, multicast, reserved or a tunnel to one."""
+    """Whether an address is public: not private, loopback, link-local, multicast, reserved or a tunnel to such an address."""
     address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:

@@ -1,4 +1,4 @@
-"""`lambda`: calls a Lambda function and waits for its answer, or only hands the event over."""
+"""`lambda`: calls a Lambda function and waits for its answer, or only queues the event."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,15 +28,15 @@ class Payload:
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
     function: Annotated[str, MaxLen(300), Predicate(RESOURCE.is_arn)]
-    """Its ARN, with a version or alias behind it or without."""
+    """Its ARN, with or without a version or alias."""
     event: Annotated[dict[str, Any], Predicate(aws_call.is_open)] = field(default_factory=dict)
-    """What the function gets, a JSON object; the scheduler adds its field `punctual` with the job's ids."""
+    """The event for the function, a JSON object; the scheduler adds its field `punctual` with the job's ids."""
     mode: Literal["sync", "async"] = "sync"
-    """sync waits for the answer, within the job's time-out; async only hands the event over."""
+    """sync waits for the answer, within the job's time-out; async only queues the event."""
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One call. The output is what the function answered; an error of the function is worth another try."""
+    """Call the function once. The output is its answer; an error of the function is retryable."""
     wanted = Payload(**payload)
     event = aws_call.with_ids(wanted.event, context)
 

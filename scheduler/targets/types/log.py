@@ -1,4 +1,4 @@
-"""`log`: writes a message to the log. The simplest job there is, and a stand-in for slow work."""
+"""`log`: writes a message to the log. The simplest type of job, and a stand-in for slow work."""
 
 import logging
 import time
@@ -17,23 +17,23 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A line to write, and how long to take."""
+    """A line to write, and a time to wait."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "use_attribute_docstrings": True}
 
     message: Annotated[str, MinLen(1)]
-    """What to write."""
+    """The text to write."""
     sleep_seconds: Annotated[float, Ge(0), Le(600)] = 0
     """How long to wait after writing, in seconds."""
 
 
 def is_work(payload: Mapping[str, Any]) -> bool:
-    """Waiting stands for work that takes its time; writing a line takes none."""
+    """Waiting stands for long-running work; writing a line alone does not need a child process."""
     return bool(payload.get("sleep_seconds"))
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """Write the message, then wait as long as asked. The output is the message."""
+    """Write the message, then wait `sleep_seconds`. The output is the message."""
     wanted = Payload(**payload)
     logger.info("%s", wanted.message, extra={"job_id": context.job_id, "attempt": context.attempt})
     until = time.monotonic() + wanted.sleep_seconds

@@ -56,7 +56,7 @@ class Payload:
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One message. The output is its id."""
+    """Publish one message. The output is its id."""
     wanted = Payload(**payload)
     body = wanted.message if isinstance(wanted.message, str) else json.dumps(wanted.message, ensure_ascii=False)
     envelope = aws_call.envelope(wanted.attributes, wanted.group, context, is_fifo=wanted.topic.endswith(".fifo"))

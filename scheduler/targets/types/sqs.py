@@ -48,7 +48,7 @@ class Payload:
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One message. The output is its id."""
+    """Send one message. The output is its id."""
     wanted = Payload(**payload)
     arn = arns.queue(wanted.queue)
     body = wanted.body if isinstance(wanted.body, str) else json.dumps(wanted.body, ensure_ascii=False)

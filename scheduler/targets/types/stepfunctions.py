@@ -26,9 +26,9 @@ RESOURCE = Resource(
     permissions=(Permission("states:StartExecution"), Permission("states:DescribeExecution", on=_executions)),
 )
 
-PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between two looks; the last one again and again
+PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between two polls; the last one repeats
 OPEN = ("RUNNING", "PENDING_REDRIVE")
-THERE = "ExecutionAlreadyExists"
+EXISTS = "ExecutionAlreadyExists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,56 +46,56 @@ class Payload:
 
 
 def run(payload: Mapping[str, Any], context: Context) -> Result:
-    """One execution, named after the job: another attempt starts no second one, it finds the first. If it reports by call-back it is
-    named after the attempt, for it is asked for because the one before has failed.
+    """Start one execution, named after the job: another attempt starts no second execution, it finds the first.
 
-    The output is its ARN or, after waiting, its output. One that has ended badly is not worth another try for that reason.
+    A job that reports by call-back names the execution after the attempt, because each further attempt follows a failed execution.
+    The output is its ARN or, after waiting, its output. A failed execution is a permanent failure: another attempt would find it again.
     """
     wanted = Payload(**payload)
     given = aws_call.with_ids(wanted.input, context)
 
     def call(calls: Calls) -> Result:
         arn = _start(calls, wanted.state_machine, given, context)
-        return _watched(calls, arn, context) if wanted.wait else Result(output=arn)
+        return _poll(calls, arn, context) if wanted.wait else Result(output=arn)
 
     return aws_call.attempt("stepfunctions", payload, context, call)
 
 
 def _start(calls: Calls, machine: str, given: str, context: Context) -> str:
-    """The ARN of the execution, also if there is one of the name with the same input already. Raises Refused."""
+    """Return the ARN of the execution, also if one with the same name and input exists already. Raises Refused."""
     name = context.unique
     asked = {"stateMachineArn": machine, "name": name, "input": given}
     try:
         request = Request("stepfunctions", "start_execution", asked, arns.region(machine))
         return str(calls.send(request, left=context.left)["executionArn"])
     except Refused as refused:
-        if refused.code != THERE:
+        if refused.code != EXISTS:
             raise
     arn = f"{machine.replace(':stateMachine:', ':execution:', 1)}:{name}"
-    if _look(calls, arn, context).get("input", "") != given:
-        raise Refused(THERE, f"there is an execution {name} with another input", retryable=False)
+    if _describe(calls, arn, context).get("input", "") != given:
+        raise Refused(EXISTS, f"there is an execution {name} with another input", retryable=False)
     return arn
 
 
-def _look(calls: Calls, arn: str, context: Context) -> Mapping[str, Any]:
-    """How an execution stands. Raises Refused."""
+def _describe(calls: Calls, arn: str, context: Context) -> Mapping[str, Any]:
+    """Return the description of an execution. Raises Refused."""
     return calls.send(Request("stepfunctions", "describe_execution", {"executionArn": arn}, arns.region(arn)), left=context.left)
 
 
-def _watched(calls: Calls, arn: str, context: Context) -> Result:
-    """How the execution ended; who asked has gone when the deadline passes or `stop` is set."""
-    looks = 0
+def _poll(calls: Calls, arn: str, context: Context) -> Result:
+    """Poll until the execution has ended, the deadline passes or `stop` is set."""
+    polls = 0
     while True:
         try:
-            found = _look(calls, arn, context)
+            found = _describe(calls, arn, context)
         except Refused as refused:
             if not refused.retryable:
                 raise
         else:
             if found["status"] not in OPEN:
                 return _judged(found)
-        pause = PAUSES[min(looks, len(PAUSES) - 1)]
-        looks += 1
+        pause = PAUSES[min(polls, len(PAUSES) - 1)]
+        polls += 1
         context.stop.wait(min(pause, context.left()))
         if not context.left():
             return Result(failure=Failure(FailureKind.TIMEOUT, aws_call.STOPPED))

@@ -9,7 +9,7 @@ rates = st.floats(min_value=0.01, max_value=20)
 
 @st.composite
 def crowds(draw: st.DrawFn) -> tuple[list[int], list[int], int, float]:
-    """Due times, each with its lead, the hold and the rate."""
+    """Due times and their leads, the longest time from claim to start, and the rate."""
     hold = draw(holds)
     due = sorted(draw(st.lists(st.integers(min_value=0, max_value=60_000), min_size=1, max_size=60)))
     leads = [lead_times.lead(draw(st.none() | st.integers(0, 20_000)), 500, hold) for _ in due]
@@ -17,14 +17,14 @@ def crowds(draw: st.DrawFn) -> tuple[list[int], list[int], int, float]:
 
 
 @given(crowds())
-def test_jobs_leave_in_the_order_of_their_instants(crowd: tuple[list[int], list[int], int, float]) -> None:
+def test_jobs_are_published_in_the_order_of_their_instants(crowd: tuple[list[int], list[int], int, float]) -> None:
     due, leads, hold, rate = crowd
     leaves = lead_times.leave_times(due, leads, rate=rate, hold_ms=hold)
     assert leaves == sorted(leaves)
 
 
 @given(crowds())
-def test_no_job_leaves_sooner_than_an_executor_may_claim_it_nor_later_than_its_lead(
+def test_jobs_are_published_between_the_earliest_claim_and_their_lead(
     crowd: tuple[list[int], list[int], int, float],
 ) -> None:
     due, leads, hold, rate = crowd
@@ -33,33 +33,33 @@ def test_no_job_leaves_sooner_than_an_executor_may_claim_it_nor_later_than_its_l
 
 
 @given(st.none() | st.integers(min_value=0, max_value=100_000), st.integers(min_value=0, max_value=60_000))
-def test_a_lead_fits_into_the_hold(measured: int | None, hold: int) -> None:
+def test_a_lead_is_within_the_time_of_a_claim(measured: int | None, hold: int) -> None:
     assert 0 <= lead_times.lead(measured, 500, hold) <= hold
 
 
-def test_the_lead_is_what_was_measured_and_a_quarter() -> None:
+def test_the_lead_is_a_quarter_more_than_the_measured_latency() -> None:
     assert lead_times.lead(800, 500, 5_000) == 1_000
     assert lead_times.lead(None, 500, 5_000) == 500
 
 
-def test_a_lead_has_a_least_and_a_most() -> None:
+def test_a_lead_has_a_lower_and_an_upper_bound() -> None:
     assert lead_times.lead(1, 500, 5_000) == lead_times.LEAST_LEAD_MS
-    assert lead_times.lead(60_000, 500, 5_000) == 2_500  # the other half of the hold is for crowds
+    assert lead_times.lead(60_000, 500, 5_000) == 2_500  # the other half is for bursts
 
 
-def test_a_thousand_jobs_of_one_instant_leave_one_by_one_so_that_the_last_is_in_time() -> None:
+def test_a_thousand_jobs_of_one_instant_are_spread_to_be_in_time() -> None:
     leaves = lead_times.leave_times([10_000] * 1_000, [500] * 1_000, rate=1.0, hold_ms=5_000)
     assert leaves[-1] == 9_500 and leaves[0] == 9_500 - 999
 
 
-def test_a_crowd_that_the_hold_cannot_spread_leaves_at_its_edge() -> None:
+def test_jobs_that_cannot_be_spread_are_published_at_the_earliest_claim() -> None:
     leaves = lead_times.leave_times([10_000] * 1_000, [500] * 1_000, rate=0.1, hold_ms=5_000)
     assert leaves[0] == 10_000 - lead_times.longest(5_000)
 
 
-def test_without_a_hold_a_job_leaves_at_its_instant() -> None:
+def test_without_early_claims_a_job_is_published_at_its_instant() -> None:
     assert lead_times.leave_times([10_000], [lead_times.lead(None, 500, 0)], rate=1.0, hold_ms=0) == [10_000]
 
 
-def test_nobody_leaves_where_nobody_is() -> None:
+def test_no_jobs_are_published_if_there_are_none() -> None:
     assert lead_times.leave_times([], [], rate=1.0, hold_ms=5_000) == []

@@ -1,4 +1,4 @@
-"""Weighted fair order and the shares of units: proportional, bounded, work-conserving, without credit for idling."""
+"""Weighted fair order and the shares of units: proportional, bounded, work-conserving, without credit for idle users."""
 
 import itertools
 import math
@@ -25,7 +25,7 @@ def queue_of(users: Users) -> FairQueue[str]:
 
 
 @given(USERS, st.integers(0, 400))
-def test_what_waits_is_given_out_once_and_nothing_is_kept_back(users: Users, limit: int) -> None:
+def test_every_waiting_job_is_taken_once(users: Users, limit: int) -> None:
     queue = queue_of(users)
     total = sum(count for _, count in users.values())
     first = queue.take(limit)
@@ -34,7 +34,7 @@ def test_what_waits_is_given_out_once_and_nothing_is_kept_back(users: Users, lim
 
 
 @given(USERS)
-def test_while_two_users_wait_neither_gets_ahead_by_more_than_a_job_of_each(users: Users) -> None:
+def test_no_waiting_user_gets_ahead_by_more_than_one_job_of_each(users: Users) -> None:
     order = queue_of(users).take(10_000)
     left = {name: count for name, (_, count) in users.items()}
     got: Counter[str] = Counter()
@@ -48,7 +48,7 @@ def test_while_two_users_wait_neither_gets_ahead_by_more_than_a_job_of_each(user
 
 
 @given(USERS, st.integers(0, 100), WEIGHTS, st.integers(1, 20))
-def test_a_user_who_comes_later_waits_no_longer_than_the_bound(users: Users, before: int, weight: float, count: int) -> None:
+def test_a_later_user_waits_no_longer_than_the_bound(users: Users, before: int, weight: float, count: int) -> None:
     queue = queue_of(users)
     queue.take(before)
     others = {name: users[name][0] for name in queue.counts()}
@@ -62,7 +62,7 @@ def test_a_user_who_comes_later_waits_no_longer_than_the_bound(users: Users, bef
         assert place <= math.floor(k * total / weight + len(others) + 1e-6)
 
 
-def test_who_was_idle_has_saved_up_nothing() -> None:
+def test_an_idle_user_saves_up_no_share() -> None:
     queue: FairQueue[str] = FairQueue()
     for number in range(100):
         queue.add("busy", number, "busy")
@@ -72,7 +72,7 @@ def test_who_was_idle_has_saved_up_nothing() -> None:
     assert Counter(queue.take(20)) == {"busy": 10, "idle": 10}
 
 
-def test_who_was_alone_owes_nothing() -> None:
+def test_a_user_who_was_alone_owes_no_share() -> None:
     queue: FairQueue[str] = FairQueue()
     for number in range(50):
         queue.add("a", number, "a")
@@ -84,7 +84,7 @@ def test_who_was_alone_owes_nothing() -> None:
     assert Counter(queue.take(2)) == {"a": 1, "b": 1}
 
 
-def test_a_users_own_jobs_come_by_due_time_however_they_came() -> None:
+def test_the_jobs_of_one_user_come_by_due_time() -> None:
     queue: FairQueue[int] = FairQueue()
     for due in (30, 10, 20):
         queue.add("a", due, due)
@@ -93,7 +93,7 @@ def test_a_users_own_jobs_come_by_due_time_however_they_came() -> None:
     assert queue.take(2) == [5, 30]
 
 
-def test_a_new_weight_counts_from_the_next_job_on() -> None:
+def test_a_new_weight_applies_from_the_next_job_on() -> None:
     queue = queue_of({"a": (1.0, 100), "b": (1.0, 100)})
     assert Counter(queue.take(20)) == {"a": 10, "b": 10}
     queue.weigh({"a": 3.0})
@@ -101,7 +101,7 @@ def test_a_new_weight_counts_from_the_next_job_on() -> None:
     assert got["a"] == pytest.approx(30, abs=1)
 
 
-def test_a_weight_of_nothing_waits_long_but_not_for_ever() -> None:
+def test_a_user_with_weight_zero_starts_late_but_starts() -> None:
     queue = queue_of({"a": (0.0, 1), "b": (1.0, 2_000)})
     assert "a" in queue.take(1_002)
 
@@ -116,7 +116,7 @@ def demands(backlogs: dict[str, dict[str, int]], weights: dict[str, float]) -> d
 
 
 @given(BACKLOGS, st.fixed_dictionaries(dict.fromkeys("abcd", WEIGHTS)), st.integers(0, 500))
-def test_units_get_all_the_room_they_can_use_and_no_more(backlogs: dict[str, dict[str, int]], weights: dict[str, float], room: int) -> None:
+def test_units_get_all_the_room_they_can_use(backlogs: dict[str, dict[str, int]], weights: dict[str, float], room: int) -> None:
     shares = quotas(room, demands(backlogs, weights))
     waiting = sum(sum(users.values()) for users in backlogs.values())
     assert sum(share.room for share in shares.values()) == pytest.approx(min(room, waiting))
@@ -124,23 +124,23 @@ def test_units_get_all_the_room_they_can_use_and_no_more(backlogs: dict[str, dic
         assert shares[unit].room <= sum(users.values()) + 1e-6
 
 
-def test_a_user_in_two_units_gets_no_more_than_one_in_a_single_unit() -> None:
+def test_a_user_in_two_units_gets_no_more_than_in_one() -> None:
     shares = quotas(100, demands({"u1": {"a": 500}, "u2": {"a": 500, "b": 1_000}}, {"a": 1.0, "b": 1.0}))
     assert shares == {"u1": Quota(25, {"a": 0.5}), "u2": Quota(75, {"a": 0.5, "b": 1.0})}
 
 
-def test_what_one_user_does_not_need_goes_to_the_others_by_weight() -> None:
+def test_the_unused_share_of_a_user_goes_to_the_others_by_weight() -> None:
     shares = quotas(100, demands({"u1": {"a": 500}, "u2": {"b": 10}, "u3": {"c": 500}}, {"a": 1.0, "b": 1.0, "c": 2.0}))
     assert {unit: share.room for unit, share in shares.items()} == pytest.approx({"u1": 30, "u2": 10, "u3": 60})
 
 
-def test_no_room_is_no_room() -> None:
+def test_without_room_no_unit_gets_a_share() -> None:
     assert quotas(-5, {"u1": {"a": Demand(1.0, 10)}})["u1"].room == 0
     assert quotas(10, {}) == {}
 
 
 @pytest.mark.parametrize("rate", [0.5, 20.0, 3_000.0])
 @pytest.mark.parametrize("takes", [0.01, 1.0, 300.0])
-def test_the_window_keeps_a_lane_busy_whatever_its_jobs_take(rate: float, takes: float) -> None:
-    holds = math.ceil(rate * takes)  # Little's law: what it has in work at this rate
+def test_the_window_keeps_a_lane_busy_whatever_the_duration_of_jobs(rate: float, takes: float) -> None:
+    holds = math.ceil(rate * takes)  # Little's law: the jobs being executed at this rate
     assert holds <= window(holds, rate) <= holds + rate * AHEAD_S

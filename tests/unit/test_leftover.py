@@ -1,4 +1,4 @@
-"""The decision on a job that is left in its slot, and the service that carries it out."""
+"""The decision about a job that is still in its slot, and the service that carries it out."""
 
 from dataclasses import replace
 
@@ -10,6 +10,7 @@ from scheduler.pipeline import leftover
 from scheduler.pipeline.leftover import Leave, Move, Stay, TakeBack
 from scheduler.pipeline.reconcile import Recheck
 from scheduler.pipeline.reconcile import recheck as run_recheck
+from scheduler.storage.ports import Written
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 
@@ -29,18 +30,18 @@ def minutes_ahead(decision: object, now: int) -> float:
     return (slots.start_of(slots.minute(decision.slot)) - now) / slots.MINUTE
 
 
-def test_what_is_not_in_the_slot_any_more_is_left_alone() -> None:
+def test_a_job_that_left_the_slot_is_left_alone() -> None:
     assert decide(None, NOW) == Leave()
     assert decide(a_job(slot="2026-11-20T11:00#00"), NOW) == Leave()
     assert decide(a_job(slot=None, completed_at=NOW), NOW) == Leave()
 
 
-def test_a_job_that_never_started_is_handed_over_again_and_looked_at_later() -> None:
+def test_a_job_that_never_started_is_enqueued_again_and_checked_later() -> None:
     decision = decide(a_job(slot=SLOT), NOW + 180_000)
     assert isinstance(decision, Move) and decision.hand_over
 
 
-def test_the_looks_come_further_and_further_apart() -> None:
+def test_the_checks_come_at_increasing_intervals() -> None:
     """2, 4, 8, 15 minutes, as far as a safe slot allows; the last step repeats."""
     assert leftover.BACKOFF == (120_000, 240_000, 480_000, 900_000)
     ahead = [minutes_ahead(decide(a_job(slot=SLOT, looks=looks), NOW), NOW) for looks in range(6)]
@@ -52,7 +53,7 @@ def test_a_lane_that_is_behind_gets_no_second_message_b6() -> None:
     assert isinstance(decision, Move) and not decision.hand_over
 
 
-def test_a_running_job_inside_its_time_out_moves_to_where_it_must_be_over() -> None:
+def test_a_running_job_moves_to_the_slot_after_its_time_out() -> None:
     decision = decide(running(NOW), NOW + 180_000)
     assert isinstance(decision, Move) and not decision.hand_over
     assert slots.start_of(slots.minute(decision.slot)) + slots.MINUTE > NOW + 300_000 + leftover.STOP_GRACE
@@ -63,18 +64,18 @@ def test_a_running_job_is_taken_back_a_minute_after_its_time_out(after: int, los
     assert isinstance(decide(running(NOW - 4_000), NOW + after), TakeBack) is lost
 
 
-def test_the_time_out_of_a_job_claimed_late_counts_from_its_claim() -> None:
+def test_the_time_out_of_a_job_claimed_late_starts_at_its_claim() -> None:
     assert isinstance(decide(running(NOW + 100_000), NOW + 400_000), Move)
 
 
-def test_a_job_found_before_its_time_goes_to_the_slot_of_its_time() -> None:
+def test_a_job_found_before_its_time_moves_to_the_slot_of_its_time() -> None:
     later = a_job(slot=SLOT, due_at=NOW + 3_600_000)
     assert decide(later, NOW) == Move(f"{slots.minute_of(NOW + 3_600_000)}#00", hand_over=False)
     soon = decide(a_job(slot=SLOT, due_at=NOW + 30_000), NOW)
     assert isinstance(soon, Move) and soon.hand_over
 
 
-def test_of_a_paused_lane_stays_what_never_started_and_nothing_else() -> None:
+def test_only_jobs_that_never_started_stay_in_a_paused_lane() -> None:
     assert decide(a_job(slot=SLOT), NOW + 180_000, paused=True) == Stay()
     assert decide(a_job(slot=SLOT, due_at=NOW + 30_000), NOW, paused=True) == Stay()
     assert decide(a_job(slot="2026-11-20T11:00#00"), NOW, paused=True) == Leave()
@@ -82,7 +83,7 @@ def test_of_a_paused_lane_stays_what_never_started_and_nothing_else() -> None:
     assert isinstance(decide(running(NOW - 4_000), NOW + 360_000, paused=True), TakeBack)
 
 
-def test_later_looks_come_at_5_15_30_60_minutes_6_hours_and_a_day() -> None:
+def test_later_checks_come_at_5_15_30_60_minutes_6_hours_and_a_day() -> None:
     assert [look // 60_000 for look in leftover.LOOKS] == [5, 15, 30, 60, 360, 1_440]
 
 
@@ -91,7 +92,7 @@ def test_a_lane_is_behind_beyond_what_is_allowed() -> None:
     assert leftover.lane_is_behind(1_001, 1_000)
 
 
-# the service
+# The service
 
 
 def look(stage: Stage, *left: Job) -> Recheck:
@@ -100,7 +101,7 @@ def look(stage: Stage, *left: Job) -> Recheck:
     return run_recheck([(job.slot or "", job) for job in left], stage, now=stage.clock.now())
 
 
-def test_it_hands_over_moves_and_takes_back_in_one_go() -> None:
+def test_reconciling_enqueues_moves_and_takes_back_in_one_pass() -> None:
     stage = Stage()
     stage.clock.advance(400_000)
     never, alive, dead = a_job(), running(NOW + 300_000), running(NOW)
@@ -112,7 +113,7 @@ def test_it_hands_over_moves_and_takes_back_in_one_go() -> None:
     assert all(stage.stored(job).slot != job.slot for job in (never, alive, dead))
 
 
-def test_a_job_that_died_alone_twice_is_failed_and_not_handed_over() -> None:
+def test_a_job_that_crashed_alone_twice_fails_and_is_not_enqueued() -> None:
     stage = Stage()
     stage.clock.advance(400_000)
     dead = replace(running(NOW), crashes=1, charged=1)
@@ -120,7 +121,7 @@ def test_a_job_that_died_alone_twice_is_failed_and_not_handed_over() -> None:
     assert lifecycle.state(stage.stored(dead)) is Status.FAILED
 
 
-def test_what_changed_meanwhile_is_neither_moved_nor_handed_over() -> None:
+def test_a_job_changed_meanwhile_is_neither_moved_nor_enqueued() -> None:
     stage = Stage()
     stage.clock.advance(180_000)
     job = a_job()
@@ -130,10 +131,10 @@ def test_what_changed_meanwhile_is_neither_moved_nor_handed_over() -> None:
     assert stage.stored(job).slot == job.slot
 
 
-def test_what_the_table_refuses_counts_as_left() -> None:
+def test_a_job_whose_write_is_refused_counts_as_left() -> None:
     stage = Stage()
     stage.clock.advance(180_000)
-    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [None] * len(changes))
+    stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [Written.REFUSED] * len(changes))
     assert look(stage, a_job()).left == 1
     assert stage.waiting(Lane.ONE_TIME) == []
 
@@ -148,7 +149,7 @@ def test_a_refused_lane_loses_nothing_since_the_slot_was_moved_first() -> None:
     assert lifecycle.is_open(stage.stored(job)) and stage.stored(job).slot != job.slot
 
 
-def test_each_lane_is_asked_once_how_far_behind_it_is() -> None:
+def test_the_backlog_of_each_lane_is_read_once() -> None:
     stage = Stage()
     asked: list[Lane] = []
     stage.lanes = Wrapped(stage.lanes, backlog=lambda verb, lane: (asked.append(lane), verb(lane))[1])

@@ -1,4 +1,4 @@
-"""How much of outputs and logs a job's item holds."""
+"""How much of outputs and logs a job's item keeps."""
 
 from dataclasses import replace
 
@@ -37,25 +37,25 @@ def held(job: Job) -> int:
     return sum(len(text.encode()) for text in texts if text)
 
 
-def test_what_fits_is_kept_as_it_is() -> None:
+def test_output_that_fits_is_kept_unchanged() -> None:
     assert attempt_output.split(claimed(a_job()), SHORT) == (SHORT, None)
 
 
-def test_what_does_not_fit_is_whole_apart_its_beginning_and_the_end_of_its_log_in_the_item() -> None:
+def test_the_item_keeps_the_beginning_of_long_output_and_the_end_of_its_log() -> None:
     output, log = "o" * 5_000 + "end", "begin" + "l" * 5_000
     fits, whole = attempt_output.split(claimed(a_job()), Result(output, log=log))
     assert whole == Whole(output, log)
     assert fits == Result("o" * (ROOM - 1_024), log="l" * 1_024, kept=Kept.STORED)
 
 
-def test_of_an_answer_the_body_is_what_was_put_out() -> None:
+def test_the_body_of_a_response_is_the_output() -> None:
     answer = {"status": 200, "headers": {"a": "b"}, "body": "x" * 10_000}
     fits, whole = attempt_output.split(claimed(a_job()), Result(response=answer))
     assert whole == Whole("x" * 10_000, None)
     assert fits.response == {"status": 200, "headers": {"a": "b"}, "body": "x" * ROOM}
 
 
-def test_a_log_is_not_crowded_out_by_an_output() -> None:
+def test_a_long_output_leaves_room_for_the_log() -> None:
     fits, _ = attempt_output.split(claimed(a_job()), Result("o" * 10_000, log="l" * 900))
     assert (len(fits.output or ""), fits.log) == (ROOM - 900, "l" * 900)
 
@@ -70,24 +70,24 @@ def test_an_endless_output_is_stored_up_to_a_megabyte() -> None:
     assert whole == Whole("o" * WHOLE, "l" * WHOLE)
 
 
-def test_what_an_attempt_put_out_stays_with_it_when_another_follows() -> None:
+def test_an_attempt_keeps_its_output_when_another_one_follows() -> None:
     job = attempted(Result("first", failure=AGAIN, log="log 1"), Result("second", log="log 2"))
     assert [(each.output, each.log, each.kept) for each in job.attempts] == [("first", "log 1", None), (None, "log 2", None)]
     assert job.output == "second"
 
 
-def test_of_earlier_attempts_less_is_kept_and_they_say_so() -> None:
+def test_earlier_attempts_keep_less_and_are_marked_as_cut() -> None:
     job = attempted(Result("o" * 600, failure=AGAIN), Result("p" * 5_000, failure=AGAIN), SHORT)
     assert [(len(each.output or ""), each.kept) for each in job.attempts] == [(FORMER, Kept.CUT), (FORMER, Kept.STORED), (0, None)]
 
 
-def test_another_life_begins_without_output() -> None:
+def test_a_redriven_job_starts_without_output() -> None:
     job = attempted(Result("why", failure=Failure(FailureKind.PERMANENT, "no"), log="log"))
     redriven = lifecycle.redrive(job, NOW, slot="2026-11-20T10:09#00")
     assert (redriven.output, redriven.attempts[0].output, redriven.attempts[0].log) == (None, "why", "log")
 
 
-def test_a_crash_leaves_its_attempt_without_the_output_of_the_one_before() -> None:
+def test_a_crashed_attempt_does_not_get_the_output_of_the_one_before() -> None:
     job = claimed(attempted(Result("first", failure=AGAIN)), 1)
     crashed = lifecycle.take_back(job, NOW, slot="2026-11-20T10:09#00")
     assert (crashed.output, [each.output for each in crashed.attempts]) == (None, ["first", None])
@@ -110,11 +110,11 @@ results = st.builds(
 
 
 @given(st.lists(results, min_size=1, max_size=8))
-def test_whatever_was_tried_how_often_all_excerpts_of_a_job_have_room(found: list[Result]) -> None:
+def test_all_previews_of_a_job_fit_into_the_room(found: list[Result]) -> None:
     assert held(attempted(*found)) <= ROOM
 
 
 @pytest.mark.parametrize("size", [1, 3, 4])
-def test_surrogates_do_no_harm(size: int) -> None:
+def test_lone_surrogates_are_replaced(size: int) -> None:
     fits, whole = attempt_output.split(claimed(a_job()), Result("\ud800" * size * 2_000))
     assert (whole is None) == (size * 2_000 <= ROOM) and len(fits.output or "") <= ROOM
