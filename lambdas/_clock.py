@@ -1,4 +1,4 @@
-"""The machine's clock: the only place that reads it for the services."""
+"""The machine's clock: services read it only here."""
 
 import time
 

@@ -1,6 +1,6 @@
-"""Who may call what: each route declares a rule, which is checked before the body is read. A route without a rule answers nobody.
+"""Access rules: each route declares one, which is checked before the body is read. A route without a rule answers no request.
 
-`docs/roles.md` is the table of these rules; a test walks every cell of it.
+`docs/roles.md` is the table of these rules; a test checks every cell of it.
 """
 
 import re
@@ -23,15 +23,15 @@ Route = TypeVar("Route", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a route asks of its caller."""
+    """The requirements of a route."""
 
     need: Need
-    foreign: bool = False  # takes `user`: the id of another one whose objects are meant
-    action: str | None = None  # what the audit trail calls it
-    creates: int = 0  # jobs that count against the quota of creates
+    foreign: bool = False  # the route takes the parameter `user`: the id of another user whose objects the request is about
+    action: str | None = None  # its name in the audit trail
+    creates: int = 0  # jobs that count against the caller's rate of creates
 
 
-RULES: dict[str, Rule] = {}  # of every route of the application, as `GET /me`; a route enters it as it is registered
+RULES: dict[str, Rule] = {}  # the rules of all registered routes, by method and path: `GET /me`
 _declared: dict[Callable[..., Any], Rule] = {}
 
 
@@ -46,19 +46,19 @@ def needs(need: Need, *, foreign: bool = False, action: str | None = None, creat
 
 
 def register(method: str, path: str, function: Callable[..., Any]) -> None:
-    """Enter a route with the rule that its function declares; one that declares none has no rule."""
+    """Add the rule that the route's function declares, if it declares one."""
     if function in _declared:
         RULES[f"{method} {path.removeprefix(BASE)}"] = _declared[function]
 
 
 def admit(event: Event, method: str, path: str) -> Rule:
-    """The rule of a route, which this request satisfies. Raises Unauthorized, Forbidden, Invalid."""
+    """The rule of a route, if the request satisfies it. Raises Unauthorized, Forbidden, Invalid."""
     rule = RULES[f"{method} {path.removeprefix(BASE)}"]
     if rule.need is Need.OPEN:
         return rule
     caller = caller_of(event)
     check(caller, rule.need)
-    # What any token may see is nobody's, and costs no look at the table.
+    # A route for any token shows no user's objects, so it need not read the users table.
     if rule.need is not Need.SIGNED_IN and _runtime.api().quotas.profile(caller.id).disabled_at is not None:
         raise Forbidden("This account is disabled.")
     if not rule.foreign and _named(event) is not None:
@@ -68,17 +68,17 @@ def admit(event: Event, method: str, path: str) -> Rule:
 
 
 def passed(event: Event, rule: Rule, arguments: Mapping[str, str], proceed: Callable[[], Any]) -> Any:
-    """What a request that was found good is answered: within its quota, and with its entry in the audit trail."""
+    """Answer a valid request: within the caller's quota, and with an entry in the audit trail."""
     if rule.creates:
         _runtime.api().quotas.admit(subject_of(event), rule.creates)
     if rule.action is None:
         return proceed()
     owner = "system" if rule.action.startswith(("system.", "target.")) else subject_of(event)
-    return audit_trail.recorded(event, rule.action, caller_of(event), owner, arguments, _asked(event), proceed)
+    return audit_trail.recorded(event, rule.action, caller_of(event), owner, arguments, _body(event), proceed)
 
 
-def _asked(event: Event) -> Any:
-    """The body, of a route that has read it and found it good; others take anything."""
+def _body(event: Event) -> Any:
+    """The request body. Empty if it is invalid, which only a route that ignores its body accepts."""
     try:
         return request_body.read(event)
     except Invalid:
@@ -86,7 +86,7 @@ def _asked(event: Event) -> Any:
 
 
 def subject_of(event: Event) -> str:
-    """Whose objects a request is about: the caller's, unless it names a `user` and may. Raises Unauthorized, Forbidden, Invalid."""
+    """The id of the user whose objects a request is about: `user` if given, else the caller. Raises Unauthorized, Forbidden, Invalid."""
     caller, named = caller_of(event), _named(event)
     if named is None or named == caller.id:
         return caller.id
@@ -97,7 +97,7 @@ def subject_of(event: Event) -> str:
 
 
 def caller_of(event: Event) -> Caller:
-    """Whom the authorizer found behind the token. Raises Unauthorized if it was not asked, or if that is no access token."""
+    """The caller in the token that the authorizer checked. Raises Unauthorized without a token, or if it is no access token."""
     claims = event["requestContext"].get("authorizer", {}).get("jwt", {}).get("claims", {})
     if not claims.get("sub") or claims.get("token_use") != "access":
         raise Unauthorized()
@@ -105,14 +105,14 @@ def caller_of(event: Event) -> Caller:
     if name is None:  # client credentials
         given = str(claims.get("scope", "")).split()
         return Caller(id, id, None, frozenset(scope for scope in Scope if f"{RESOURCE_SERVER}/{scope}" in given))
-    # A list in the token, which arrives as the text "[one two]".
+    # The token contains a list; API Gateway passes it on as the text "[one two]".
     groups = str(claims.get("cognito:groups", "")).removeprefix("[").removesuffix("]").replace(",", " ").split()
     role = Role.ADMINISTRATOR if ADMINISTRATORS in groups else Role.OPERATOR if OPERATORS in groups else Role.USER
     return Caller(id, str(name), role)
 
 
 def check(caller: Caller, need: Need) -> None:
-    """Raises Forbidden, saying who may."""
+    """Raises Forbidden, with the roles that may, if the caller does not meet the need."""
     if not caller.may(need):
         raise Forbidden(REFUSALS[need])
 

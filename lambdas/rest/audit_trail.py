@@ -1,4 +1,4 @@
-"""Entries of the audit trail: one is written before the change, and completed with how it ended."""
+"""Entries of the audit trail: an entry is written before its change, and completed with the status of the answer."""
 
 import re
 import secrets
@@ -20,7 +20,7 @@ _OBJECTS = ("job_id", "task_id", "redrive_id", "ordering_key", "user_id", "name"
 def recorded(
     event: Mapping[str, Any], action: str, caller: Caller, owner: str, arguments: Mapping[str, str], body: Any, proceed: Callable[[], Any]
 ) -> Any:
-    """What `proceed` answers, with an entry of it. Raises Unavailable if none can be written: then nothing was changed."""
+    """The answer of `proceed`, with an entry in the audit trail. Raises Unavailable if it cannot be written; then nothing is changed."""
     world, request = _runtime.api(), event["requestContext"]
     now = world.clock.now()
     named = next((arguments[name] for name in _OBJECTS if name in arguments), None)
@@ -30,7 +30,7 @@ def recorded(
         at=now,
         actor=caller.id,
         actor_name=caller.name,
-        owner=named if of_user and named else owner,  # who is changed may see it
+        owner=named if of_user and named else owner,  # the changed user may read the entry
         action=action,
         object=None if named is None else named[:128],
         request_id=str(request["requestId"]),
@@ -48,10 +48,10 @@ def recorded(
 
 
 def _end(entry: Entry, status: int, made: str | None) -> None:
-    """An entry that stays without its end says that somebody asked, and not what came of it: better than a change that fails for it."""
+    """Complete an entry. If that fails, the entry shows only the request: better than an error for a change that was made."""
     world = _runtime.api()
-    object = entry.object or (made.rpartition("/")[2] if made else None)
+    object = entry.object or (made.rpartition("/")[2] if made else None)  # a created object is named by the answer's Location
     try:
         world.trail.write(replace(entry, status=status, ended_at=world.clock.now(), object=object))
     except Unavailable as error:
-        logger.warning("an entry of the audit trail stays without its end", extra={"entry": entry.id, "error": str(error)})
+        logger.warning("could not complete an entry of the audit trail", extra={"entry": entry.id, "error": str(error)})

@@ -1,4 +1,4 @@
-"""Many jobs in one request: each item is read on its own, and each gets its own result."""
+"""Many jobs in one request: each item is validated on its own and gets its own result."""
 
 import json
 import secrets
@@ -16,25 +16,25 @@ from scheduler.model.errors import Conflict, Invalid, SchedulerError, TooLarge, 
 from scheduler.pipeline.submit import Accepted, Asked
 from scheduler.storage.ports import Receipts
 
-SINGLE = "/api/v1/me/jobs"  # what is asked of an item is what is asked there: a key used here and there is one key
+SINGLE = "/api/v1/me/jobs"  # an item is the same request as one to this path: a key used for both is one key
 
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def read(items: Sequence[Any], owner: str, now: int, key: str | None, receipts: Receipts, stage: Stage) -> list[Asked | Invalid]:
-    """The job that each item asks for, or what is wrong with it. `key`: that of the whole call, which gives each item one of its own.
+    """The job that each item requests, or its error. `key` is that of the whole call; each item without a key gets one derived from it.
 
-    The ids of those that are asked for the same instant sort in the order of the call, which is what an ordering key goes by.
+    Ids of jobs for the same instant sort in the order of the call: the order in which an ordering key runs them.
     """
     randoms = sorted(secrets.randbits(ids.RANDOM_BITS) for _ in items)
     return [_read(item, index, owner, now, key, receipts, randoms[index], stage) for index, item in enumerate(items)]
 
 
 def results(asked: Sequence[Asked | Invalid], submitted: Sequence[Accepted | Conflict | None]) -> Json:
-    """The answer: a result per item in its order. `submitted` are those that were well asked, None where the table refused."""
+    """The answer: one result per item, in order. `submitted`: the results of the valid items, None where the table refused."""
     done = iter(submitted)
-    ended = [each if isinstance(each, Invalid) else _ended(next(done), index) for index, each in enumerate(asked)]
-    return BatchShape.of([ResultShape.of(index, each) for index, each in enumerate(ended)])
+    ended = [item if isinstance(item, Invalid) else _ended(next(done), index) for index, item in enumerate(asked)]
+    return BatchShape.of([ResultShape.of(index, result) for index, result in enumerate(ended)])
 
 
 def _read(item: Any, index: int, owner: str, now: int, key: str | None, receipts: Receipts, random: int, stage: Stage) -> Asked | Invalid:

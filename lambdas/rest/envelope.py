@@ -1,4 +1,4 @@
-"""What every answer looks like, and which error gets which status."""
+"""The envelope of every answer, and the HTTP status of every error."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,8 @@ from scheduler.model.errors import (
 )
 
 RETRY_AFTER_S = 2
-SHOWN_RULES = 5  # broken rules told of each item of a batch
-SHOWN_FIELD, SHOWN_RULE = 80, 150  # letters of each there
+SHOWN_RULES = 5  # broken rules listed per item of a batch
+SHOWN_FIELD, SHOWN_RULE = 80, 150  # characters of each
 
 
 class MalformedJson(Invalid):
@@ -69,12 +69,12 @@ def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = Non
 
 
 def status(error: SchedulerError) -> int:
-    """That of the answer to an error; 500 for one that the table does not know."""
+    """The HTTP status of the answer to an error; 500 for an error that is not in the table."""
     return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
 
 
 def refusal(error: SchedulerError, request_id: str) -> Response[str]:
-    """The answer to an error. One that the table does not know is a fault of ours: its message stays inside."""
+    """The answer to an error. An error with status 500 is a bug of ours: its message is only logged."""
     code = status(error)
     shown = error if code != 500 else SchedulerError("Something went wrong on our side; the request id finds it in the logs.")
     return _response({"success": False, "error": ErrorShape.of(shown, request_id)}, code, _headers(error))
@@ -94,17 +94,17 @@ def _response(body: Mapping[str, Any], status: int, headers: Mapping[str, str]) 
 
 
 def violations(errors: Sequence[Mapping[str, Any]]) -> Invalid:
-    """The error that names every broken rule; `errors` as pydantic lists them, each `loc` led by where it is: body or query."""
+    """The error that lists every broken rule. `errors` are pydantic's; each `loc` begins with its place: body or query."""
     return _broken([{"field": _field(error["loc"]), "rule": rule(error)} for error in errors])
 
 
 def body_violations(error: ValidationError) -> Invalid:
-    """The same of a body that is wrong in this stage, or beside the job that it changes."""
+    """The same for a body that is invalid in this stage, or together with the job that it changes."""
     return violations([{**each, "loc": ("body", *each["loc"])} for each in error.errors(include_url=False, include_input=False)])
 
 
 def item_violations(errors: Sequence[Mapping[str, Any]], item: str) -> Invalid:
-    """The same for one of many, in brief, as a thousand of them must fit into an answer: `errors` within it, `item` its path."""
+    """The same for the item of a batch at the path `item`. It is short: an answer must have room for a thousand of them."""
     details = []
     for error in errors[:SHOWN_RULES]:
         field = _field(("", *error["loc"])) if error["loc"] else ""
@@ -152,6 +152,6 @@ _RULES = {
 
 
 def rule(error: Mapping[str, Any]) -> str:
-    """One broken rule in words a person understands; pydantic's own words where there are none of ours."""
+    """One broken rule in plain words; pydantic's message if `_RULES` has none."""
     words = _RULES.get(error["type"])
     return str(error["msg"]) if words is None else words.format(**error.get("ctx", {}))

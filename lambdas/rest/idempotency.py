@@ -14,7 +14,7 @@ from scheduler.model.job import Receipt
 from scheduler.storage.ports import Receipts
 
 HEADER = "Idempotency-Key"
-REPLAYED = {"Idempotency-Replayed": "true"}  # the header of an answer that was given before
+REPLAYED = {"Idempotency-Replayed": "true"}  # the header of a repeated answer
 KEY = r"[ -~]{1,255}"
 RULE = "must be 1 to 255 printable ASCII characters"
 
@@ -23,7 +23,7 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 def of_request(event: Mapping[str, Any], owner: str, now: int) -> Receipt | None:
-    """The receipt of an API Gateway event (format 2.0) asked by `owner` at `now`; None if it has no key. Raises Invalid for a bad one."""
+    """The receipt of a request of `owner` at `now` (an API Gateway event, format 2.0); None without a key. Raises Invalid for a bad key."""
     key = header(event)
     if key is None:
         return None
@@ -31,7 +31,7 @@ def of_request(event: Mapping[str, Any], owner: str, now: int) -> Receipt | None
 
 
 def header(event: Mapping[str, Any]) -> str | None:
-    """The key of the whole request. Raises Invalid for a bad one."""
+    """The idempotency key of the whole request; None without one. Raises Invalid for a bad key."""
     key = next((value for name, value in event.get("headers", {}).items() if name.lower() == HEADER.lower()), None)
     if key is not None and not is_key(key):
         raise Invalid.field(HEADER, RULE)
@@ -43,18 +43,18 @@ def is_key(text: str) -> bool:
 
 
 def make(owner: str, key: str, now: int, method: str, path: str, body: Any, random: int | None = None) -> Receipt:
-    """The receipt of what `owner` asks under the key: it is the same request if method, path and body are, however its JSON is laid out.
+    """The receipt of a request. Requests are the same if method, path and body are equal, however their JSON is formatted.
 
-    `random` fills the id of what it makes; None: by chance.
+    `random` becomes part of the id of the object that the request creates; None: drawn here.
     """
     fingerprint = hashlib.sha256(f"{method} {path}\n{_canonical(body)}".encode()).hexdigest()
     return Receipt(owner, key, fingerprint, now, secrets.randbits(ids.RANDOM_BITS) if random is None else random)
 
 
 def judged(ask: Callable[[int], T], receipt: Receipt | None, now: int, receipts: Receipts) -> T:
-    """What `ask` makes of the request at `now`; where that raises Invalid, at the instant at which the very same was asked first.
+    """Validate the request as of `now` by `ask` or, if that raises Invalid, as of the instant of an earlier identical request.
 
-    So what was accepted once is answered again, however late for its instants.
+    So the repeat of an accepted request is accepted too, even if its instants have passed meanwhile.
     """
     try:
         return ask(now)

@@ -18,8 +18,8 @@ Tagged = Annotated[str | None, Query(description="has this tag")]
 
 
 def known(event: Any, *names: str) -> None:
-    """A misspelt filter would silently list everything. Raises Invalid for parameters of the event other than these."""
-    taken = (*names, "user")  # whether a route takes that one is in its rule
+    """Raises Invalid for query parameters other than these: a misspelt filter would silently list everything."""
+    taken = (*names, "user")  # the access rule of the route checks `user`
     unknown = [name for name in event.query_string_parameters or {} if name not in taken]
     if unknown:
         details = [{"field": name, "rule": "is not a known parameter"} for name in unknown]
@@ -27,7 +27,7 @@ def known(event: Any, *names: str) -> None:
 
 
 def task_id(text: str | None) -> str | None:
-    """A mutilated id would silently list nothing. Raises Invalid for what cannot be one."""
+    """The id of a task. Raises Invalid for a text that cannot be one: it would silently list nothing."""
     if text is not None and not ids.is_job_id(text):
         raise Invalid.field("task", "must be the id of a task")
     return text

@@ -1,4 +1,4 @@
-"""Request bodies: JSON objects of a bounded size, or an error that says what is wrong."""
+"""Request bodies: JSON objects of a bounded size, or an error that names the broken rule."""
 
 import base64
 import binascii
@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 from lambdas.rest.envelope import MalformedJson, UnsupportedMediaType
 from scheduler.model.errors import Invalid, TooLarge
 
-LIMIT = 262_144  # bytes: what a job's item can hold beside its history
-LARGE = 4_194_304  # of a batch: escaped and wrapped it still fits into the 6 MB that Lambda takes; API Gateway takes 10 MB
+LIMIT = 262_144  # bytes that fit into a job's item besides its history
+LARGE = 4_194_304  # bytes of a batch: escaped and wrapped they still fit into Lambda's 6 MB; API Gateway takes 10 MB
 
 
 def read(event: Mapping[str, Any], limit: int = LIMIT) -> dict[str, Any]:
-    """The body of an API Gateway event (format 2.0), of `limit` bytes at most; an empty one is an empty object."""
+    """The body of an API Gateway event (format 2.0), at most `limit` bytes; {} for an empty body. Raises Invalid."""
     raw = _bytes(event)
     if len(raw) > limit:
         raise TooLarge(f"the body has {len(raw):,} bytes; at most {limit:,} ({limit // 1024:,} KB) are taken")
@@ -40,7 +40,7 @@ def _bytes(event: Mapping[str, Any]) -> bytes:
 
 
 def _parsed(raw: bytes) -> Any:
-    """What Python's parser is too kind to refuse is refused: NaN, infinite numbers, half characters. It could not be stored."""
+    """The value of a JSON text. Refuses NaN, infinite numbers and lone surrogates, which Python's parser accepts and the table does not."""
     try:
         value = json.loads(raw.decode(), parse_constant=_no_number)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()

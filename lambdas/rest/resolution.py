@@ -1,4 +1,4 @@
-"""What a request names, checked against the stage once the request's shape is valid: targets, and what jobs may reach.
+"""Checks of a valid request against the stage: whether its targets exist, and whether its jobs may reach what they call.
 
 A check yields the broken rules, each with the field that breaks it.
 """
@@ -23,7 +23,7 @@ Broken = tuple[Field, str]  # a field and the rule that it breaks
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a request may name in this stage."""
+    """The targets and resources that a request may name in this stage."""
 
     find_target: Callable[[str], NamedTarget | None]
     reach: Reach
@@ -32,12 +32,12 @@ class Stage:
 
 @cache
 def payload_of(job_type: str) -> TypeAdapter[Any]:
-    """The check and the JSON Schema of a task type's payload."""
+    """The validation and the JSON Schema of a task type's payload."""
     return TypeAdapter(registry.load(job_type).payload)
 
 
 def given_to(target: NamedTarget) -> dict[str, Any]:
-    """The JSON Schema of what a job gives to a target: its own, or what its defaults leave open of the type's."""
+    """The JSON Schema of a job's payload for a target: the target's own, or the type's without the fields that the target locks."""
     if target.payload_schema is not None:
         return dict(target.payload_schema)
     whole = payload_of(target.kind).json_schema()
@@ -47,7 +47,7 @@ def given_to(target: NamedTarget) -> dict[str, Any]:
 
 
 def of_shape(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:
-    """The rules of its type that a payload breaks. It needs no stage."""
+    """The rules of its type that a payload breaks, in any stage."""
     try:
         payload_of(job_type).validate_json(json.dumps(payload), strict=True)
     except ValidationError as error:
@@ -55,7 +55,7 @@ def of_shape(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:
 
 
 def of_reach(job_type: str, payload: Mapping[str, Any], stage: Stage) -> Iterator[Broken]:
-    """What a payload, which is one of the type, asks for and may not reach."""
+    """The rule that a payload breaks by what it calls. The payload must be valid for the type."""
     try:
         registry.check_reach(job_type, payload, stage.reach)
     except NotAllowed as error:
@@ -63,12 +63,12 @@ def of_reach(job_type: str, payload: Mapping[str, Any], stage: Stage) -> Iterato
 
 
 def of_payload(job_type: str, payload: Mapping[str, Any], stage: Stage) -> list[Broken]:
-    """What is wrong with a payload of the type: its shape, or else what it may not reach."""
+    """The rules that a payload breaks: those of its type or, if it breaks none, those of the stage."""
     return list(of_shape(job_type, payload)) or list(of_reach(job_type, payload, stage))
 
 
 def of_target(target: NamedTarget | None, payload: Mapping[str, Any], stage: Stage) -> list[Broken]:
-    """What is wrong with a payload for the target: by its locks and its own schema, or else by its type."""
+    """The rules that a payload breaks: those of the target, its locks and schema, or, if it breaks none, those of its type."""
     if target is None:
         return [((), "its target does not exist any more")]
     broken: list[Broken] = [((name,), "is set by the target and locked") for name in overridden(target, payload)]
@@ -78,7 +78,7 @@ def of_target(target: NamedTarget | None, payload: Mapping[str, Any], stage: Sta
 
 
 def of_callback(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:
-    """Why a job of the type and payload cannot report by call-back."""
+    """The reason why a job of this type and payload cannot report by call-back."""
     try:
         registry.check_callback(job_type, payload)
     except NotAllowed as error:
@@ -86,12 +86,12 @@ def of_callback(job_type: str, payload: Mapping[str, Any]) -> Iterator[Broken]:
 
 
 def within(field: str, broken: Iterable[Broken]) -> Iterator[Broken]:
-    """The same rules, of a part of the request that is in `field`."""
+    """The same rules for the part of a request in `field`."""
     return (((field, *part), rule) for part, rule in broken)
 
 
 def error_of(broken: Iterable[Broken]) -> ValidationError:
-    """The error that names these rules, each with its field."""
+    """The error that lists these rules, each with its field."""
     errors = [
         InitErrorDetails(type=PydanticCustomError("value_error", "{error}", {"error": rule}), loc=field, input=None)
         for field, rule in broken

@@ -1,4 +1,4 @@
-"""The HTTP resolver: Powertools', with our envelope, our reading of bodies, and an OpenAPI document that tells no lies."""
+"""The HTTP resolver: Powertools' own, with our envelope, our reading of bodies, and an OpenAPI document that matches both."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
@@ -24,8 +24,8 @@ from scheduler.model.errors import NotFound, SchedulerError
 from scheduler.model.job import JobKey
 from scheduler.targets import registry
 
-REPORTED: dict[str, Any] = {"security": [{"callback": []}]}  # that of a route that needs the token of an attempt
-KEYED: dict[str, Any] = {"x-keyed": True}  # the mark of a route that takes an idempotency key; the document shows its header instead
+REPORTED: dict[str, Any] = {"security": [{"callback": []}]}  # a route that needs the token of an attempt
+KEYED: dict[str, Any] = {"x-keyed": True}  # marks a route that takes an idempotency key; the document shows the header instead
 KEY_PARAMETER = {
     "name": idempotency.HEADER,
     "in": "header",
@@ -40,23 +40,23 @@ SAFE = {  # headers of every answer
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",  # of the page of docs, which has scripts
+    "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",  # of the docs page, which has scripts
 }
 NOT_OURS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")  # shapes of Powertools' own answers
 
 
 class _Reading(OpenAPIRequestValidationMiddleware):
-    """Powertools would take forms for JSON, the first of a list for the object, and NaN for a number."""
+    """Reads bodies strictly: Powertools would read forms as JSON, the first element of a list as the object, and NaN as a number."""
 
     def __init__(self, large: Collection[str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._large = large
 
     def handler(self, app: Any, next_middleware: Any) -> Any:
-        """Who asks comes before what is asked: a stranger does not learn what a good request would be."""
+        """Check the caller before the body: a stranger must not learn what a valid request would be."""
         event, route = app.current_event.raw_event, app.context["_route"]
         if not any(route is known for known in app._static_routes + app._dynamic_routes):
-            return next_middleware(app)  # Powertools' own answer to a path that nobody has
+            return next_middleware(app)  # Powertools answers an unknown path
         rule = access.admit(event, route.method, route.path)
 
         def passed(app: Any) -> Any:
@@ -73,13 +73,13 @@ class _Reading(OpenAPIRequestValidationMiddleware):
 
 
 def stage() -> Stage:
-    """What requests may name in the stage that this function serves."""
+    """The targets and resources that requests may name in the stage that this function serves."""
     world = _runtime.api()
     return Stage(world.named.find, world.reach, world.rules.raw_http)
 
 
 def _resolve(arguments: Iterable[Any]) -> None:
-    """Check what a body of valid shape names, before the request counts against a quota. Raises Invalid."""
+    """Check the names in a body of valid shape, before the request counts against a quota. Raises Invalid."""
     for body in arguments:
         if isinstance(body, models.Request):
             try:
@@ -89,7 +89,7 @@ def _resolve(arguments: Iterable[Any]) -> None:
 
 
 class Resolver(APIGatewayHttpResolver):
-    """Routes requests; whatever happens, the answer is in the envelope. Only the paths in `large` take large bodies."""
+    """Routes requests. Every answer, an error too, is in the envelope. Only the paths in `large` take large bodies."""
 
     def __init__(self, title: str, description: str, large: Collection[str] = ()) -> None:
         super().__init__(enable_validation=True)
@@ -110,7 +110,7 @@ class Resolver(APIGatewayHttpResolver):
         self.exception_handler(Exception)(self._refused)
 
     def route(self, rule: str, method: Any, *options: Any, **more: Any) -> Callable[[Route], Route]:
-        """Powertools' own, which enters the route among the rules."""
+        """Powertools' own; it also adds the rule of the route."""
         register = super().route(rule, method, *options, **more)
 
         def registered(function: Route) -> Route:
@@ -121,7 +121,7 @@ class Resolver(APIGatewayHttpResolver):
         return registered
 
     def resolve(self, event: Any, context: Any) -> dict[str, Any]:
-        """The answer, with what keeps browsers from making something else of it."""
+        """The answer, with the headers that restrict what a browser does with it."""
         answered = super().resolve(event, context)
         page = str(answered["headers"].get("Content-Type", "")).startswith("text/html")
         answered["headers"] |= SAFE | ({} if page else {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"})
@@ -129,12 +129,12 @@ class Resolver(APIGatewayHttpResolver):
 
     @property
     def request_id(self) -> str:
-        """API Gateway's, so that its access log and ours agree."""
+        """API Gateway's request id, so that its access log and our log have the same one."""
         return str(self.current_event.raw_event["requestContext"]["requestId"])
 
     @property
     def owner(self) -> str:
-        """Whose objects the request is about. Raises Unauthorized, Forbidden, Invalid."""
+        """The id of the user whose objects the request is about. Raises Unauthorized, Forbidden, Invalid."""
         return owner_of(self.current_event.raw_event)
 
     def get_openapi_schema(self, **options: Any) -> OpenAPI:
@@ -164,13 +164,13 @@ class Resolver(APIGatewayHttpResolver):
 
 
 def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
-    """What the rule of its route adds to an operation: whether it needs a token, whose objects it may name, what it is refused for."""
+    """Add to an operation what the rule of its route implies: the token, the parameter `user`, the statuses of refusals."""
     rule = access.RULES[f"{method.upper()} {path.removeprefix(access.BASE).replace('{', '<').replace('}', '>')}"]
     if rule.need is Need.OPEN:
         operation.setdefault("security", [])
     if rule.foreign:
-        who = "operators" if need_of_foreign(method.upper()) is Need.OVERSEE else "administrators"
-        operation.setdefault("parameters", []).append(USER_PARAMETER | {"description": f"the id of another user, for {who}"})
+        role = "operators" if need_of_foreign(method.upper()) is Need.OVERSEE else "administrators"
+        operation.setdefault("parameters", []).append(USER_PARAMETER | {"description": f"the id of another user, for {role}"})
     codes = [403] if rule.need is not Need.OPEN else []
     codes += [429] if rule.creates or path in (f"{access.BASE}/auth/login", f"{access.BASE}/me/jobs/batch") else []
     codes += [400] if rule.need is not Need.OPEN else []  # a parameter `user`
@@ -180,26 +180,26 @@ def _ruled(operation: dict[str, Any], method: str, path: str) -> None:
 
 
 def owner_of(event: Mapping[str, Any]) -> str:
-    """Whose objects an event is about. Raises Unauthorized, Forbidden, Invalid."""
+    """The id of the user whose objects an event is about. Raises Unauthorized, Forbidden, Invalid."""
     return access.subject_of(event)
 
 
 def bearer_of(event: Mapping[str, Any]) -> str | None:
-    """The bearer token of an event, which nobody has looked at yet."""
+    """The bearer token of an event, not yet verified; None without one."""
     given = next((value for name, value in event.get("headers", {}).items() if name.lower() == "authorization"), "")
     scheme, _, token = given.partition(" ")
     return token.strip() or None if scheme.lower() == "bearer" else None
 
 
 def job_of(event: Mapping[str, Any], job_id: str) -> JobKey:
-    """The caller's job of that id: somebody else's is not even looked for. Raises NotFound for what cannot be an id."""
+    """The key of the caller's job with that id, never of another user's. Raises NotFound for a text that cannot be an id."""
     if not ids.is_job_id(job_id):
         raise NotFound("there is no such job")
     return JobKey(owner_of(event), job_id)
 
 
 def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
-    """The components with a schema per task type, the requests that have one naming them, and the batch its items."""
+    """The components with one payload schema per task type. Requests refer to them, and a batch refers to the schema of its items."""
     payloads = {f"{name.title()}Payload": payload_of(name).json_schema() for name in registry.names()}
     for name in WITH_PAYLOAD:
         fields = schemas[name]["properties"]
@@ -211,7 +211,7 @@ def _with_payloads(schemas: dict[str, Any]) -> dict[str, Any]:
 
 
 def answers(status: int, model: Any, *others: int, errors: Sequence[int] = ()) -> dict[int, OpenAPIResponse]:
-    """What a route answers, for the document, under `status` or one of the `others`; any route may also say 500."""
+    """The answers of a route, for the document: the model with `status` or one of the `others`, and errors; any route may answer 500."""
     shapes = dict.fromkeys((status, *others), model) | dict.fromkeys((*errors, 500), ErrorAnswer)
     return {
         code: {"description": HTTPStatus(code).phrase, "content": {"application/json": {"model": shape}}} for code, shape in shapes.items()

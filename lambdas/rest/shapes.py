@@ -1,4 +1,4 @@
-"""What every answer is made of: its parts are models, which make it from records."""
+"""The parts of every answer: models that make its JSON from records."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
@@ -32,7 +32,7 @@ class Shape(BaseModel):
     def from_record(cls, record: object, /, **others: Any) -> Json:
         """The JSON object with every field: its value in `others`, else the record's attribute of that name. Instants are given in ms.
 
-        The method makes no model: the record is ours and needs no validation, and lists are answered in half the time.
+        The method creates no model: our own records need no validation, and without it a list takes half the time.
         """
         shown: Json = {}
         for name, key, is_time in cls.written:
@@ -49,7 +49,7 @@ def _is_time(field: FieldInfo) -> bool:
 
 
 def optional(make: Callable[[R], S], record: R | None) -> S | None:
-    """What `make` makes of a record, if there is one."""
+    """`make(record)`, or None if there is no record."""
     return None if record is None else make(record)
 
 
@@ -59,7 +59,7 @@ def present(shown: Json) -> Json:
 
 
 def seconds(ms: int | None) -> float | None:
-    """Whole seconds without a fraction, for people."""
+    """Seconds for people: without a fraction if they are whole."""
     return None if ms is None else ms // 1000 if ms % 1000 == 0 else ms / 1000
 
 

@@ -8,8 +8,8 @@ from scheduler.model.errors import Invalid
 from scheduler.model.job import JobKey, Lane, Message
 
 VERSION = 1
-LARGEST = 2**53  # of any number: what is larger comes from nobody, and the table could not read it
-LONGEST = 512  # bytes of an owner
+LARGEST = 2**53  # of any number: the scheduler never writes a larger one, and the table could not read it
+LONGEST = 512  # bytes of an owner's id
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _LANES = {lane.value: lane for lane in Lane}
 
@@ -30,7 +30,7 @@ def encode(message: Message) -> str:
 
 
 def decode(text: str) -> Message:
-    """The message of a text. Raises Invalid for anything that `encode` of this or an earlier version cannot have written."""
+    """The message in a text. Raises Invalid for a text that `encode` of this or an earlier version cannot have written."""
     try:
         fields = json.loads(text)
         version = _whole(fields["v"])
@@ -50,19 +50,19 @@ def decode(text: str) -> Message:
 
 
 def _whole(value: Any) -> int:
-    if type(value) is not int or not 0 <= value <= LARGEST:  # a bool is no number here
+    if type(value) is not int or not 0 <= value <= LARGEST:  # Python's bool is an int
         raise TypeError("not a whole number, or out of bounds")
     return value
 
 
 def _owner(value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value.encode()) <= LONGEST:  # half characters are no text
+    if not isinstance(value, str) or not 0 < len(value.encode()) <= LONGEST:  # a lone surrogate raises here
         raise TypeError("not an owner")
     return value
 
 
 def _id(value: Any) -> str:
-    """An id says where its job lives: one that cannot would fail the whole batch, not its message."""
+    """An id contains the partition of its job: one without it would fail the whole batch, not only its message."""
     if not isinstance(value, str) or not ids.is_job_id(value):
         raise TypeError("not the id of a job")
     return value

@@ -1,4 +1,4 @@
-"""Who is who, in Cognito."""
+"""Sign-in and identity of users, in Cognito."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cognito_idp import CognitoIdentityProviderClient
 
 WEIGHT = "custom:job_weight"
-_WRONG = frozenset(  # all of them answer alike: a caller must not learn which users exist
+_WRONG = frozenset(  # all of them get the same answer: a caller must not learn which users exist
     {
         "InvalidParameterException",
         "NotAuthorizedException",
@@ -50,7 +50,7 @@ class CognitoAccounts:
 
     def refresh(self, refresh_token: str) -> Session:
         with _refusing("The refresh token is not valid any more."):
-            # The one call that rotates: where rotation is on, Cognito refuses REFRESH_TOKEN_AUTH.
+            # The only call that rotates the token: with rotation on, Cognito refuses REFRESH_TOKEN_AUTH.
             answer = self._client.get_tokens_from_refresh_token(ClientId=self._client_id, RefreshToken=refresh_token)
         tokens = answer["AuthenticationResult"]
         return Session(tokens["AccessToken"], _end(tokens["AccessToken"]), tokens.get("RefreshToken"))
@@ -60,18 +60,18 @@ class CognitoAccounts:
             try:
                 self._client.change_password(AccessToken=token, PreviousPassword=current, ProposedPassword=new)
             except ClientError as error:
-                raise _of_password(error) from None
+                raise _password_error(error) from None
 
     def user(self, token: str) -> User:
         with _refusing("The token is not valid (any more)."):
             return _user(self._client.get_user(AccessToken=token))
 
 
-def _of_password(error: ClientError) -> Exception:
-    code, said = errors.code(error), str(error.response.get("Error", {}).get("Message", ""))
+def _password_error(error: ClientError) -> Exception:
+    code, message = errors.code(error), str(error.response.get("Error", {}).get("Message", ""))
     if code in ("InvalidPasswordException", "PasswordHistoryPolicyViolationException"):
-        return Invalid.field("new_password", f"is refused by the policy: {said}")
-    if code == "NotAuthorizedException" and "token" in said.lower():
+        return Invalid.field("new_password", f"is refused by the policy: {message}")
+    if code == "NotAuthorizedException" and "token" in message.lower():
         return Unauthorized("The token is not valid (any more).")
     return Invalid.field("current_password", "is wrong") if code == "NotAuthorizedException" else error
 
@@ -93,6 +93,6 @@ def _user(answer: Any) -> User:
 
 
 def _end(token: str) -> int:
-    """When a token ends (ms), as it says itself. Its signature is the authorizer's business: this one came from Cognito."""
+    """The expiry of a token (ms), read from its claim `exp`. The signature is not checked: the token came from Cognito."""
     claims = token.split(".")[1]
     return int(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]) * 1000

@@ -1,4 +1,4 @@
-"""The archive by way of Firehose, which gathers lines and writes them to S3, compressed, by day."""
+"""The archive: Firehose collects lines and writes them to S3, compressed and grouped by day."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class FirehoseArchive:
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
-    """A job too large for one record, by a long output, is kept without its details."""
+    """The line of a record. A job that a long output makes larger than `LARGEST` is archived without its details."""
     line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
     return line if len(line) <= LARGEST else json.dumps({**record, "details": None}, ensure_ascii=False).encode() + b"\n"
 

@@ -16,12 +16,12 @@ def chunks(values: Sequence[T], size: int) -> list[list[T]]:
 
 
 def refused(messages: Sequence[Message], answer: Any) -> list[Message]:
-    """The messages that a batch's answer lists as failed; entries are numbered by position."""
+    """The messages that a batch's answer lists as failed. The id of an entry is its position in the batch."""
     return [messages[int(entry["Id"])] for entry in answer.get("Failed", ())]
 
 
 def at_once(pool: ThreadPoolExecutor, send: Callable[[Any], list[Message]], batches: Sequence[Any]) -> list[Message]:
-    """Send all batches, side by side if there are several; what was refused, in order."""
+    """Send all batches, in parallel if there are several. Returns the refused messages, in order."""
     if len(batches) == 1:
         return send(batches[0])
     return list(chain.from_iterable(pool.map(send, batches)))

@@ -1,6 +1,6 @@
-"""The port `Calls` on boto3: what the targets ask of AWS, and its refusals sorted into those that pass and those that stay.
+"""The port `Calls` on boto3: the AWS calls of targets. Each refusal is marked as retryable or permanent.
 
-A client is made when it is first needed, one per service, region and time-out: its time-out cannot be chosen per call.
+A client is made on first use, one per service, region and time-out: boto3 takes no time-out per call.
 """
 
 import threading
@@ -15,8 +15,8 @@ from botocore.parsers import ResponseParserError
 from scheduler.storage.aws import clients, errors
 from scheduler.targets.calls import Left, Refused, Request
 
-QUICK = 5.0  # seconds that a call may take, unless its request waits
-READ_TIMEOUTS = (1.0, QUICK, 30.0, 120.0, 900.0)  # the least that covers what is left is taken
+QUICK = 5.0  # seconds that a call may take, unless its request has `waits`
+READ_TIMEOUTS = (1.0, QUICK, 30.0, 120.0, 900.0)  # a call uses the smallest one that covers its remaining time
 PASSING = errors.TRANSIENT | {
     "AWS.SimpleQueueService.RequestThrottled",
     "CodeArtifactUserPendingException",
@@ -25,15 +25,15 @@ PASSING = errors.TRANSIENT | {
     "ExecutionLimitExceeded",
     "KMSThrottlingException",
     "MaxSendingRateExceeded",
-    "ResourceConflictException",  # a function that is just being changed
+    "ResourceConflictException",  # a function that is being updated
     "ResourceNotReadyException",
     "SnapStartNotReadyException",
 }
-UNSPOKEN = ("Signature", "Token")  # AWS's words on these may hold what was signed
+UNSPOKEN = ("Signature", "Token")  # AWS's messages for codes with these words may contain the signed request
 
 
 class AwsCalls:
-    """The port `Calls`. `options` go to every client, as of `boto3.client`."""
+    """The port `Calls`. `options` are keyword arguments of `boto3.client`, for every client."""
 
     def __init__(self, **options: Any) -> None:
         self._options = options
@@ -41,7 +41,7 @@ class AwsCalls:
         self._lock = threading.Lock()  # a boto3 session must not make two clients at once
 
     def send(self, request: Request, *, left: Left) -> Mapping[str, Any]:
-        """The call; once more at once where the connection was found closed: warm functions sleep, and connections die meanwhile."""
+        """Send the request, and again at once if its connection is found closed: connections die while a warm function sleeps."""
         seconds = left()
         if seconds <= 0:
             raise Refused("Stopped", "no time is left", retryable=True)
@@ -56,7 +56,7 @@ class AwsCalls:
         return self.send(replace(request, again=False), left=left)
 
     def _client(self, service: str, region: str | None, seconds: float) -> Any:
-        key = service, region, next((each for each in READ_TIMEOUTS if each >= seconds), READ_TIMEOUTS[-1])
+        key = service, region, next((timeout for timeout in READ_TIMEOUTS if timeout >= seconds), READ_TIMEOUTS[-1])
         with self._lock:
             if key not in self._clients:
                 self._clients[key] = clients.once(*key, **self._options)
@@ -64,7 +64,7 @@ class AwsCalls:
 
 
 def _read(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer, with its streamed bodies as bytes. Raises Refused for the first of its entries that failed."""
+    """The answer, with its streamed bodies as bytes. Raises Refused for the first failed entry of the answer."""
     for entry in (entry for entries in answer.values() if isinstance(entries, list) for entry in entries):
         if isinstance(entry, Mapping) and entry.get("ErrorCode"):
             raise _refused(entry["ErrorCode"], entry.get("ErrorMessage", ""), 400)
@@ -81,5 +81,5 @@ def _broken(error: Exception) -> Refused:
 
 
 def _refused(code: str, message: str, status: int) -> Refused:
-    told = "" if any(word in code for word in UNSPOKEN) else message
-    return Refused(code, told, retryable=code in PASSING or status >= 500 or status == 429)
+    shown = "" if any(word in code for word in UNSPOKEN) else message
+    return Refused(code, shown, retryable=code in PASSING or status >= 500 or status == 429)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 3},
-    connect_timeout=2,  # seconds; a lost packet costs one of these, so well below a lease (30 s)
+    connect_timeout=2,  # seconds; a lost packet costs one time-out, so both are well below a lease (30 s)
     read_timeout=5,
-    max_pool_connections=32,  # a dispatcher publishes on up to so many at once
+    max_pool_connections=32,  # a dispatcher publishes on up to 32 connections at once
     tcp_keepalive=True,  # warm functions sleep for minutes between calls
-    parameter_validation=False,  # AWS checks again anyway; a quarter of a call's CPU
-    user_agent="punctual",  # boto3 builds its own long one twice for every call
+    parameter_validation=False,  # AWS validates anyway, and this takes a quarter of a call's CPU time
+    user_agent="punctual",  # boto3 would build its own long one twice for every call
 )
 _making = threading.Lock()  # a session makes one client at a time; adapters are made when they are first used, in any thread
 
@@ -51,12 +51,12 @@ def s3(**options: Any) -> "S3Client":
 
 
 def secrets(**options: Any) -> Any:
-    """Secrets Manager; its two calls are not worth a package of stubs."""
+    """Secrets Manager. Its two calls are not worth a package of stubs."""
     return _client("secretsmanager", options)
 
 
 def firehose(**options: Any) -> Any:
-    """Its one call is not worth a package of stubs either."""
+    """Firehose. Its one call is not worth a package of stubs."""
     return _client("firehose", options)
 
 
@@ -65,20 +65,20 @@ def cognito(**options: Any) -> "CognitoIdentityProviderClient":
 
 
 def once(service: str, region: str | None, read_timeout: float, **options: Any) -> Any:
-    """A client of any service that never repeats a call by itself; `region`: another one than the environment's."""
+    """A client of any service that never retries a call. `region`: None for the environment's."""
     config = CONFIG.merge(Config(retries={"mode": "standard", "total_max_attempts": 1}, read_timeout=read_timeout))
     with _making:
         return cast(Any, _session()).client(service, region_name=region, config=config, **options)
 
 
 def _client(service: Any, options: dict[str, Any]) -> object:
-    """Region, credentials and endpoint come from the environment unless `options` (as of `boto3.client`) say otherwise."""
+    """Region, credentials and endpoint come from the environment, unless `options` (arguments of `boto3.client`) set them."""
     with _making:
         return _session().client(service, config=CONFIG, **options)
 
 
 def _encode_once(request: Any, **_: Any) -> None:
-    """The form of a call as text: botocore would encode it to sign it, and once more to send it."""
+    """Encode the form of a call: otherwise botocore encodes it to sign it, and again to send it."""
     request.data = urlencode(request.data)
 
 

@@ -1,7 +1,7 @@
-"""Counters on DynamoDB. Every stream shard writes rows of its own, and a reader adds them up.
+"""Counters on DynamoDB. Every stream shard writes rows of its own, and a reader adds them up: writers never contend for a row.
 
-So nobody contends for a row, and one attribute, the highest sequence added, makes each entry count once: a shard's records come in
-order, and come again from the last checkpoint on, in whatever batches.
+The attribute `seen`, the highest sequence number added, makes each entry count once. A shard delivers its records in order; after
+a failure it delivers them again from the last checkpoint on, in batches of any size.
 """
 
 from collections import Counter, defaultdict
@@ -17,8 +17,8 @@ from scheduler.storage.aws.table import Table
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-MOST_NAMES = 100  # of one update: its expression has at most 4 KB
-_AMOUNT = "n:"  # begins the name of every attribute that is an amount
+MOST_NAMES = 100  # amounts in one update: its expression has at most 4 KB
+_AMOUNT = "n:"  # prefix of the attributes that are amounts
 
 
 class DynamoCounters:
@@ -33,14 +33,13 @@ class DynamoCounters:
         for entry in entries:
             rows[entry.row[:2]].append(entry)
         for _ in self._table.pool.map(lambda of_row: self._add(shard, of_row), rows.values()):
-            pass  # raises what one of them raised
+            pass  # raises the exception of a failed update
 
     def read(self, partition: str, low: str, high: str) -> list[Counted]:
-        values = {":pk": {"S": partition}, ":low": {"S": low}, ":high": {"S": high}}
         amounts: dict[str, Counter[str]] = defaultdict(Counter)
         about: dict[str, str] = {}
-        # A high that is a name sorts before the rows of that name, which go on with their shard.
-        for item in self._table.all({"KeyConditionExpression": keys.IN_PARTITION, "ExpressionAttributeValues": values}):
+        # `high` is a name. It sorts before the rows of that name, whose sort keys continue with the shard.
+        for item in self._table.all(keys.IN_PARTITION.query(partition, low, high)):
             name = keys.counted_name(item["sk"]["S"])
             amounts[name].update(_amounts(item))
             if "about" in item:
@@ -51,8 +50,7 @@ class DynamoCounters:
 
     def forget(self, partition: str, rows: Sequence[Counted]) -> None:
         for row in rows:
-            values = {":pk": {"S": partition}, ":low": {"S": keys.counted(row.name, "")}, ":high": {"S": keys.counted(row.name, "~")}}
-            for item in self._table.all({"KeyConditionExpression": keys.IN_PARTITION, "ExpressionAttributeValues": values}):
+            for item in self._table.all(keys.IN_PARTITION.query(partition, keys.counted(row.name, ""), keys.counted(row.name, "~"))):
                 self._table.delete({"pk": item["pk"], "sk": item["sk"]})
 
     def _add(self, shard: str, entries: Sequence[Entry]) -> None:
@@ -62,7 +60,7 @@ class DynamoCounters:
                 left = [entry for entry in left if entry.sequence > seen]
 
     def _update(self, shard: str, entries: Sequence[Entry]) -> str | None:
-        """Add them all at once; or none, and the highest sequence that the row has, if that is not below the first."""
+        """Add all entries in one write. If the row has the first one already, add none and return its highest sequence number."""
         with errors.translated():
             try:
                 self._client.update_item(**_as_call(self._table.name, shard, entries))
@@ -102,7 +100,7 @@ def _as_call(table: str, shard: str, entries: Sequence[Entry]) -> dict[str, Any]
 
 
 def _chunks(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """In order, in parts that add to at most `MOST_NAMES` amounts."""
+    """The entries in order, in chunks that add to at most `MOST_NAMES` amounts."""
     chunk: list[Entry] = []
     names: set[str] = set()
     for entry in entries:

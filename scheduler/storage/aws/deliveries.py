@@ -1,4 +1,4 @@
-"""What a Lambda function receives from a lane."""
+"""The SQS events of the lanes, read as deliveries."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,23 +7,23 @@ from scheduler.model.errors import Invalid
 from scheduler.model.job import Delivery
 from scheduler.storage import messages
 
-Record = Any  # of an SQS event, as far as anybody knows
+Record = Any  # of an SQS event; its shape is not trusted
 
 
 def deliveries(event: Mapping[str, Any]) -> tuple[list[Delivery], list[Record]]:
-    """The deliveries of an SQS event, and the records that are none: poison, which may not keep the others from being worked off."""
+    """The deliveries of an SQS event, and its unreadable records (poison), which must not keep the others from running."""
     read = {_id(record): (record, delivery(record)) for record in event["Records"]}
     good = [item for _, item in read.values() if item is not None]
     return good, [record for record, item in read.values() if item is None]
 
 
 def ids(records: list[Record]) -> list[str]:
-    """Those under which records can be reported back; one without any can only be let go."""
+    """The ids under which a function reports records as failed. A record without an id cannot be reported and is dropped."""
     return [found for record in records if (found := _id(record)) is not None]
 
 
 def delivery(record: Record) -> Delivery | None:
-    """The delivery in one record; None if it is no message of ours (poison: let it go to the DLQ)."""
+    """The delivery in one record. None: not a message of the scheduler (poison, which belongs into the dead-letter queue)."""
     try:
         message = messages.decode(record["body"])
         message_id, receipt, count = _id(record), record["receiptHandle"], int(record["attributes"]["ApproximateReceiveCount"])

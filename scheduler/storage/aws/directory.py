@@ -1,4 +1,4 @@
-"""The people who may sign in, in a Cognito user pool: its administration calls. Nothing else may make or change a user."""
+"""The users in a Cognito user pool, by its administration calls. No other module creates or changes a user."""
 
 import secrets
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from scheduler.storage.aws.accounts import WEIGHT
 if TYPE_CHECKING:
     from mypy_boto3_cognito_idp import CognitoIdentityProviderClient
 
-GROUPS: Mapping[Role, str] = {Role.OPERATOR: "operators", Role.ADMINISTRATOR: "administrators"}  # as `infra` makes them
+GROUPS: Mapping[Role, str] = {Role.OPERATOR: "operators", Role.ADMINISTRATOR: "administrators"}  # as `infra` creates them
 _PASSWORD = frozenset({"InvalidPasswordException", "PasswordHistoryPolicyViolationException"})
 
 
@@ -28,7 +28,7 @@ class CognitoDirectory:
         self._pool = pool
 
     def create(self, username: str, password: str, role: Role, weight: float) -> Account:
-        """The password comes last: an account that was left half made cannot sign in."""
+        """The password is set last: an account that a failure leaves incomplete cannot sign in."""
         with _refusing():
             made = self._client.admin_create_user(
                 UserPoolId=self._pool,
@@ -41,7 +41,7 @@ class CognitoDirectory:
             try:
                 self._settle(account, password, role)
             except ClientError as error:
-                if errors.code(error) in _PASSWORD:  # its name is not used up by a bad password
+                if errors.code(error) in _PASSWORD:  # a refused password does not use up the user name
                     self._client.admin_delete_user(UserPoolId=self._pool, Username=account.id)
                 raise
         return account
@@ -61,7 +61,7 @@ class CognitoDirectory:
                 raise
             groups = self._client.admin_list_groups_for_user(UserPoolId=self._pool, Username=id)["Groups"]
         account = _account(found, "UserAttributes", _role({group["GroupName"] for group in groups}))
-        return account if account.id == id else None  # it was a user name, not an id
+        return account if account.id == id else None  # Cognito also finds an account by its user name
 
     def page(self, cursor: str | None, limit: int) -> tuple[list[Account], str | None]:
         options: dict[str, Any] = {} if cursor is None else {"PaginationToken": cursor}
@@ -79,8 +79,8 @@ class CognitoDirectory:
 
     def set_role(self, id: str, role: Role) -> None:
         with _refusing():
-            for each, group in GROUPS.items():
-                call = self._client.admin_add_user_to_group if each is role else self._client.admin_remove_user_from_group
+            for other, group in GROUPS.items():
+                call = self._client.admin_add_user_to_group if other is role else self._client.admin_remove_user_from_group
                 call(UserPoolId=self._pool, Username=id, GroupName=group)
 
     def set_weight(self, id: str, weight: float) -> None:
@@ -102,7 +102,7 @@ class CognitoDirectory:
             self._client.admin_user_global_sign_out(UserPoolId=self._pool, Username=id)
 
     def _roles(self) -> dict[str, Role]:
-        """The roles of all who have one, by user name: few, so they are read for each page."""
+        """The roles of all users in a group, by user name. They are few, so every page reads them again."""
         roles: dict[str, Role] = {}
         for role, group in GROUPS.items():
             token: dict[str, Any] = {}
@@ -118,25 +118,25 @@ class CognitoDirectory:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """What Cognito refuses for a reason of the caller's, in our words."""
+    """Translate Cognito's refusals of a caller's mistakes; other errors become those of `errors.translated`."""
     with errors.translated():
         try:
             yield
         except ClientError as error:
-            code, said = errors.code(error), str(error.response.get("Error", {}).get("Message", ""))
+            code, message = errors.code(error), str(error.response.get("Error", {}).get("Message", ""))
             if code == "UsernameExistsException":
                 raise Conflict("this user name is taken") from None
             if code == "UserNotFoundException":
                 raise NotFound("there is no such user") from None
             if code in _PASSWORD:
-                raise Invalid.field("password", f"is refused by the policy: {said}") from None
+                raise Invalid.field("password", f"is refused by the policy: {message}") from None
             raise
 
 
 def _account(found: Any, attributes: str, role: Role) -> Account:
-    told = {each["Name"]: each["Value"] for each in found[attributes]}
+    values = {attribute["Name"]: attribute["Value"] for attribute in found[attributes]}
     created = int(found["UserCreateDate"].timestamp() * 1000)
-    return Account(told["sub"], found["Username"], role, found["Enabled"], float(told.get(WEIGHT) or 1.0), created)
+    return Account(values["sub"], found["Username"], role, found["Enabled"], float(values.get(WEIGHT) or 1.0), created)
 
 
 def _role(groups: set[str]) -> Role:

@@ -10,7 +10,7 @@ from botocore.parsers import ResponseParserError
 
 from scheduler.model.errors import SchedulerError, TooLarge, Unavailable
 
-# Refusals that pass: throttling, contention, a fault on the other side. Batches of statements spell some without "Exception".
+# Codes of temporary refusals: throttling, contention, a fault at AWS. Batches of statements report some without "Exception".
 TRANSIENT = frozenset(
     {
         "InternalError",
@@ -43,7 +43,7 @@ _TRANSACTION_CANCELLED = "TransactionCanceledException"
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Whatever botocore raises inside leaves as an error of `scheduler.model.errors`."""
+    """Raise the botocore errors of the block as errors of `scheduler.model.errors`."""
     try:
         yield
     except (ClientError, BotoCoreError, ResponseParserError) as error:
@@ -51,16 +51,16 @@ def translated() -> Iterator[None]:
 
 
 def translate(error: Exception) -> SchedulerError:
-    """The error to raise for what botocore raised."""
+    """The error to raise in place of an error of botocore."""
     if isinstance(error, ClientError):
         return _refusal(error)
-    if isinstance(error, NoConnection | HTTPClientError | ResponseParserError):  # no connection, no answer in time, half an answer
+    if isinstance(error, NoConnection | HTTPClientError | ResponseParserError):  # no connection, no answer in time, a truncated answer
         return Unavailable()
     return SchedulerError(f"AWS could not be called: {error}")
 
 
 def condition_failed(error: ClientError) -> bool:
-    """Whether the write was refused by its own condition (for a transaction: by one of them, and by nothing else)."""
+    """Whether a false condition refused the write. For a transaction: one of its conditions, and no temporary refusal."""
     if code(error) == _TRANSACTION_CANCELLED:
         reasons = _reasons(error)
         return bool(reasons & CONDITION_FAILED) and not reasons & TRANSIENT
@@ -72,7 +72,7 @@ def code(error: ClientError) -> str:
 
 
 def refusal(error_code: str, message: str, status: int = 400) -> SchedulerError:
-    """The error for one code of AWS."""
+    """The error for an error code of AWS."""
     if error_code in TRANSIENT or status >= 500 or status == 429:
         return Unavailable()
     if error_code.startswith("ValidationE") and "size" in message.lower():

@@ -1,4 +1,4 @@
-"""All jobs and all tasks, read by whole scans: for recounts by hand, never for a function."""
+"""All jobs and all tasks, read by full scans: for manual recounts only, never in a function."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

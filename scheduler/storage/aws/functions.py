@@ -1,6 +1,6 @@
 """The scheduler's own functions: asynchronous Lambda invocations, and the pollers of the lanes' event source mappings (provisioned mode).
 
-The event of a dispatcher is its unit: `{"minute": "2026-11-20T10:01", "part": 0}`. That of a redrive says nothing.
+The event of a dispatcher is its unit: `{"minute": "2026-11-20T10:01", "part": 0}`. The event of a redrive is empty.
 """
 
 import json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LambdaFunctions:
-    """The port `Functions`. Of a lane without a mapping here nothing is kept ready; `most_pollers`: of one that has one."""
+    """The port `Functions`. A lane without a mapping here keeps no pollers ready; `most_pollers` limits each of the others."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """A job as an item of the jobs table. Written by hand: this runs for every job, and a general serializer costs ten times as much.
 
-Fields with their default value are not stored. Payload, response, attempts, tags and origin are JSON text: it keeps any JSON
-a user may send (DynamoDB's own maps refuse long numbers and empty keys), and AWS's clients need not walk through it.
+Fields with their default value are not stored. Payload, response, attempts, tags and origin are JSON text. Text stores any JSON
+that a user may send (DynamoDB's own maps refuse long numbers and empty keys), and boto3 need not convert nested values.
 """
 
 import json
@@ -55,7 +55,7 @@ _NUMBERS: dict[str, int | None] = {  # with the default that is not stored
     "reserved_at": None,
     "expires": None,
 }
-# Before `requeue_cause` was stored, this reason alone told that a job waits because its lane is paused.
+# Items from before `requeue_cause` was stored mark a job that waits for its paused lane by this reason alone.
 _FORMER_CAUSES = {"its lane is paused": RequeueCause.PAUSED}
 _CAUSES = {cause.value: cause for cause in RequeueCause}
 _TEXTS = ("slot", "reason", "output", "fingerprint")
@@ -115,7 +115,7 @@ def _own(job: Job) -> Item:
 
 
 def differences(before: Job, after: Job) -> tuple[Item, list[str]]:
-    """What to set and what to remove to make the item of `before` that of `after`; nothing else is touched."""
+    """The attributes to set and to remove so that the item of `before` becomes that of `after`; the others stay untouched."""
     written = _own if before.spec is after.spec else attributes  # most changes leave the spec alone
     old, new = written(before), written(after)
     return {name: value for name, value in new.items() if old.get(name) != value}, [name for name in old if name not in new]
@@ -142,7 +142,7 @@ def decode(item: Mapping[str, Any]) -> Job:
     if "slot" not in item:
         found["slot"] = None
     if "requeue_cause" in item:
-        found["requeue_cause"] = _CAUSES.get(item["requeue_cause"]["S"])  # None: another version's, by which nothing is decided here
+        found["requeue_cause"] = _CAUSES.get(item["requeue_cause"]["S"])  # None: a cause of another version, unknown here
     elif "slot" in item and "reason" in item:
         found["requeue_cause"] = _FORMER_CAUSES.get(item["reason"]["S"])
     if "lane" in item:
@@ -170,7 +170,7 @@ def decode(item: Mapping[str, Any]) -> Job:
 
 
 def due_entry(item: Mapping[str, Any]) -> DueEntry:
-    """What the due index projects."""
+    """The entry in an item of the due index."""
     return DueEntry.of(
         JobKey(keys.owner(item["pk"]["S"]), item["sk"]["S"]),
         item["slot"]["S"],
@@ -181,7 +181,7 @@ def due_entry(item: Mapping[str, Any]) -> DueEntry:
 
 
 def letter(item: Mapping[str, Any]) -> Letter:
-    """What the failures index projects."""
+    """The dead letter in an item of the failures index."""
     return Letter(
         JobKey(keys.owner(item["pk"]["S"]), item["sk"]["S"]),
         item["position"]["S"],
@@ -216,7 +216,7 @@ def _claim(fields: Mapping[str, Any]) -> Claim:
 
 
 def _origin(origin: Origin) -> list[Any]:
-    """All but the task, which is an attribute of its own; without the empty end, for a run's item must stay within a write unit."""
+    """All fields but the task, which has an attribute of its own. Trailing nulls are left out: a run's item must fit into a write unit."""
     values = [
         origin.generation,
         origin.nominal_at,
@@ -239,8 +239,8 @@ def _read_origin(task: str, values: list[Any]) -> Origin:
 
 def _attempt(attempt: Attempt) -> list[Any]:
     failure = attempt.failure
-    told = failure and [failure.kind.value, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
-    values = [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, told]
+    error = failure and [failure.kind.value, failure.message, *([] if failure.retry_after_ms is None else [failure.retry_after_ms])]
+    values = [attempt.fence, attempt.picked_at, attempt.started_at, attempt.ended_at, attempt.outcome.value, error]
     more = [attempt.log, attempt.output, attempt.kept and attempt.kept.value]
     while more and more[-1] is None:
         more.pop()
@@ -250,5 +250,5 @@ def _attempt(attempt: Attempt) -> list[Any]:
 def _read_attempt(values: list[Any]) -> Attempt:
     fence, picked_at, started_at, ended_at, outcome, failure, *more = values
     log, output, kept = more + [None] * (3 - len(more))
-    told = Failure.read(*failure) if failure else None
-    return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), told, log, output, kept and Kept(kept))
+    error = Failure.read(*failure) if failure else None
+    return Attempt(fence, picked_at, started_at, ended_at, Outcome(outcome), error, log, output, kept and Kept(kept))

@@ -41,7 +41,7 @@ class DynamoJobs:
         answers = self._table.update([_claiming(request) for request in requests])
         done = [(request.key, answer.item) for request, answer in zip(requests, answers, strict=True) if answer.done is Written.YES]
         missing = [key for key, item in done if item is None]
-        stored = self.get_many(missing)  # AWS does not promise the new item of a batched statement
+        stored = self.get_many(missing)  # AWS does not guarantee that a batched statement returns the new item
         return [_claimed(request, answer, stored) for request, answer in zip(requests, answers, strict=True)]
 
     def change(self, changes: Sequence[Change]) -> list[Written]:
@@ -49,44 +49,34 @@ class DynamoJobs:
         return [_changed(change, answer) for change, answer in zip(changes, answers, strict=True)]
 
     def withdraw(self, wanted: Sequence[JobKey]) -> list[Written]:
-        each = {key: keys.job(key) for key in wanted}
-        statements = [Statement(key, as_delete(key, keys.withdrawable(), self._table.name)) for key in each.values()]
-        answers = dict(zip(each, self._table.run_many(statements), strict=True))
-        there = self.get_many([key for key, answer in answers.items() if answer.done is Written.NO])
-        return [Written.YES if answers[key].done is Written.NO and key not in there else answers[key].done for key in wanted]
+        item_keys = {key: keys.job(key) for key in wanted}
+        statements = [Statement(key, as_delete(key, keys.withdrawable(), self._table.name)) for key in item_keys.values()]
+        answers = dict(zip(item_keys, self._table.run_many(statements), strict=True))
+        stored = self.get_many([key for key, answer in answers.items() if answer.done is Written.NO])
+        return [Written.YES if answers[key].done is Written.NO and key not in stored else answers[key].done for key in wanted]
 
     def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
         start = {"ExclusiveStartKey": json.loads(after)} if after else {}
-        query = {"KeyConditionExpression": keys.IN_SLOT, "ExpressionAttributeNames": {"#slot": "slot"}} | start
-        page = self._table.query({"IndexName": keys.DUE, "ExpressionAttributeValues": {":slot": {"S": slot}}} | query)
+        page = self._table.query(keys.in_slot(slot) | start)
         entries = [items.due_entry(item) for item in page["Items"] if not keys.is_canary(item["pk"]["S"])]
         return entries, json.dumps(page["LastEvaluatedKey"]) if "LastEvaluatedKey" in page else None
 
     def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
-        values: dict[str, Any] = {":slot": {"S": slot}, ":since": {"N": str(since)}, ":until": {"N": str(until)}}
-        test = keys.OF_LANE
-        if lane is Lane.ONE_TIME:
-            test = keys.OF_USUAL_LANE  # a canary has none either, but it is due at 0
-        else:
-            values |= {":lane": {"S": lane.value}}
-        query = {"IndexName": keys.DUE, "KeyConditionExpression": keys.DUE_IN_SLOT, "ExpressionAttributeNames": {"#slot": "slot"}}
-        return self._table.count(query | {"FilterExpression": test, "ExpressionAttributeValues": values})
+        return self._table.count(keys.in_slot_of_lane(slot, lane, since, until))
 
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
         item = keys.canary(unit) | {"slot": {"S": slot}, "due_at": {"N": "0"}, "created_at": {"N": str(at)}}
         self._table.put(item, {})
 
     def canary_visible(self, unit: UnitKey, slot: str) -> bool:
-        query = {"KeyConditionExpression": keys.CANARY_IN_SLOT, "ExpressionAttributeNames": {"#slot": "slot"}}
-        values = {":slot": {"S": slot}, ":zero": {"N": "0"}}
-        page = self._table.query({"IndexName": keys.DUE, "ExpressionAttributeValues": values} | query)
+        page = self._table.query(keys.canaries_in_slot(slot))
         return any(item["pk"] == keys.canary(unit)["pk"] for item in page["Items"])
 
     def drop_canary(self, unit: UnitKey) -> None:
         self._table.delete(keys.canary(unit))
 
     def oldest_slot(self) -> str | None:
-        scan: dict[str, Any] = {"IndexName": keys.DUE, "ProjectionExpression": "pk, #slot", "ExpressionAttributeNames": {"#slot": "slot"}}
+        scan: dict[str, Any] = {**keys.SHOWN_SLOTS}
         found: list[str] = []
         while True:
             page = self._table.scan(scan)
@@ -126,7 +116,7 @@ def _claimed(request: ClaimRequest, answer: Answer, stored: Mapping[JobKey, Job]
     if won and job is None:
         job = stored.get(request.key)
         if job is None or job.claim is None or job.claim.nonce != request.nonce:
-            return None  # it moved on between the two calls; nobody can say how
+            return None  # the job changed between the two calls: its state after the claim is unknown
     return ClaimResult(won, job)
 
 

@@ -1,12 +1,15 @@
-"""Every key shape, index and condition of the three tables, each named with its purpose.
+"""Every key shape, index, query and condition of the seven tables, each named with its purpose.
 
-Attributes of a job carry the names of the model's fields; `items` says how each is stored. Besides them:
+The tables: jobs, tasks, ledger, users, audit, counters and notices. Two modules build the expressions of their writes themselves:
+`counters` those of sums, `targets` those of limits.
 
-    pk, sk         <owner>#<partition> and the job id: the owner is in the key, and a heavy one spreads over partitions
-    task           <owner>#<task id>, on jobs of a task only: the partition of the sparse index `by_task`
-    moved_owner    the owner, on jobs only whose time was changed: the partition of the sparse index `moved`
-    failed_owner   the owner, on failed and killed jobs only: the partition of the sparse index `failures`
-    position       where a moved or failed job stands in lists by time
+Attributes of a job have the names of the model's fields; `items` defines how each is stored. The other attributes:
+
+    pk, sk         <owner>#<partition> and the job id: the jobs of a busy owner spread over partitions
+    task           <owner>#<task id>, only on jobs of a task: the partition of the sparse index `by_task`
+    moved_owner    the owner, only on jobs whose time was changed: the partition of the sparse index `moved`
+    failed_owner   the owner, only on failed and killed jobs: the partition of the sparse index `failures`
+    position       the place of a moved or failed job in lists by time
     expires        epoch seconds, the tables' TTL attribute
     v              format of the item
 """
@@ -22,51 +25,117 @@ from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest, Guar
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
-Value = dict[str, "AttributeValueTypeDef"]  # what the type stubs call an item
+Value = dict[str, "AttributeValueTypeDef"]  # an item, in the words of the type stubs
 FORMAT = "1"
 
 # Indexes of the jobs table.
-DUE = "due"  # slot, due_at: exactly what is not finished, in the order in which the scheduler must look at it
-FAILURES = "failures"  # failed_owner, position; with what tells errors apart: a user must look at these, whatever the successes
-MOVED = "moved"  # moved_owner, position: the jobs, whole, that lists by time do not find at their id
-BY_MONTH = "by_month"  # of the audit trail: month, sk; whole items
-BY_TASK = "by_task"  # task, sk: keys only
+DUE = "due"  # slot, due_at: exactly the jobs that have not ended, in the order in which the scheduler checks them
+FAILURES = "failures"  # failed_owner, position, and the fields that group errors: few beside the successes
+MOVED = "moved"  # moved_owner, position; whole items: the jobs that lists by time do not find at their id
+BY_TASK = "by_task"  # task, sk; keys only
 
 # Index of the tasks table.
-REPLENISH = "replenish"  # replenish (a slot), sk: keys only, of the tasks whose next runs must be stored
+REPLENISH = "replenish"  # replenish (a slot), sk; keys only: the tasks whose next runs must be stored
 
-# Key conditions.
-IN_SLOT = "#slot = :slot"
-DUE_IN_SLOT = "#slot = :slot AND due_at BETWEEN :since AND :until"
-CANARY_IN_SLOT = "#slot = :slot AND due_at = :zero"
-IN_PARTITION = "pk = :pk AND sk BETWEEN :low AND :high"
-FAILED = "failed_owner = :pk AND #position BETWEEN :low AND :high"  # a reserved word, as the next one's
-MOVED_BETWEEN = "moved_owner = :pk AND #position BETWEEN :low AND :high"
-IN_MONTH = "#month = :pk AND sk BETWEEN :low AND :high"  # a reserved word, too
-OF_TASK = "task = :pk AND sk BETWEEN :low AND :high"
-OF_LANE = "lane = :lane"
-OF_USUAL_LANE = "attribute_not_exists(lane)"  # one-time, which is not stored
-ALL_OF = "pk = :pk"
-UP_TO = "pk = :pk AND sk < :bound"
-OPEN_IN_PARTITION = "attribute_exists(#slot)"
+# Index of the audit table.
+BY_MONTH = "by_month"  # month, sk; whole items
+
+# Expressions of writes.
 ADD_TO_TALLY = "SET since = if_not_exists(since, :now), expires = :expires ADD #count :number, #total :number"
 TALLY_NAMES = {"#count": "count", "#total": "total"}
-TO_REPLENISH = "replenish = :slot"
-REPLENISH_BEFORE = "replenish < :minute"
-
-# Conditions of plain writes.
 NEW = "attribute_not_exists(pk)"  # nothing is overwritten
 IF_NEW = {"ConditionExpression": NEW}
-EXISTS = "attribute_exists(pk)"
-SAME_EPOCH = "epoch = :epoch"  # nobody has taken it over since it was read
-SAME_LEASE = "epoch = :epoch AND lease_until = :lease"  # nor has its holder renewed its lease
+IF_STORED = {"ConditionExpression": "attribute_exists(pk)"}
 
-CANARY = "canary"  # sort key and first part of the partition key of a unit's proof that the index has caught up
+CANARY = "canary"  # sort key, and start of the partition key, of the item that proves that the due index has caught up
 _LAST = "~"  # sorts after every job id
+_SLOT = {"#slot": "slot"}  # aliases of reserved words
+_POSITION = {"#position": "position"}
+
+
+class Range(NamedTuple):
+    """A range of sort keys in one partition of a table or of its index."""
+
+    condition: str
+    index_name: str | None = None
+    names: Mapping[str, str] | None = None
+
+    def query(self, pk: str, low: str, high: str) -> dict[str, Any]:
+        """The query of the items from `low` to `high`, both included."""
+        values = {":pk": {"S": pk}, ":low": {"S": low}, ":high": {"S": high}}
+        index = {"IndexName": self.index_name} if self.index_name else {}
+        names = {"ExpressionAttributeNames": self.names} if self.names else {}
+        return {"KeyConditionExpression": self.condition, "ExpressionAttributeValues": values} | index | names
+
+
+IN_PARTITION = Range("pk = :pk AND sk BETWEEN :low AND :high")
+FAILED = Range("failed_owner = :pk AND #position BETWEEN :low AND :high", FAILURES, _POSITION)
+MOVED_BETWEEN = Range("moved_owner = :pk AND #position BETWEEN :low AND :high", MOVED, _POSITION)
+OF_TASK = Range("task = :pk AND sk BETWEEN :low AND :high", BY_TASK)
+IN_MONTH = Range("#month = :pk AND sk BETWEEN :low AND :high", BY_MONTH, {"#month": "month"})
+
+SHOWN_SLOTS = {"IndexName": DUE, "ProjectionExpression": "pk, #slot", "ExpressionAttributeNames": _SLOT}  # a scan
+
+
+def all_of(pk: str) -> dict[str, Any]:
+    """The query of a whole partition."""
+    return {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": pk}}}
+
+
+def up_to(pk: str, bound: str) -> dict[str, Any]:
+    """The query of the part of a partition before `bound`."""
+    values = {":pk": {"S": pk}, ":bound": {"S": bound}}
+    return {"KeyConditionExpression": "pk = :pk AND sk < :bound", "ExpressionAttributeValues": values}
+
+
+def open_in(pk: str, since: int) -> dict[str, Any]:
+    """The query of a partition's jobs that have not ended, with ids from the instant `since` on."""
+    filtered = {"FilterExpression": "attribute_exists(#slot)", "ExpressionAttributeNames": _SLOT}
+    return IN_PARTITION.query(pk, ids.first(since), _LAST) | filtered
+
+
+def in_slot(slot: str) -> dict[str, Any]:
+    return _due("#slot = :slot", slot, {})
+
+
+def in_slot_of_lane(slot: str, lane: Lane, since: int, until: int) -> dict[str, Any]:
+    """The query of the lane's jobs in the slot with `since <= due_at <= until`."""
+    values = {":since": {"N": str(since)}, ":until": {"N": str(until)}}
+    test = "lane = :lane"
+    if lane is Lane.ONE_TIME:
+        test = "attribute_not_exists(lane)"  # it is not stored; a canary has no lane either, but it is due at 0
+    else:
+        values |= {":lane": {"S": lane.value}}
+    return _due("#slot = :slot AND due_at BETWEEN :since AND :until", slot, values) | {"FilterExpression": test}
+
+
+def canaries_in_slot(slot: str) -> dict[str, Any]:
+    return _due("#slot = :slot AND due_at = :zero", slot, {":zero": {"N": "0"}})
+
+
+def _due(condition: str, slot: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "IndexName": DUE,
+        "KeyConditionExpression": condition,
+        "ExpressionAttributeNames": _SLOT,
+        "ExpressionAttributeValues": {":slot": {"S": slot}, **values},
+    }
+
+
+def to_replenish(slot: str) -> dict[str, Any]:
+    """The query of the tasks whose next runs must be stored by this slot."""
+    values = {":slot": {"S": slot}}
+    return {"IndexName": REPLENISH, "KeyConditionExpression": "replenish = :slot", "ExpressionAttributeValues": values}
+
+
+def replenish_before(minute: str) -> dict[str, Any]:
+    """The scan for the tasks whose next runs should have been stored before this minute."""
+    values = {":minute": {"S": minute}}
+    return {"IndexName": REPLENISH, "FilterExpression": "replenish < :minute", "ExpressionAttributeValues": values}
 
 
 class Term(NamedTuple):
-    """One term of the condition of an update; all terms of an update must hold."""
+    """One term of the condition of an update; all terms of an update must be true."""
 
     path: tuple[str, ...]
     test: Literal["=", "<=", "exists", "missing"]
@@ -84,12 +153,12 @@ def claimable(request: ClaimRequest) -> list[Term]:
 
 
 def withdrawable() -> list[Term]:
-    """Nobody has ever claimed the job, and it has not ended."""
+    """The job has never been claimed and has not ended."""
     return [Term(("fence",), "=", {"N": "1"}), Term(("slot",), "exists"), Term(("claim",), "missing")]
 
 
 def unchanged(change: Change) -> list[Term]:
-    """What the change's guard names is as it was when `before` was read."""
+    """The attributes that the change's guard names are as they were when `before` was read."""
     before = change.before
     terms = [Term(("fence",), "=", {"N": str(before.fence)})]
     if before.claim is None:
@@ -119,7 +188,7 @@ def partition(owner: str, number: int) -> str:
 
 
 def partitions(owner: str) -> list[str]:
-    """Everywhere the owner's jobs live."""
+    """All partitions of the owner's jobs."""
     return [partition(owner, number) for number in range(ids.PARTITIONS)]
 
 
@@ -133,7 +202,7 @@ def owner(pk: str) -> str:
 
 
 def bounds(since: int | None, until: int | None, after: str | None, newest_first: bool) -> tuple[str, str]:
-    """The first and the last position of a range of times, beyond the position `after`."""
+    """The lowest and the highest position of a range of times, beyond the position `after`."""
     low = "" if since is None else ids.first(since)
     high = _LAST if until is None else ids.first(until)  # a bound is shorter than any id, so never equal to one
     if after and newest_first:
@@ -152,12 +221,12 @@ def task_key(item: Mapping[str, Any]) -> TaskKey:
 
 
 def holder(key: TaskKey) -> Value:
-    """Beside the task, not in it: every run of the task writes it."""
+    """The run lock of a task. It is an item of its own because every run of the task writes it."""
     return {"pk": {"S": f"holder#{key.owner}#{key.id}"}, "sk": {"S": "holder"}}
 
 
-TARGETS = "targets"  # all named targets
-BESIDE_TASKS = ("holder#", "order#", "usage#", TARGETS)  # partitions of the tasks table that hold no tasks
+TARGETS = "targets"  # the partition of all named targets
+BESIDE_TASKS = ("holder#", "order#", "usage#", TARGETS)  # starts of the partitions of the tasks table that contain no tasks
 
 
 def target(name: str) -> Value:
@@ -165,46 +234,46 @@ def target(name: str) -> Value:
 
 
 def usage(target: str) -> Value:
-    """Beside the target, not in it: every start of a job of it writes it."""
+    """The used limits of a target. They are an item of their own because every start of a job of the target writes it."""
     return {"pk": {"S": f"usage#{target}"}, "sk": {"S": "usage"}}
 
 
 def if_generation(generation: int) -> dict[str, Any]:
-    """Nobody has edited, paused, resumed or deleted the task since it was read."""
+    """The task has not been edited, paused, resumed or deleted since it was read."""
     return {"ConditionExpression": "generation = :generation", "ExpressionAttributeValues": {":generation": {"N": str(generation)}}}
 
 
 def same_plan(generation: int, planned_until: int) -> list[Term]:
-    """Nobody has edited the task, nor stored more runs of it, since it was read."""
+    """The task has not been edited, and no more of its runs have been stored, since it was read."""
     return [Term(("generation",), "=", {"N": str(generation)}), Term(("planned_until",), "=", {"N": str(planned_until)})]
 
 
 def same_version(stored: Holder | Turn) -> list[Term]:
-    """Nobody has changed it since it was read."""
+    """The item has not changed since it was read."""
     return [Term(("version",), "=", {"N": str(stored.version)})]
 
 
 def turn(order: OrderKey) -> Value:
-    """The partition of a line holds all of it. The turn sorts before the markers, so that one query reads both."""
-    return {"pk": _line(order), "sk": {"S": "holder"}}
+    """The head of an ordering queue. It sorts before the entries of its queue, so that one query reads both."""
+    return {"pk": {"S": line(order)}, "sk": {"S": "holder"}}
 
 
 def marker(marker: Marker) -> Value:
-    """Sorts as the marker's position."""
+    """An entry of an ordering queue; it sorts by its position."""
     place = f"{ids.first(marker.scheduled_at)}{ids.first(marker.created_at)}{marker.job}#{marker.life:03d}"
-    return {"pk": _line(marker.order), "sk": {"S": f"m#{place}"}}
+    return {"pk": {"S": line(marker.order)}, "sk": {"S": f"m#{place}"}}
 
 
 def marker_position(sk: str) -> tuple[int, int, str, int]:
-    """The position of a marker, read from its sort key."""
+    """The position of an entry, read from its sort key."""
     place, _, life = sk.removeprefix("m#").partition("#")
     size = len(ids.first(0))
     return ids.time(place), ids.time(place[size:]), place[2 * size :], int(life)
 
 
-def _line(order: OrderKey) -> "AttributeValueTypeDef":
-    """The key is what a client chose: its hash stands for it."""
-    return {"S": f"order#{order.owner}#{hashlib.sha256(order.key.encode()).hexdigest()[:32]}"}
+def line(order: OrderKey) -> str:
+    """The partition of a whole ordering queue. It has a hash of the ordering key, which may be any text."""
+    return f"order#{order.owner}#{hashlib.sha256(order.key.encode()).hexdigest()[:32]}"
 
 
 def canary(unit: UnitKey) -> Value:
@@ -217,18 +286,16 @@ def is_canary(pk: str) -> bool:
 
 # The ledger.
 CURSOR: Value = {"pk": {"S": "cursor"}, "sk": {"S": "cursor"}}
-OPEN = "open"  # units whose slots are not proved empty
-LOOKS = "look"  # later looks at closed units, by their instant
-LANES = "lanes"  # which of them are paused, and which breakers are not closed
-PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # plan's cursor
-LATENCY_BUCKETS = 8  # items per lane that its executors share, so that none is written hot
-
-
-INTAKE_UNITS = "intake"  # apart from the units of minutes: these never close
+OPEN = "open"  # units whose slots are not yet proved empty
+LOOKS = "look"  # later checks of closed units, by their instant
+LANES = "lanes"  # the states of the lanes, and the breakers that are not closed
+PLAN: Value = {"pk": {"S": "plan"}, "sk": {"S": "plan"}}  # the cursor of `plan`
+LATENCY_BUCKETS = 8  # items per lane that its executors share, so that no item becomes hot
+INTAKE_UNITS = "intake"  # a partition of their own: these units never close
 
 
 def breaker(circuit: str) -> Value:
-    """Beside the states of the lanes, so that one read tells of both; a circuit may be as long as an address: its hash stands for it."""
+    """Beside the states of the lanes, so that one query reads both. The key has a hash of the circuit, which may be as long as a URL."""
     return {"pk": {"S": LANES}, "sk": {"S": f"breaker#{hashlib.sha256(circuit.encode()).hexdigest()}"}}
 
 
@@ -249,12 +316,12 @@ def look(look: Look) -> Value:
 
 
 def if_from(minute: str) -> dict[str, Any]:
-    """Nobody has moved plan's cursor since it was read."""
+    """The cursor of `plan` has not moved since it was read."""
     return {"ConditionExpression": "from_minute = :minute", "ExpressionAttributeValues": {":minute": {"S": minute}}}
 
 
 def look_bound(at: int) -> str:
-    """Sorts before every look planned for `at` or later."""
+    """A bound that sorts before every check planned for `at` or later."""
     return f"{at:020d}"
 
 
@@ -275,12 +342,12 @@ def user(id: str) -> Value:
 
 
 def tally(name: str) -> Value:
-    """In the users table, as the user's own."""
+    """In the users table, in the partition of its name."""
     return {"pk": {"S": name}, "sk": {"S": "tally"}}
 
 
 def receipt(owner: str, key: str) -> Value:
-    """The key is what a client chose, of any length: its hash stands for it."""
+    """The partition has a hash of the idempotency key, which may be any text of any length."""
     return {"pk": {"S": f"receipt#{owner}#{hashlib.sha256(key.encode()).hexdigest()}"}, "sk": {"S": "receipt"}}
 
 
@@ -289,18 +356,18 @@ def receipt_owner(pk: str) -> str:
 
 
 def outdated(now: int) -> list[Term]:
-    """The time of the receipt that is there is over."""
+    """The stored receipt is outdated."""
     return [Term(("at",), "<=", {"N": str(now - KEPT_RECEIPTS_MS)})]
 
 
 def if_no_receipt(now: int) -> dict[str, Any]:
-    """There is none, or its time is over."""
+    """No receipt is stored, or it is outdated."""
     values = {":bound": {"N": str(now - KEPT_RECEIPTS_MS)}}
     names = {"#at": "at"}
     return {"ConditionExpression": f"{NEW} OR #at <= :bound", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
 
-REDRIVES = "redrives"  # those that are running
+REDRIVES = "redrives"  # the partition of the running redrives
 
 
 def running_redrive(owner: str, id: str) -> Value:
@@ -311,15 +378,26 @@ def ended_redrive(owner: str, id: str) -> Value:
     return {"pk": {"S": f"redriven#{owner}"}, "sk": {"S": id}}
 
 
+def if_epoch(epoch: int) -> dict[str, Any]:
+    """The cursor or unit has not been taken over since it was read."""
+    return {"ConditionExpression": "epoch = :epoch", "ExpressionAttributeValues": {":epoch": {"N": str(epoch)}}}
+
+
+def if_lease(epoch: int, lease_until: int) -> dict[str, Any]:
+    """The unit has not been taken over, nor its lease renewed, since it was read."""
+    values = {":epoch": {"N": str(epoch)}, ":lease": {"N": str(lease_until)}}
+    return {"ConditionExpression": "epoch = :epoch AND lease_until = :lease", "ExpressionAttributeValues": values}
+
+
 def if_version(version: int) -> dict[str, Any]:
-    """Nobody has changed it since it was read."""
+    """The item has not changed since it was read."""
     values = {":version": {"N": str(version)}}
     names = {"#version": "version"}
     return {"ConditionExpression": "#version = :version", "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
 
-# Counters: a row per stream shard that adds to it. `|` sorts after all that names are made of.
-UNSEEN = "attribute_not_exists(seen) OR seen < :first"  # none of the entries was added before
+# Counters: one row per name and stream shard. `|` sorts after every character of a name.
+UNSEEN = "attribute_not_exists(seen) OR seen < :first"  # none of the entries has been added before
 
 
 def counted(name: str, shard: str) -> str:
@@ -331,7 +409,7 @@ def counted_name(sk: str) -> str:
 
 
 def standing(task: TaskKey) -> Value:
-    """In the table of notices."""
+    """The notification state of a task, in the notices table."""
     return {"pk": {"S": f"{task.owner}#{task.id}"}, "sk": {"S": "standing"}}
 
 
@@ -344,7 +422,7 @@ def sending(task: TaskKey, id: str) -> Value:
 
 
 def unit_key(text: str) -> UnitKey:
-    """The unit named by the end of a sort key."""
+    """The unit that ends a sort key."""
     minute, part = text.split("#")[-2:]
     return UnitKey(minute, int(part))
 
@@ -354,5 +432,5 @@ def _unit(unit: UnitKey) -> str:
 
 
 def output(key: JobKey, fence: int) -> str:
-    """The object of the outputs' bucket that holds everything of one attempt."""
+    """The object in the outputs' bucket with the full output and log of one attempt."""
     return f"{key.owner}/{key.id}/{fence}"

@@ -37,10 +37,10 @@ class SqsLanes:
         return self._topic.publish(messages)
 
     def extend(self, lane: Lane, receipts: Sequence[str], seconds: int) -> set[str]:
-        held: set[str] = set()
+        extended: set[str] = set()
         for ten in batches.chunks(receipts, batches.TEN):
-            held |= self._extend(lane, ten, seconds)
-        return held
+            extended |= self._extend(lane, ten, seconds)
+        return extended
 
     def backlog(self, lane: Lane) -> int:
         with errors.translated():

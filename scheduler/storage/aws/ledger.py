@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 CLOSED_KEPT_S = 30 * 86_400
 LATENCY_KEPT_S = 86_400
-BREAKER_KEPT_S = 86_400  # after it might have been tried again: nobody wants anything of that target
-BACKLOG_KEPT_S = 300  # of a dispatcher that died: one that lives takes its own away
+BREAKER_KEPT_S = 86_400  # after its next trial was due: no job has called the target since
+BACKLOG_KEPT_S = 300  # after its report; a dispatcher that ends in order deletes its own
 _UNIT = ("first_shard", "last_shard", "epoch", "lease_until", "progress", "handed_out_at", "opened_at")
 _BREAKER = ("opened_at", "until", "waits_ms", "probe_until", "version")
 Item = dict[str, Any]
@@ -36,41 +36,40 @@ class DynamoLedger:
 
     def advance(self, before: Cursor | None, after: Cursor) -> bool:
         item = {**keys.CURSOR, "minute": {"S": after.minute}, "shards": {"N": str(after.shards)}, "epoch": {"N": str(after.epoch)}}
-        return self._table.put(item, keys.IF_NEW if before is None else _same_epoch(before.epoch))
+        return self._table.put(item, keys.IF_NEW if before is None else keys.if_epoch(before.epoch))
 
     def open_unit(self, unit: Unit) -> bool:
         return self._table.put(keys.open_unit(unit.key) | _unit(unit), keys.IF_NEW)
 
     def open_units(self) -> list[Unit]:
-        return [_read_unit(item) for item in self._all(keys.ALL_OF, {":pk": {"S": keys.OPEN}})]
+        return [_read_unit(item) for item in self._all(keys.all_of(keys.OPEN))]
 
     def unit(self, key: UnitKey) -> Unit | None:
         item = self._table.get(keys.open_unit(key))
         return _read_unit(item) if item else None
 
     def change_unit(self, before: Unit, after: Unit) -> bool:
-        condition = _same_epoch(before.epoch) if after.epoch == before.epoch else _same_lease(before)
+        condition = keys.if_epoch(before.epoch) if after.epoch == before.epoch else keys.if_lease(before.epoch, before.lease_until)
         return self._table.put(keys.open_unit(before.key) | _unit(after), condition)
 
     def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
         closed = keys.closed_unit(unit.key) | {"at": {"N": str(at)}, "expires": {"N": str(at // 1000 + CLOSED_KEPT_S)}}
-        delete = {"TableName": self._table.name, "Key": keys.open_unit(unit.key)} | _same_epoch(unit.epoch)
+        delete = {"TableName": self._table.name, "Key": keys.open_unit(unit.key)} | keys.if_epoch(unit.epoch)
         return self._table.transact([{"Delete": delete}, self._putting(closed), self._putting(_look(look))])
 
     def looks(self, by: int) -> list[Look]:
-        values = {":pk": {"S": keys.LOOKS}, ":bound": {"S": keys.look_bound(by + 1)}}
-        return [_read_look(item) for item in self._all(keys.UP_TO, values)]
+        return [_read_look(item) for item in self._all(keys.up_to(keys.LOOKS, keys.look_bound(by + 1)))]
 
     def replace_look(self, look: Look, following: Look | None) -> None:
-        """If the look is gone, nothing is stored: a late second call must not bring an old look back."""
-        delete = {"TableName": self._table.name, "Key": keys.look(look), "ConditionExpression": keys.EXISTS}
+        """Store nothing if the check is gone: a late repeat of the call must not restore an old check."""
+        delete = {"TableName": self._table.name, "Key": keys.look(look)} | keys.IF_STORED
         self._table.transact([{"Delete": delete}] + ([self._putting(_look(following))] if following else []))
 
     def set_lane_state(self, state: LaneState) -> None:
         self._table.put(_lane_state(state), {})
 
     def watched(self) -> Watched:
-        found = list(self._all(keys.ALL_OF, {":pk": {"S": keys.LANES}}))
+        found = list(self._all(keys.all_of(keys.LANES)))
         states = [_read_lane_state(item) for item in found if not keys.is_breaker(item)]
         breakers = [_read_breaker(item) for item in found if keys.is_breaker(item)]
         return Watched({state.lane: state for state in states}, {breaker.circuit: breaker for breaker in breakers})
@@ -93,7 +92,7 @@ class DynamoLedger:
         self._table.put(item | {"expires": {"N": str(at // 1000 + LATENCY_KEPT_S)}}, {})
 
     def latency(self, lane: Lane, since: int) -> int | None:
-        reports = self._all(keys.ALL_OF, {":pk": {"S": keys.latencies(lane)}})
+        reports = self._all(keys.all_of(keys.latencies(lane)))
         return max((int(item["p99"]["N"]) for item in reports if int(item["at"]["N"]) >= since), default=None)
 
     def report_backlog(self, backlog: Backlog) -> None:
@@ -103,24 +102,15 @@ class DynamoLedger:
         self._table.delete(keys.backlog(unit, lane))
 
     def backlogs(self, lane: Lane, since: int) -> list[Backlog]:
-        found = (_read_backlog(item, lane) for item in self._all(keys.ALL_OF, {":pk": {"S": keys.backlogs(lane)}}))
+        found = (_read_backlog(item, lane) for item in self._all(keys.all_of(keys.backlogs(lane))))
         return [backlog for backlog in found if backlog.at >= since]
 
     def _putting(self, item: Item) -> dict[str, Any]:
         return {"Put": {"TableName": self._table.name, "Item": item}}
 
-    def _all(self, condition: str, values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        """Every item of a key condition, strongly consistent, in key order."""
-        return self._table.all({"KeyConditionExpression": condition, "ExpressionAttributeValues": values, "ConsistentRead": True})
-
-
-def _same_epoch(epoch: int) -> dict[str, Any]:
-    return {"ConditionExpression": keys.SAME_EPOCH, "ExpressionAttributeValues": {":epoch": {"N": str(epoch)}}}
-
-
-def _same_lease(unit: Unit) -> dict[str, Any]:
-    values = {":epoch": {"N": str(unit.epoch)}, ":lease": {"N": str(unit.lease_until)}}
-    return {"ConditionExpression": keys.SAME_LEASE, "ExpressionAttributeValues": values}
+    def _all(self, query: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """All items of a query, strongly consistent, in key order."""
+        return self._table.all({**query, "ConsistentRead": True})
 
 
 def _unit(unit: Unit) -> Item:

@@ -1,7 +1,7 @@
 """Lists of jobs by time, from the jobs table and its indexes.
 
-A job stands at its position: its id, whose first half is its time, or its new time if it was rescheduled. So an owner's
-partitions, which are sorted by id, leave rescheduled jobs out, and the sparse index `moved` brings them in where they stand now.
+A job is listed at its position: its id, whose first half is its time, or its new time if it was rescheduled. An owner's
+partitions are sorted by id, so their rescheduled jobs are left out; the sparse index `moved` adds them at their new position.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from scheduler.storage.aws.updates import address
 
 
 class Span(NamedTuple):
-    """What of a list is asked for; as the port's arguments of these names."""
+    """The requested part of a list: the port's arguments of these names."""
 
     since: int | None
     until: int | None
@@ -25,14 +25,12 @@ class Span(NamedTuple):
     limit: int
     newest_first: bool = True
 
-    def query(self, condition: str, pk: str, limit: int, **options: Any) -> dict[str, Any] | None:
-        """The query of this part of one partition; None if nothing can be in it."""
+    def query(self, keyed: keys.Range, pk: str, limit: int) -> dict[str, Any] | None:
+        """The query of this part of one partition; None if the part is empty."""
         low, high = keys.bounds(self.since, self.until, self.after, self.newest_first)
         if low > high:
             return None
-        values = {":pk": {"S": pk}, ":low": {"S": low}, ":high": {"S": high}}
-        query: dict[str, Any] = {"KeyConditionExpression": condition, "ExpressionAttributeValues": values, "Limit": limit}
-        return query | {"ScanIndexForward": not self.newest_first} | options
+        return keyed.query(pk, low, high) | {"Limit": limit, "ScanIndexForward": not self.newest_first}
 
 
 class JobLists:
@@ -42,22 +40,22 @@ class JobLists:
         self._table = table
 
     def history(self, owner: str, span: Span) -> Page:
-        share = 2 * span.limit // ids.PARTITIONS + 1  # about twice what one partition will give of a page
+        share = 2 * span.limit // ids.PARTITIONS + 1  # about twice the share of one partition in a page
         queries = [query for pk in keys.partitions(owner) if (query := span.query(keys.IN_PARTITION, pk, share))]
-        first_pages = self._table.pool.map(self._table.query, queries)  # at once: a page takes the time of one query
+        first_pages = self._table.pool.map(self._table.query, queries)  # in parallel: a page takes the time of one query
         moved = self._moved(owner, span)
         partitions = [self._table.all(query, page) for query, page in zip(queries, first_pages, strict=True)]
         return _page(_merged([*map(_unmoved, partitions), moved], span), span)
 
     def of_task(self, task: TaskKey, span: Span) -> Page:
         name = keys.task(*task)
-        query = span.query(keys.OF_TASK, name, span.limit + 1, IndexName=keys.BY_TASK)
+        query = span.query(keys.OF_TASK, name, span.limit + 1)
         runs = self._whole(self._table.all(query), span.limit + 1) if query else iter(())
         moved = (item for item in self._moved(task.owner, span) if item.get("task") == {"S": name})
         return _page(_merged([_unmoved(runs), moved], span), span)
 
     def failures(self, owner: str, span: Span) -> Page:
-        query = span.query(keys.FAILED, owner, span.limit + 1, IndexName=keys.FAILURES, ExpressionAttributeNames=_POSITION)
+        query = span.query(keys.FAILED, owner, span.limit + 1)
         if query is None:
             return Page()
         indexed = list(itertools.islice(self._table.all(query), span.limit + 1))
@@ -66,32 +64,24 @@ class JobLists:
         return Page(dead, _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None)
 
     def letters(self, owner: str, span: Span) -> tuple[list[Letter], str | None]:
-        query = span.query(keys.FAILED, owner, span.limit + 1, IndexName=keys.FAILURES, ExpressionAttributeNames=_POSITION)
+        query = span.query(keys.FAILED, owner, span.limit + 1)
         indexed = list(itertools.islice(self._table.all(query), span.limit + 1)) if query else []
         cursor = _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None
         return list(map(items.letter, indexed[: span.limit])), cursor
 
     def count_ahead(self, owner: str, since: int) -> int:
-        def count(pk: str) -> int:
-            values = {":pk": {"S": pk}, ":low": {"S": ids.first(since)}, ":high": {"S": "~"}}
-            query = {"KeyConditionExpression": keys.IN_PARTITION, "ExpressionAttributeValues": values}
-            return self._table.count(query | {"FilterExpression": keys.OPEN_IN_PARTITION, "ExpressionAttributeNames": {"#slot": "slot"}})
-
-        return sum(self._table.pool.map(count, keys.partitions(owner)))
+        return sum(self._table.pool.map(lambda pk: self._table.count(keys.open_in(pk, since)), keys.partitions(owner)))
 
     def _moved(self, owner: str, span: Span) -> Iterator[Item]:
-        query = span.query(keys.MOVED_BETWEEN, owner, span.limit + 1, IndexName=keys.MOVED, ExpressionAttributeNames=_POSITION)
+        query = span.query(keys.MOVED_BETWEEN, owner, span.limit + 1)
         return self._table.all(query, self._table.query(query)) if query else iter(())
 
     def _whole(self, entries: Iterator[Item], at_once: int) -> Iterator[Item]:
-        """The items of an index's entries, read (strongly consistent) when they are reached, so many at once."""
+        """The items of an index's entries, read (strongly consistent) when they are reached, `at_once` in one call."""
         while chunk := list(itertools.islice(entries, at_once)):
             wanted: list[keys.Value] = [keys.job(JobKey(keys.owner(entry["pk"]["S"]), entry["sk"]["S"])) for entry in chunk]
             stored = {address({"pk": item["pk"], "sk": item["sk"]}): item for item in self._table.get_many(wanted)}
             yield from (stored[address(key)] for key in wanted if address(key) in stored)
-
-
-_POSITION = {"#position": "position"}
 
 
 def _unmoved(items: Iterable[Item]) -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""The queue of notices on SQS, and what notify receives from it."""
+"""The queue of notices on SQS, and the messages that `notify` receives from it."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ CONNECTIONS = 8
 
 
 class Received(NamedTuple):
-    """One message in hand."""
+    """One received message."""
 
     message_id: str
     receipt: str
@@ -38,12 +38,12 @@ class SqsNoticeQueue:
             raise Unavailable()
 
     def put_back(self, receipt: str, seconds: int) -> None:
-        """The message in hand comes again in so many seconds; if that is refused, when its visibility ends."""
+        """Make a received message visible again in `seconds`; if SQS refuses, it becomes visible when its visibility time-out ends."""
         try:
             with errors.translated():
                 self._client.change_message_visibility(QueueUrl=self._url, ReceiptHandle=receipt, VisibilityTimeout=seconds)
         except SchedulerError:
-            pass  # refused for now; or it was in hand too long, and comes again by itself
+            pass  # a temporary refusal, or the receipt has expired; SQS delivers the message again in either case
 
     def _send(self, ten: Sequence[dict[str, Any]]) -> bool:
         entries: Any = [{"Id": str(place), **entry} for place, entry in enumerate(ten)]
@@ -55,7 +55,7 @@ class SqsNoticeQueue:
 
 
 def received(event: Mapping[str, Any]) -> tuple[list[Received], list[str]]:
-    """The messages of an SQS event, and the ids of records that are none: poison, which goes to the dead-letter queue in the end."""
+    """The messages of an SQS event, and the ids of its unreadable records (poison), which end in the dead-letter queue."""
     good, poison = list[Received](), list[str]()
     for record in event["Records"]:
         try:
@@ -69,5 +69,5 @@ def received(event: Mapping[str, Any]) -> tuple[list[Received], list[str]]:
 def _entry(message: Message, now: int) -> dict[str, Any]:
     entry: dict[str, Any] = {"MessageBody": encode(message)}
     if isinstance(message, WindowEnd) and message.at > now:
-        entry["DelaySeconds"] = min(-(-(message.at - now) // 1_000), DELAY_LIMIT)  # whole seconds, rounded up: not before its end
+        entry["DelaySeconds"] = min(-(-(message.at - now) // 1_000), DELAY_LIMIT)  # whole seconds, rounded up: not before the window's end
     return entry

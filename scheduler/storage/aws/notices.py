@@ -1,8 +1,8 @@
-"""The table of notices: all of one task in one partition.
+"""The notices table: all items of a task in one partition.
 
-standing        how it stands with its receivers
-news#<id>       what was decided of one piece of news, or of the end of a window
-sending#<id>    how far one notice is with one receiver
+standing        the notification state of the task
+news#<id>       the decision on one event, or on the end of a window
+sending#<id>    the delivery of one notice to one receiver
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from scheduler.storage.aws.notice_queue import SqsNoticeQueue
 
 DAY_S = 86_400
-KEPT_S = 20 * DAY_S  # longer than a stream and a queue keep what could come again
-STANDING_S = 400 * DAY_S  # a task that runs once a year can recover
+KEPT_S = 20 * DAY_S  # longer than a stream or a queue could deliver the same record again
+STANDING_S = 400 * DAY_S  # so that a task that runs once a year can still report its recovery
 _NUMBERS = ("lease_until", "tries", "done_at", "version")
 
 

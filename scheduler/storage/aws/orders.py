@@ -1,4 +1,4 @@
-"""The lines of ordering keys, in the tasks table: all of a line in one partition, the turn before the markers."""
+"""The ordering queues, in the tasks table: each queue in one partition, its head (turn) before its entries (markers)."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from scheduler.storage.ports import Written
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-MARKER_KEPT_S = 400 * 86_400  # after its job's time: longer than any job is kept; what is forgotten leaves with it
+MARKER_KEPT_S = 400 * 86_400  # after its job's time: longer than any job is kept; a leftover entry expires then
 TURN_KEPT_S = 100 * 86_400  # after it was taken: longer than any job runs and is retried
 
 
@@ -24,7 +24,7 @@ class DynamoOrders:
         self._table = Table(client, table)
 
     def enqueue(self, markers: Sequence[Marker]) -> list[Written]:
-        return self._table.insert([keys.marker(each) | _marker_item(each) for each in markers])
+        return self._table.insert([keys.marker(marker) | _marker_item(marker) for marker in markers])
 
     def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, Line]:
         wanted = list(dict.fromkeys(orders))
@@ -34,23 +34,23 @@ class DynamoOrders:
 
     def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[Written]:
         done = [answer.done for answer in self._table.run_many([self._taking(before, after) for before, after in changes])]
-        lost = [after for (_, after), held in zip(changes, done, strict=True) if held is Written.NO]
-        stands = {after.order: self._turn(after.order) for after in lost}
-        # If what stands is what was to be written, an earlier answer was lost.
+        lost = [after for (_, after), taken in zip(changes, done, strict=True) if taken is Written.NO]
+        stored = {after.order: self._turn(after.order) for after in lost}
+        # If the stored turn is the new one, an earlier call wrote it and its answer was lost.
         return [
-            Written.of(stands[after.order] == after) if held is Written.NO else held for (_, after), held in zip(changes, done, strict=True)
+            Written.of(stored[after.order] == after) if taken is Written.NO else taken
+            for (_, after), taken in zip(changes, done, strict=True)
         ]
 
     def leave(self, markers: Sequence[Marker]) -> None:
-        places = [keys.marker(each) for each in dict.fromkeys(markers)]
-        answers = self._table.run_many([Statement(place, as_delete(place, (), self._table.name)) for place in places])
+        entries = [keys.marker(marker) for marker in dict.fromkeys(markers)]
+        answers = self._table.run_many([Statement(entry, as_delete(entry, (), self._table.name)) for entry in entries])
         if any(answer.done is Written.REFUSED for answer in answers):
             raise Unavailable
 
     def _line(self, order: OrderKey, limit: int) -> Line:
-        """One query; more than a megabyte of markers is more than anyone asks for, and is told as `more`."""
-        query = {"KeyConditionExpression": keys.ALL_OF, "ExpressionAttributeValues": {":pk": keys.turn(order)["pk"]}}
-        page = self._table.query(query | {"Limit": limit + 2, "ConsistentRead": True})
+        """One query. No caller needs more than its megabyte of entries; `more` reports entries beyond."""
+        page = self._table.query(keys.all_of(keys.line(order)) | {"Limit": limit + 2, "ConsistentRead": True})
         items = list(page["Items"])
         turn = _turn(order, items.pop(0)) if items and items[0]["sk"] == keys.turn(order)["sk"] else None
         more = len(items) > limit or "LastEvaluatedKey" in page

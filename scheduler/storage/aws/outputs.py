@@ -1,4 +1,4 @@
-"""The port `Outputs` on S3: an object for each attempt whose output and log its job cannot hold."""
+"""The port `Outputs` on S3: an object for each attempt whose output and log are too long for its job."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class S3Outputs:
-    """The bucket forgets by its own rule. A function without a bucket has no client; without an archive, what leaves is gone."""
+    """A lifecycle rule of the bucket deletes old objects.
+
+    A function without a bucket has no client. Without an archive, jobs that leave the table are lost.
+    """
 
     def __init__(self, client: "S3Client | None", bucket: str, archive: "FirehoseArchive | None" = None) -> None:
         self._client: Any = client

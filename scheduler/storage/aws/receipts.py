@@ -1,4 +1,4 @@
-"""Receipts of requests, in the ledger table until their time is over (TTL, which may take days: an old one counts as gone)."""
+"""Receipts of requests, in the ledger table. TTL may delete them days late, so reads treat an outdated receipt as missing."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -32,9 +32,9 @@ class DynamoReceipts:
         return found if found is not None and found.at + KEPT_RECEIPTS_MS > now else None
 
     def _replace(self, receipts: Sequence[Receipt], now: int) -> list[Receipt | None]:
-        """Of each whose key is taken the one that stands: it, if the earlier one's time is over, or that one."""
+        """For each receipt whose key is taken, the valid one: itself if the earlier receipt is outdated, else the earlier one."""
         answers = self._table.update([_replacing(receipt, now) for receipt in receipts])
-        return [_standing(receipt, answer) for receipt, answer in zip(receipts, answers, strict=True)]
+        return [_valid(receipt, answer) for receipt, answer in zip(receipts, answers, strict=True)]
 
 
 def encode(receipt: Receipt) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _replacing(receipt: Receipt, now: int) -> Update:
     return Update(keys.receipt(receipt.owner, receipt.key), _attributes(receipt), (), keys.outdated(now))
 
 
-def _standing(receipt: Receipt, answer: Answer) -> Receipt | None:
+def _valid(receipt: Receipt, answer: Answer) -> Receipt | None:
     if answer.done is Written.YES:
         return receipt
     return decode(answer.item) if answer.done is Written.NO and answer.item else None

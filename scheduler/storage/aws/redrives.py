@@ -1,4 +1,4 @@
-"""Redrives in the ledger table: the running ones side by side, the ended ones by owner until their time is over (TTL)."""
+"""Redrives in the ledger table: the running ones in one partition, the ended ones by owner until they expire (TTL)."""
 
 import json
 from collections.abc import Mapping
@@ -30,8 +30,7 @@ class DynamoRedrives:
         return _decode(item) if item else None
 
     def running(self) -> list[Redrive]:
-        query = {"KeyConditionExpression": keys.ALL_OF, "ExpressionAttributeValues": {":pk": {"S": keys.REDRIVES}}}
-        return list(map(_decode, self._table.all(query | {"ConsistentRead": True})))
+        return list(map(_decode, self._table.all(keys.all_of(keys.REDRIVES) | {"ConsistentRead": True})))
 
     def change(self, before: Redrive, after: Redrive) -> bool:
         condition = keys.if_version(before.version)

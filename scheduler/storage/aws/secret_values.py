@@ -10,9 +10,9 @@ from scheduler.model.errors import NotFound, Unavailable
 from scheduler.storage.aws import errors
 from scheduler.storage.aws.signing_keys import CURRENT, PREVIOUS
 
-KEPT_MS = 60_000  # how long what was read is used: a changed password counts a minute later
-MOST = 256  # secrets that are held at once
-_NONE_SUCH = ("ResourceNotFoundException", "AccessDeniedException", "InvalidRequestException")  # the last one: marked for deletion
+KEPT_MS = 60_000  # how long a value is cached: a changed secret takes effect within a minute
+MOST = 256  # cached secrets
+_NONE_SUCH = ("ResourceNotFoundException", "AccessDeniedException", "InvalidRequestException")  # the last: marked for deletion
 
 
 class StoredSecrets:
@@ -21,8 +21,8 @@ class StoredSecrets:
     def __init__(self, client: Any, prefix: str) -> None:
         self._client = client
         self._prefix = prefix
-        self._held: dict[str, tuple[int, Sequence[str]]] = {}  # by full name: when it was read, and what
-        self._lock = threading.Lock()  # ten jobs of a batch may ask at once
+        self._held: dict[str, tuple[int, Sequence[str]]] = {}  # by full name: the instant of the read, and the values
+        self._lock = threading.Lock()  # ten jobs of a batch may read at once
 
     def values(self, owner: str, name: str, now: int) -> Sequence[str]:
         full = f"{self._prefix}{owner}/{name}"
@@ -32,7 +32,7 @@ class StoredSecrets:
                 return held
             try:
                 found = [value for stage in (CURRENT, PREVIOUS) if (value := self._version(full, stage)) is not None]
-            except Unavailable:  # while Secrets Manager refuses, what was read before counts on
+            except Unavailable:  # while Secrets Manager refuses, the cached values stay valid
                 if not held:
                     raise
                 return held
@@ -45,7 +45,7 @@ class StoredSecrets:
             return found
 
     def _version(self, full: str, stage: str) -> str | None:
-        """None: there is none, or none that may be read."""
+        """The value of one version; None if it does not exist or may not be read."""
         with errors.translated():
             try:
                 return str(self._client.get_secret_value(SecretId=full, VersionStage=stage)["SecretString"])
@@ -53,5 +53,5 @@ class StoredSecrets:
                 if errors.code(error) in _NONE_SUCH:
                     return None
                 raise
-            except KeyError:  # bytes: nothing that could be sent
+            except KeyError:  # a binary secret, which has no text to send
                 return None

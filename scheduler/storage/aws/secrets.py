@@ -10,7 +10,7 @@ from scheduler.storage.aws.signing_keys import SecretKeys
 
 
 class AwsSecrets:
-    """`callback_secret`: the ARN of what signs tokens. `prefix`: of the names of the secrets that jobs may use."""
+    """`callback_secret`: the ARN of the secret that signs call-back tokens. `prefix`: of the names of the secrets that jobs may use."""
 
     def __init__(self, callback_secret: str, prefix: str) -> None:
         self._callback_secret, self._prefix = callback_secret, prefix

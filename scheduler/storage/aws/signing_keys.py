@@ -1,4 +1,4 @@
-"""The keys that sign the tokens of call-backs, from Secrets Manager: the secret's current version and the one before it."""
+"""The keys that sign call-back tokens, from Secrets Manager: the secret's current version and the one before it."""
 
 import threading
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from botocore.exceptions import ClientError
 from scheduler.model.errors import SchedulerError, Unavailable
 from scheduler.storage.aws import errors
 
-KEPT_MS = 300_000  # how long what was read is used; executors sign with the version before for so long after a rotation
-AGAIN_MS = 10_000  # a token signed by an unknown key makes the keys be read again, no sooner than this after the last time
+KEPT_MS = 300_000  # how long keys are cached: after a rotation executors may sign with the former key for this time
+AGAIN_MS = 10_000  # a token signed with an unknown key triggers another read, no sooner than this after the last one
 CURRENT, PREVIOUS = "AWSCURRENT", "AWSPREVIOUS"
 _NONE_SUCH = "ResourceNotFoundException"
 
@@ -23,7 +23,7 @@ class SecretKeys:
         self._secret = secret
         self._held: list[bytes] = []
         self._read_at = 0
-        self._lock = threading.Lock()  # ten jobs of a batch may ask at once
+        self._lock = threading.Lock()  # ten jobs of a batch may read at once
 
     def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
         with self._lock:
@@ -32,7 +32,7 @@ class SecretKeys:
             return self._held
 
     def _read(self, now: int) -> None:
-        """While Secrets Manager refuses, what was read before counts on."""
+        """Read the keys. While Secrets Manager refuses, the cached keys stay valid."""
         try:
             found = [key for stage in (CURRENT, PREVIOUS) if (key := self._version(stage)) is not None]
         except Unavailable:
@@ -44,7 +44,7 @@ class SecretKeys:
         self._held, self._read_at = found, now
 
     def _version(self, stage: str) -> bytes | None:
-        """None: there is none; before the first rotation nothing is the previous one."""
+        """The key of one version; None if there is none. Before the first rotation there is no previous version."""
         with errors.translated():
             try:
                 return str(self._client.get_secret_value(SecretId=self._secret, VersionStage=stage)["SecretString"]).encode()

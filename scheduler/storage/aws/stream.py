@@ -1,7 +1,7 @@
 """A batch of a table's stream, as changes of jobs and tasks.
 
-The event names its shard only because the mapping has a tumbling window; the window's state is not used. Without a shard an order of
-records could not be told from another, so such an event is refused, but on an AWS whose streams have one shard.
+The event names its shard only because the mapping has a tumbling window; the window's state is not used. Without the shard the order
+of records is unknown, so such an event is refused, except on an emulated AWS whose streams have one shard (`one_shard`).
 """
 
 import logging
@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """One write of a job. `sequence` sorts as text."""
+    """One write of a job. `sequence` is padded, so that it sorts as text."""
 
     sequence: str
     before: Job | None
     after: Job | None
-    expired: bool = False  # DynamoDB took it away, as its time was over
+    expired: bool = False  # DynamoDB deleted the item by TTL
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Batch:
 
 
 def batch(event: Mapping[str, Any], *, one_shard: bool = False) -> Batch:
-    """The changes that an event tells of. Raises Invalid for one that names no shard."""
+    """The changes in an event. Raises Invalid for an event that names no shard."""
     records = event.get("Records", [])
     shard = event.get("shardId") or ("only" if one_shard else None)
     if shard is None:
@@ -65,12 +65,12 @@ def batch(event: Mapping[str, Any], *, one_shard: bool = False) -> Batch:
 
 
 def _by_ttl(record: Mapping[str, Any]) -> bool:
-    who = record.get("userIdentity") or {}
-    return (who.get("type"), who.get("principalId")) == ("Service", "dynamodb.amazonaws.com")
+    identity = record.get("userIdentity") or {}
+    return (identity.get("type"), identity.get("principalId")) == ("Service", "dynamodb.amazonaws.com")
 
 
 def _changes(record: Mapping[str, Any], *, expired: bool) -> Iterator[JobChange | TaskChange]:
-    """None of what is neither job nor task: canaries, holders, lines."""
+    """The change in one record; none for an item beside the jobs and tasks: a canary, a run lock, an ordering queue, a target."""
     pk, sk = record["Keys"]["pk"]["S"], record["Keys"]["sk"]["S"]
     old, new = record.get("OldImage"), record.get("NewImage")
     sequence = record["SequenceNumber"].zfill(DIGITS)

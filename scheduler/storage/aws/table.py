@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 STATEMENTS = 25  # of one BatchExecuteStatement
 KEYS = 100  # of one BatchGetItem
-CONNECTIONS = ids.PARTITIONS  # calls side by side: an owner's partitions are asked at once
-_OWN_FAULT = frozenset({"ValidationError", "ItemCollectionSizeLimitExceeded"})  # this statement's, not its batch mates'
-_DUPLICATE = "DuplicateItem"  # the condition of an INSERT did not hold
+CONNECTIONS = ids.PARTITIONS  # parallel calls: an owner's partitions are read at once
+_OWN_FAULT = frozenset({"ValidationError", "ItemCollectionSizeLimitExceeded"})  # the fault of one statement, not of its whole batch
+_DUPLICATE = "DuplicateItem"  # the item of an INSERT exists already
 
 Item = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Answer(NamedTuple):
-    """`item`: the new one, or the one in the way."""
+    """`item`: the new item or, if the condition was false, the stored one."""
 
     done: Written
     item: Item | None = None
@@ -51,7 +51,7 @@ Write = TypeVar("Write", Update, Statement)
 
 
 class Table:
-    """A table by its name. Its threads start when they are first used."""
+    """A table by its name. Its threads start on first use."""
 
     def __init__(self, client: "DynamoDBClient", name: str) -> None:
         self._client = client
@@ -63,21 +63,21 @@ class Table:
             return self._client.get_item(TableName=self.name, Key=key, ConsistentRead=True).get("Item")
 
     def get_many(self, wanted: Sequence[keys.Value], names: Sequence[str] = ()) -> Iterator[Item]:
-        """Those of the items that exist, in no order; of each only the attributes `names`, if there are any. No key comes twice."""
+        """The items that exist, in no order, with only the attributes `names` if any are given. No key may be given twice."""
         for chunk in chunks(wanted, KEYS):
             yield from self._read(chunk, names)
 
     def put(self, item: Item, condition: Mapping[str, Any]) -> bool:
-        """False if the condition (arguments of PutItem) does not hold."""
-        return self._holds(lambda: self._client.put_item(TableName=self.name, Item=item, **condition))
+        """Store the item. False if the condition (arguments of PutItem) is false."""
+        return self._applied(lambda: self._client.put_item(TableName=self.name, Item=item, **condition))
 
     def delete(self, key: keys.Value, condition: Mapping[str, Any] | None = None) -> bool:
-        return self._holds(lambda: self._client.delete_item(TableName=self.name, Key=key, **condition or {}))
+        return self._applied(lambda: self._client.delete_item(TableName=self.name, Key=key, **condition or {}))
 
     def transact(self, actions: Sequence[Mapping[str, Any]]) -> bool:
-        """All of the actions or, if a condition does not hold, none."""
-        written: Any = actions
-        return self._holds(lambda: self._client.transact_write_items(TransactItems=written))
+        """Apply all actions or, if a condition is false, none. Returns whether they were applied."""
+        items: Any = actions
+        return self._applied(lambda: self._client.transact_write_items(TransactItems=items))
 
     def query(self, query: Mapping[str, Any]) -> Any:
         """One page."""
@@ -90,7 +90,7 @@ class Table:
             return self._client.scan(TableName=self.name, **scan)
 
     def all(self, query: Mapping[str, Any], page: Any = None) -> Iterator[Item]:
-        """The items of a query (from its first page on, if that is there); further pages are read when they are reached."""
+        """The items of a query, beginning with its first page if the caller has read it. Further pages are read when they are reached."""
         page = self.query(query) if page is None else page
         while True:
             yield from page["Items"]
@@ -99,7 +99,7 @@ class Table:
             page = self.query({**query, "ExclusiveStartKey": page["LastEvaluatedKey"]})
 
     def count(self, query: Mapping[str, Any]) -> int:
-        """How many items a query finds, all pages together; none of them travels."""
+        """The number of items that a query finds, over all pages; no item is transferred."""
         total = 0
         start: dict[str, Any] = {}
         while True:
@@ -115,8 +115,8 @@ class Table:
         return [answer.done for answer in self.run_many(statements)]
 
     def run_many(self, statements: Sequence[Statement]) -> list[Answer]:
-        """Many batches, side by side. No two statements write the same item."""
-        refusing = Event()  # one call was refused whole: the others would each take as long to find out, and the caller waits
+        """Run statements in parallel batches. No two of them may write the same item."""
+        refusing = Event()  # one call was refused whole: each of the others would wait as long for its refusal
 
         def run(chunk: Sequence[Statement]) -> list[Answer]:
             if refusing.is_set():
@@ -140,11 +140,11 @@ class Table:
         return [_read_answer(answer, statement.key) for answer, statement in zip(answers, statements, strict=True)]
 
     def run_each(self, statements: Sequence[Statement]) -> list[Answer]:
-        """Any number of statements in order; several may write the same item, one after the other."""
+        """Run any number of statements in order. Several may write the same item."""
         return [answer for call in _without_repeats(statements) for answer in self.run(call)]
 
     def update(self, updates: Sequence[Update]) -> list[Answer]:
-        """Each update on its own, in order. One alone goes as UpdateItem, which costs less than a batch of one."""
+        """Apply each update on its own, in order. A single one is sent as UpdateItem, which costs less than a batch of one."""
         answers: list[Answer] = []
         for chunk in _without_repeats(updates):
             if len(chunk) == 1:
@@ -154,7 +154,7 @@ class Table:
         return answers
 
     def call(self, arguments: Mapping[str, Any]) -> Answer:
-        """One UpdateItem by its arguments, of which one asks for the item in the way."""
+        """One UpdateItem by its arguments, which must request the stored item for a false condition."""
         try:
             with errors.translated():
                 try:
@@ -168,7 +168,7 @@ class Table:
             return REFUSED
 
     def _read(self, wanted: Sequence[keys.Value], names: Sequence[str]) -> list[Item]:
-        """One consistent BatchGetItem; what DynamoDB leaves over is asked for again while that brings anything."""
+        """One consistent BatchGetItem. Keys that DynamoDB leaves unprocessed are requested again while each answer has items."""
         request: dict[str, Any] = {"Keys": wanted, "ConsistentRead": True}
         if names:
             request |= {"ProjectionExpression": ", ".join(names)}
@@ -184,7 +184,8 @@ class Table:
                 raise Unavailable()
         return found
 
-    def _holds(self, write: Callable[[], Any]) -> bool:
+    def _applied(self, write: Callable[[], Any]) -> bool:
+        """Write, and return False if the condition is false."""
         with errors.translated():
             try:
                 write()
@@ -196,7 +197,7 @@ class Table:
 
 
 def _read_answer(answer: Any, key: keys.Value) -> Answer:
-    """The answer to one statement. Raises what would fail the other statements as well (a missing grant, say)."""
+    """The answer to one statement. Raises an error that would fail the other statements as well (a missing grant, say)."""
     error = answer.get("Error")
     if error is None:
         return Answer(Written.YES, answer.get("Item"))
@@ -213,7 +214,7 @@ def _read_answer(answer: Any, key: keys.Value) -> Answer:
 
 
 def _without_repeats(writes: Sequence[Write]) -> list[list[Write]]:
-    """In order, in calls of at most `STATEMENTS`, none of which names an item twice: DynamoDB refuses that."""
+    """The writes in order, in calls of at most `STATEMENTS`. No call names an item twice: DynamoDB refuses that."""
     calls: list[list[Write]] = []
     seen: set[tuple[str, str]] = set()
     for write in writes:

@@ -1,4 +1,4 @@
-"""Named targets on DynamoDB, in the tasks table: their registry, and what of their limits is in use."""
+"""Named targets on DynamoDB, in the tasks table: their registry, and how much of their limits is in use."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,8 +40,7 @@ class DynamoTargets:
         return list(self._table.pool.map(self._use, uses) if len(uses) > 1 else map(self._use, uses))
 
     def all(self) -> list[NamedTarget]:
-        query = {"KeyConditionExpression": keys.ALL_OF, "ExpressionAttributeValues": {":pk": {"S": keys.TARGETS}}, "ConsistentRead": True}
-        return [read_target(item) for item in self._table.all(query)]
+        return [read_target(item) for item in self._table.all(keys.all_of(keys.TARGETS) | {"ConsistentRead": True})]
 
     def put(self, before: NamedTarget | None, after: NamedTarget) -> bool:
         if self._table.put(target_item(after), keys.IF_NEW if before is None else keys.if_version(before.version)):
@@ -54,7 +53,7 @@ class DynamoTargets:
         try:
             self._table.delete(keys.usage(target.name))
         except Unavailable:
-            pass  # a new target of that name takes the line over, and its places by their leases
+            pass  # a new target of that name inherits the rate's next instants, and the concurrency slots until their leases end
         return True
 
     def _use(self, use: Use) -> Used:
@@ -63,7 +62,7 @@ class DynamoTargets:
 
 
 def target_item(target: NamedTarget) -> dict[str, Any]:
-    """The whole item of a target; what is nested is JSON text."""
+    """The whole item of a target; nested values are JSON text."""
     item: dict[str, Any] = keys.target(target.name) | {"defaults": {"S": _json(target.defaults)}, "locked": {"S": _json(target.locked)}}
     item |= {name: {"S": getattr(target, name)} for name in _TEXTS if getattr(target, name) is not None}
     item |= {name: {"N": str(getattr(target, name))} for name in _NUMBERS if getattr(target, name) is not None}
@@ -86,7 +85,7 @@ def read_target(item: Mapping[str, Any]) -> NamedTarget:
 
 
 def _as_update(use: Use, table: str) -> dict[str, Any]:
-    """The arguments of UpdateItem that make the change if it holds: `limits.used` in the language of DynamoDB."""
+    """The arguments of UpdateItem that apply the change if its condition is true: `limits.used` as expressions."""
     writing = _Writing()
     if use.first:
         writing.terms.append(keys.NEW)
@@ -166,7 +165,7 @@ def _name(place: Place) -> str:
 
 
 def _lease(place: Place) -> dict[str, str]:
-    """At most 500 places of about 100 bytes, of which every start writes all: so it is kept short."""
+    """The stored form of a concurrency slot. It is short because every start writes all slots: up to 500 of about 100 bytes."""
     return {"S": f"{place.fence} {place.since} {place.until}"}
 
 

@@ -1,4 +1,4 @@
-"""A task as an item of the tasks table, in the manner of `items`: defaults are not stored, and what is nested is JSON text."""
+"""A task as an item of the tasks table, in the manner of `items`: defaults are not stored, and nested values are JSON text."""
 
 import json
 from collections.abc import Mapping
@@ -33,13 +33,13 @@ def encode(task: Task) -> Item:
     """The whole item."""
     item: Item = spec_items.encode(task.spec) | {"v": {"N": keys.FORMAT}}
     for name in _TEXTS:
-        if _told(task, name):
+        if _is_stored(task, name):
             item[name] = {"S": getattr(task, name)}
     for name in _NUMBERS:
-        if _told(task, name):
+        if _is_stored(task, name):
             item[name] = {"N": str(getattr(task, name))}
     for name in ("overlap", "misfire"):
-        if _told(task, name):
+        if _is_stored(task, name):
             item[name] = {"S": getattr(task, name).value}
     if task.notifications is not None:
         item["notifications"] = {"S": messages.encode_notifications(task.notifications)}
@@ -64,12 +64,12 @@ def decode(item: Mapping[str, Any]) -> Task:
 
 
 def plan(task: Task) -> tuple[Item, list[str]]:
-    """What to set and what to remove to note how far the task is planned."""
+    """The attributes to set and to remove to store how far the task is planned."""
     sets: Item = {"planned_until": {"N": str(task.planned_until)}, "planned": {"N": str(task.planned)}}
     if task.replenish is None:
         return sets, ["replenish"]
     return sets | {"replenish": {"S": task.replenish}}, []
 
 
-def _told(task: Task, name: str) -> bool:
+def _is_stored(task: Task, name: str) -> bool:
     return name in _ALWAYS or getattr(task, name) != _DEFAULTS[name]

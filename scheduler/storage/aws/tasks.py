@@ -1,4 +1,4 @@
-"""The tasks table on DynamoDB: tasks, their heads and holders. Schedules are loaded with the first whole task: hot functions read none."""
+"""The tasks table on DynamoDB: tasks, their heads and run locks. Schedules are imported with the first whole task, not in hot functions."""
 
 import itertools
 import json
@@ -21,7 +21,7 @@ HEAD = ("generation", "inactive_at", "inactive_reason")
 
 
 class DynamoTasks:
-    """The port `Tasks`: `jobs` and `ledger` are the tables of what is stored with a task, its runs and its receipt."""
+    """The port `Tasks`. `jobs` and `ledger` name the tables of the runs and of the receipt, which are stored together with a task."""
 
     def __init__(self, client: "DynamoDBClient", table: str, *, jobs: str, ledger: str) -> None:
         self._table = Table(client, table)
@@ -39,10 +39,10 @@ class DynamoTasks:
     def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[Written]:
         answers = self._table.run_each([self._holding(before, after) for before, after in changes])
         done = [answer.done for answer in answers]
-        stands = self.holders([after.task for (_, after), held in zip(changes, done, strict=True) if held is Written.NO])
-        # If what stands is what was to be written, an earlier answer was lost.
+        stored = self.holders([after.task for (_, after), held in zip(changes, done, strict=True) if held is Written.NO])
+        # If the stored holder is the new one, an earlier call wrote it and its answer was lost.
         return [
-            Written.of(stands.get(after.task) == after) if held is Written.NO else held
+            Written.of(stored.get(after.task) == after) if held is Written.NO else held
             for (_, after), held in zip(changes, done, strict=True)
         ]
 
@@ -73,7 +73,7 @@ class DynamoTasks:
         try:
             self._table.delete(keys.holder(task.key))
         except Unavailable:
-            pass  # it names a run of a task that is not there any more: nobody starts by it
+            pass  # the leftover names a run of a deleted task: no run reads it
         return True
 
     def move_on(self, before: "Task", after: "Task") -> bool:
@@ -99,19 +99,16 @@ class DynamoTasks:
         from scheduler.storage.aws import task_items
         from scheduler.tasks.task import TaskPage
 
-        condition, values = (keys.ALL_OF, {}) if after is None else (keys.UP_TO, {":bound": {"S": after}})
-        query = {"KeyConditionExpression": condition, "ExpressionAttributeValues": {":pk": {"S": owner}} | values}
+        query = keys.all_of(owner) if after is None else keys.up_to(owner, after)
         found = self._table.all(query | {"Limit": limit + 1, "ScanIndexForward": False, "ConsistentRead": True})
         tasks = [task_items.decode(item) for item in itertools.islice(found, limit + 1)]
         return TaskPage(tasks[:limit], tasks[limit - 1].id if len(tasks) > limit else None)
 
     def to_replenish(self, slot: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
-        query = {"KeyConditionExpression": keys.TO_REPLENISH, "ExpressionAttributeValues": {":slot": {"S": slot}}}
-        return _keys(self._table.query({"IndexName": keys.REPLENISH} | query | _start(after)))
+        return _keys(self._table.query(keys.to_replenish(slot) | _start(after)))
 
     def overdue(self, before: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
-        scan = {"FilterExpression": keys.REPLENISH_BEFORE, "ExpressionAttributeValues": {":minute": {"S": before}}}
-        return _keys(self._table.scan({"IndexName": keys.REPLENISH} | scan | _start(after)))
+        return _keys(self._table.scan(keys.replenish_before(before) | _start(after)))
 
 
 def _put(table: str, item: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[str, Any]:

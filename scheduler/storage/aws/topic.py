@@ -1,4 +1,4 @@
-"""The fan-out on SNS. The attribute `lane` is what the subscriptions filter by; they deliver raw, so a queue holds the body as sent."""
+"""The fan-out on SNS. Subscriptions filter by the attribute `lane` and deliver raw: a queue receives the body as it was sent."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +41,6 @@ def _entry(position: int, message: Message) -> dict[str, Any]:
     return {
         "Id": str(position),
         "Message": messages.encode(message),
-        "MessageGroupId": message.key.owner,  # one group per user: SQS fair queues guard the others
+        "MessageGroupId": message.key.owner,  # one group per user: SQS fair queues protect the other users
         "MessageAttributes": _ATTRIBUTES[message.lane],
     }

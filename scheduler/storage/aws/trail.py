@@ -1,4 +1,4 @@
-"""The audit trail in a table of its own, which nobody may delete from: entries by owner, and everybody's by month."""
+"""The audit trail, in a table of its own from which no function may delete: entries by owner, and all entries by month."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class DynamoTrail:
             return self._page(keys.IN_PARTITION, owner, since, until, after, limit, ConsistentRead=True)
         found: list[Entry] = []
         for month in _months(since, until):
-            entries, cursor = self._page(keys.IN_MONTH, month, since, until, after, limit - len(found), IndexName=keys.BY_MONTH)
+            entries, cursor = self._page(keys.IN_MONTH, month, since, until, after, limit - len(found))
             found += entries
             if cursor is not None:
                 return found, cursor
@@ -39,15 +39,12 @@ class DynamoTrail:
         return found, None
 
     def _page(
-        self, condition: str, pk: str, since: int, until: int, after: str | None, limit: int, **options: Any
+        self, keyed: keys.Range, pk: str, since: int, until: int, after: str | None, limit: int, **options: Any
     ) -> tuple[list[Entry], str | None]:
         low, high = keys.bounds(since, until, after, True)
         if low > high:
             return [], None
-        values = {":pk": {"S": pk}, ":low": {"S": low}, ":high": {"S": high}}
-        query = {"KeyConditionExpression": condition, "ExpressionAttributeValues": values, "Limit": limit + 1, "ScanIndexForward": False}
-        if condition == keys.IN_MONTH:
-            query["ExpressionAttributeNames"] = {"#month": "month"}
+        query = keyed.query(pk, low, high) | {"Limit": limit + 1, "ScanIndexForward": False}
         found: list[Entry] = []
         for item in self._table.all(query | options):
             if len(found) == limit:
@@ -57,7 +54,7 @@ class DynamoTrail:
 
 
 def _months(since: int, until: int) -> Iterator[str]:
-    """The months between two instants, the last one first."""
+    """The months from one instant to another, the last one first."""
     first, last = _month(since), _month(until)
     while last >= first:
         yield last

@@ -1,4 +1,4 @@
-"""A conditional write of one item, in the languages that DynamoDB speaks: expressions for one, PartiQL for many in a call."""
+"""A conditional write of one item, in DynamoDB's two languages: expressions for one write, PartiQL for many in a call."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from scheduler.storage.aws.keys import Term, Value
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Set and remove attributes of the item at `key` if all `terms` hold. On failure DynamoDB shows the item as it stands."""
+    """Set and remove attributes of the item at `key` if all `terms` are true; otherwise DynamoDB returns the stored item."""
 
     key: Value
     sets: Mapping[str, Any]
     removes: Sequence[str]
     terms: Sequence[Term]
-    returning: bool = False  # the whole new item comes back
+    returning: bool = False  # DynamoDB returns the whole new item
 
 
 def address(key: Value) -> tuple[str, str]:
@@ -71,7 +71,7 @@ def as_statement(update: Update, table: str) -> dict[str, Any]:
 
 
 def as_delete(key: Value, terms: Sequence[Term], table: str) -> dict[str, Any]:
-    """One statement of BatchExecuteStatement that deletes an item if all terms hold. An item that is not there holds them."""
+    """One statement of BatchExecuteStatement that deletes an item if all terms are true. For a missing item it succeeds."""
     parameters: list[Any] = []
     return {"Statement": f'DELETE FROM "{table}" {_where(key, terms, parameters)}', "Parameters": parameters}
 

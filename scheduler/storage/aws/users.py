@@ -1,4 +1,4 @@
-"""The users table on DynamoDB: weights, quotas and the like, and the tallies that processes share. Who is who is Cognito's business."""
+"""The users table on DynamoDB: weights, quotas and other settings, and the tallies that processes share. Identities are in Cognito."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ KEPT_TALLY_MS = 30 * 86_400_000
 
 
 class DynamoUsers:
-    """The port `Users`: an item a user, and one a tally, which takes one update, and two where the first finds that the count is over."""
+    """The port `Users`: one item per user and one per tally. Adding takes one update, and a second one if the tally must restart."""
 
     def __init__(self, client: "DynamoDBClient", table: str) -> None:
         self._client = client

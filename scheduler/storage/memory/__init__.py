@@ -1,1 +1,1 @@
-"""The ports in memory, for tests and for the simulation: the same contract as on AWS."""
+"""The ports in memory, for tests and the simulation, with the same contract as on AWS."""

@@ -13,7 +13,7 @@ SHORTEST = 12  # letters of a password
 
 
 class MemoryIdentity:
-    """Who may sign in, and with which password. Signing in itself is left to the tests that do so."""
+    """The users and their passwords. Tests that sign in bring their own sign-in."""
 
     def __init__(self, clients: Mapping[str, str] | None = None) -> None:
         self.clients = dict(clients or {})
@@ -22,7 +22,7 @@ class MemoryIdentity:
         self._numbers = itertools.count(1)
 
     def create(self, username: str, password: str, role: Role, weight: float) -> Account:
-        if any(each.username.casefold() == username.casefold() for each in self.rows.values()):
+        if any(known.username.casefold() == username.casefold() for known in self.rows.values()):
             raise Conflict("this user name is taken")
         _check(password)
         account = Account(f"00000000-0000-4000-8000-{next(self._numbers):012d}", username, role, True, weight, 0)
@@ -60,7 +60,7 @@ def _check(password: str) -> None:
 
 
 class MemoryUsers:
-    """The users table: weights, profiles and tallies. `writes` counts those of tallies."""
+    """The users table: weights, profiles and tallies. `writes` counts the writes of tallies."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Profile] = {}

@@ -7,7 +7,7 @@ from scheduler.insight.counting import Counted, Entry
 
 
 class MemoryCounters:
-    """A row per shard that wrote it, as on AWS."""
+    """One row per name and shard, as on AWS."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str, str], Counter[str]] = {}

@@ -1,4 +1,4 @@
-"""The lines of ordering keys in memory, for tests and for the simulation: the same contract as on AWS, in a few lines."""
+"""The ordering queues in memory, for tests and the simulation, with the same contract as on AWS."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ class MemoryOrders:
 
     def __init__(self) -> None:
         self.turns: dict[OrderKey, Turn] = {}
-        self.markers: dict[OrderKey, dict[tuple[int, int, str, int], Marker]] = defaultdict(dict)  # of each line, by position
+        self.markers: dict[OrderKey, dict[tuple[int, int, str, int], Marker]] = defaultdict(dict)  # the entries of each queue, by position
 
     def enqueue(self, markers: Sequence[Marker]) -> list[Written]:
         return [Written.of(self._enqueue(marker)) for marker in markers]

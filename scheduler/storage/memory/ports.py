@@ -1,4 +1,4 @@
-"""All ports in memory: one record, of which tests and the simulation replace what they look at."""
+"""All ports in memory: one record, whose ports tests and the simulation replace by their own."""
 
 from copy import copy
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class MemoryPorts:
     clock: Any
     rules: Rules = field(default_factory=Rules)
     jobs: Any = field(default_factory=MemoryJobs)
-    tasks: Any = None  # over these jobs and receipts, unless given
+    tasks: Any = None  # by default one over these jobs and receipts
     orders: Any = field(default_factory=MemoryOrders)
     ledger: Any = field(default_factory=MemoryLedger)
     lanes: Any = field(default_factory=MemoryLanes)

@@ -1,4 +1,4 @@
-"""The ports in memory, for tests and for the simulation: the same contract as on AWS, in a few lines each."""
+"""The ports in memory, for tests and the simulation, with the same contract as on AWS."""
 
 import bisect
 import heapq
@@ -40,7 +40,7 @@ MAX_RECEIVES = 10
 
 
 class _Shown:
-    """What the due index shows in one slot: read often while it changes little, so kept in order."""
+    """The entries of the due index in one slot. They are read often and change little, so they are kept in order."""
 
     __slots__ = ("_dues", "_entries", "_order", "by_key")
 
@@ -188,11 +188,11 @@ class MemoryJobs:
         self._project(job, None)
 
     def _project(self, before: Job | None, after: Job | None) -> None:
-        if before is None or after is None or _looked_at(before) != _looked_at(after):
+        if before is None or after is None or _indexed(before) != _indexed(after):
             self._reindex(before, _entry(after) if after else None)
 
     def _reindex(self, before: Job | None, new: DueEntry | None) -> None:
-        """Instead of what it shows of `before`, if anything, the index is to show `new`, if anything."""
+        """Replace the index entry of `before`, if there is one, by `new`, if there is one."""
         if before is not None and before.slot is not None:
             self._index[before.slot].drop(before.key)
         if new is not None:
@@ -213,7 +213,7 @@ def _lease(job: Job) -> int | None:
     return job.claim.lease_until if job.claim else None
 
 
-_looked_at: Callable[[Job], tuple[object, ...]] = attrgetter("slot", "due_at", "lane", "fence")  # what its entry in the index says of a job
+_indexed: Callable[[Job], tuple[object, ...]] = attrgetter("slot", "due_at", "lane", "fence")  # the fields in a job's index entry
 
 
 def _entry(job: Job) -> DueEntry | None:
@@ -391,7 +391,7 @@ class Queued:
 class MemoryLanes:
     """The queues and the topic in front of them: visibility, delays, receive counts, dead-letter queues.
 
-    `receive` and `delete` play the event source mapping.
+    `receive` and `delete` stand in for the event source mapping.
     """
 
     def __init__(self, *, visibility_ms: int = 900_000) -> None:
@@ -420,7 +420,7 @@ class MemoryLanes:
         self._show(queued, visible_at)
 
     def receive(self, lane: Lane, limit: int, now: int) -> list[Delivery]:
-        """Up to `limit` visible messages, the longest visible first; one received too often moves to the dead-letter queue."""
+        """Up to `limit` visible messages, the longest visible first. A message received too often moves to the dead-letter queue."""
         self._now = max(self._now, now)
         ready, taken = self._ready[lane], list[Delivery]()
         while ready and ready[0][0] <= now and len(taken) < limit:
@@ -456,7 +456,7 @@ class MemoryLanes:
         return len([1 for queued in self.queues[lane].values() if queued.visible_at <= now])
 
     def now(self) -> int:
-        """The queue service's own clock. Without a simulation: the last instant it was told."""
+        """The queue service's own clock: without a simulation, the last instant passed to `receive`."""
         return self._now
 
     def _extend(self, lane: Lane, receipt: str, seconds: int) -> bool:
@@ -468,7 +468,7 @@ class MemoryLanes:
 
 
 class MemoryOutputs:
-    """What attempts put out and logged beyond what their jobs hold, and the archive."""
+    """The outputs and logs of attempts that are too long for their jobs, and the archive."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[JobKey, int], Whole] = {}
@@ -485,7 +485,7 @@ class MemoryOutputs:
 
 
 class MemoryFunctions:
-    """Notes what was started, and how many pollers each lane keeps."""
+    """Records the invocations, and how many pollers each lane keeps ready."""
 
     def __init__(self) -> None:
         self.dispatched: list[UnitKey] = []

@@ -1,4 +1,4 @@
-"""Named targets in memory, for tests and for the simulation: the same contract as on AWS, in a few lines each."""
+"""Named targets in memory, for tests and the simulation, with the same contract as on AWS."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from scheduler.targets.named_target import NamedTarget
 
 
 class MemoryTargets:
-    """The registry of named targets, and what of their limits is in use."""
+    """The registry of named targets, and how much of their limits is in use."""
 
     def __init__(self) -> None:
         self.rows: dict[str, NamedTarget] = {}
@@ -45,9 +45,9 @@ class MemoryTargets:
         return [self._use(use) for use in uses]
 
     def _use(self, use: Use) -> Used:
-        stands = self._usages.get(use.target, Usage(use.target))
-        after = limits.used(stands, use)
+        stored = self._usages.get(use.target, Usage(use.target))
+        after = limits.used(stored, use)
         if after is None:
-            return Used(Written.NO, stands)
+            return Used(Written.NO, stored)
         self._usages[use.target] = after
         return Used(Written.YES, after)

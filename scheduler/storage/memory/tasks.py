@@ -1,4 +1,4 @@
-"""Tasks and receipts in memory, for tests and for the simulation: the same contract as on AWS, in a few lines each."""
+"""Tasks and receipts in memory, for tests and the simulation, with the same contract as on AWS."""
 
 from collections.abc import Sequence
 
@@ -22,10 +22,10 @@ class MemoryReceipts:
         return found if found is not None and found.at + KEPT_RECEIPTS_MS > now else None
 
     def _keep(self, receipt: Receipt, now: int) -> Receipt:
-        found = self.find(receipt.owner, receipt.key, now)
-        if found is None:
+        earlier = self.find(receipt.owner, receipt.key, now)
+        if earlier is None:
             self.rows[(receipt.owner, receipt.key)] = receipt
-        return found or receipt
+        return earlier or receipt
 
 
 class MemoryTasks:
