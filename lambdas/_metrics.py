@@ -1,4 +1,4 @@
-"""Metrics as EMF log lines: CloudWatch makes them from the log, no call is made."""
+"""Metrics as EMF log lines: CloudWatch extracts them from the log, so the function makes no call."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,13 +8,15 @@ from scheduler.insight.metrics import BY_NAME, NAMESPACE
 
 
 def emit(service: str, values: Mapping[str, float | Sequence[float]]) -> None:
-    """Emit each value, or all of several, under its name, with the one dimension that says which verb speaks: a line of log, or one for
-    each hundred values. Of no values nothing is emitted."""
+    """Emit the value or values of each metric, with the function (`service`) as the only dimension.
+
+    It writes one log line for each hundred values, and none without values.
+    """
     line = EphemeralMetrics(namespace=NAMESPACE, service=service)
-    told = False
+    emitted = False
     for name, value in values.items():
         for each in value if isinstance(value, Sequence) else [value]:
             line.add_metric(name=name, unit=MetricUnit(BY_NAME[name].unit), value=each)
-            told = True
-    if told:
+            emitted = True
+    if emitted:
         line.flush_metrics()
