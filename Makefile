@@ -91,10 +91,10 @@ destroy: setup need-stage ## Delete a stage from AWS (STAGE=dev|prod)
 admin: setup need-stage ## Make the first administrator of a stage on AWS (STAGE=dev USERNAME=admin)
 	@$(PY) -m local.user --stage $(STAGE) --username $(or $(USERNAME),admin)
 
-recount: setup need-stage ## Count all jobs and tasks of a stage on AWS anew, and correct its counters (STAGE=dev)
+recount: setup need-stage ## Count all jobs and tasks of a stage on AWS again, and correct its counters (STAGE=dev)
 	@$(PY) -m local.recount --stage $(STAGE)
 
-lock: setup ## Resolve the dependencies anew and write both locks
+lock: setup ## Resolve the dependencies from scratch and write both locks
 	$(PY) -m uv pip compile pyproject.toml --group dev --universal --generate-hashes -o requirements.txt
 	$(PY) -m uv pip compile pyproject.toml --universal --generate-hashes -c requirements.txt -o lambdas/requirements.txt
 

@@ -1,4 +1,4 @@
-"""Write units per job, counted from the operations really sent while the services run.
+"""Write units per job, counted from the operations that the services really send.
 
 The emulators do not count as AWS does (moto ignores sizes and indexes). `Recorder` therefore watches a client and prices each
 write from the item before and after it (`local/write_units.py`). A write in a transaction costs double.
@@ -117,18 +117,18 @@ TASK = NewTask(
     "a name of a usual length",
     replace(REQUEST.spec, tags=("billing",)),
     {"cron": "0 * * * *", "time_zone": "Europe/Berlin"},
-    description="What it is good for, in a sentence or two, so that others know whom to ask before they change it.",
+    description="Its purpose in a sentence or two, so that every other user finds its owner before they change it.",
 )
 BATCH = 10  # jobs created in one call, and executed in one
 RUNS = 12  # two top-ups: for an hourly task a top-up stores six runs, the fewest possible
 
 
 class Bench(MemoryPorts):
-    """The services over the ports it is given, everything else in memory. It is its own clock: time stands where it puts it."""
+    """The services over the given ports, with all other ports in memory. Callers and `sleep_until` set its clock."""
 
     def __init__(self, jobs: Jobs, tasks: Tasks | None = None, receipts: Receipts | None = None) -> None:
         tasks, receipts = tasks or MemoryTasks(MemoryJobs(), MemoryReceipts()), receipts or MemoryReceipts()
-        super().__init__(self, Rules(shards=2), jobs, tasks, receipts=receipts)  # two shards: moto takes its time to read more
+        super().__init__(self, Rules(shards=2), jobs, tasks, receipts=receipts)  # two shards: moto is slow to read more
         self.now_ms = 1_795_000_000_000
 
     def now(self) -> int:
@@ -158,11 +158,11 @@ class Bench(MemoryPorts):
         submit_all(asked, self)
 
     def create(self, overlap: Overlap) -> None:
-        """A recurring task: the only one there is."""
+        """Create the only task: a recurring one."""
         service.create(replace(TASK, overlap=overlap), self, random=self.now_ms)
 
     def run(self, count: int) -> None:
-        """Run the next runs of the task, each through dispatch; plan adds runs when its minute has come."""
+        """Run the next runs of the task, each through dispatch; plan adds runs when its minute is reached."""
         for _ in range(count):
             task = self._task()
             (run,) = planning.next_runs(task, self.now_ms, 1)

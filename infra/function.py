@@ -1,4 +1,4 @@
-"""The only place that makes a function: its own role with exactly the grants given, its log group, its error alarm."""
+"""The only module that creates functions: each with a role of its own that has exactly the given grants, a log group and alarms."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from scheduler.model.job import Lane
 
 @dataclass(frozen=True)
 class Foundation:
-    """The shared parts of every function."""
+    """The resources and settings from which every function is built."""
 
     settings: Settings
     code: lambda_.Code
@@ -33,14 +33,14 @@ class Foundation:
     encryption: Encryption
 
     def environment(self, *names: str, **more: Any) -> Environment:
-        """What a function knows: the stage's rules, and the names of what it has grants for. `names`: of what is in `shared`."""
+        """Return the settings of a function: the stage's rules, the settings `names` of `shared`, and `more` for this function alone."""
         shared = self.shared
         given: dict[str, Any] = {"stage": self.settings.stage} | {name: shared[name] for name in names} | more
         return Environment(rules=self.settings.deployed, **given)
 
     @property
     def shared(self) -> dict[str, str]:
-        """The names of what several functions use."""
+        """The settings that several functions have: the names of shared resources."""
         storage, queues = self.storage, self.lanes.queues
         return {
             "jobs_table": storage.jobs.table_name,
@@ -56,7 +56,7 @@ class Foundation:
         }
 
 
-# What makes or ends jobs uses all of these.
+# Every function that creates or ends jobs uses all of these.
 JOB_RESOURCES = ("jobs_table", "tasks_table", "one_time_queue_url", "recurring_queue_url", "retry_queue_url")
 
 

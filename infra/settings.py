@@ -21,7 +21,7 @@ MOST_ALLOWED = 2_000  # characters of all allowed ARNs together: a function's en
 SAMPLE = "punctual-sample"  # the name of the resources in `infra/samples.py`
 
 
-BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}  # a retry runs alone: a job that kills its executor takes nobody with it
+BATCH = {Lane.ONE_TIME: 10, Lane.RECURRING: 10, Lane.RETRY: 1}  # a retry runs alone: a job that kills its executor affects no other job
 
 
 class Renamed(NamedTuple):
@@ -38,12 +38,12 @@ class Settings:
     stage: str
     operator_email: str | None = None  # gets every alarm; from `-c operator_email=...`
 
-    rules: Rules = field(default_factory=Rules)  # what the functions go by; what follows from other settings is in `deployed`
-    reach: Reach = field(default_factory=Reach)  # what of AWS and of the web jobs may use; from `-c allowed_targets=...` and others
+    rules: Rules = field(default_factory=Rules)  # of the functions; `deployed` adds the rules that follow from other settings
+    reach: Reach = field(default_factory=Reach)  # the AWS resources and web hosts of jobs; from `-c allowed_targets=...` and others
     concurrency: Mapping[Lane, int] = field(  # executors of a lane at once (MaximumConcurrency)
         default_factory=lambda: {Lane.ONE_TIME: 50, Lane.RECURRING: 50, Lane.RETRY: 20}
     )
-    batching_s: int = 5  # how long changes are collected into one batch for project
+    batching_s: int = 5  # seconds for which Lambda collects changes into one batch for project
     memory_mb: Mapping[str, int] = field(  # CPU grows with memory: 1,769 MB is one whole core
         default_factory=lambda: {
             "api": 512,
@@ -59,10 +59,10 @@ class Settings:
             "scale": 512,
         }
     )
-    archive: bool = True  # expired jobs are archived in S3, where Athena finds them
-    archive_days: int = 400  # how long they stay there
+    archive: bool = True  # expired jobs are archived in S3, where Athena reads them
+    archive_days: int = 400  # days until the archive deletes them
     http_apart: bool = True  # `fetch`, whose role has no grants, calls URLs instead of the executors
-    sample_targets: bool = False  # a second stack with one resource of each kind to reach
+    sample_targets: bool = False  # deploy a second stack with one resource of each kind that jobs can reach
 
     self_sign_up: bool = False  # anyone may sign up as a user; from `-c self_sign_up=true`
     machine_clients: Mapping[str, Sequence[str]] = field(default_factory=dict)  # scopes by name; from `-c machine_clients=...`
@@ -105,17 +105,17 @@ class Settings:
 
     @property
     def allowed_targets(self) -> Sequence[str]:
-        """ARNs, `*` within their parts, that jobs may reach."""
+        """The ARNs that jobs may reach; their parts may contain `*`."""
         return self.reach.arns
 
     @property
     def email_sender(self) -> str:
-        """The address that `email` jobs come from; SES knows it. Empty: none can be sent."""
+        """The sender address of `email` jobs, verified in SES. Empty: they cannot be sent."""
         return self.reach.sender
 
     @property
     def deployed(self) -> Rules:
-        """The rules, with what follows from how many executors there may be."""
+        """The rules, completed by the number of executors and the windows that follow from the other settings."""
         first, most = (Lane.ONE_TIME, Lane.RECURRING), EXECUTORS_EACH * self.rules.most_pollers
         executors = sum(most or self.concurrency[lane] for lane in first)
         return replace(self.rules, executors=executors, windows={lane: self.concurrency[lane] * BATCH[lane] for lane in first})
@@ -144,13 +144,13 @@ PROD = Settings(
     protected=True,
 )
 
-# The whole list of what is not as on AWS, and why.
+# All differences from AWS, with their reasons.
 LOCAL = replace(
     DEV,
     stage="local",
     rules=Rules(
         shards=2,  # one process answers every query: more shards are more calls and no more speed
-        direct_burst=50,  # it does about 250 jobs a second: what one user may put before the others is a fraction of that
+        direct_burst=50,  # the local AWS runs about 250 jobs a second: one user may put a fraction of that before the jobs of others
         direct_rate=25,
         allow_private_http=True,  # the sample receiver listens on loopback
         one_shard=True,
@@ -158,7 +158,7 @@ LOCAL = replace(
     reach=Reach(
         plain_http=True,  # the sample receiver has no certificate
         sender="punctual@example.com",
-        arns=tuple(  # the samples, in the only region and account there are
+        arns=tuple(  # the samples, in the only region and account of the local AWS
             f"arn:aws:{service}:us-east-1:000000000000:{name}"
             for service, name in (
                 ("lambda", f"function:{SAMPLE}"),
@@ -172,27 +172,27 @@ LOCAL = replace(
     # Each executor is a process of about 50 MB; a thousand jobs of one instant come in up to 115 batches.
     concurrency={Lane.ONE_TIME: 130, Lane.RECURRING: 20, Lane.RETRY: 20},
     api_at_endpoint=True,  # its own host name, <id>.execute-api.localhost, resolves on few machines
-    batching_s=1,  # users of the local stage want to see the results of their actions soon
+    batching_s=1,  # users of the local stage expect to see the results of their actions soon
     archive=False,  # the local AWS reports no TTL deletions to streams, and refuses saved queries of Athena
     endpoint_port=4566,
-    # Each call in progress would be a process of its own, and the drills that kill executors look for calls in executors.
+    # Each call in progress would need a process of its own, and the drills that kill executors expect the calls in executors.
     http_apart=False,  # tests/system/test_secrets.py switches it on
-    machine_clients={"sample": ("jobs:read", "jobs:write"), "sample-admin": ("admin",)},  # `make run` has some to try
-    sample_targets=True,  # `make run` has something of each kind to try
+    machine_clients={"sample": ("jobs:read", "jobs:write"), "sample-admin": ("admin",)},  # for trying them with `make run`
+    sample_targets=True,  # for trying each kind with `make run`
     log_retention=RetentionDays.ONE_DAY,
     architecture="arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64",  # functions run on the host itself
     host_packages=True,  # the functions run in the interpreter of the local AWS
     tracing=False,  # there is no X-Ray daemon
-    tls_only=False,  # it speaks plain HTTP
-    access_logs=False,  # it writes none
-    saved_queries=False,  # it refuses them
+    tls_only=False,  # the local AWS speaks plain HTTP
+    access_logs=False,  # the local AWS writes none
+    saved_queries=False,  # the local AWS refuses them
     nag=False,  # checking `dev` is enough, and the differences above would be findings
     renamed_actions={  # the local AWS enforces a batch call under its own name, AWS under the name of the single call
         "sqs:SendMessage": Renamed("sqs:SendMessageBatch"),
         "sqs:ChangeMessageVisibility": Renamed("sqs:ChangeMessageVisibilityBatch"),
         "sns:Publish": Renamed("sns:PublishBatch"),
-        "ses:SendEmail": Renamed("ses:SendEmail", anywhere=True),  # it sees no identity in a call
-        "dynamodb:PartiQLUpdate": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),  # it sees no table in a statement
+        "ses:SendEmail": Renamed("ses:SendEmail", anywhere=True),  # the local AWS finds no identity in a call
+        "dynamodb:PartiQLUpdate": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),  # the local AWS finds no table in a statement
         "dynamodb:PartiQLInsert": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),
         "dynamodb:PartiQLDelete": Renamed("dynamodb:BatchExecuteStatement", anywhere=True),
     },
@@ -256,12 +256,12 @@ OPTIONS = tuple(settings_for.__kwdefaults__ or ())  # the names of the options `
 
 
 def _machine_clients(text: str) -> dict[str, tuple[str, ...]]:
-    """The scopes of each machine client, by name. Raises ValueError."""
+    """Return the scopes of each machine client, by name. Raises ValueError for an invalid name or scope."""
     clients: dict[str, tuple[str, ...]] = {}
     for each in re.split(r"[\s,]+", text.strip()):
         name, _, scopes = each.partition("=")
         if re.fullmatch(r"[a-z][a-z0-9-]{0,30}", name) is None or name in clients:
-            raise ValueError(f"a machine client has a name of its own, of at most 31 small letters, digits and -; {name!r} is none")
+            raise ValueError(f"a machine client has a name of its own, of at most 31 small letters, digits and -; {name!r} is not valid")
         if not scopes or set(scopes.split("+")) - set(Scope):
             raise ValueError(f"a machine client has scopes, {' or '.join(Scope)}, with + between them; {name} has {scopes!r}")
         clients[name] = tuple(dict.fromkeys(scopes.split("+")))

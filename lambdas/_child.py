@@ -43,19 +43,19 @@ def main() -> None:
     threading.Thread(target=_read, args=(jobs, stop), daemon=True).start()
     _end_with(parent)
     while True:
-        asked = jobs.get()
+        job = jobs.get()
         _send(answers, {"begun": True})
-        ended = _ended(asked, stop)
+        ended = _ended(job, stop)
         sys.stdout.flush()
         sys.stderr.flush()
         _send(answers, {"ended": ended})
 
 
-def _ended(asked: dict[str, Any], stop: threading.Event) -> list[Any]:
-    deadline = time.monotonic() + asked["seconds"] + BEYOND_S
-    context = Context(job_id=asked["job_id"], attempt=asked["attempt"], deadline=deadline, stop=stop)
+def _ended(job: dict[str, Any], stop: threading.Event) -> list[Any]:
+    deadline = time.monotonic() + job["seconds"] + BEYOND_S
+    context = Context(job_id=job["job_id"], attempt=job["attempt"], deadline=deadline, stop=stop)
     try:
-        result = registry.load(asked["type"]).run(asked["payload"], context)
+        result = registry.load(job["type"]).run(job["payload"], context)
     except Exception as error:
         traceback.print_exc()
         return [None, None, [FailureKind.RETRYABLE.value, f"{type(error).__name__}: {error}", None]]

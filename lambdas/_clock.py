@@ -4,7 +4,7 @@ import time
 
 
 class SystemClock:
-    """The port `Clock` on the real clock. Instants are rounded down, so that `now() >= at` is never true too soon."""
+    """The port `Clock` on the real clock. Instants are rounded down, so `now() >= at` is never true too early."""
 
     def now(self) -> int:
         return time.time_ns() // 1_000_000

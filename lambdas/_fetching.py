@@ -1,4 +1,4 @@
-"""The parts of the function that calls URLs. It contains nothing that calls AWS: it starts faster, and an attacker finds little to use."""
+"""The composition root of the function that calls URLs. It imports no AWS client: it starts faster, and offers little to an attacker."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Metrics as EMF log lines: CloudWatch extracts them from the log, without a call."""
+"""Metrics as EMF log lines: CloudWatch extracts them from the log, so the function makes no call."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,12 +8,15 @@ from scheduler.insight.metrics import BY_NAME, NAMESPACE
 
 
 def emit(service: str, values: Mapping[str, float | Sequence[float]]) -> None:
-    """Emit the values of each name, with one dimension: the verb that reports them. Writes a log line per hundred values, none for none."""
+    """Emit the value or values of each metric, with the function (`service`) as the only dimension.
+
+    It writes one log line for each hundred values, and none without values.
+    """
     line = EphemeralMetrics(namespace=NAMESPACE, service=service)
-    added = False
+    emitted = False
     for name, value in values.items():
         for each in value if isinstance(value, Sequence) else [value]:
             line.add_metric(name=name, unit=MetricUnit(BY_NAME[name].unit), value=each)
-            added = True
-    if added:
+            emitted = True
+    if emitted:
         line.flush_metrics()

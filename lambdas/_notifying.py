@@ -1,4 +1,4 @@
-"""The parts of notify: it reaches receivers by the same code, and under the same rules, as jobs of types `email` and `http`."""
+"""The composition root of notify. It calls receivers by the code, and under the rules, of jobs of the types `email` and `http`."""
 
 import os
 import threading
@@ -23,7 +23,7 @@ logger = _runtime.logger
 
 
 class Notifier(_runtime.AwsPorts):
-    """What notify's process keeps from one batch to the next."""
+    """The ports of notify, and the state that its process keeps from one batch to the next."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -39,7 +39,7 @@ def notify() -> Notifier:
 
 
 class Sender:
-    """Calls one receiver once."""
+    """Sends one notification to one receiver, once. The result is that of the target; the caller decides about retries."""
 
     def __init__(self, ports: _runtime.AwsPorts) -> None:
         self._ports = ports

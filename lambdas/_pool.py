@@ -104,12 +104,13 @@ class ThreadPool:
         try:
             callback = self._callbacks(job, started_at) if self._callbacks is not None and job.spec.callback is not None else None
         except SchedulerError as error:
-            failure = Failure(FailureKind.RETRYABLE, f"where to report could not be signed: {error}")
+            failure = Failure(FailureKind.RETRYABLE, f"the call-back address could not be signed: {error}")
             return finished.put(Finished(job, started_at, self._clock.now(), Result(failure=failure)))
         context = Context(
             job_id=job.id,
             attempt=job.charged + 1,
-            deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.spec.timeout_ms) / 1000,  # the job may have been sent ahead
+            # The executor may start the job before its instant.
+            deadline=time.monotonic() + (max(job.due_at - started_at, 0) + job.spec.timeout_ms) / 1000,
             stop=stop,
             allow_private=self._allow_private,
             reach=self._reach,

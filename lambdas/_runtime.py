@@ -1,6 +1,6 @@
-"""The composition root: settings from the environment, and the ports on AWS, each made when it is first used.
+"""The composition root: reads the settings from the environment and creates the ports on AWS, each when it is first used.
 
-Nothing happens at import but definitions and the logger.
+An import only defines names and configures the logger.
 """
 
 import logging
@@ -53,14 +53,14 @@ if TYPE_CHECKING:
     from scheduler.targets.base import Reach
     from scheduler.targets.calls import Calls
 
-WORKERS = 32  # jobs an executor runs at once; a batch has ten
+WORKERS = 32  # jobs that an executor can run in parallel; a batch has at most ten
 
-logger = Logger(location=None)  # every message is written in one place; its line number would be a tenth of the log
+logger = Logger(location=None)  # each message text occurs once in the code: a line number would only make the log a tenth longer
 logging.getLogger("scheduler").parent = logger._logger  # the services log through the standard library
 
 
 class AwsPorts:
-    """The record `Ports` of one function. A port that the function was given no names for raises SettingsError when it is used."""
+    """The record `Ports` of one function. Using a port whose settings the function does not have raises SettingsError."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -82,7 +82,7 @@ class AwsPorts:
     def tasks(self) -> Tasks:
         from scheduler.storage.aws.tasks import DynamoTasks
 
-        settings = self.settings  # notify only reads tasks
+        settings = self.settings  # notify only reads tasks: it has neither of the other tables
         return DynamoTasks(self._dynamodb, settings.tasks_table, jobs=settings.given("jobs_table"), ledger=settings.given("ledger_table"))
 
     @cached_property
@@ -157,7 +157,7 @@ class AwsPorts:
 
     @cached_property
     def counters(self) -> Counters:
-        from scheduler.storage.aws.counters import DynamoCounters  # what is counted knows schedules
+        from scheduler.storage.aws.counters import DynamoCounters  # imported late: counting imports schedules
 
         return DynamoCounters(self._dynamodb, self.settings.counters_table)
 
@@ -165,11 +165,11 @@ class AwsPorts:
     def notices(self) -> Notices:
         from scheduler.storage.aws.notices import DynamoNotices
 
-        return DynamoNotices(self._dynamodb, self.settings.given("notices_table"), self.notice_queue)  # project only sends
+        return DynamoNotices(self._dynamodb, self.settings.given("notices_table"), self.notice_queue)  # project only sends: it has no table
 
     @cached_property
     def notice_queue(self) -> "SqsNoticeQueue":
-        """What `notices` sends to, and notify puts messages back into."""
+        """The queue to which `notices` sends, and whose messages notify defers."""
         from scheduler.storage.aws.notice_queue import SqsNoticeQueue
 
         return SqsNoticeQueue(clients.sqs(), self.settings.notices_queue_url)
@@ -179,7 +179,7 @@ class AwsPorts:
         from scheduler.storage.aws.archive import FirehoseArchive
         from scheduler.storage.aws.outputs import S3Outputs
 
-        bucket, stream = self.settings.given("outputs_bucket"), self.settings.archive_stream  # no function has both
+        bucket, stream = self.settings.given("outputs_bucket"), self.settings.archive_stream  # a function has one of them, not both
         archive = FirehoseArchive(clients.firehose(), stream) if stream else None
         return S3Outputs(clients.s3() if bucket else None, bucket, archive)
 
@@ -191,12 +191,12 @@ class AwsPorts:
 
     @cached_property
     def _dynamodb(self) -> "DynamoDBClient":
-        """One for all tables: each costs a cold start its time, and connections of its own."""
+        """One client for all tables: each client lengthens a cold start and has its own connections."""
         return clients.dynamodb()
 
 
 class Api(AwsPorts):
-    """What the api's process keeps from one request to the next."""
+    """The ports of api, and the caches that its process keeps from one request to the next."""
 
     @cached_property
     def named(self) -> "Known":
@@ -218,7 +218,7 @@ class Api(AwsPorts):
 
 
 class Executor(AwsPorts):
-    """What an executor's process keeps from one batch to the next."""
+    """The ports of an executor, and the state that its process keeps from one batch to the next: threads, child processes, caches."""
 
     def __init__(self, settings: Settings) -> None:
         from lambdas._children import Children
@@ -235,7 +235,7 @@ class Executor(AwsPorts):
 
 @cache
 def ports() -> AwsPorts:
-    """Those of a function that keeps nothing else."""
+    """Return the ports of a function that keeps no other state."""
     return AwsPorts(Settings.parse(os.environ))
 
 
@@ -250,7 +250,7 @@ def execute() -> Executor:
 
 
 def pool() -> "ThreadPool":
-    """Where the jobs of one batch run; its threads and children live on."""
+    """Create the pool for the jobs of one batch. Its threads and child processes belong to the executor and outlive it."""
     from lambdas._pool import ThreadPool
 
     at = execute()
@@ -270,7 +270,10 @@ def pool() -> "ThreadPool":
 
 
 def ahead(job: Job) -> int:
-    """How long before its instant (ms) a job is sent on its way. The first one that is has the way made ready while it is held."""
+    """Return how long before its instant (ms) the executor starts a job, so that the call arrives in time.
+
+    The first such job also starts, in the background, the function that calls URLs.
+    """
     from scheduler.targets import registry
 
     if not execute().settings.fetch_function:
@@ -281,11 +284,11 @@ def ahead(job: Job) -> int:
     return found
 
 
-_way_made = threading.Lock()  # taken by the first call, and never given back
+_way_made = threading.Lock()  # acquired by the first call and never released
 
 
 def _make_way(seconds: float) -> None:
-    """Once per process. A client takes as long to make as ten calls do, and a function to start as long as a hundred."""
+    """Create the client and start the function, once per process: the first takes as long as ten calls, the second as a hundred."""
     if _way_made.acquire(blocking=False):
         threading.Thread(target=_call_fetcher, args=(seconds,), name="make-way", daemon=True).start()
 
@@ -295,19 +298,19 @@ def _call_fetcher(seconds: float) -> None:
 
     try:
         aws_call.invoke(calls(), execute().settings.fetch_function, "{}", wait=True, left=lambda: seconds)
-    except Exception:  # the job will tell
-        logger.info("the function that calls URLs was not there ahead of its first job")
+    except Exception:  # the job itself reports a lasting error
+        logger.info("could not start the function that calls URLs ahead of its first job")
 
 
 def _secrets_of(job: Job, name: str) -> Sequence[str]:
-    """By a name of its owner's, or of its target's as `named_target.secret_of` says it."""
+    """Return the values of a secret of the job's owner, or of its named target if `named_target.secret_of` composed the name."""
     target, _, own = name.rpartition("/")
     return execute().secrets.values(f"targets/{target}" if target else job.key.owner, own, execute().clock.now())
 
 
 @cache
 def calls() -> "Calls":
-    """What executors call AWS with for their jobs; loaded with the first job that does."""
+    """Return the means by which an executor calls AWS for its jobs. It is loaded with the first job that needs it."""
     from scheduler.storage.aws.calls import AwsCalls
 
     return AwsCalls()

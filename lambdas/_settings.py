@@ -13,9 +13,9 @@ from scheduler.targets.base import Reach
 
 PREFIX = "PUNCTUAL_"
 HOST = r"[A-Za-z0-9*_-]+(\.[A-Za-z0-9*_-]+)+"
-ADMINISTRATORS = "administrators"  # the user group that the api lets do what nobody else may
-OPERATORS = "operators"  # the one that it lets see what is everybody's
-RESOURCE_SERVER = "punctual"  # what the scopes of machine clients begin with
+ADMINISTRATORS = "administrators"  # the user group whose members may use the administrators' routes
+OPERATORS = "operators"  # the user group whose members may read the objects of all users
+RESOURCE_SERVER = "punctual"  # the prefix of the scopes of machine clients
 
 Record = TypeVar("Record", Rules, Reach)
 
@@ -25,9 +25,9 @@ class SettingsError(Exception):
 
 
 class Settings:
-    """What one function knows: the names of what it may use, the stage's rules, and what jobs may reach.
+    """The settings of one function: the names of the resources it uses, the stage's rules, and the reach of jobs.
 
-    A function is given only the names it has grants for. To read another one raises SettingsError.
+    A function has only the names of resources it has grants for. Reading any other name raises SettingsError.
     """
 
     stage: str
@@ -46,18 +46,18 @@ class Settings:
     outputs_bucket: str
     dispatch_function: str
     redrive_function: str
-    fetch_function: str = ""  # the ARN of what calls URLs; empty: the executor itself
+    fetch_function: str = ""  # the ARN of the function that calls URLs; empty: the executor calls them itself
     user_pool: str
     user_pool_client_id: str
-    machine_clients: str = ""  # name=id, with blanks between them
-    callback_secret: str = ""  # the ARN of what signs the tokens of call-backs
-    secret_prefix: str = ""  # of the names of the secrets that jobs may use; empty: none
-    archive_stream: str = ""  # the delivery stream for jobs that have left their table; empty: they are gone
-    archive_database: str = ""  # where jobs are asked for that have left their table; empty: nowhere
-    one_time_mapping: str = ""  # the event source mappings whose pollers are kept ready
+    machine_clients: str = ""  # name=id, separated by blanks
+    callback_secret: str = ""  # the ARN of the secret with the keys that sign call-back tokens
+    secret_prefix: str = ""  # the prefix of the names of secrets that jobs may use; empty: jobs may use none
+    archive_stream: str = ""  # the delivery stream for jobs that have left their table; empty: they are not archived
+    archive_database: str = ""  # the Athena database of jobs that have left their table; empty: there is none
+    one_time_mapping: str = ""  # the event source mapping whose pollers are kept ready; empty: none
     recurring_mapping: str = ""
-    lane: str  # of an executor
-    api_url: str = ""  # of the API, as those reach it who report; `{endpoint}` stands for the address of the local AWS
+    lane: str  # the lane of an executor
+    api_url: str = ""  # the API's URL for workers that report; `{endpoint}` stands for the address of the local AWS
     console_url: str = ""
     rules: Rules
     reach: Reach
@@ -74,17 +74,17 @@ class Settings:
 
     @classmethod
     def parse(cls, environ: Mapping[str, str]) -> Self:
-        """What `render` made. Raises SettingsError naming the first bad variable."""
+        """Read the variables that `render` wrote. Raises SettingsError naming the first bad variable."""
         names = {name: environ[PREFIX + name.upper()] for name in NAMES if PREFIX + name.upper() in environ}
         return cls(rules=_read(PREFIX + "RULES", environ, Rules()), reach=_read(PREFIX + "REACH", environ, Reach()), **names)
 
     def render(self) -> dict[str, str]:
-        """The variables of the function. Of the rules and the reach, what differs from their defaults."""
+        """Return the function's variables. Rules and reach contain only the fields that differ from their defaults."""
         names = {PREFIX + name.upper(): value for name, value in vars(self).items() if name in NAMES}
         return names | _written(PREFIX + "RULES", self.rules, Rules()) | _written(PREFIX + "REACH", self.reach, Reach())
 
     def given(self, name: str) -> str:
-        """The name of something that this function may do without; empty: it does."""
+        """Return the value of an optional setting; empty if this function does not have it."""
         return str(vars(self).get(name, ""))
 
     @property
@@ -102,7 +102,7 @@ NAMES = frozenset(Settings.__annotations__) - {"rules", "reach"}
 
 
 def _written(name: str, record: Any, default: Any) -> dict[str, str]:
-    """One variable with the fields that differ from their defaults; none if nothing does."""
+    """Return one variable with the fields that differ from their defaults; no variable if all are equal."""
     values = {item.name: getattr(record, item.name) for item in fields(record)}
     differing = {field: _plain(value) for field, value in values.items() if value != getattr(default, field)}
     return {name: json.dumps(differing, separators=(",", ":"))} if differing else {}
@@ -127,7 +127,7 @@ def _read(name: str, environ: Mapping[str, str], default: Record) -> Record:
 
 
 def _typed(name: str, field: str, kind: Any, value: Any) -> Any:
-    """The value of one field. Raises SettingsError if it is of another type."""
+    """Return the value of one field. Raises SettingsError if it has another type."""
     if kind == Mapping[Lane, int]:
         return {Lane(lane): count for lane, count in _numbers(f"{name}: {field}", value, list(Lane)).items()}
     if kind is Retention:
@@ -148,4 +148,4 @@ def _numbers(name: str, value: Any, keys: Sequence[str]) -> dict[str, int]:
 
 
 _WORDS = {int: "a whole number", bool: "true or false", str: "a text"}
-_PARTS = {"arns": r"arn:.*", "hosts": HOST}  # of what lists hold
+_PARTS = {"arns": r"arn:.*", "hosts": HOST}  # the pattern of the elements of each list

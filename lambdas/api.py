@@ -298,7 +298,7 @@ def _bearer() -> str | None:
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """API Gateway → answer; one log line per request."""
+    """Answer one request of API Gateway; one log line each."""
     began = time.perf_counter()
     request = event["requestContext"]
     logger.append_keys(request_id=request["requestId"])

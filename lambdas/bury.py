@@ -1,4 +1,4 @@
-"""A batch from a dead-letter queue → services.bury."""
+"""A batch from a dead-letter queue → `scheduler.pipeline.bury`."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from scheduler.storage.aws.deliveries import deliveries
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Settle a batch. A record that is no message of ours has nothing to settle: it is logged and dropped."""
+    """Settle a batch. A record that is not a valid message belongs to no job: it is logged and dropped."""
     received, poison = deliveries(event)
     done = bury(received, _runtime.ports())
     counts = {"failed": done.failed, "kept": done.kept, "dropped": done.dropped}

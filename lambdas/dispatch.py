@@ -1,4 +1,4 @@
-"""An asynchronous invocation, by tick → services.dispatch; by tick or api, for the intake → services.intake."""
+"""An asynchronous invocation by tick → `scheduler.pipeline.dispatch`; by tick or api, for the overflow → `scheduler.pipeline.overflow`."""
 
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +12,7 @@ from scheduler.storage.aws.functions import unit
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Hand out one unit: `{"minute": "2026-11-20T10:01", "part": 0}`, or `{"minute": "intake", "part": 0}`."""
+    """Dispatch one unit: `{"minute": "2026-11-20T10:01", "part": 0}`, or `{"minute": "intake", "part": 0}`."""
     key = unit(event)
     result = intake(_runtime.ports()) if key == INTAKE else dispatch(key, _runtime.ports())
     _runtime.logger.info("dispatch", extra={"minute": key.minute, "part": key.part} | asdict(result))

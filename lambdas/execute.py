@@ -1,4 +1,4 @@
-"""A batch from a lane → services.execute. What is reported back stays in the queue; the rest is deleted."""
+"""A batch from a lane → `scheduler.pipeline.execute`. Messages in `batchItemFailures` stay in the queue; Lambda deletes the rest."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from scheduler.storage.aws.deliveries import deliveries, ids
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Run a batch. A record that is no message of ours is reported back, until its queue gives it to bury."""
+    """Run a batch. A record that is not a valid message is reported as failed, until its queue moves it to the dead-letter queue."""
     at = _runtime.execute()
     received, poison = deliveries(event)
     left = execute(at.lane, received, at, at.process, pool=_runtime.pool(), request_id=context.aws_request_id)

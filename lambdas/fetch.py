@@ -1,4 +1,4 @@
-"""An executor, about one job → services.fetch. This function's role may write its log, and nothing else."""
+"""An invocation by an executor, for one job → `scheduler.targets.fetch`. This function's role may write its log, and nothing else."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from scheduler.targets.fetch import fetch
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """One call. Without a payload it is asked to be there, no more."""
+    """Make one call. An event without a payload only makes sure that the function has started."""
     at = _fetching.fetch()
     if "payload" not in event:
         return {}

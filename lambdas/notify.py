@@ -1,4 +1,4 @@
-"""A batch from the queue of notices → services.notify."""
+"""A batch from the queue of notices → `scheduler.notify.notify`."""
 
 from typing import Any
 
@@ -10,15 +10,18 @@ from scheduler.storage.aws.notice_queue import received
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Work a batch off. What has to come again says when; a record that is no message of ours ends in the dead-letter queue."""
+    """Process a batch. A message that failed is delivered again after its delay.
+
+    A record that is not a valid message ends in the dead-letter queue.
+    """
     at = _notifying.notify()
     messages, poison = received(event)
     batch = [Incoming(each.message_id, each.message) for each in messages]
-    told = notify(batch, at, post=at.post, threads=at.threads)
+    result = notify(batch, at, post=at.post, threads=at.threads)
     for each in messages:
-        if each.message_id in told.again:
-            at.notice_queue.put_back(each.receipt, told.again[each.message_id])
-    counts = {"decided": told.decided, "sent": told.sent, "failed": told.failed, "given_up": told.given_up}
-    _notifying.logger.info("notify", extra=counts | {"again": len(told.again), "poison": poison})
-    emit("notify", {name: count for name, count in ((metrics.SENT, told.sent), (metrics.GIVEN_UP, told.given_up)) if count})
-    return {"batchItemFailures": [{"itemIdentifier": name} for name in (*told.again, *poison)]}
+        if each.message_id in result.again:
+            at.notice_queue.put_back(each.receipt, result.again[each.message_id])
+    counts = {"decided": result.decided, "sent": result.sent, "failed": result.failed, "given_up": result.given_up}
+    _notifying.logger.info("notify", extra=counts | {"again": len(result.again), "poison": poison})
+    emit("notify", {name: count for name, count in ((metrics.SENT, result.sent), (metrics.GIVEN_UP, result.given_up)) if count})
+    return {"batchItemFailures": [{"itemIdentifier": name} for name in (*result.again, *poison)]}

@@ -1,4 +1,4 @@
-"""EventBridge, every minute → services.plan."""
+"""EventBridge, every minute → `scheduler.tasks.plan`."""
 
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +10,7 @@ from scheduler.tasks.plan import plan
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
-    """One round of planning. The event says nothing that matters: `now` decides."""
+    """Run plan once. It does not read the event: the clock decides what is due."""
     result = plan(_runtime.ports())
     _runtime.logger.info("plan", extra=asdict(result))
     emit("plan", {metrics.PLAN_LAG: result.lag_ms / 1000})

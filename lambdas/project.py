@@ -1,4 +1,4 @@
-"""A batch from the stream of the jobs or of the tasks table → services.project."""
+"""A batch from the stream of the jobs or of the tasks table → `scheduler.insight.project`."""
 
 from typing import Any
 
@@ -11,7 +11,10 @@ from scheduler.storage.aws.stream import batch
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Fold a batch; if it fails it comes again. The end of a tumbling window, which only names our shard, comes without records."""
+    """Project a batch; Lambda delivers a failed batch again.
+
+    The stream has a tumbling window only so that events name their shard; the event at its end has no records.
+    """
     ports = _runtime.ports()
     read = batch(event, one_shard=ports.rules.one_shard)
     done = project(read.shard, read.changes, ports, details=_details)
@@ -20,14 +23,14 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         extra={"changes": done.changes, "created": done.created, "ended": done.ended, "news": done.news, "archived": done.archived},
     )
     counts = {metrics.CREATED: done.created, metrics.PROCESSED: done.processed, metrics.DEAD: done.dead, metrics.POISON: len(read.poison)}
-    told: dict[str, float | list[int]] = {name: count for name, count in counts.items() if count}
-    told |= {
+    values: dict[str, float | list[int]] = {name: count for name, count in counts.items() if count}
+    values |= {
         metrics.START_DELAY: done.start_delays_ms,
         metrics.LATENCY: done.latencies_ms,
         metrics.OVERHEAD: done.overheads_ms,
         metrics.CANARY_DELAY: done.canary_delays_ms,
     }
-    emit("project", told)
+    emit("project", values)
     return {"state": {}}
 
 

@@ -1,4 +1,4 @@
-"""EventBridge, every minute, and an asynchronous invocation by api → services.redrive."""
+"""EventBridge, every minute, and an asynchronous invocation by api → `scheduler.dead_letters.redrive`."""
 
 from dataclasses import asdict
 from typing import Any
@@ -8,7 +8,7 @@ from scheduler.dead_letters.redrive import redrive
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
-    """Work off running redrives. The event says nothing that matters."""
+    """Continue the running redrives. It does not read the event."""
     result = redrive(_runtime.ports())
     _runtime.logger.info("redrive", extra=asdict(result))
     return asdict(result)

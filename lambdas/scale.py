@@ -1,4 +1,4 @@
-"""EventBridge, every minute → services.scale."""
+"""EventBridge, every minute → `scheduler.insight.scale`."""
 
 import secrets
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from scheduler.model import ids
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """One round. The event says nothing that matters: `now` decides."""
+    """Run scale once. It does not read the event: the clock decides."""
     result = scale(_runtime.ports(), random=secrets.randbits(ids.RANDOM_BITS))
     _runtime.logger.info("scale", extra=asdict(result))
     emit("scale", {metrics.REQUIRED: result.required, metrics.AVAILABLE: result.available, metrics.USED: result.used_percent})

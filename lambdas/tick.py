@@ -1,4 +1,4 @@
-"""EventBridge, every minute → services.tick."""
+"""EventBridge, every minute → `scheduler.pipeline.tick`."""
 
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +10,7 @@ from scheduler.pipeline.tick import tick
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """One tick. The event says nothing that matters: `now` decides."""
+    """Run one tick. It does not read the event: the clock decides which minutes to open."""
     result = tick(_runtime.ports())
     _runtime.logger.info("tick", extra=asdict(result))
     emit("tick", {metrics.OLDEST_OPEN_MINUTE: result.lag_ms / 1000})

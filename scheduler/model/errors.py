@@ -9,7 +9,8 @@
     ├── Gone               the object existed and is no longer kept    → 410
     ├── Conflict           the object's state forbids the change       → 409
     ├── TooMany            the caller exceeds a rate or a quota        → 429
-    ├── Unavailable        AWS refused for now; nothing was changed    → 503
+    ├── Unavailable        AWS refused, or the answer was lost: the    → 503
+    │                      change may or may not have been applied
     └── IllegalTransition  a bug: the state machine has no such arrow  → 500
 
 The docstring of a class is its default message. `details` is a list of `{"field", "rule"}` records; only invalid input has any.
@@ -88,7 +89,7 @@ class TooMany(SchedulerError):
 
 
 class Unavailable(SchedulerError):
-    """A service this request needs is refusing for now; nothing was changed. Try again."""
+    """A service this request needs is not available for now; the change may or may not have been applied. Try again."""
 
     code = "unavailable"
 

@@ -1,9 +1,16 @@
-"""What the services need from the world, in domain verbs.
+"""The ports: the interfaces through which the services reach storage, queues, functions, secrets, people and time.
 
-`scheduler.storage.aws` and `scheduler.storage.memory` implement the ports; one contract suite in `tests/contract` runs over both.
+`scheduler.storage.aws` and `scheduler.storage.memory` implement them; one contract suite in `tests/contract` runs over both.
 
-An implementation may fail any call with `errors.Unavailable` (throttled, refused, unreachable): the effect may or may
-not have happened. Nothing here reads the clock: instants are arguments, UTC milliseconds.
+Common to all methods:
+- An implementation may fail any call with `errors.Unavailable` (AWS throttles, refuses or cannot be reached). The effect of a failed
+  write may or may not have happened, so callers repeat writes; a write is therefore conditional or idempotent.
+- No implementation reads the clock: instants are arguments, in UTC milliseconds. Durations are milliseconds, unless a name says otherwise.
+- A method that writes several items writes each on its own, and returns one `Written` for each argument, in their order.
+  A refusal of one item does not raise.
+- Reads are eventually consistent unless the method says "strongly consistent". A batch read returns a mapping; it omits objects that do
+  not exist.
+- A cursor is opaque to the caller, unless the method says otherwise; None: there is no next page.
 """
 
 from __future__ import annotations
@@ -55,7 +62,7 @@ if TYPE_CHECKING:  # hot functions never load schedules
 
 
 class ClaimRequest(NamedTuple):
-    """Claim the job of `key` under `fence`, if it is scheduled and due no later than `due_by`."""
+    """A request to claim the job of `key` for `message_id`, valid if the job is unclaimed, has this `fence` and is due by `due_by`."""
 
     key: JobKey
     fence: int
@@ -67,34 +74,35 @@ class ClaimRequest(NamedTuple):
 
 
 class ClaimResult(NamedTuple):
-    """`job` is the claimed job when `won`, else the job as it stands (None: there is none)."""
+    """The answer to one claim. `job` is the claimed job if `won`, else the job as stored (None: there is no such job)."""
 
     won: bool
     job: Job | None
 
 
 class Written(Enum):
-    """What became of one write of several. Compare it by identity: every member is true."""
+    """The result of one conditional write. Compare it by identity: every member is true."""
 
     YES = auto()  # it is written, now or by an earlier try whose answer was lost
-    NO = auto()  # its condition does not hold
-    REFUSED = auto()  # the table refuses it for now; perhaps it is written
+    NO = auto()  # its condition is not met; nothing was changed
+    REFUSED = auto()  # AWS refused it or did not answer: it may or may not be written; try again later
 
     @classmethod
     def of(cls, written: bool) -> Written:
+        """Return YES or NO for a write that was not refused."""
         return cls.YES if written else cls.NO
 
 
 class Guard(Enum):
-    """What of the stored job must be as in `before` of a change."""
+    """The fields of the stored job that must equal those of `before` for a change to be applied."""
 
-    FENCE = auto()  # its fence, its claim (by nonce, or none), and whether it is open
-    SLOT = auto()  # its slot as well: of a change that only moves it, which must not undo another move
-    LEASE = auto()  # its lease for its call-back as well: a worker whose heartbeat was answered has the lease that it was told
+    FENCE = auto()  # the fence, the claim (by nonce, or none), and whether the job is open
+    SLOT = auto()  # the slot as well: a change that only moves the job must not undo another move
+    LEASE = auto()  # the call-back lease as well: a lease reported to a worker by the answer to its heartbeat must not be shortened
 
 
 class Change(NamedTuple):
-    """Replace `before` by `after`, a later state of the same job. What the change does not touch keeps its stored value."""
+    """Replace `before` by `after`, a later state of the same job. Only fields that differ between the two are written."""
 
     before: Job
     after: Job
@@ -102,7 +110,7 @@ class Change(NamedTuple):
 
     @classmethod
     def of_slot(cls, before: Job, after: Job) -> Change:
-        """A change that only says when the scheduler looks at the job next: guarded by its slot if it takes another one."""
+        """Return the change of a job whose next slot is all that matters: it is guarded by the slot too if `after` has another one."""
         return cls(before, after, Guard.FENCE if after.slot == before.slot else Guard.SLOT)
 
 
@@ -113,472 +121,585 @@ class Jobs(Protocol):
     """The jobs table and its indexes."""
 
     def put(self, job: Job) -> bool:
-        """Insert a new job. False if the id is taken (by an earlier try of the same call, say); nothing is overwritten."""
+        """Insert a new job; nothing is overwritten. False if the id is taken, possibly by an earlier try of the same call."""
 
     def put_many(self, jobs: Sequence[Job]) -> list[Written]:
-        """Insert each of these new, different jobs on its own; in order. NO: its id is taken. REFUSED: most likely it is not there."""
+        """Insert each of these new, different jobs. NO: its id is taken. REFUSED: it is probably not stored."""
 
     def get(self, key: JobKey) -> Job | None:
-        """The job as last written (strongly consistent)."""
+        """Return the job, None if there is none (strongly consistent)."""
 
     def get_many(self, keys: Sequence[JobKey]) -> dict[JobKey, Job]:
-        """Those of the jobs that exist (strongly consistent)."""
+        """Return the jobs that exist, by key (strongly consistent). Keys may repeat."""
 
     def claim(self, requests: Sequence[ClaimRequest]) -> list[ClaimResult | None]:
-        """Claim each job on its own; one result per request, in order. None: refused for now, state unknown."""
+        """Claim each job whose request is valid; one result per request, in order. None: refused, so the job may or may not be claimed.
+
+        A claim whose answer was lost is not recognised: repeating it is not won, and the result shows the stored job with its claim.
+        """
 
     def change(self, changes: Sequence[Change]) -> list[Written]:
-        """Apply each change on its own; in order."""
+        """Apply each change whose guard is met. NO: the guard is not met. REFUSED: the change may or may not be applied.
+
+        YES also if an earlier try, whose answer was lost, applied the change. Several changes of one job are applied in order.
+        """
 
     def withdraw(self, keys: Sequence[JobKey]) -> list[Written]:
-        """Delete each of these jobs that nobody has ever claimed (scheduled, fence 1, no claim); in order.
+        """Delete each of these jobs that was never claimed (scheduled, fence 1, no claim).
 
-        YES: it is gone, or was not there. NO: it was claimed, or has ended.
+        YES: the job is deleted or did not exist. NO: it was claimed, or it has ended. REFUSED: it may or may not be deleted.
         """
 
     def due(self, slot: str, *, after: str | None = None) -> tuple[list[DueEntry], str | None]:
-        """A page of one slot of the due index by due time, and the next page's cursor. Eventually consistent; no canaries."""
+        """Return a page of the entries of one slot in the due index, by due time, and the cursor of the next page.
+
+        Eventually consistent: an entry may be missing or outdated. Canaries are left out.
+        """
 
     def count(self, slot: str, lane: Lane, *, since: int, until: int) -> int:
-        """How many jobs of the lane the due index shows in the slot with `since <= due_at <= until`. Eventually consistent."""
+        """Count the jobs of the lane in one slot of the due index with `since <= due_at <= until`, without canaries.
+
+        Eventually consistent.
+        """
 
     def put_canary(self, unit: UnitKey, slot: str, at: int) -> None:
-        """Put the canary of a unit into `slot`. Idempotent."""
+        """Move the canary of a unit to `slot`, creating it if necessary. Idempotent."""
 
     def canary_visible(self, unit: UnitKey, slot: str) -> bool:
-        """Whether the due index shows the canary of the unit."""
+        """Whether the due index shows the canary of the unit in `slot`.
+
+        A visible canary suggests, and does not prove, that the index shows the writes made before it.
+        """
 
     def drop_canary(self, unit: UnitKey) -> None:
-        """Take the canary away. Idempotent."""
+        """Delete the canary of a unit. Idempotent."""
 
     def oldest_slot(self) -> str | None:
-        """The earliest slot that the due index holds. Reads the whole (sparse) index: for an empty ledger only."""
+        """Return the earliest slot with a job in the due index, None if there is none; slots of the overflow are left out.
+
+        It scans the whole (sparse) index. Call it only when the ledger is empty. Eventually consistent.
+        """
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
-        """Jobs of one owner with `since <= scheduled_at < until`, by scheduled time, beyond the position `after`.
+        """Return a page of an owner's jobs with `since <= scheduled_at < until`, ordered by position, beyond the position `after`.
 
-        A job's position (`ids.position`) is its id unless it was rescheduled. The page's cursor is the position of its last
-        job, so that a reader who stops inside a page can make one.
+        A job's position (`ids.position`) is its id unless it was rescheduled; positions sort by scheduled time. The cursor is the position
+        of the page's last job, so a caller that stops inside a page can derive one. Eventually consistent.
         """
 
     def of_task(self, task: TaskKey, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
-        """The same of one task's jobs. Eventually consistent."""
+        """Return a page of the jobs of one task; order, bounds and cursor as in `history`. Eventually consistent."""
 
     def failures(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int) -> Page:
-        """Failed and killed jobs of one owner, newest first, at a cost that does not depend on the successes. Cursors as in `history`."""
+        """Return a page of an owner's failed and killed jobs, newest first; bounds as in `history`. Eventually consistent.
+
+        The cost does not depend on the number of successful jobs. A page may have fewer than `limit` jobs, or none, and yet a cursor: the
+        index may still list jobs that were redriven.
+        """
 
     def count_ahead(self, owner: str, since: int) -> int:
-        """How many open jobs of one owner are first scheduled for `since` or later. Reads them all; eventually consistent."""
+        """Count the open jobs of an owner that were first scheduled for `since` or later. It reads all of them. Eventually consistent."""
 
     def letters(
         self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
     ) -> tuple[list[Letter], str | None]:
-        """What the failures index tells of them, at a small part of the cost; and the next page's cursor. Eventually consistent."""
+        """Return a page of the entries of an owner's failures index, newest first, and the cursor of the next page.
+
+        Bounds and cursor as in `history`. It reads the index only, at a small part of the cost of `failures`. Eventually consistent.
+        """
 
 
 class Ledger(Protocol):
-    """The ledger of minutes: cursor, open units, later looks, measured latency of the lanes."""
+    """The ledger of minutes: cursor, open units, later checks; lane states, breakers, and the figures that processes report about lanes."""
 
-    def cursor(self) -> Cursor | None: ...
+    def cursor(self) -> Cursor | None:
+        """Return the cursor, None before the first tick (strongly consistent)."""
 
     def advance(self, before: Cursor | None, after: Cursor) -> bool:
-        """Move the cursor if it still has the epoch of `before` (or does not exist). `after.epoch` is one more."""
+        """Replace the cursor if the stored one still has the epoch of `before` (None: no cursor is stored). `after.epoch` is one more."""
 
     def open_unit(self, unit: Unit) -> bool:
-        """Add an open unit. False if it is open already."""
+        """Add an open unit. False if a unit of this key is open already."""
 
     def open_units(self) -> list[Unit]:
-        """All open units, oldest minute first (strongly consistent)."""
+        """Return all open units of minutes, oldest minute first (strongly consistent). The unit of the overflow is left out."""
 
-    def unit(self, key: UnitKey) -> Unit | None: ...
+    def unit(self, key: UnitKey) -> Unit | None:
+        """Return the open unit of this key, None if it is not open (strongly consistent)."""
 
     def change_unit(self, before: Unit, after: Unit) -> bool:
-        """Replace an open unit if it still has the epoch of `before`; by another epoch (a take-over) only if its lease was not renewed."""
+        """Replace an open unit if the stored one has the epoch of `before`. False if it does not, or is closed.
+
+        If `after` has another epoch (a take-over), the stored lease must be that of `before` as well: nobody renewed it.
+        """
 
     def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
-        """Close a unit that still has this epoch; its first later look is stored with it, in one transaction."""
+        """Close the unit if it is open and has this epoch, and store its first later check, in one transaction.
+
+        False: nothing was changed.
+        """
 
     def looks(self, by: int) -> list[Look]:
-        """Later looks planned up to the instant `by`."""
+        """Return the later checks planned for the instant `by` or earlier, the earliest first (strongly consistent)."""
 
     def replace_look(self, look: Look, following: Look | None) -> None:
-        """A look is done: take it away and store the following one, if any. Does nothing if the look is gone."""
+        """Delete a later check that is done and store the `following` one, if any, in one transaction.
+
+        Do nothing if the check is gone. Idempotent.
+        """
 
     def set_lane_state(self, state: LaneState) -> None:
-        """Pause or resume a lane: the last writer wins."""
+        """Store the state of a lane, paused or resumed. Unconditional: the last writer wins."""
 
     def watched(self) -> Watched:
-        """The states of the lanes that are or were paused, and the breakers that are not closed, in one read (strongly consistent)."""
+        """Return the stored lane states and breakers in one read (strongly consistent)."""
 
     def set_breaker(self, before: Breaker | None, after: Breaker | None) -> bool:
-        """Open a breaker (`before` None: there must be none), change it or close it (`after` None), if it has the version of `before`."""
+        """Open, change or close (`after` None) a breaker if the stored one has the version of `before` (None: no breaker is stored).
+
+        False: another process changed it.
+        """
 
     def plan_cursor(self) -> str | None:
-        """The minute from which on the replenish index has to be looked at; None: plan never ran."""
+        """Return the first minute of the replenish index that plan has not processed; None: plan never ran (strongly consistent)."""
 
     def set_plan_cursor(self, before: str | None, after: str) -> bool:
-        """Move it if it still is `before`."""
+        """Replace plan's cursor if the stored one is `before`. False if it is not."""
 
     def report_latency(self, lane: Lane, reporter: str, p99_ms: int, at: int) -> None:
-        """An executor's recent p99 from publish to claim. One item per lane and reporter bucket."""
+        """Store an executor's recent p99 from publishing to claim, in milliseconds, over the earlier value of this lane and reporter."""
 
     def latency(self, lane: Lane, since: int) -> int | None:
-        """The largest p99 reported for the lane since the instant; None if there is none."""
+        """Return the largest p99 (ms) reported for the lane at `since` or later; None if there is none."""
 
     def report_backlog(self, backlog: Backlog) -> None:
-        """What waits in one dispatcher for a lane; replaces what was reported of that unit and lane before."""
+        """Store the backlog of one dispatcher for one lane, over the earlier one of this unit and lane."""
 
     def drop_backlog(self, unit: UnitKey, lane: Lane) -> None:
-        """Nothing waits there any more. Idempotent."""
+        """Delete the backlog of this unit and lane. Idempotent."""
 
     def backlogs(self, lane: Lane, since: int) -> list[Backlog]:
-        """What was reported of the lane since the instant (strongly consistent)."""
+        """Return the lane's backlogs reported at `since` or later, in no order (strongly consistent)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What whoever works for a while looks at every second. Closed breakers and lanes never paused are not named."""
+    """The lane states and breakers that long-running processes poll every second. Lanes never paused and closed breakers are absent."""
 
     lanes: dict[Lane, LaneState]
     breakers: dict[str, Breaker]
 
 
 class Tasks(Protocol):
-    """The tasks table: tasks, their replenish index, and the holder item of each whose runs must not overlap."""
+    """The tasks table: tasks, their replenish index, and the run locks of tasks whose runs must not overlap."""
 
     def heads(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskHead]:
-        """What runs must know of those tasks that exist (strongly consistent)."""
+        """Return the heads of the tasks that exist: the part that runs need (strongly consistent)."""
 
     def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, Holder]:
-        """Those of the holder items that exist (strongly consistent)."""
+        """Return the run locks that exist (strongly consistent)."""
 
     def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[Written]:
-        """Replace each holder item if it still has the version of the first one (None: there is none yet); in order."""
+        """Replace each run lock if the stored one has the version of the pair's first element (None: no lock is stored).
+
+        NO: it has another version. YES also if an earlier try, whose answer was lost, applied it. One lock may appear several times.
+        """
 
     def store(self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
-        """In one transaction: replace the task `before` (None: there must be none) by `after`, insert the runs, keep the receipt.
+        """In one transaction, replace the task `before` (None: it must not exist) by `after`, insert the runs and store the receipt.
 
-        At most `task.STORED_WITH_IT` runs. False, and nothing is changed, if the stored task has another generation than `before`,
-        the task or a run's id or the receipt's key is taken. True also if an earlier, lost answer had applied it.
+        At most `task.STORED_WITH_IT` runs. False, and nothing is changed, if the stored task has another generation than `before`, or if
+        the task, the id of a run or the key of the receipt exists. True also if an earlier try, whose answer was lost, applied it.
         """
 
     def delete(self, task: Task) -> bool:
-        """Delete the task if it still has this generation."""
+        """Delete the task if it has this generation, and its run lock. False if it has another generation or does not exist.
+
+        A refusal while deleting the run lock is ignored: the lock of a deleted task has no effect.
+        """
 
     def move_on(self, before: Task, after: Task) -> bool:
-        """Note that more runs are stored: replaces `planned_until`, `planned` and `replenish`.
+        """Record that more runs are stored: replace `planned_until`, `planned` and `replenish`.
 
-        Holds if generation and `planned_until` still are those of `before`. True also if an earlier, lost answer had applied it.
+        False if the stored task has another generation or `planned_until` than `before`, or does not exist. True also if an earlier try,
+        whose answer was lost, applied it.
         """
 
     def get(self, key: TaskKey) -> Task | None:
-        """The task as last written (strongly consistent)."""
+        """Return the task, None if there is none (strongly consistent)."""
 
     def page(self, owner: str, *, after: str | None, limit: int) -> TaskPage:
-        """Tasks of one owner, the newest first, beyond the task whose id is `after`. The page's cursor is the id of its last task."""
+        """Return a page of an owner's tasks, newest first, beyond the task with the id `after` (strongly consistent).
+
+        The cursor is the id of the page's last task.
+        """
 
     def to_replenish(self, slot: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
-        """A page of one slot of the replenish index, and the next page's cursor. Eventually consistent."""
+        """Return a page of the tasks in one slot of the replenish index, and the cursor of the next page. Eventually consistent."""
 
     def overdue(self, before: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
-        """A page of the tasks whose replenish slot lies before the minute `before`: a scan of the (small) index, for repair only."""
+        """Return a page of the tasks whose replenish slot is before the minute `before`, and the cursor of the next page.
+
+        Eventually consistent.
+
+        It scans the (small) replenish index: for repair only.
+        """
 
 
 class Orders(Protocol):
-    """The lines of ordering keys: a marker per open job, and whose turn it is. `scheduler.admission.ordering` says what they mean."""
+    """The ordering queues, one for each ordering key: an entry for each open job, and the head.
+
+    `scheduler.admission.ordering` defines them.
+    """
 
     def enqueue(self, markers: Sequence[Marker]) -> list[Written]:
-        """Put each of these different markers; in order. NO: it is there already, and stays as it is."""
+        """Insert each of these different entries. NO: the entry exists, and is unchanged. REFUSED: it may or may not be stored."""
 
     def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, Line]:
-        """The head of each line, at most `limit` markers by their positions (strongly consistent)."""
+        """Return the beginning of each ordering queue: its head and at most `limit` entries, sorted by position (strongly consistent).
+
+        Every queue of `orders` is in the mapping, an empty one as an empty `Line`.
+        """
 
     def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[Written]:
-        """Replace the turns of different lines, each if it still has the version of the first one (None: there is none yet); in order."""
+        """Replace the heads of different queues, each if the stored head has the version of the pair's first element (None: no head is
+        stored).
+
+        NO: it has another version. YES also if an earlier try, whose answer was lost, applied it.
+        """
 
     def leave(self, markers: Sequence[Marker]) -> None:
-        """Take these markers away. Idempotent."""
+        """Delete these entries. Idempotent. Raises Unavailable if the deletion of any was refused."""
 
 
 class Used(NamedTuple):
-    """`usage`: as it stands after the write (None: refused)."""
+    """The answer to one `Use`. `usage` is the stored usage after it (None if refused)."""
 
     done: Written
     usage: Usage | None
 
 
 class Targets(Protocol):
-    """The registry of named targets, and what of their limits is in use."""
+    """The registry of named targets, and the usage of their limits."""
 
     def targets(self, names: Sequence[str]) -> dict[str, NamedTarget]:
-        """Those of the targets that exist (strongly consistent)."""
+        """Return the targets that exist, by name (strongly consistent)."""
 
     def usages(self, names: Sequence[str]) -> dict[str, Usage]:
-        """Those of the usages that exist (strongly consistent)."""
+        """Return the usages that exist, by the name of their target (strongly consistent)."""
 
     def use(self, uses: Sequence[Use]) -> list[Used]:
-        """Make each change, of different targets, if it holds (see `limits.used`); in order.
+        """Apply each change, of different targets, if it is valid (see `limits.used`); one result per change, in order.
 
-        After a refusal it may have been made: who takes a place finds it then, who moved an end has moved it for nobody.
+        NO: it is not valid for the stored usage. If refused, the change may still have been applied: a concurrency slot that was taken
+        shows up in `usages`, a reservation that was made stays unused.
         """
 
     def all(self) -> list[NamedTarget]:
-        """All of them, by name (strongly consistent)."""
+        """Return all targets, by name (strongly consistent)."""
 
     def put(self, before: NamedTarget | None, after: NamedTarget) -> bool:
-        """Register a target (`before` None: the name must be free) or replace it, if it still has the version of `before`.
+        """Insert a target (`before` None: the name must be free), or replace it if the stored one has the version of `before`.
 
-        True also if an earlier, lost answer had applied it.
+        False: the name is taken, or the target was changed or deleted. True also if an earlier try, whose answer was lost, applied it.
         """
 
     def delete(self, target: NamedTarget) -> bool:
-        """Delete it, if it still has this version, and what is known of its usage."""
+        """Delete the target if it has this version, and its usage. False if it has another version or does not exist.
+
+        A refusal while deleting the usage is ignored: a new target of that name continues with it.
+        """
 
 
 class Receipts(Protocol):
-    """Requests that came with an idempotency key, kept for `KEPT_RECEIPTS_MS`."""
+    """Receipts of requests with an idempotency key. A receipt is valid for `KEPT_RECEIPTS_MS` after its instant."""
 
     def keep(self, receipts: Sequence[Receipt], now: int) -> list[Receipt | None]:
-        """Store each whose owner and key are not taken by a younger one; in order, the receipt that stands: it, or the earlier one.
+        """Store each receipt unless a valid one of its owner and key exists; return the valid one for each, in order: itself or the earlier
+        one.
 
-        No two of them have the same owner and key. None: refused for now, most likely not there.
+        No two of the receipts have the same owner and key. None: refused; the receipt is probably not stored.
         """
 
     def find(self, owner: str, key: str, now: int) -> Receipt | None:
-        """The receipt that stands (strongly consistent)."""
+        """Return the receipt of this owner and key that is valid at `now`, None if there is none (strongly consistent)."""
 
 
 class Redrives(Protocol):
-    """The records of redrives, kept for a while after they have ended."""
+    """The records of redrives. A record of an ended redrive expires."""
 
     def add(self, redrive: Redrive) -> None:
-        """Store a new one. Adding it twice is as good as once."""
+        """Insert a new record. Idempotent: an existing record is unchanged."""
 
     def get(self, owner: str, id: str) -> Redrive | None:
-        """The redrive as last written (strongly consistent)."""
+        """Return the record, None if there is none or it has expired (strongly consistent)."""
 
     def running(self) -> list[Redrive]:
-        """Those of all owners that have not ended (strongly consistent)."""
+        """Return the running redrives of all owners (strongly consistent)."""
 
     def change(self, before: Redrive, after: Redrive) -> bool:
-        """Replace it if it still has the version of `before`. False also if an earlier, lost answer had applied it."""
+        """Replace the record if the stored one has the version of `before`.
+
+        False also if an earlier try, whose answer was lost, applied it.
+        """
 
 
 class Counters(Protocol):
-    """Sums that are written from streams, each change counted once. What a row stands for: `scheduler.insight.counting`."""
+    """Sums written from streams; each change is counted once. `scheduler.insight.counting` defines the rows."""
 
     def add(self, shard: str, entries: Sequence[Entry]) -> None:
-        """Add each entry that was not added before. Those of one shard come in the order of their sequences, and again from any of them on.
+        """Add each entry that was not added before.
 
-        Raises Unavailable: some of them may be added; all of them have to come again.
+        The entries of one shard arrive in the order of their sequences; the stream may deliver again from any of them on.
+        Raises Unavailable: some entries may be added; the caller repeats all of them.
         """
 
     def read(self, partition: str, low: str, high: str) -> list[Counted]:
-        """The rows with `low <= name < high`, by name. Eventually consistent."""
+        """Return the rows of a partition with `low <= name < high`, by name. Eventually consistent."""
 
     def forget(self, partition: str, rows: Sequence[Counted]) -> None:
-        """Take rows away whose time is over: nothing adds to them any more."""
+        """Delete these rows. Only for rows that no stream adds to any more. Idempotent."""
 
 
 class Notices(Protocol):
-    """How tasks stand with their receivers, what was decided of which news, and how far each sending is. Kept for a while."""
+    """Notifications: the notification state of each task, the decision for each news, the progress of each sending, and the queue.
+
+    All expire.
+    """
 
     def read(self, task: TaskKey, id: str) -> tuple[NotificationState | None, Outbox | None]:
-        """The notification state of a task, and what was decided of the news (or the end of a window) of that id (strongly consistent)."""
+        """Return the notification state of a task, and the decision for the news (or the end of a window) of that id (strongly consistent).
+
+        None in place of each that is not stored.
+        """
 
     def decide(self, before: NotificationState | None, after: NotificationState, id: str, outbox: Outbox | None, now: int) -> bool:
-        """Replace the state and remember the outbox of `id`, both or neither; without an outbox only the state.
+        """Replace the state and insert the outbox of `id`, both or neither; without an outbox replace the state only.
 
-        False if the state has another version than `before` (None: there is none), or `id` was decided already. The version of
-        `after` is not looked at: it is one more than that of `before`.
+        False if the stored state has another version than `before` (None: no state is stored), or if an outbox of `id` exists. The version
+        stored is one more than that of `before`; that of `after` is ignored.
         """
 
     def delivery(self, task: TaskKey, id: str) -> DeliveryRecord | None:
-        """How far a sending is (strongly consistent)."""
+        """Return the progress of a sending, None if nothing is stored (strongly consistent)."""
 
     def set_delivery(self, before: DeliveryRecord | None, after: DeliveryRecord, now: int) -> bool:
-        """Replace it if it still has the version of `before` (None: there is none); its version is one more."""
+        """Replace the record if the stored one has the version of `before` (None: no record is stored); the version stored is one more.
+
+        False if it has another version.
+        """
 
     def send(self, messages: Sequence[NoticeMessage], now: int) -> None:
-        """Queue all of these, the ends of windows delayed to their instants (at most 900 s). Raises Unavailable if any was refused."""
+        """Enqueue all messages; the end of a window is delayed to its instant (at most 900 s).
+
+        Raises Unavailable if any was refused: the caller repeats all of them.
+        """
 
 
 class Lanes(Protocol):
-    """The queues, addressed directly or through the topic in front of them."""
+    """The queues of the lanes, addressed directly or through the topic in front of them. A message may be delivered more than once."""
 
     def send(self, messages: Sequence[Message], now: int) -> list[Message]:
-        """Send each to its lane, delayed to its `not_before` (at most 900 s). Returns those that were refused."""
+        """Send each message to the queue of its lane, delayed to its `not_before` (rounded down to whole seconds, at most 900 s).
+
+        `sent_at` becomes `now` if it is not set. Return the refused messages: each may or may not have been sent.
+        """
 
     def extend(self, lane: Lane, receipts: Sequence[str], seconds: int) -> set[str]:
-        """Set the visibility of messages in hand to `seconds` from now. Returns the receipts for which it held."""
+        """Set the visibility of received messages to end in `seconds` from now. Return the receipts of those for which it was set.
+
+        A refusal does not raise: its receipts are not returned.
+        """
 
     def backlog(self, lane: Lane) -> int:
-        """About how many messages wait in the lane (not counting those in flight or delayed)."""
+        """Return about how many messages wait in the lane, without those in flight or delayed."""
 
     def publish(self, messages: Sequence[Message]) -> list[Message]:
-        """Publish all to the topic, whose filter picks the queue, on parallel connections. Returns those that were refused."""
+        """Publish all messages to the topic, which routes each to the queue of its lane, on parallel connections.
+
+        Return the refused messages: each may or may not have been published.
+        """
 
 
 class Functions(Protocol):
-    """The scheduler's own functions: started without waiting for them, and kept ready by the pollers that call them."""
+    """The scheduler's own functions: started asynchronously, and kept ready by the pollers that invoke them."""
 
     def start_dispatch(self, unit: UnitKey) -> None:
-        """Start a dispatcher for the unit."""
+        """Start a dispatcher for the unit, without waiting for it. A repeated call may start a second one."""
 
     def start_redrive(self) -> None:
-        """Start a worker for the running redrives."""
+        """Start a worker for the running redrives, without waiting for it."""
 
     def pollers(self, lane: Lane) -> int:
-        """How many pollers the lane keeps."""
+        """Return how many pollers are kept ready for the lane."""
 
     def keep_pollers(self, lane: Lane, count: int) -> None:
-        """Keep `count` pollers of the lane from now on. Raises Unavailable."""
+        """Keep `count` pollers of the lane ready from now on. Raises Unavailable."""
 
 
 class Clock(Protocol):
-    """The only source of time a service may wait on. In the simulation it is virtual."""
+    """The only source of time for a service, and the only means to wait. In the simulation it is virtual."""
 
     def now(self) -> int:
-        """UTC milliseconds of this machine."""
+        """Return UTC milliseconds by this machine's clock."""
 
     def monotonic(self) -> int:
-        """Milliseconds that never jump, for measuring leases."""
+        """Return milliseconds of a clock that never jumps, for measuring leases."""
 
     def sleep_until(self, at: int) -> None:
-        """Return at `at` by `now()` or just after, never before."""
+        """Return when `now()` is `at` or slightly later, never earlier."""
 
 
 class Pool(Protocol):
-    """Where an executor's jobs run at once."""
+    """Runs the jobs of an executor in parallel."""
 
     def start(self, job: Job) -> None:
-        """Run the job's target now, beside the others, until its time-out. Its result comes out of `wait`."""
+        """Start the job's target now, limited by its time-out, and return at once. `wait` returns its result."""
 
     def wait(self, until: int) -> list[Finished]:
-        """Everything that has finished; waits for the first one, no longer than to the instant `until`."""
+        """Wait for the first finished job, at most until the instant `until`. Return all that have finished; empty if none has."""
 
     def cancel(self, job: Job) -> None:
-        """Ask one job's work to stop. Its result still comes out of `wait`, unless its target does not listen."""
+        """Request one job's work to stop. `wait` still returns its result, unless its target ignores the request."""
 
     def kill(self, job: Job) -> None:
-        """End the work of one job that did not stop, where that can be done. Its result does not count."""
+        """End the work of one job that did not stop, where the pool can. The caller ignores its result."""
 
     def stop(self) -> None:
-        """End all running work, or ask it to stop where it cannot be ended: its result no longer counts."""
+        """End all running work, or request it to stop where the pool cannot end it. `wait` returns none of its results."""
 
 
 class Outputs(Protocol):
-    """What attempts put out and logged beyond what their jobs' items hold; and the archive of jobs that have left their table."""
+    """The full output and log of attempts, where the job's item cannot hold them; and the archive of jobs that have left their table."""
 
     def put(self, key: JobKey, fence: int, whole: Whole) -> None:
-        """Store everything of one attempt, told by the fence it ran under. Twice is as good as once."""
+        """Store the full output and log of the attempt that ran under `fence`. Idempotent."""
 
     def get(self, key: JobKey, fence: int) -> Whole | None:
-        """What was stored of that attempt; None if nothing was, or it has gone."""
+        """Return what is stored of that attempt; None if nothing is, or if it has expired."""
 
     def archive(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Keep these records of jobs that have left their table; one that comes again is kept twice.
+        """Append these records of jobs that have left their table to the archive. Not idempotent: a repeated record is archived twice.
 
-        Raises Unavailable: some of them may be kept, and all have to come again.
+        Raises Unavailable: some records may be archived; the caller repeats all of them.
         """
 
 
 class Secrets(Protocol):
-    """The keys that sign the tokens of call-backs, and the secrets that jobs may use, each one's of its owner alone."""
+    """The keys that sign call-back tokens, and the secrets that jobs may use. A job can use secrets of its owner only."""
 
     def keys(self, now: int, *, newest: bool = False) -> Sequence[bytes]:
-        """Those that count, the one to sign with first; as read some minutes ago at most. Raises Unavailable.
+        """Return the valid signing keys, the one to sign with first; cached for some minutes. Raises Unavailable.
 
-        `newest`: read again, unless that was done just now.
+        `newest`: read them again, unless they were read a few seconds ago. If AWS refuses, the cached keys remain in use.
         """
 
     def values(self, owner: str, name: str, now: int) -> Sequence[str]:
-        """What the owner's secret of that name holds, and behind it what it held before it was last changed; as read a minute ago at most.
+        """Return the values of the owner's secret: the current one, then the one before its last change; cached for at most a minute.
 
-        Raises NotFound, Unavailable.
+        Raises NotFound if there is no such secret; Unavailable.
         """
 
 
 class Users(Protocol):
-    """What the scheduler itself keeps of users: weights, quotas and the like; and counts that many processes share, by name."""
+    """The scheduler's own records of users: weights, quotas, states; and tallies, counts by name that many processes share."""
 
     def weights(self, ids: Sequence[str]) -> dict[str, float]:
-        """The fair-share weights of these users; without those who have none and weigh `fairness.USUAL_WEIGHT`."""
+        """Return the fair-share weights of these users. Users without a weight are omitted (they get `fair_queue.USUAL_WEIGHT`)."""
 
     def set_weight(self, id: str, weight: float) -> None:
-        """Counts for the jobs stored already as well, within a minute."""
+        """Store the weight of a user. It applies within a minute, to jobs stored already as well."""
 
     def profiles(self, ids: Sequence[str]) -> dict[str, Profile]:
-        """Of all that are asked for; who has nothing of his own has the defaults."""
+        """Return a profile for each of these users; a user without a record gets the defaults."""
 
-    def set_quotas(self, id: str, quotas: Quotas) -> None: ...
+    def set_quotas(self, id: str, quotas: Quotas) -> None:
+        """Store the quotas of a user; None in a quota removes it.
 
-    def set_disabled(self, id: str, at: int | None) -> None: ...
+        Other fields of the profile are unchanged.
+        """
 
-    def set_stock(self, id: str, stock: Stock) -> None: ...
+    def set_disabled(self, id: str, at: int | None) -> None:
+        """Store the instant at which a user was disabled; None: the user is enabled."""
+
+    def set_stock(self, id: str, stock: Stock) -> None:
+        """Store a user's latest count of waiting jobs."""
 
     def add_to_tally(self, name: str, number: int, now: int) -> Tally:
-        """Add it; the tally as it is after that. One that nobody has added to for a month begins anew."""
+        """Add `number` to a tally, creating it if necessary, and return the tally after that. Atomic, not idempotent.
+
+        A tally that nothing was added to for a month expires: the next call creates it again.
+        """
 
     def restart_tally(self, name: str, seen: Tally, number: int, now: int) -> bool:
-        """Count from `number` since `now` on, if it still counts since `seen.since`; `total` stays."""
+        """Set the count of a tally to `number`, counted since `now`, if it still counts since `seen.since`; `total` is unchanged.
+
+        False if another process restarted it, or if it does not exist.
+        """
 
 
 class Identity(Protocol):
-    """The people who may sign in, and the machine clients of the deployment: Cognito's business."""
+    """The identity provider (Cognito): the people who may sign in, and the machine clients of the deployment."""
 
     @property
     def clients(self) -> Mapping[str, str]:
-        """The names of the machine clients by their ids."""
+        """The names of the machine clients, by their ids."""
 
     def login(self, username: str, password: str) -> Session:
-        """Raises Unauthorized for a wrong name or password, without telling which."""
+        """Sign in. Raises Unauthorized for a wrong name or password, without revealing which of them."""
 
     def refresh(self, refresh_token: str) -> Session:
-        """Raises Unauthorized for a refresh token that is not valid any more."""
+        """Return a session with a new token. Raises Unauthorized for an invalid or expired refresh token."""
 
     def change_password(self, token: str, current: str, new: str) -> None:
-        """Of whose token it is. Raises Invalid naming `current_password` if it is wrong, `new_password` if the policy refuses it."""
+        """Change the password of the token's user.
+
+        Raises Invalid naming `current_password` if it is wrong, `new_password` if the policy refuses it.
+        """
 
     def user(self, token: str) -> User:
-        """Whose token it is. Raises Unauthorized for one that is not valid (any more)."""
+        """Return the user of a token. Raises Unauthorized for an invalid or expired token."""
 
     def create(self, username: str, password: str, role: Role, weight: float) -> Account:
-        """Raises Conflict for a name that is taken, Invalid for a password that the policy refuses."""
+        """Create an account that can sign in. Raises Conflict if the name is taken, Invalid if the policy refuses the password."""
 
-    def get(self, id: str) -> Account | None: ...
+    def get(self, id: str) -> Account | None:
+        """Return the account of an id, None if there is none."""
 
     def page(self, cursor: str | None, limit: int) -> tuple[list[Account], str | None]:
-        """Some of all, in no order, and the next page's cursor. Raises Invalid for a cursor that is none."""
+        """Return a page of all accounts, in no order, and the cursor of the next page. Raises Invalid for an invalid cursor."""
 
     def set_role(self, id: str, role: Role) -> None:
-        """Counts from the next sign-in or refresh on."""
+        """Set the role of an account. It applies from the next sign-in or refresh on."""
 
     def set_weight(self, id: str, weight: float) -> None:
-        """What sign-in tells of it; what counts is `Users.set_weight`."""
+        """Store the weight that sign-in shows. Fair shares use the weight of `Users.set_weight`."""
 
     def set_enabled(self, id: str, enabled: bool) -> None:
-        """A disabled account neither signs in nor refreshes."""
+        """Enable or disable an account. A disabled account can neither sign in nor refresh."""
 
     def set_password(self, id: str, password: str) -> None:
-        """For good, and signs out everywhere. Raises Invalid for one that the policy refuses."""
+        """Set a permanent password and sign the account out everywhere. Raises Invalid if the policy refuses the password."""
 
 
 class Trail(Protocol):
-    """The audit trail: entries kept for `audit.KEPT_DAYS`."""
+    """The audit trail. An entry expires after `audit.KEPT_DAYS`."""
 
     def write(self, entry: AuditEntry) -> None:
-        """Store it, or replace it by itself as it ended."""
+        """Store an entry, over an earlier one of the same id: an entry is written when its request begins and when it ends."""
 
     def entries(self, owner: str | None, *, since: int, until: int, after: str | None, limit: int) -> tuple[list[AuditEntry], str | None]:
-        """Entries with `since <= at < until`, newest first, beyond the id `after`; the next page's cursor.
+        """Return a page of entries with `since <= at < until`, newest first, beyond the id `after`, and the cursor of the next page.
 
-        Those of one owner's objects, or (`owner` None) everybody's, eventually consistent.
+        The cursor is the id of the page's last entry. `owner`: entries about this owner's objects; None: all entries, eventually
+        consistent.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class User:
+    """A user who has signed in, as the token shows it."""
+
     id: str
     username: str
     job_weight: float = 1.0
@@ -586,7 +707,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A signed-in user's tokens; `expire` is the instant at which `token` ends."""
+    """The tokens of a user who has signed in. `expire` is the instant (ms) at which `token` expires."""
 
     token: str
     expire: int
@@ -595,7 +716,7 @@ class Session:
 
 
 class Ports(Protocol):
-    """All that the services need from the world, in one record. An adapter is made when its port is first used."""
+    """All ports in one record: the argument of most services. An adapter is created when its port is first used."""
 
     @property
     def clock(self) -> Clock: ...
