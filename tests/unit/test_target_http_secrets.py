@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from scheduler.model.errors import NotFound, Unavailable
@@ -177,7 +177,7 @@ def test_no_encoding_of_a_secret_remains(secret: str) -> None:
     forms = [secret, urllib.parse.quote(secret), urllib.parse.quote_plus(secret), json.dumps(secret), repr(secret)]
     forms.append(base64.urlsafe_b64encode(secret.encode()).decode())
     told = Result(output=" ".join(forms), log=secret, response={"status": 200, "headers": {secret: secret}, "body": secret})
-    assert secret not in credentials.HIDDEN
+    assume(secret not in credentials.HIDDEN)  # a secret such as "secret" would be found in what replaces it
     hidden = secrets.redacted(told)
     for text in (hidden.output, hidden.log, (hidden.response or {})["body"], *(hidden.response or {})["headers"]):
         assert all(form.strip("'\"=") not in text.replace(credentials.HIDDEN, "") for form in forms)
