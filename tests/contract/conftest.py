@@ -1,7 +1,7 @@
-"""The implementations of each port, one fixture a port: what a test says of one holds for all.
+"""The implementations of each port, one fixture per port: every test runs over all of them.
 
-Jobs, tasks and receipts need conditional PartiQL, which moto does not speak: they are tested on the local AWS, a process of
-its own. Everything else runs on moto, in process.
+Jobs, tasks and receipts need conditional PartiQL, which moto lacks: their tests run on the local AWS, a process of its own.
+All others run on moto, in process.
 """
 
 import os
@@ -51,7 +51,7 @@ def credentials() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def local_aws() -> Iterator[str]:
-    """The address of a local AWS that lives as long as the session."""
+    """The address of a local AWS, which runs until the end of the session."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

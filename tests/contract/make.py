@@ -1,4 +1,4 @@
-"""Records for tests; what a test is about, it names."""
+"""Records for tests. A test passes only the fields that it is about."""
 
 import itertools
 from typing import Any

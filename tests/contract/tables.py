@@ -1,4 +1,4 @@
-"""The tables as `infra` makes them."""
+"""The tables as `infra` creates them."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +66,7 @@ ALL = {"jobs": JOBS, "tasks": TASKS, "ledger": LEDGER}
 
 
 def on_moto(request: "pytest.FixtureRequest", name: str, table: dict[str, Any]) -> Any:
-    """A client of DynamoDB in this process, on which there is this table."""
+    """A client of DynamoDB in this process, with this table."""
     request.getfixturevalue("moto")
     client = clients.dynamodb()
     client.create_table(TableName=name, **table)

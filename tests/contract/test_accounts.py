@@ -51,7 +51,7 @@ def test_a_user_without_a_weight_has_weight_one(pool: tuple[Any, str, str]) -> N
     assert user is not None and user.job_weight == 1.0
 
 
-def test_a_wrong_name_and_a_wrong_password_are_refused_alike(pool: tuple[Any, str, str]) -> None:
+def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(pool: tuple[Any, str, str]) -> None:
     add(pool, "ada")
     messages = set()
     for name, password in (("ada", "wrong"), ("nobody", PASSWORD)):
@@ -74,7 +74,7 @@ def test_a_temporary_password_does_not_sign_in(pool: tuple[Any, str, str]) -> No
         CognitoAccounts(pool[0], pool[2]).login("ada", PASSWORD)
 
 
-def test_a_refresh_token_gives_a_new_token(pool: tuple[Any, str, str]) -> None:
+def test_a_refresh_token_returns_a_new_token(pool: tuple[Any, str, str]) -> None:
     add(pool, "ada")
     accounts = CognitoAccounts(pool[0], pool[2])
     first = accounts.login("ada", PASSWORD)
@@ -82,7 +82,7 @@ def test_a_refresh_token_gives_a_new_token(pool: tuple[Any, str, str]) -> None:
     assert again.token.count(".") == 2 and again.expire >= first.expire
 
 
-def test_a_made_up_refresh_token_is_refused(pool: tuple[Any, str, str]) -> None:
+def test_an_unknown_refresh_token_is_refused(pool: tuple[Any, str, str]) -> None:
     with pytest.raises(Unauthorized):
         CognitoAccounts(pool[0], pool[2]).refresh("made up")
 
@@ -191,7 +191,7 @@ def test_a_weight_is_in_the_next_sign_in(pool: tuple[Any, str, str], directory: 
     assert user is not None and user.job_weight == 0.25
 
 
-def test_a_throttled_login_is_unavailable_not_wrong() -> None:
+def test_a_throttled_login_is_unavailable_not_unauthorized() -> None:
     client = clients.cognito()
     Wire(client).refuse("InitiateAuth", "TooManyRequestsException", 400)
     with pytest.raises(Unavailable):

@@ -1,4 +1,4 @@
-"""What botocore raises, translated; and what the ports make of refusals."""
+"""Translated errors of botocore, and the answers of the ports to refusals."""
 
 import json
 from types import SimpleNamespace
@@ -48,13 +48,13 @@ def refusal(code: str, status: int = 400, message: str = "so", **fields: Any) ->
     ],
     ids=str,
 )
-def test_botocores_errors_become_ours(raised: Exception, expected: type[SchedulerError]) -> None:
+def test_errors_of_botocore_become_errors_of_the_scheduler(raised: Exception, expected: type[SchedulerError]) -> None:
     with pytest.raises(SchedulerError) as found, errors.translated():
         raise raised
     assert type(found.value) is expected
 
 
-def test_a_transaction_failed_by_its_condition_only_if_nothing_else_stood_in_its_way() -> None:
+def test_a_cancelled_transaction_may_be_a_false_condition_or_a_refusal() -> None:
     def cancelled(*codes: str) -> ClientError:
         return refusal("TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
 
@@ -88,7 +88,7 @@ def test_a_throttled_call_is_unavailable(jobs: tuple[DynamoJobs, Wire], operatio
 
 
 @pytest.mark.parametrize("company", [0, 2])
-def test_a_throttled_claim_or_change_is_refused_for_now(jobs: tuple[DynamoJobs, Wire], company: int) -> None:
+def test_a_throttled_claim_or_change_is_none(jobs: tuple[DynamoJobs, Wire], company: int) -> None:
     port, wire = jobs
     for operation in ("UpdateItem", "BatchExecuteStatement"):
         wire.refuse(operation, "ThrottlingException")
@@ -101,7 +101,7 @@ def test_a_throttled_claim_or_change_is_refused_for_now(jobs: tuple[DynamoJobs, 
 
 
 @pytest.mark.parametrize("code", ["ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict", "InternalServerError"])
-def test_a_statement_refused_for_now_does_not_disturb_its_batch_mates(jobs: tuple[DynamoJobs, Wire], code: str) -> None:
+def test_a_temporarily_refused_statement_leaves_its_batch_alone(jobs: tuple[DynamoJobs, Wire], code: str) -> None:
     port, wire = jobs
     made = [make.job(), make.job(), make.job()]
     item = encode(made[2])
@@ -114,8 +114,8 @@ def test_a_statement_refused_for_now_does_not_disturb_its_batch_mates(jobs: tupl
 
 
 @pytest.mark.parametrize("trouble", ["ThrottlingException", "no connection"])
-def test_a_table_that_refuses_a_whole_batch_of_inserts_is_not_asked_for_the_rest(jobs: tuple[DynamoJobs, Wire], trouble: str) -> None:
-    """Each call would take as long to find out, and a caller waits."""
+def test_after_a_whole_refused_batch_no_further_inserts_are_sent(jobs: tuple[DynamoJobs, Wire], trouble: str) -> None:
+    """Each further call would take as long to fail, and the caller waits."""
     port, wire = jobs
     wire.cut("BatchExecuteStatement") if trouble == "no connection" else wire.refuse("BatchExecuteStatement", trouble)
     assert port.put_many([make.job() for _ in range(1_000)]) == [Written.REFUSED] * 1_000
@@ -123,7 +123,7 @@ def test_a_table_that_refuses_a_whole_batch_of_inserts_is_not_asked_for_the_rest
 
 
 @pytest.mark.parametrize("code", ["ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict", "InternalServerError"])
-def test_an_insert_refused_for_now_does_not_disturb_its_batch_mates(jobs: tuple[DynamoJobs, Wire], code: str) -> None:
+def test_a_temporarily_refused_insert_leaves_its_batch_alone(jobs: tuple[DynamoJobs, Wire], code: str) -> None:
     port, wire = jobs
     wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": code}}, {}, {"Error": {"Code": "DuplicateItem"}}]})
     assert port.put_many([make.job(), make.job(), make.job()]) == [Written.REFUSED, Written.YES, Written.NO]
@@ -136,9 +136,7 @@ def test_a_missing_grant_on_inserts_is_raised(jobs: tuple[DynamoJobs, Wire]) -> 
         port.put_many([make.job()])
 
 
-def test_a_statement_that_dynamodb_cannot_take_stays_undone_and_is_logged(
-    jobs: tuple[DynamoJobs, Wire], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_invalid_statement_is_logged_and_not_applied(jobs: tuple[DynamoJobs, Wire], caplog: pytest.LogCaptureFixture) -> None:
     port, wire = jobs
     made = [make.job(), make.job()]
     wire.answer("BatchExecuteStatement", {"Responses": [{"Error": {"Code": "ValidationError", "Message": "Item size"}}, {}]})
@@ -171,14 +169,14 @@ VERBS_OF_TASKS = {
 
 
 @pytest.mark.parametrize("operation", VERBS_OF_TASKS)
-def test_a_throttled_call_for_a_task_is_unavailable(tasks: tuple[DynamoTasks, Wire], operation: str) -> None:
+def test_a_throttled_task_call_is_unavailable(tasks: tuple[DynamoTasks, Wire], operation: str) -> None:
     port, wire = tasks
     wire.refuse(operation, "ProvisionedThroughputExceededException")
     with pytest.raises(Unavailable):
         VERBS_OF_TASKS[operation](port)
 
 
-def test_a_task_that_another_transaction_is_writing_is_unavailable_and_not_taken(tasks: tuple[DynamoTasks, Wire]) -> None:
+def test_a_transaction_conflict_on_a_task_is_unavailable(tasks: tuple[DynamoTasks, Wire]) -> None:
     port, wire = tasks
     reasons = [{"Code": "ConditionalCheckFailed"}, {"Code": "TransactionConflict"}]
     wire.refuse("TransactWriteItems", "TransactionCanceledException", CancellationReasons=reasons)
@@ -186,7 +184,7 @@ def test_a_task_that_another_transaction_is_writing_is_unavailable_and_not_taken
         port.store(None, make.task(), [make.job()])
 
 
-def test_a_holder_refused_for_now_does_not_disturb_the_others(tasks: tuple[DynamoTasks, Wire]) -> None:
+def test_a_temporarily_refused_holder_leaves_the_others_alone(tasks: tuple[DynamoTasks, Wire]) -> None:
     port, wire = tasks
     answers = [{"Error": {"Code": "ThrottlingError"}}, {}, {"Error": {"Code": "ConditionalCheckFailed"}}]
     wire.answer("BatchExecuteStatement", {"Responses": answers})
@@ -211,7 +209,7 @@ def test_a_task_is_deleted_even_if_its_holder_stays(tasks: tuple[DynamoTasks, Wi
     assert len(wire.sent("DeleteItem")) == 2
 
 
-def test_a_receipt_refused_for_now_is_none() -> None:
+def test_a_temporarily_refused_receipt_is_none() -> None:
     client = clients.dynamodb()
     port, wire = DynamoReceipts(client, "ledger"), Wire(client)
     duplicate = {"Error": {"Code": "DuplicateItem"}}
@@ -221,7 +219,7 @@ def test_a_receipt_refused_for_now_is_none() -> None:
     assert port.keep(made, make.NOW) == [None, made[1], None]
 
 
-def test_a_withdrawal_refused_for_now_is_none(jobs: tuple[DynamoJobs, Wire]) -> None:
+def test_a_temporarily_refused_withdrawal_is_none(jobs: tuple[DynamoJobs, Wire]) -> None:
     port, wire = jobs
     made = [make.job(), make.job(), make.job()]
     answers = [{"Error": {"Code": "ThrottlingError"}}, {}, {"Error": {"Code": "ConditionalCheckFailed"}}]
@@ -230,7 +228,7 @@ def test_a_withdrawal_refused_for_now_is_none(jobs: tuple[DynamoJobs, Wire]) -> 
     assert port.withdraw([job.key for job in made]) == [Written.REFUSED, Written.YES, Written.NO]
 
 
-def test_a_claim_won_without_its_item_reads_it(jobs: tuple[DynamoJobs, Wire]) -> None:
+def test_a_successful_claim_without_its_item_reads_it(jobs: tuple[DynamoJobs, Wire]) -> None:
     port, wire = jobs
     made = [make.job(), make.job()]
     wire.answer("BatchExecuteStatement", {"Responses": [{}, {}]})
@@ -238,11 +236,11 @@ def test_a_claim_won_without_its_item_reads_it(jobs: tuple[DynamoJobs, Wire]) ->
     wire.answer("BatchGetItem", {"Responses": {"jobs": list(mine)}})
     first, second = port.claim([make.request(job) for job in made])
     assert first is not None and first.won and first.job == make.claimed(made[0])
-    assert second is None  # it has moved on since
+    assert second is None  # the job has changed since
     assert wire.sent("BatchGetItem")[0]["RequestItems"]["jobs"]["ConsistentRead"]
 
 
-def test_what_dynamodb_leaves_over_is_read_again_while_that_brings_anything(jobs: tuple[DynamoJobs, Wire]) -> None:
+def test_unprocessed_keys_are_read_again_while_answers_have_items(jobs: tuple[DynamoJobs, Wire]) -> None:
     port, wire = jobs
     made = [make.job(), make.job()]
     rest = {"jobs": {"Keys": [{"pk": {"S": "a"}, "sk": {"S": "b"}}]}}
@@ -254,7 +252,7 @@ def test_what_dynamodb_leaves_over_is_read_again_while_that_brings_anything(jobs
         port.get_many([made[0].key])
 
 
-def test_no_call_names_an_item_twice_nor_holds_more_than_25_statements(jobs: tuple[DynamoJobs, Wire]) -> None:
+def test_a_call_has_at_most_25_statements_and_no_item_twice(jobs: tuple[DynamoJobs, Wire]) -> None:
     port, wire = jobs
 
     def agree(params: dict[str, Any]) -> Any:
@@ -274,7 +272,7 @@ def ledger() -> tuple[DynamoLedger, Wire]:
     return DynamoLedger(client, "ledger"), Wire(client)
 
 
-def test_a_unit_that_meets_a_conflict_is_not_taken_for_changed(ledger: tuple[DynamoLedger, Wire]) -> None:
+def test_a_transaction_conflict_on_a_unit_is_unavailable(ledger: tuple[DynamoLedger, Wire]) -> None:
     port, wire = ledger
     unit = Unit(UnitKey("2026-11-20T10:01", 0), 0, 15)
     reasons = [{"Code": "None"}, {"Code": "TransactionConflict"}, {"Code": "None"}]
@@ -286,7 +284,7 @@ def test_a_unit_that_meets_a_conflict_is_not_taken_for_changed(ledger: tuple[Dyn
         port.change_unit(unit, unit)
 
 
-def test_a_dispatcher_is_started_without_waiting_and_reads_its_unit_back() -> None:
+def test_a_dispatcher_is_started_asynchronously_with_its_unit() -> None:
     client = clients.functions()
     wire = Wire(client)
     wire.answer("Invoke", {"StatusCode": 202})
@@ -300,12 +298,12 @@ def test_a_dispatcher_is_started_without_waiting_and_reads_its_unit_back() -> No
 
 
 @pytest.mark.parametrize("event", [{}, {"minute": "2026-11-20T10:01"}, {"minute": "2026-11-20T10:01", "part": "x"}])
-def test_another_event_names_no_unit(event: dict[str, Any]) -> None:
+def test_any_other_event_is_not_a_unit(event: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         unit(event)
 
 
-def test_pollers_are_kept_for_a_lane_that_has_a_mapping_and_no_other() -> None:
+def test_only_a_lane_with_a_mapping_keeps_pollers() -> None:
     client = clients.functions()
     wire = Wire(client)
     wire.answer("GetEventSourceMapping", {"UUID": "m1", "ProvisionedPollerConfig": {"MinimumPollers": 7}})

@@ -20,7 +20,7 @@ from tests.contract.make import NOW
 
 @pytest.fixture
 def ten(jobs: Jobs) -> list[str]:
-    """Ids of ten jobs, a second apart, beside those of another owner."""
+    """Ids of ten jobs, a second apart; another owner has jobs too."""
     made = [make.job(at=NOW + 1_000 * number) for number in range(10)]
     assert len({ids.partition(job.id) for job in made}) > 2, "spread over partitions"
     for job in [*made, make.job(owner="eve"), make.job(owner="ada2")]:
@@ -38,11 +38,11 @@ def pages(jobs: Jobs, limit: int, *, newest_first: bool, since: int | None = Non
             return found
 
 
-def test_history_pages_forward_in_order_of_time(jobs: Jobs, ten: list[str]) -> None:
+def test_history_pages_forward_by_time(jobs: Jobs, ten: list[str]) -> None:
     assert pages(jobs, 4, newest_first=False) == [ten[:4], ten[4:8], ten[8:]]
 
 
-def test_history_pages_backward_in_order_of_time(jobs: Jobs, ten: list[str]) -> None:
+def test_history_pages_backward_by_time(jobs: Jobs, ten: list[str]) -> None:
     back = ten[::-1]
     assert pages(jobs, 4, newest_first=True) == [back[:4], back[4:8], back[8:]]
 
@@ -54,7 +54,7 @@ def test_a_last_page_that_is_full_has_no_cursor(jobs: Jobs, ten: list[str]) -> N
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
-def test_history_keeps_to_its_bounds_the_upper_one_excluded(jobs: Jobs, ten: list[str], newest_first: bool) -> None:
+def test_history_includes_its_lower_bound_and_excludes_the_upper_one(jobs: Jobs, ten: list[str], newest_first: bool) -> None:
     since, until = NOW + 2_000, NOW + 7_000
     found = pages(jobs, 2, newest_first=newest_first, since=since, until=until)
     assert sorted(itertools.chain(*found)) == ten[2:7]
@@ -86,7 +86,7 @@ def test_a_rescheduled_job_is_listed_at_its_new_time_and_only_there(jobs: Jobs, 
     assert ten[0] not in itertools.chain(*pages(jobs, 5, newest_first=True, until=NOW + 1_000))
 
 
-def test_a_job_that_was_moved_back_stands_where_it_stood(jobs: Jobs, ten: list[str]) -> None:
+def test_a_job_moved_back_is_listed_at_its_first_place(jobs: Jobs, ten: list[str]) -> None:
     (job,) = jobs.get_many([JobKey("ada", ten[3])]).values()
     away = make.rescheduled(job, NOW + 60_000)
     assert jobs.change([Change(job, away)]) == [Written.YES]
@@ -97,10 +97,10 @@ def test_a_job_that_was_moved_back_stands_where_it_stood(jobs: Jobs, ten: list[s
 @pytest.mark.long
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), max_size=12), st.integers(1, 7), st.booleans())
 @settings(max_examples=25)
-def test_pages_hold_every_job_once_in_order_wherever_jobs_were_moved(
+def test_pages_list_moved_jobs_once_and_in_order(
     two: tuple[Jobs, Jobs], moves: list[tuple[int, int]], limit: int, newest_first: bool
 ) -> None:
-    """On DynamoDB as in memory."""
+    """DynamoDB and memory must return the same pages."""
     owner = f"ada{next(_owners)}"
     task = TaskKey(owner, "01JD4Q8XKZ38W2M5R7T9V1C4FH")
     found = []
@@ -144,7 +144,7 @@ def through(read: Callable[..., Page], limit: int) -> Iterator[Job]:
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
-def test_the_runs_of_a_task_come_in_pages_by_time(jobs: Jobs, newest_first: bool) -> None:
+def test_the_runs_of_a_task_are_paged_by_time(jobs: Jobs, newest_first: bool) -> None:
     task, other = TaskKey("ada", "01JD4Q8XKZ38W2M5R7T9V1C4FH"), TaskKey("ada", "01JD4Q8XKZ38W2M5R7T9V1C4FJ")
     runs = [make.run(task, at=NOW + 1_000 * number) for number in range(7)]
     for job in [*runs, make.run(other), make.job(), make.run(TaskKey("eve", task.id))]:
@@ -159,7 +159,7 @@ def test_the_runs_of_a_task_come_in_pages_by_time(jobs: Jobs, newest_first: bool
     assert jobs.of_task(task, since=NOW, until=NOW, after=None, limit=10, newest_first=False) == Page()
 
 
-def test_the_runs_of_a_task_are_read_as_they_stand(jobs: Jobs) -> None:
+def test_the_runs_of_a_task_are_read_with_their_present_state(jobs: Jobs) -> None:
     task = TaskKey("ada", "01JD4Q8XKZ38W2M5R7T9V1C4FH")
     kept, gone = make.run(task), make.run(task, at=NOW + 1_000)
     assert jobs.put_many([kept, gone]) == [Written.YES, Written.YES]
@@ -169,7 +169,7 @@ def test_the_runs_of_a_task_are_read_as_they_stand(jobs: Jobs) -> None:
 
 
 def settle(jobs: Jobs, *made: Job) -> Sequence[Job]:
-    """Run the jobs: those with a number in their payload that is odd fail."""
+    """Run the jobs: a job with an odd number in its payload fails."""
     ended = []
     for job in made:
         jobs.put(job)
@@ -191,7 +191,7 @@ def test_failures_are_listed_newest_first_without_the_others(jobs: Jobs) -> None
     assert second.jobs == dead[3:] and second.cursor is None
 
 
-def test_letters_tell_of_the_dead_without_reading_them(jobs: Jobs) -> None:
+def test_letters_list_dead_jobs_without_reading_them(jobs: Jobs) -> None:
     """Page by page, newest first, in the same bounds as failures."""
     ended = settle(jobs, *(make.job(at=NOW + number, payload={"number": number}) for number in range(10)))
     settle(jobs, make.job(owner="eve", payload={"number": 1}))
@@ -221,7 +221,7 @@ def test_a_rescheduled_job_that_fails_is_listed_by_its_new_time(jobs: Jobs) -> N
     assert jobs.failures("ada", since=NOW, until=NOW + 1_000, after=None, limit=5).jobs == []
 
 
-def test_failures_keep_to_their_bounds(jobs: Jobs) -> None:
+def test_failures_respect_their_bounds(jobs: Jobs) -> None:
     ended = settle(jobs, *(make.job(at=NOW + number, payload={"number": 1}) for number in range(5)))
     page = jobs.failures("ada", since=NOW + 1, until=NOW + 3, after=None, limit=10)
     assert page.jobs == [ended[2], ended[1]]

@@ -1,4 +1,4 @@
-"""The holder items of the port Tasks: of many that want to run, one may."""
+"""The run locks of the port Tasks: of several runs of a task, one may start."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ def after(holder: Holder, **fields: str | None) -> Holder:
     return replace(holder, version=holder.version + 1, **fields)  # type: ignore[arg-type]
 
 
-def test_there_is_no_holder_until_someone_holds(tasks: Tasks) -> None:
+def test_a_task_has_no_holder_at_first(tasks: Tasks) -> None:
     holder = make.holder()
     assert tasks.holders([holder.task]) == {}
     assert tasks.hold([(None, holder)]) == [Written.YES]
@@ -21,7 +21,7 @@ def test_there_is_no_holder_until_someone_holds(tasks: Tasks) -> None:
     assert tasks.hold([]) == [] and tasks.holders([]) == {}
 
 
-def test_a_holder_changes_only_for_who_has_seen_its_last_change(tasks: Tasks) -> None:
+def test_a_holder_changes_only_from_its_last_version(tasks: Tasks) -> None:
     first = make.holder()
     second = after(first, waiting="b")
     assert tasks.hold([(None, first)]) == [Written.YES]
@@ -37,7 +37,7 @@ def test_a_holder_changes_only_for_who_has_seen_its_last_change(tasks: Tasks) ->
     assert tasks.holders([nobody.task]) == {}
 
 
-def test_a_hold_whose_answer_was_lost_holds_when_tried_again(tasks: Tasks) -> None:
+def test_a_hold_whose_answer_was_lost_succeeds_when_repeated(tasks: Tasks) -> None:
     first = make.holder()
     second = after(first, waiting="b")
     assert tasks.hold([(None, first)]) == [Written.YES]
@@ -47,7 +47,7 @@ def test_a_hold_whose_answer_was_lost_holds_when_tried_again(tasks: Tasks) -> No
     assert tasks.hold([(None, first)]) == [Written.NO], "it was, and is no more"
 
 
-def test_many_holders_change_each_on_its_own_in_order(tasks: Tasks) -> None:
+def test_holders_of_one_call_change_independently_in_order(tasks: Tasks) -> None:
     made = [make.holder() for _ in range(30)]
     assert tasks.hold([(None, holder) for holder in made]) == [Written.YES] * 30
     stale = [(replace(holder, version=9), after(replace(holder, version=9))) for holder in made[:2]]
@@ -58,7 +58,7 @@ def test_many_holders_change_each_on_its_own_in_order(tasks: Tasks) -> None:
     assert [stands[holder.task].version for holder in made[:7]] == [1, 1, 2, 2, 2, 3, 1]
 
 
-def test_a_deleted_task_leaves_no_holder(tasks: Tasks) -> None:
+def test_deleting_a_task_deletes_its_holder(tasks: Tasks) -> None:
     task = make.task()
     holder = make.holder(task.key)
     assert tasks.store(None, task, []) and tasks.hold([(None, holder)]) == [Written.YES]
@@ -66,7 +66,7 @@ def test_a_deleted_task_leaves_no_holder(tasks: Tasks) -> None:
     assert tasks.holders([task.key]) == {}
 
 
-def test_of_executors_that_race_for_a_holder_one_wins(tasks: Tasks) -> None:
+def test_one_of_the_executors_that_race_for_a_holder_wins(tasks: Tasks) -> None:
     racers = 4
     ready = threading.Barrier(racers)
 

@@ -122,12 +122,12 @@ all_jobs = st.builds(
 
 
 @given(all_jobs)
-def test_a_job_survives_its_item(job: Job) -> None:
+def test_a_job_is_read_back_from_its_item(job: Job) -> None:
     assert items.decode(items.encode(job)) == job
 
 
 @given(all_jobs)
-def test_a_projected_job_is_its_due_entry(job: Job) -> None:
+def test_the_due_index_projects_the_due_entry(job: Job) -> None:
     job = replace(job, slot="2026-11-20T10:01#00")
     projected = {name: value for name, value in items.encode(job).items() if name in ("pk", "sk", "slot", "due_at", "lane", "fence")}
     entry = items.due_entry(projected)
@@ -141,14 +141,14 @@ def test_a_projected_job_is_its_due_entry(job: Job) -> None:
 
 
 @given(all_jobs, all_jobs)
-def test_the_differences_make_one_job_of_the_other(before: Job, other: Job) -> None:
+def test_the_differences_turn_one_job_into_the_other(before: Job, other: Job) -> None:
     after = replace(other, owner=before.owner, id=before.id)
     sets, removes = items.differences(before, after)
     item = {name: value for name, value in (items.encode(before) | sets).items() if name not in removes}
     assert item == items.encode(after)
 
 
-def test_what_has_not_changed_is_not_written_again() -> None:
+def test_unchanged_attributes_are_not_written() -> None:
     job = make.job()
     assert items.differences(job, job) == ({}, [])
     assert items.differences(job, make.moved(job, "elsewhere")) == ({"slot": {"S": "elsewhere"}, "looks": {"N": "1"}}, [])
@@ -168,14 +168,14 @@ def test_every_kind_of_failure_is_stored_by_its_value() -> None:
         assert items.decode(item).attempts == (attempt,)
 
 
-def test_a_kind_of_failure_that_this_version_does_not_have_is_readable() -> None:
+def test_an_unknown_kind_of_failure_is_readable() -> None:
     item = items.encode(make.job(attempts=(Attempt(1, NOW, NOW, NOW + 9, Outcome.FAILED, Failure(FailureKind.PERMANENT, "no", 7)),)))
     item["attempts"]["S"] = item["attempts"]["S"].replace("permanent", "melted")
     (attempt,) = items.decode(item).attempts
     assert attempt.failure == Failure(FailureKind.RETRYABLE, "melted: no", 7)
 
 
-def test_a_job_of_a_paused_lane_stores_why_it_waits() -> None:
+def test_a_job_of_a_paused_lane_stores_the_cause_of_its_wait() -> None:
     job = settlement.requeue(make.claimed(make.job()), RequeueCause.PAUSED, gate.PAUSED.reason, NOW, shards=1)
     item = items.encode(job)
     assert (item["requeue_cause"], item["reason"]) == ({"S": "paused"}, {"S": "its lane is paused"})
@@ -191,7 +191,7 @@ def test_a_job_of_a_paused_lane_stores_why_it_waits() -> None:
     ],
     ids=["open", "another reason", "it has ended"],
 )
-def test_the_cause_is_read_from_the_reason_of_items_that_store_none(reason: str, slot: str | None, cause: RequeueCause | None) -> None:
+def test_the_cause_of_old_items_is_read_from_their_reason(reason: str, slot: str | None, cause: RequeueCause | None) -> None:
     former = items.encode(make.job(fence=2, reason=reason, slot=slot))
     assert "requeue_cause" not in former
     read = items.decode(former)
@@ -200,7 +200,7 @@ def test_the_cause_is_read_from_the_reason_of_items_that_store_none(reason: str,
     assert ("requeue_cause" in changed, removed) == (False, [])
 
 
-def test_a_cause_that_this_version_does_not_have_is_none() -> None:
+def test_an_unknown_cause_is_none() -> None:
     item = items.encode(make.job(fence=2, reason="why")) | {"requeue_cause": {"S": "flooded"}}
     assert items.decode(item).requeue_cause is None
 
@@ -210,7 +210,7 @@ def ended(job: Job, event: Event, **data: Any) -> Job:
     return happen(claimed, event, NOW + 12, started_at=NOW, **data)
 
 
-def test_a_typical_job_stays_within_one_write_unit_from_its_creation_to_its_end() -> None:
+def test_a_typical_job_always_fits_into_one_write_unit() -> None:
     job = make.job(owner="0" * 36, payload={"message": "x" * 80})
     done = ended(job, Event.SUCCEED, result=Result("x" * 80))
     dead = ended(job, Event.FAIL, result=Result(failure=Failure(FailureKind.PERMANENT, "y" * 80)), reason="y" * 80)
@@ -219,7 +219,7 @@ def test_a_typical_job_stays_within_one_write_unit_from_its_creation_to_its_end(
 
 
 def run(**fields: Any) -> Job:
-    """A run of a recurring task, with everything at its usual length."""
+    """A run of a recurring task, with fields of typical lengths."""
     task = ids.new(NOW - 86_400_000, 2**75 - 1)
     origin = Origin(task, 12, NOW, Overlap.CANCEL_RUNNING, Misfire.RUN_LATEST)
     return make.job(
@@ -227,7 +227,7 @@ def run(**fields: Any) -> Job:
     )
 
 
-def test_a_usual_run_of_a_recurring_task_stays_within_one_write_unit_when_it_has_ended() -> None:
+def test_an_ended_run_of_a_task_fits_into_one_write_unit() -> None:
     usual = run(payload={"message": "x" * 80}, tags=("billing", "nightly"))
     assert usual.origin is not None
     in_order = replace(usual.origin, misfire=Misfire.RUN_ALL, late_from=NOW, previous_at=NOW, next_at=NOW)
@@ -237,7 +237,7 @@ def test_a_usual_run_of_a_recurring_task_stays_within_one_write_unit_when_it_has
 
 
 @pytest.mark.parametrize("fields", [{}, {"misfire": None}, {"misfire": Misfire.RUN_ALL, "late_from": NOW}])
-def test_that_somebody_is_to_be_told_of_a_run_comes_back_and_costs_nothing_where_nobody_is(fields: dict[str, Any]) -> None:
+def test_the_notify_flag_of_a_run_is_stored_only_if_set(fields: dict[str, Any]) -> None:
     made = run()
     assert made.origin is not None
     silent, told = (replace(made, origin=replace(made.origin, notify=notify, **fields)) for notify in (False, True))
@@ -245,14 +245,14 @@ def test_that_somebody_is_to_be_told_of_a_run_comes_back_and_costs_nothing_where
     assert items.size(items.encode(told)) - items.size(items.encode(silent)) <= 25
 
 
-def test_a_run_is_in_the_index_of_its_task_and_other_jobs_are_not() -> None:
+def test_only_a_run_is_in_the_index_of_its_task() -> None:
     made = run()
     assert made.origin is not None
     assert items.encode(made)["task"] == {"S": f"{made.owner}#{made.origin.task}"}
     assert "task" not in items.encode(make.job())
 
 
-def test_only_a_job_whose_time_was_changed_is_in_the_index_of_moved_jobs() -> None:
+def test_only_a_rescheduled_job_is_in_the_index_of_moved_jobs() -> None:
     job = make.job()
     later = make.rescheduled(job, NOW + 5_000)
     sets, removes = items.differences(job, later)
@@ -268,10 +268,12 @@ def test_only_failed_and_killed_jobs_are_in_the_index_of_failures() -> None:
     done = ended(job, Event.SUCCEED, result=Result())
     assert ["failed_owner" in items.encode(stage) for stage in (job, dead, killed, done)] == [False, True, True, False]
     assert {"failed_owner", "position", "failed_at", "expires", "fingerprint"} <= set(items.differences(dead, make.redriven(dead))[1])
-    assert "failed_owner" not in items.encode(replace(dead, slot="2026-11-20T10:01#00"))  # open, whatever its times say
+    assert "failed_owner" not in items.encode(
+        replace(dead, slot="2026-11-20T10:01#00")
+    )  # still open, although it has an instant of failure
 
 
-def test_a_dead_letter_is_what_its_index_projects() -> None:
+def test_the_failures_index_projects_the_dead_letter() -> None:
     job = run(slot=None, killed_at=NOW + 5, fingerprint="0123456789ab")
     assert job.origin is not None
     projected = {name: value for name, value in items.encode(job).items() if name in ("pk", "sk", "failed_owner", "position", *tables.TOLD)}
@@ -279,7 +281,7 @@ def test_a_dead_letter_is_what_its_index_projects() -> None:
     assert set(tables.TOLD) <= {*projected, "failed_at"}
 
 
-def test_a_key_leads_back_to_its_owner_and_unit() -> None:
+def test_owner_and_unit_are_read_from_keys() -> None:
     job = make.job(owner="some#body")
     assert keys.owner(keys.job(job.key)["pk"]["S"]) == "some#body"
     assert keys.job(job.key)["pk"]["S"] in keys.partitions("some#body")

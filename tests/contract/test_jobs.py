@@ -17,7 +17,7 @@ Apply = Callable[..., bool]
 
 @pytest.fixture(params=["alone", "in company"])
 def claim(request: pytest.FixtureRequest, jobs: Jobs) -> Claim:
-    """Claims one job, by itself or between two others: adapters treat one and many apart."""
+    """Claims one job, alone or between two others: adapters send one and many in different ways."""
 
     def run(wanted: ClaimRequest) -> ClaimResult:
         company = stored(jobs, *(make.job() for _ in range(2 if request.param == "in company" else 0)))
@@ -32,7 +32,7 @@ def claim(request: pytest.FixtureRequest, jobs: Jobs) -> Claim:
 
 @pytest.fixture(params=["alone", "in company"])
 def apply(request: pytest.FixtureRequest, jobs: Jobs) -> Apply:
-    """Changes one job, by itself or between two others."""
+    """Changes one job, alone or between two others."""
 
     def run(before: Job, after: Job, guard: Guard = Guard.FENCE) -> bool:
         company = stored(jobs, *(make.job() for _ in range(2 if request.param == "in company" else 0)))
@@ -78,8 +78,8 @@ def test_many_jobs_are_stored_whole(jobs: Jobs, count: int) -> None:
     assert sorted(entry.key for entry in _due(jobs, made)) == sorted(job.key for job in made)
 
 
-def test_putting_many_overwrites_nothing_and_stores_the_rest_a2(jobs: Jobs) -> None:
-    """The same batch again finds a job that has run meanwhile."""
+def test_put_many_stores_new_jobs_and_overwrites_none_a2(jobs: Jobs) -> None:
+    """A repeat of the batch finds a job that has run meanwhile."""
     job = running(jobs)
     done = make.succeeded(job)
     assert jobs.change([Change(job, done)]) == [Written.YES]
@@ -94,19 +94,19 @@ def _due(jobs: Jobs, made: Sequence[Job]) -> list[DueEntry]:
     return [entry for slot in {job.slot or "" for job in made} for entry in jobs.due(slot)[0]]
 
 
-def test_there_is_no_job_of_an_unknown_key_nor_of_another_owner(jobs: Jobs) -> None:
+def test_an_unknown_key_and_another_owners_key_find_no_job(jobs: Jobs) -> None:
     (job,) = stored(jobs, make.job())
     assert jobs.get(JobKey("eve", job.id)) is None
     assert jobs.get_many([JobKey("eve", job.id), make.job().key]) == {}
 
 
-def test_many_jobs_are_read_at_once_and_each_once(jobs: Jobs) -> None:
+def test_get_many_reads_each_job_once(jobs: Jobs) -> None:
     made = stored(jobs, *(make.job() for _ in range(120)))
     assert jobs.get_many([job.key for job in [*made, *made]]) == {job.key: job for job in made}
     assert jobs.get_many([]) == {}
 
 
-def test_a_claim_wins_and_shows_the_claimed_job(jobs: Jobs, claim: Claim) -> None:
+def test_a_successful_claim_returns_the_claimed_job(jobs: Jobs, claim: Claim) -> None:
     (job,) = stored(jobs, make.job())
     result = claim(make.request(job, nonce="n1", alone=True))
     assert result.won and result.job is not None and result.job.claim is not None
@@ -115,13 +115,13 @@ def test_a_claim_wins_and_shows_the_claimed_job(jobs: Jobs, claim: Claim) -> Non
     assert jobs.get(job.key) == result.job
 
 
-def test_a_second_claim_loses_and_shows_the_first(jobs: Jobs, claim: Claim) -> None:
+def test_a_second_claim_fails_and_returns_the_first(jobs: Jobs, claim: Claim) -> None:
     job = running(jobs, nonce="first")
     assert claim(make.request(job, nonce="second")) == ClaimResult(False, job)
 
 
 @pytest.mark.parametrize("fields", [{"fence": 2}, {"fence": 0}, {"due_by": NOW - 1}], ids=["newer fence", "older fence", "too early"])
-def test_a_claim_loses_and_shows_the_job_as_it_stands(jobs: Jobs, claim: Claim, fields: dict[str, int]) -> None:
+def test_a_failed_claim_returns_the_stored_job(jobs: Jobs, claim: Claim, fields: dict[str, int]) -> None:
     (job,) = stored(jobs, make.job())
     assert claim(make.request(job, **fields)) == ClaimResult(False, job)
     assert jobs.get(job.key) == job
@@ -139,13 +139,13 @@ def test_a_final_job_is_not_claimed(jobs: Jobs, claim: Claim, apply: Apply) -> N
     assert claim(make.request(done)) == ClaimResult(False, done)
 
 
-def test_nothing_is_claimed_where_there_is_no_job(claim: Claim, jobs: Jobs) -> None:
+def test_a_claim_of_an_unknown_job_fails(claim: Claim, jobs: Jobs) -> None:
     job = make.job()
     assert claim(make.request(job)) == ClaimResult(False, None)
     assert jobs.get(job.key) is None
 
 
-def test_claims_of_one_call_are_answered_in_order_even_for_one_job(jobs: Jobs) -> None:
+def test_several_claims_of_one_job_are_answered_in_order(jobs: Jobs) -> None:
     made = stored(jobs, *(make.job() for _ in range(30)))
     requests = [make.request(job) for job in made] + [make.request(made[0], nonce="late")]
     results = jobs.claim(requests)
@@ -154,11 +154,11 @@ def test_claims_of_one_call_are_answered_in_order_even_for_one_job(jobs: Jobs) -
     assert jobs.claim([]) == [] and jobs.change([]) == []
 
 
-def test_a_change_holds_and_leaves_the_rest(jobs: Jobs, apply: Apply) -> None:
+def test_a_change_leaves_the_other_fields_alone(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     flagged = make.flagged(job)
     assert apply(job, flagged)
-    assert apply(job, make.succeeded(job))  # by one who has not seen the flag
+    assert apply(job, make.succeeded(job))  # by an executor that has not read the flag
     assert jobs.get(job.key) == replace(make.succeeded(job), cancel_requested_at=flagged.cancel_requested_at)
 
 
@@ -171,13 +171,13 @@ def test_a_change_can_open_another_slot_and_raise_the_fence(jobs: Jobs, apply: A
     assert jobs.due(job.slot or "")[0] == []
 
 
-def test_a_change_fails_under_another_fence(jobs: Jobs, apply: Apply) -> None:
+def test_a_change_fails_if_the_fence_differs(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     assert not apply(replace(job, fence=2), replace(make.succeeded(job), fence=2))
     assert jobs.get(job.key) == job
 
 
-def test_a_change_fails_under_another_claim(jobs: Jobs, apply: Apply) -> None:
+def test_a_change_fails_if_the_claim_differs(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs, nonce="mine")
     assert job.claim is not None
     assert not apply(replace(job, claim=replace(job.claim, nonce="yours")), make.succeeded(job))
@@ -200,26 +200,26 @@ def test_a_move_fails_once_the_job_is_in_another_slot(jobs: Jobs, apply: Apply) 
     assert current is not None and current.slot == "2026-11-20T11:00#01"
 
 
-def test_a_settlement_holds_whatever_slot_the_job_was_moved_to(jobs: Jobs, apply: Apply) -> None:
+def test_a_settlement_succeeds_after_a_move_of_the_slot(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     assert apply(job, make.moved(job, "2026-11-20T11:00#01"), Guard.SLOT)
     assert apply(job, make.succeeded(job))
     assert jobs.due("2026-11-20T11:00#01")[0] == []
 
 
-def test_a_hand_back_holds_whatever_slot_the_job_was_moved_to(jobs: Jobs, apply: Apply) -> None:
+def test_a_requeue_succeeds_after_a_move_of_the_slot(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     assert apply(job, make.moved(job, "2026-11-20T11:00#01"), Guard.SLOT)
     again = make.retried(job, "2026-11-20T10:05#03")
-    assert apply(job, again)  # by an executor that has not seen the move
+    assert apply(job, again)  # by an executor that has not read the move
     current = jobs.get(job.key)
     assert current is not None and (current.slot, current.fence, current.claim) == ("2026-11-20T10:05#03", 2, None)
     assert jobs.due("2026-11-20T11:00#01")[0] == []
 
 
-def test_an_accepted_job_is_read_back_whole_and_stands_where_its_lease_ends(jobs: Jobs, apply: Apply) -> None:
+def test_an_accepted_job_is_due_when_its_lease_ends(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs, make.job(callback=CallBack(60_000, 120_000)))
-    assert apply(job, make.moved(job, "2026-11-20T11:00#01"), Guard.SLOT)  # by a recheck, which its executor has not seen
+    assert apply(job, make.moved(job, "2026-11-20T11:00#01"), Guard.SLOT)  # by a reconcile, which its executor has not read
     accepted = make.accepted(job)
     assert apply(job, accepted)
     assert jobs.get(job.key) == replace(accepted, looks=1)
@@ -227,7 +227,7 @@ def test_an_accepted_job_is_read_back_whole_and_stands_where_its_lease_ends(jobs
     assert jobs.due("2026-11-20T11:00#01")[0] == []
 
 
-def test_a_heartbeat_changes_nothing_that_the_due_index_shows(jobs: Jobs, apply: Apply) -> None:
+def test_a_heartbeat_leaves_the_due_index_alone(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     accepted = make.accepted(job)
     assert apply(job, accepted)
@@ -237,7 +237,7 @@ def test_a_heartbeat_changes_nothing_that_the_due_index_shows(jobs: Jobs, apply:
     assert [entry.due_at for entry in jobs.due("2026-11-20T10:05#03")[0]] == [NOW + 300_000]
 
 
-def test_a_report_holds_whatever_heartbeats_came_before_it(jobs: Jobs, apply: Apply) -> None:
+def test_a_report_succeeds_after_unseen_heartbeats(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     accepted = make.accepted(job)
     assert apply(job, accepted) and apply(accepted, make.beaten(accepted))
@@ -245,7 +245,7 @@ def test_a_report_holds_whatever_heartbeats_came_before_it(jobs: Jobs, apply: Ap
 
 
 @pytest.mark.parametrize("looked", ["before it was accepted", "before a heartbeat"])
-def test_a_take_back_by_an_old_look_fails(jobs: Jobs, looked: str) -> None:
+def test_a_take_back_from_an_old_read_fails(jobs: Jobs, looked: str) -> None:
     job = running(jobs)
     accepted = make.accepted(job)
     steps = [(job, accepted), (accepted, make.beaten(accepted))]
@@ -259,7 +259,7 @@ def test_a_take_back_by_an_old_look_fails(jobs: Jobs, looked: str) -> None:
             assert jobs.change([stale, Change(company, make.taken_back(company), Guard.LEASE)]) == [Written.NO, Written.YES]
 
 
-def test_a_take_back_of_who_was_not_heard_of_holds(jobs: Jobs) -> None:
+def test_a_take_back_succeeds_without_a_heartbeat(jobs: Jobs) -> None:
     job, plain = running(jobs), running(jobs)
     accepted = make.accepted(job)
     assert jobs.change([Change(job, accepted)]) == [Written.YES]
@@ -283,7 +283,7 @@ def test_a_job_cancelled_before_it_ran_is_final(jobs: Jobs, apply: Apply) -> Non
     assert jobs.get(job.key) == cancelled
 
 
-def test_a_dead_job_is_redriven_and_comes_back_into_the_due_index(jobs: Jobs, apply: Apply) -> None:
+def test_a_redriven_job_is_in_the_due_index_again(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs, make.job(start_by=NOW + 60_000))
     dead = make.failed(job)
     again = make.redriven(dead)
@@ -296,7 +296,7 @@ def test_a_dead_job_is_redriven_and_comes_back_into_the_due_index(jobs: Jobs, ap
     assert result is not None and result.won
 
 
-def test_a_redrive_fails_unless_the_job_still_is_dead_under_that_fence(jobs: Jobs, apply: Apply) -> None:
+def test_a_redrive_fails_unless_the_job_is_dead_with_the_same_fence(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     dead = make.failed(job)
     assert not apply(dead, make.redriven(dead))  # it still runs
@@ -308,13 +308,13 @@ def test_a_redrive_fails_unless_the_job_still_is_dead_under_that_fence(jobs: Job
     assert jobs.get(job.key) == make.redriven(dead)
 
 
-def test_a_job_that_expired_from_the_table_is_not_redriven(jobs: Jobs, apply: Apply) -> None:
+def test_an_expired_job_is_not_redriven(jobs: Jobs, apply: Apply) -> None:
     dead = make.failed(make.claimed(make.job()))
     assert not apply(dead, make.redriven(dead))
     assert jobs.get(dead.key) is None
 
 
-def test_a_change_of_no_job_fails_and_makes_none(jobs: Jobs, apply: Apply) -> None:
+def test_a_change_of_an_unknown_job_fails_and_stores_nothing(jobs: Jobs, apply: Apply) -> None:
     job = make.job()
     assert not apply(job, make.moved(job, "2026-11-20T11:00#01"), Guard.SLOT)
     assert jobs.get(job.key) is None
@@ -330,20 +330,20 @@ def test_a_change_of_no_job_fails_and_makes_none(jobs: Jobs, apply: Apply) -> No
     ],
     ids=["success", "failure", "retry", "move"],
 )
-def test_a_change_whose_answer_was_lost_holds_when_tried_again(jobs: Jobs, apply: Apply, after: Callable[[Job], Job], guard: Guard) -> None:
+def test_a_change_whose_answer_was_lost_succeeds_when_repeated(jobs: Jobs, apply: Apply, after: Callable[[Job], Job], guard: Guard) -> None:
     job = running(jobs)
     assert apply(job, after(job), guard)
     assert apply(job, after(job), guard)
     assert jobs.get(job.key) == after(job)
 
 
-def test_another_ones_retry_into_the_same_slot_is_not_mistaken_for_the_own(jobs: Jobs, apply: Apply) -> None:
+def test_a_retry_by_another_executor_is_not_taken_for_the_own_one(jobs: Jobs, apply: Apply) -> None:
     job = running(jobs)
     assert apply(job, make.retried(job, "2026-11-20T10:05#03", due_at=NOW + 1))
     assert not apply(job, make.retried(job, "2026-11-20T10:05#03", due_at=NOW + 2))
 
 
-def test_a_change_that_changes_nothing_tells_whether_the_job_still_stands(jobs: Jobs, apply: Apply) -> None:
+def test_an_empty_change_reports_whether_the_job_is_unchanged(jobs: Jobs, apply: Apply) -> None:
     (job,) = stored(jobs, make.job())
     assert apply(job, job)
     assert not apply(replace(job, fence=5), replace(job, fence=5))
@@ -351,7 +351,7 @@ def test_a_change_that_changes_nothing_tells_whether_the_job_still_stands(jobs: 
 
 
 @pytest.mark.parametrize("count", [0, 1, 26, 120])
-def test_jobs_that_nobody_has_claimed_are_withdrawn(jobs: Jobs, count: int) -> None:
+def test_unclaimed_jobs_are_withdrawn(jobs: Jobs, count: int) -> None:
     made = stored(jobs, *(make.job() for _ in range(count)))
     kept = stored(jobs, make.job())
     assert jobs.withdraw([job.key for job in made]) == [Written.YES] * count
@@ -359,7 +359,7 @@ def test_jobs_that_nobody_has_claimed_are_withdrawn(jobs: Jobs, count: int) -> N
     assert [entry.key for entry in _due(jobs, kept)] == [job.key for job in kept]
 
 
-def test_withdrawing_leaves_what_was_ever_claimed_or_has_ended(jobs: Jobs) -> None:
+def test_claimed_or_ended_jobs_are_not_withdrawn(jobs: Jobs) -> None:
     claimed, (fresh, cancelled) = running(jobs), stored(jobs, make.job(), make.job())
     again, done = running(jobs), running(jobs)
     changes = [(again, make.retried(again, "2026-11-20T10:05#03")), (done, make.succeeded(done)), (cancelled, make.cancelled(cancelled))]
@@ -369,7 +369,7 @@ def test_withdrawing_leaves_what_was_ever_claimed_or_has_ended(jobs: Jobs) -> No
     assert jobs.get_many([job.key for job in [fresh, *left]]) == {job.key: job for job in left}
 
 
-def test_withdrawing_what_is_not_there_holds_however_often(jobs: Jobs) -> None:
+def test_withdrawing_an_unknown_job_succeeds_every_time(jobs: Jobs) -> None:
     (job,) = stored(jobs, make.job())
     assert jobs.withdraw([job.key, make.job().key]) == [Written.YES, Written.YES]
     assert jobs.withdraw([job.key]) == [Written.YES]
@@ -395,7 +395,7 @@ def test_a_slot_lists_its_jobs_by_due_time(jobs: Jobs) -> None:
 
 
 @pytest.mark.parametrize("lane", [Lane.ONE_TIME, Lane.RECURRING])
-def test_a_slot_counts_what_of_a_lane_is_due_in_a_span(jobs: Jobs, lane: Lane) -> None:
+def test_a_slot_counts_the_jobs_of_a_lane_due_in_a_span(jobs: Jobs, lane: Lane) -> None:
     slot, unit = "2026-11-20T10:01#07", UnitKey("2026-11-20T10:01", 0)
     other = Lane.RETRY if lane is Lane.ONE_TIME else Lane.ONE_TIME
     stored(
@@ -407,14 +407,14 @@ def test_a_slot_counts_what_of_a_lane_is_due_in_a_span(jobs: Jobs, lane: Lane) -
     assert jobs.count("2026-11-20T10:01#08", lane, since=NOW, until=NOW + 9) == 0
 
 
-def test_the_oldest_slot_is_one_of_a_minute(jobs: Jobs) -> None:
+def test_the_oldest_slot_is_never_an_intake_slot(jobs: Jobs) -> None:
     stored(jobs, make.job(slot="intake#00"))
     assert jobs.oldest_slot() is None
     stored(jobs, make.job(slot="2026-11-20T10:01#07"), make.job(slot="intake#01"))
     assert jobs.oldest_slot() == "2026-11-20T10:01#07"
 
 
-def test_a_claimed_job_keeps_its_place_in_the_slot_and_a_settled_one_leaves_it(jobs: Jobs) -> None:
+def test_a_claimed_job_stays_in_its_slot_until_it_is_settled(jobs: Jobs) -> None:
     job = running(jobs)
     assert [entry.key for entry in jobs.due(job.slot or "")[0]] == [job.key]
     assert jobs.change([Change(job, make.succeeded(job))]) == [Written.YES]
@@ -433,7 +433,7 @@ def test_a_canary_is_visible_in_its_slot_and_never_among_the_jobs(jobs: Jobs) ->
     assert jobs.oldest_slot() is None
 
 
-def test_a_canary_goes_away_however_often_it_is_dropped(jobs: Jobs) -> None:
+def test_dropping_a_canary_twice_succeeds(jobs: Jobs) -> None:
     unit, slot = UnitKey("2026-11-20T10:01", 0), "2026-11-20T10:01#00"
     jobs.put_canary(unit, slot, NOW)
     jobs.drop_canary(unit)

@@ -1,4 +1,4 @@
-"""The ports Lanes and Topic, and what a function receives from a lane."""
+"""The port Lanes with its topic, and the deliveries that a function reads from a lane."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from tests.contract.wire import Wire
 
 
 def received(lanes: Lanes, lane: Lane) -> dict[str, Message]:
-    """The messages waiting in a lane, by their receipts."""
+    """The visible messages of a lane, by their receipts."""
     if isinstance(lanes, MemoryLanes):
         return {item.receipt: item.message for item in lanes.receive(lane, 1_000, NOW)}
     assert isinstance(lanes, SqsLanes)
@@ -29,7 +29,7 @@ def received(lanes: Lanes, lane: Lane) -> dict[str, Message]:
 
 
 def records(client: Any, url: str) -> Iterator[dict[str, Any]]:
-    """What an event source mapping would hand to a function."""
+    """The records that an event source mapping would pass to a function."""
     while True:
         answer = client.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])
         for message in answer.get("Messages", ()):
@@ -43,7 +43,7 @@ def records(client: Any, url: str) -> Iterator[dict[str, Any]]:
             return
 
 
-def test_each_message_arrives_in_its_lane_marked_with_when_it_was_sent(lanes: Lanes) -> None:
+def test_a_message_arrives_in_its_lane_with_its_time_of_sending(lanes: Lanes) -> None:
     sent = [make.message(lane=lane, fence=number) for lane in Lane for number in range(1, 13)]
     assert lanes.send(sent, NOW) == []
     for lane in Lane:
@@ -51,32 +51,32 @@ def test_each_message_arrives_in_its_lane_marked_with_when_it_was_sent(lanes: La
         assert arrived == [message._replace(sent_at=NOW) for message in sent if message.lane is lane]
 
 
-def test_a_message_passed_on_keeps_when_it_was_first_sent(lanes: Lanes) -> None:
+def test_a_message_sent_again_keeps_its_first_time_of_sending(lanes: Lanes) -> None:
     assert lanes.send([make.message(sent_at=NOW - 5)], NOW) == []
     (message,) = received(lanes, Lane.ONE_TIME).values()
     assert message.sent_at == NOW - 5
 
 
-def test_a_delayed_message_does_not_arrive_yet_and_is_no_backlog(lanes: Lanes) -> None:
+def test_a_delayed_message_is_neither_delivered_nor_backlog(lanes: Lanes) -> None:
     lanes.send([make.message(not_before=NOW + 60_000), make.message()], NOW)
     assert len(received(lanes, Lane.ONE_TIME)) == 1
     assert lanes.backlog(Lane.ONE_TIME) == 0
 
 
-def test_the_backlog_counts_what_waits_in_one_lane(lanes: Lanes) -> None:
+def test_the_backlog_counts_the_messages_of_one_lane(lanes: Lanes) -> None:
     lanes.send([make.message(), make.message(), make.message(lane=Lane.RETRY)], NOW)
     received(lanes, Lane.RETRY)
     assert (lanes.backlog(Lane.ONE_TIME), lanes.backlog(Lane.RETRY)) == (2, 0)
 
 
-def test_visibility_is_set_on_messages_in_hand(lanes: Lanes) -> None:
+def test_the_visibility_of_received_messages_is_extended(lanes: Lanes) -> None:
     lanes.send([make.message() for _ in range(12)], NOW)
     receipts = list(received(lanes, Lane.ONE_TIME))
     assert lanes.extend(Lane.ONE_TIME, receipts, 0) == set(receipts)
     assert len(received(lanes, Lane.ONE_TIME)) == 12
 
 
-def test_nothing_is_sent_nor_extended_for_nothing(lanes: Lanes) -> None:
+def test_empty_batches_are_accepted(lanes: Lanes) -> None:
     assert lanes.send([], NOW) == [] and lanes.extend(Lane.ONE_TIME, [], 30) == set()
 
 
@@ -104,21 +104,21 @@ def test_sqs_messages_are_grouped_by_owner(wired: tuple[SqsLanes, Wire]) -> None
     assert wire.sent("SendMessageBatch")[0]["Entries"][0]["MessageGroupId"] == "eve"
 
 
-def test_entries_that_sqs_refuses_come_back(wired: tuple[SqsLanes, Wire]) -> None:
+def test_entries_that_sqs_refuses_are_returned(wired: tuple[SqsLanes, Wire]) -> None:
     lanes, wire = wired
     wire.answer("SendMessageBatch", {"Failed": [{"Id": "1", "SenderFault": False, "Code": "InternalError"}]})
     sent = [make.message() for _ in range(3)]
     assert lanes.send(sent, NOW) == [sent[1]]
 
 
-def test_a_batch_that_sqs_throttles_comes_back_whole(wired: tuple[SqsLanes, Wire]) -> None:
+def test_a_batch_that_sqs_throttles_is_returned_whole(wired: tuple[SqsLanes, Wire]) -> None:
     lanes, wire = wired
     wire.refuse("SendMessageBatch", "RequestThrottled", 400)
     sent = [make.message() for _ in range(13)]
     assert lanes.send(sent, NOW) == sent
 
 
-def test_a_missing_grant_is_no_passing_refusal(wired: tuple[SqsLanes, Wire]) -> None:
+def test_a_missing_grant_is_raised(wired: tuple[SqsLanes, Wire]) -> None:
     lanes, wire = wired
     wire.refuse("SendMessageBatch", "AccessDenied", 403)
     with pytest.raises(SchedulerError, match="AccessDenied") as raised:
@@ -126,7 +126,7 @@ def test_a_missing_grant_is_no_passing_refusal(wired: tuple[SqsLanes, Wire]) -> 
     assert raised.value.code == "internal_error"
 
 
-def test_receipts_that_sqs_does_not_extend_are_not_held(wired: tuple[SqsLanes, Wire]) -> None:
+def test_receipts_that_sqs_does_not_extend_are_not_returned(wired: tuple[SqsLanes, Wire]) -> None:
     lanes, wire = wired
     wire.answer("ChangeMessageVisibilityBatch", {"Successful": [{"Id": "1"}], "Failed": [{"Id": "0"}]})
     assert lanes.extend(Lane.RETRY, ["a", "b"], 30) == {"b"}
@@ -134,7 +134,7 @@ def test_receipts_that_sqs_does_not_extend_are_not_held(wired: tuple[SqsLanes, W
     assert lanes.extend(Lane.RETRY, ["a", "b"], 30) == set()
 
 
-def test_what_is_published_arrives_as_sent_in_the_lane_of_its_filter(moto: None) -> None:
+def test_a_published_message_arrives_unchanged_in_its_lane(moto: None) -> None:
     sns, sqs = clients.sns(), clients.sqs()
     arn = sns.create_topic(Name="jobs")["TopicArn"]
     urls = {lane: sqs.create_queue(QueueName=lane)["QueueUrl"] for lane in Lane}
@@ -155,7 +155,7 @@ def topic() -> tuple[SnsTopic, Wire]:
     return SnsTopic(client, "arn:aws:sns:us-east-1:123456789012:jobs"), Wire(client)
 
 
-def test_entries_that_sns_refuses_come_back_from_every_batch(topic: tuple[SnsTopic, Wire]) -> None:
+def test_entries_that_sns_refuses_are_returned_from_every_batch(topic: tuple[SnsTopic, Wire]) -> None:
     sns, wire = topic
     wire.answer("PublishBatch", {"Failed": [{"Id": "2", "Code": "InternalError"}]})
     sent = [make.message() for _ in range(25)]
@@ -163,7 +163,7 @@ def test_entries_that_sns_refuses_come_back_from_every_batch(topic: tuple[SnsTop
     assert sorted(len(call["PublishBatchRequestEntries"]) for call in wire.sent("PublishBatch")) == [5, 10, 10]
 
 
-def test_a_batch_that_does_not_reach_sns_comes_back_whole(topic: tuple[SnsTopic, Wire]) -> None:
+def test_a_batch_that_does_not_reach_sns_is_returned_whole(topic: tuple[SnsTopic, Wire]) -> None:
     sns, wire = topic
     wire.cut("PublishBatch")
     sent = [make.message() for _ in range(12)]
@@ -171,7 +171,7 @@ def test_a_batch_that_does_not_reach_sns_comes_back_whole(topic: tuple[SnsTopic,
     assert sns.publish([]) == []
 
 
-def test_a_record_is_a_delivery() -> None:
+def test_a_valid_record_is_a_delivery() -> None:
     message = make.message(sent_at=NOW)
     record = {"messageId": "m", "receiptHandle": "r", "body": messages.encode(message), "attributes": {"ApproximateReceiveCount": "3"}}
     found = delivery(record)
@@ -179,6 +179,6 @@ def test_a_record_is_a_delivery() -> None:
     assert (found.message, found.message_id, found.receipt, found.receive_count) == (message, "m", "r", 3)
 
 
-def test_a_record_of_nonsense_is_none() -> None:
+def test_an_invalid_record_is_no_delivery() -> None:
     record = {"messageId": "m", "receiptHandle": "r", "body": "hello", "attributes": {"ApproximateReceiveCount": "1"}}
     assert delivery(record) is None

@@ -24,7 +24,7 @@ def look(of: Unit, number: int = 0, at: int = AT) -> Look:
     return Look(of, number, at)
 
 
-def test_the_cursor_is_set_once_and_then_moves_by_its_epoch(ledger: Ledger) -> None:
+def test_the_cursor_moves_only_from_its_last_epoch(ledger: Ledger) -> None:
     first, second = Cursor("2026-11-20T10:00", 16), Cursor("2026-11-20T10:01", 32, epoch=1)
     assert ledger.cursor() is None
     assert ledger.advance(None, first)
@@ -41,14 +41,14 @@ def test_a_unit_is_opened_once(ledger: Ledger) -> None:
     assert ledger.unit(UnitKey("2026-11-20T10:01", 1)) is None
 
 
-def test_open_units_come_oldest_first(ledger: Ledger) -> None:
+def test_open_units_are_listed_oldest_first(ledger: Ledger) -> None:
     made = [unit(minute, part) for minute in ("2026-11-20T09:59", "2026-11-20T10:00") for part in range(3)]
     for one in reversed(made):
         assert ledger.open_unit(one)
     assert ledger.open_units() == made
 
 
-def test_a_unit_changes_only_for_who_has_seen_its_last_change(ledger: Ledger) -> None:
+def test_a_unit_changes_only_from_its_last_version(ledger: Ledger) -> None:
     before = unit()
     after = replace(before, epoch=1, lease_until=AT + 20_000, progress=AT - 1, handed_out_at=AT)
     ledger.open_unit(before)
@@ -59,7 +59,7 @@ def test_a_unit_changes_only_for_who_has_seen_its_last_change(ledger: Ledger) ->
     assert ledger.unit(unit(part=9).key) is None
 
 
-def test_a_lease_that_was_renewed_meanwhile_is_not_taken_over(ledger: Ledger) -> None:
+def test_a_renewed_lease_is_not_taken_over(ledger: Ledger) -> None:
     seen = replace(unit(), epoch=1, lease_until=AT)
     renewed = replace(seen, lease_until=AT + 15_000)
     ledger.open_unit(seen)
@@ -68,14 +68,14 @@ def test_a_lease_that_was_renewed_meanwhile_is_not_taken_over(ledger: Ledger) ->
     assert ledger.change_unit(renewed, replace(renewed, epoch=2, lease_until=AT + 40_000))
 
 
-def test_closing_takes_the_unit_away_and_stores_its_first_look_at_once(ledger: Ledger) -> None:
+def test_closing_a_unit_stores_its_first_check(ledger: Ledger) -> None:
     ledger.open_unit(unit())
     assert ledger.close_unit(unit(), AT, look(unit(), at=AT + 5))
     assert ledger.unit(unit().key) is None and ledger.open_units() == []
     assert ledger.looks(AT + 5) == [look(unit(), at=AT + 5)]
 
 
-def test_closing_under_an_old_epoch_changes_nothing(ledger: Ledger) -> None:
+def test_closing_with_an_old_epoch_changes_nothing(ledger: Ledger) -> None:
     ledger.open_unit(replace(unit(), epoch=1))
     assert not ledger.close_unit(unit(), AT, look(unit()))
     assert ledger.open_units() == [replace(unit(), epoch=1)]
@@ -83,7 +83,7 @@ def test_closing_under_an_old_epoch_changes_nothing(ledger: Ledger) -> None:
     assert not ledger.close_unit(unit(part=4), AT, look(unit(part=4)))
 
 
-def test_a_unit_that_was_closed_can_be_opened_again(ledger: Ledger) -> None:
+def test_a_closed_unit_can_be_opened_again(ledger: Ledger) -> None:
     ledger.open_unit(unit())
     ledger.close_unit(unit(), AT, look(unit()))
     assert ledger.unit(unit(part=1).key) is None
@@ -91,7 +91,7 @@ def test_a_unit_that_was_closed_can_be_opened_again(ledger: Ledger) -> None:
     assert ledger.unit(unit().key) == unit() and ledger.open_units() == [unit()]
 
 
-def test_in_the_table_a_closed_unit_leaves_a_record_of_its_instant_for_thirty_days(request: pytest.FixtureRequest) -> None:
+def test_a_closed_unit_leaves_a_record_for_thirty_days(request: pytest.FixtureRequest) -> None:
     client = tables.on_moto(request, "ledger", tables.LEDGER)
     ledger, leased = DynamoLedger(client, "ledger"), replace(unit(), epoch=1)
     key: Any = keys.closed_unit(unit().key)
@@ -103,7 +103,7 @@ def test_in_the_table_a_closed_unit_leaves_a_record_of_its_instant_for_thirty_da
     assert record == key | {"at": {"N": str(AT)}, "expires": {"N": str(AT // 1000 + 30 * 86_400)}}
 
 
-def test_looks_are_due_by_their_instant_in_order(ledger: Ledger) -> None:
+def test_checks_are_listed_in_order_of_their_instants(ledger: Ledger) -> None:
     late, soon = replace(unit(part=1), epoch=2, handed_out_at=AT), unit(part=2)
     for one, at in ((late, AT + 9), (soon, AT + 3)):
         ledger.open_unit(one)
@@ -113,7 +113,7 @@ def test_looks_are_due_by_their_instant_in_order(ledger: Ledger) -> None:
     assert ledger.looks(AT + 99) == [look(soon, at=AT + 3), look(late, at=AT + 9)]
 
 
-def test_a_look_gives_way_to_the_following_one_and_at_last_to_none(ledger: Ledger) -> None:
+def test_a_check_is_replaced_by_the_following_one_or_none(ledger: Ledger) -> None:
     first, second = look(unit()), look(unit(), 1, AT + 900_000)
     ledger.open_unit(unit())
     ledger.close_unit(unit(), AT, first)
@@ -123,11 +123,11 @@ def test_a_look_gives_way_to_the_following_one_and_at_last_to_none(ledger: Ledge
     ledger.replace_look(second, None)
     ledger.replace_look(second, None)
     assert ledger.looks(AT + 900_000) == []
-    ledger.replace_look(first, second)  # late: by one who has not seen the rest
+    ledger.replace_look(first, second)  # late, by a tick that has not read the later checks
     assert ledger.looks(AT + 900_000) == []
 
 
-def test_a_lane_s_state_is_what_was_set_last(ledger: Ledger) -> None:
+def test_the_state_of_a_lane_is_the_last_one_set(ledger: Ledger) -> None:
     paused = LaneState(Lane.RETRY, paused_at=AT, reason="too loud")
     resumed = LaneState(Lane.RECURRING, resumed_at=AT + 5)
     assert ledger.watched().lanes == {}
@@ -137,7 +137,7 @@ def test_a_lane_s_state_is_what_was_set_last(ledger: Ledger) -> None:
     assert ledger.latency(Lane.RETRY, 0) is None, "beside the latencies"
 
 
-def test_the_cursor_of_plan_moves_only_from_where_it_was_read(ledger: Ledger) -> None:
+def test_the_cursor_of_plan_moves_only_from_its_last_value(ledger: Ledger) -> None:
     assert ledger.plan_cursor() is None
     assert not ledger.set_plan_cursor("2026-11-20T10:00", "2026-11-20T10:01")
     assert ledger.set_plan_cursor(None, "2026-11-20T10:00")
@@ -158,7 +158,7 @@ def test_the_latency_of_a_lane_is_the_largest_recent_report(ledger: Ledger) -> N
     assert ledger.latency(Lane.ONE_TIME, AT + 11) is None
 
 
-def test_a_reporters_new_latency_replaces_its_old_one(ledger: Ledger) -> None:
+def test_a_new_latency_replaces_the_reporters_old_one(ledger: Ledger) -> None:
     ledger.report_latency(Lane.ONE_TIME, "a", 500, AT)
     ledger.report_latency(Lane.ONE_TIME, "a", 50, AT + 1)
     assert ledger.latency(Lane.ONE_TIME, AT) == 50
@@ -168,7 +168,7 @@ def backlog(minute: str = "2026-11-20T10:01", lane: Lane = Lane.ONE_TIME, at: in
     return Backlog(UnitKey(minute, 3), lane, at, 7, 12.5, {name: Demand(2.5, count) for name, count in users.items()})
 
 
-def test_dispatchers_see_each_others_backlogs_lane_by_lane_as_long_as_they_are_fresh(ledger: Ledger) -> None:
+def test_fresh_backlogs_are_listed_by_lane(ledger: Ledger) -> None:
     mine, other, old = backlog(ann=3, ben=4), backlog("intake", cyd=5), backlog("2026-11-20T10:00", at=AT - 1)
     for one in (backlog(ann=9), mine, other, old, backlog(lane=Lane.RECURRING)):
         ledger.report_backlog(one)
@@ -176,7 +176,7 @@ def test_dispatchers_see_each_others_backlogs_lane_by_lane_as_long_as_they_are_f
     assert old in ledger.backlogs(Lane.ONE_TIME, AT - 1)
 
 
-def test_a_backlog_that_is_over_is_gone(ledger: Ledger) -> None:
+def test_a_dropped_backlog_is_gone(ledger: Ledger) -> None:
     ledger.report_backlog(backlog(ann=3))
     ledger.drop_backlog(backlog().unit, Lane.RECURRING)
     assert len(ledger.backlogs(Lane.ONE_TIME, 0)) == 1
@@ -185,7 +185,7 @@ def test_a_backlog_that_is_over_is_gone(ledger: Ledger) -> None:
     assert ledger.backlogs(Lane.ONE_TIME, 0) == []
 
 
-def test_the_intake_is_a_unit_but_none_of_those_that_close(ledger: Ledger) -> None:
+def test_the_intake_is_a_unit_that_never_closes(ledger: Ledger) -> None:
     intake = Unit(UnitKey(slots.INTAKE, 0), 0, 15)
     ledger.open_unit(unit())
     assert ledger.open_unit(intake) and not ledger.open_unit(intake)

@@ -29,16 +29,16 @@ all_messages = st.builds(
 
 
 @given(all_messages)
-def test_a_message_survives_its_journey(message: Message) -> None:
+def test_a_message_is_decoded_as_it_was_encoded(message: Message) -> None:
     assert messages.decode(messages.encode(message)) == message
 
 
-def test_a_message_is_small() -> None:
+def test_an_encoded_message_is_short() -> None:
     assert len(messages.encode(make.message(key=JobKey("0" * 36, "0" * 26), sent_at=make.NOW))) < 200
 
 
 @pytest.mark.parametrize("text", ["", "hello", "null", "[]", "{}", "3", '{"v":1}', "[" * 100_000])
-def test_nonsense_is_invalid(text: str) -> None:
+def test_a_text_that_is_no_message_is_invalid(text: str) -> None:
     with pytest.raises(Invalid):
         messages.decode(text)
 

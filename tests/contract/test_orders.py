@@ -1,4 +1,4 @@
-"""The port Orders: the lines of ordering keys."""
+"""The port Orders: ordering queues."""
 
 import itertools
 import threading
@@ -22,14 +22,14 @@ def a_marker(order: OrderKey, place: int, **fields: int) -> Marker:
     return Marker(order, ids.new(at, next(_numbers)), at, fields.get("created_at", NOW - 9), fields.get("life", 0), NOW - 7)
 
 
-def test_a_line_that_nobody_stood_in_is_empty(orders: Orders) -> None:
+def test_an_unused_queue_is_empty(orders: Orders) -> None:
     keys = [a_key(), a_key()]
     assert orders.lines(keys, limit=5) == {key: Line() for key in keys}
     assert orders.lines([], limit=5) == {} and orders.enqueue([]) == [] and orders.take_turns([]) == []
     orders.leave([])
 
 
-def test_markers_are_read_by_their_positions_with_when_they_were_put(orders: Orders) -> None:
+def test_entries_are_read_in_order_with_their_instants(orders: Orders) -> None:
     key = a_key()
     a, b, c = (letter * 26 for letter in "ABC")
     same = [Marker(key, job, NOW + 5, created, life) for created, job, life in [(1, b, 0), (2, a, 0), (2, a, 1), (2, c, 0)]]
@@ -39,7 +39,7 @@ def test_markers_are_read_by_their_positions_with_when_they_were_put(orders: Ord
     assert line == Line(None, tuple(made), False) and line.markers[0].at == NOW - 7
 
 
-def test_of_a_long_line_the_head_is_read_and_told_that_there_is_more(orders: Orders) -> None:
+def test_a_long_queue_is_read_up_to_a_limit_and_reports_more(orders: Orders) -> None:
     key = a_key()
     made = [a_marker(key, place) for place in range(30)]
     assert orders.enqueue(made) == [Written.YES] * 30
@@ -51,7 +51,7 @@ def test_of_a_long_line_the_head_is_read_and_told_that_there_is_more(orders: Ord
         assert orders.lines([key], limit=31)[key] == Line(turn, tuple(made), False)
 
 
-def test_a_marker_that_is_there_stays_as_it_was_put(orders: Orders) -> None:
+def test_an_existing_entry_is_not_overwritten(orders: Orders) -> None:
     key = a_key()
     marker, other = a_marker(key, 1), a_marker(key, 2)
     assert orders.enqueue([marker]) == [Written.YES]
@@ -59,7 +59,7 @@ def test_a_marker_that_is_there_stays_as_it_was_put(orders: Orders) -> None:
     assert [each.at for each in orders.lines([key], limit=5)[key].markers] == [NOW - 7] * 2
 
 
-def test_who_leaves_is_gone_however_often_it_leaves(orders: Orders) -> None:
+def test_leaving_a_queue_twice_succeeds(orders: Orders) -> None:
     key = a_key()
     made = [a_marker(key, place) for place in range(60)]
     orders.enqueue(made)
@@ -68,7 +68,7 @@ def test_who_leaves_is_gone_however_often_it_leaves(orders: Orders) -> None:
     assert orders.lines([key], limit=60)[key].markers == tuple(made[55:])
 
 
-def test_lines_of_other_owners_and_keys_are_their_own(orders: Orders) -> None:
+def test_queues_of_other_owners_and_keys_are_separate(orders: Orders) -> None:
     mine, other = a_key(), a_key()
     eve = OrderKey("eve", mine.key)
     orders.enqueue([a_marker(key, 1) for key in (mine, other, eve)])
@@ -78,7 +78,7 @@ def test_lines_of_other_owners_and_keys_are_their_own(orders: Orders) -> None:
     assert lines[mine].turn is not None and lines[eve].turn is None and lines[other].turn is None
 
 
-def test_a_turn_changes_only_for_who_has_seen_its_last_change(orders: Orders) -> None:
+def test_a_turn_changes_only_from_its_last_version(orders: Orders) -> None:
     key = a_key()
     first = Turn(key, "a", NOW)
     second = Turn(key, "b", NOW + 1, 2)
@@ -93,7 +93,7 @@ def test_a_turn_changes_only_for_who_has_seen_its_last_change(orders: Orders) ->
     assert orders.take_turns([(missing, replace(missing, version=2))]) == [Written.NO]
 
 
-def test_turns_of_many_lines_change_each_on_its_own_in_order(orders: Orders) -> None:
+def test_turns_of_one_call_change_independently_in_order(orders: Orders) -> None:
     made = [Turn(a_key(), "a", NOW) for _ in range(30)]
     assert orders.take_turns([(None, turn) for turn in made]) == [Written.YES] * 30
     stale = [(replace(turn, version=9), replace(turn, version=10)) for turn in made[:2]]
@@ -101,7 +101,7 @@ def test_turns_of_many_lines_change_each_on_its_own_in_order(orders: Orders) -> 
     assert orders.take_turns([*stale, *good]) == [Written.NO, Written.NO, *([Written.YES] * 28)]
 
 
-def test_of_executors_that_race_for_a_turn_one_wins(orders: Orders) -> None:
+def test_one_of_the_executors_that_race_for_a_turn_wins(orders: Orders) -> None:
     racers = 4
     ready = threading.Barrier(racers)
 

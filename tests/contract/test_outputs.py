@@ -28,12 +28,12 @@ def outputs(request: pytest.FixtureRequest) -> Iterator[Outputs]:
 
 
 @pytest.mark.parametrize("whole", [Whole("o" * 100_000, None), Whole(None, "l\n€"), Whole("", "\ud800")])
-def test_what_was_stored_is_found(outputs: Outputs, whole: Whole) -> None:
+def test_a_stored_output_is_found(outputs: Outputs, whole: Whole) -> None:
     outputs.put(KEY, 3, whole)
     assert outputs.get(KEY, 3) == whole
 
 
-def test_each_attempt_has_its_own(outputs: Outputs) -> None:
+def test_each_attempt_has_its_own_output(outputs: Outputs) -> None:
     outputs.put(KEY, 1, Whole("one", None))
     outputs.put(KEY, 2, Whole("two", None))
     outputs.put(KEY, 2, Whole("two again", None))
@@ -41,6 +41,6 @@ def test_each_attempt_has_its_own(outputs: Outputs) -> None:
     assert outputs.get(JobKey("bob", KEY.id), 1) is None
 
 
-def test_a_bucket_that_is_not_there_is_told_in_our_words() -> None:
+def test_a_missing_bucket_is_a_scheduler_error() -> None:
     with mock_aws(), pytest.raises(SchedulerError):
         S3Outputs(clients.s3(), "none").put(KEY, 1, Whole("one", None))

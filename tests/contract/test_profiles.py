@@ -31,7 +31,7 @@ def test_a_user_without_a_profile_has_the_defaults(users: Users) -> None:
     assert users.profiles(["ann"]) == {"ann": Profile("ann")}
 
 
-def test_each_part_of_a_profile_is_set_by_itself(users: Users) -> None:
+def test_each_part_of_a_profile_is_set_independently(users: Users) -> None:
     users.set_quotas("ann", Quotas(100, 2.5))
     users.set_disabled("ann", NOW)
     users.set_stock("ann", Stock(7, 20, NOW))

@@ -19,7 +19,7 @@ def test_a_receipt_is_kept_and_found(receipts: Receipts) -> None:
     assert receipts.keep([], NOW) == []
 
 
-def test_the_first_one_of_a_key_stands(receipts: Receipts) -> None:
+def test_the_first_receipt_of_a_key_stays(receipts: Receipts) -> None:
     first = make.receipt()
     second = replace(first, fingerprint="f2", at=NOW + 1_000, random=7)
     assert receipts.keep([first], NOW) == [first]
@@ -27,21 +27,21 @@ def test_the_first_one_of_a_key_stands(receipts: Receipts) -> None:
     assert receipts.find("ada", first.key, NOW + 1_000) == first
 
 
-def test_each_owner_has_keys_of_its_own(receipts: Receipts) -> None:
+def test_each_owner_has_separate_keys(receipts: Receipts) -> None:
     made = [make.receipt(owner=owner, key=key) for owner, key in (("ada", "b#c"), ("ada#b", "c"), ("eve", "b#c"))]
     assert [receipts.keep([receipt], NOW)[0] for receipt in made] == made
     assert [receipts.find(receipt.owner, receipt.key, NOW) for receipt in made] == made
 
 
 @pytest.mark.parametrize("key", ["k", "k" * 5_000, " é 🙂 \n"])
-def test_a_key_is_any_text(receipts: Receipts, key: str) -> None:
+def test_any_text_is_a_key(receipts: Receipts, key: str) -> None:
     receipt = make.receipt(key=key)
     assert receipts.keep([receipt], NOW) == [receipt]
     assert receipts.keep([replace(receipt, random=1)], NOW) == [receipt]
 
 
-def test_a_receipt_whose_time_is_over_counts_as_gone(receipts: Receipts) -> None:
-    """DynamoDB deletes it days later."""
+def test_an_outdated_receipt_is_treated_as_missing(receipts: Receipts) -> None:
+    """DynamoDB deletes it only days later."""
     old = make.receipt()
     assert receipts.keep([old], NOW) == [old]
     last, over = NOW + KEPT_RECEIPTS_MS - 1, NOW + KEPT_RECEIPTS_MS
@@ -54,7 +54,7 @@ def test_a_receipt_whose_time_is_over_counts_as_gone(receipts: Receipts) -> None
 
 
 @pytest.mark.parametrize("count", [30, 120])
-def test_many_are_kept_each_on_its_own_in_order(receipts: Receipts, count: int) -> None:
+def test_receipts_of_one_call_are_kept_independently_in_order(receipts: Receipts, count: int) -> None:
     made = [make.receipt(key=f"key {number}") for number in range(count)]
     earlier = {
         3: make.receipt(key="key 3", fingerprint="other"),

@@ -29,7 +29,7 @@ def test_a_redrive_is_read_back_whole_and_is_running(redrives: Redrives) -> None
     assert redrives.running() == [one, two]
 
 
-def test_adding_one_again_overwrites_nothing(redrives: Redrives) -> None:
+def test_adding_a_redrive_again_overwrites_nothing(redrives: Redrives) -> None:
     one = made(redrives)
     assert redrives.change(one, changed(one, found=3))
     redrives.add(one)
@@ -37,7 +37,7 @@ def test_adding_one_again_overwrites_nothing(redrives: Redrives) -> None:
     assert found is not None and found.found == 3
 
 
-def test_progress_is_noted_by_who_saw_the_last_version(redrives: Redrives) -> None:
+def test_progress_is_stored_only_over_the_last_version(redrives: Redrives) -> None:
     one = made(redrives)
     after = changed(one, found=5, redriven=4, skipped=1, after="01JD4Q8XKZ38W2M5R7T9V1C4FH", lease_until=NOW + 30_000)
     assert redrives.change(one, after)
@@ -46,7 +46,7 @@ def test_progress_is_noted_by_who_saw_the_last_version(redrives: Redrives) -> No
 
 
 @pytest.mark.parametrize("state", [State.DONE, State.ABORTED])
-def test_one_that_ends_is_kept_and_runs_no_more(redrives: Redrives, state: State) -> None:
+def test_an_ended_redrive_is_kept_and_not_running(redrives: Redrives, state: State) -> None:
     one = made(redrives)
     ended = changed(one, state=state, ended_at=NOW + 5)
     assert redrives.change(one, ended)
@@ -55,7 +55,7 @@ def test_one_that_ends_is_kept_and_runs_no_more(redrives: Redrives, state: State
     assert redrives.get("ada", one.id) == ended
 
 
-def test_an_end_by_an_old_version_changes_nothing(redrives: Redrives) -> None:
+def test_an_end_over_an_old_version_changes_nothing(redrives: Redrives) -> None:
     one = made(redrives)
     after = changed(one, found=5)
     assert redrives.change(one, after)
@@ -63,7 +63,7 @@ def test_an_end_by_an_old_version_changes_nothing(redrives: Redrives) -> None:
     assert redrives.running() == [after]
 
 
-def test_the_counts_of_an_ended_one_may_still_grow(redrives: Redrives) -> None:
+def test_the_counts_of_an_ended_redrive_may_still_grow(redrives: Redrives) -> None:
     one = made(redrives)
     ended = changed(one, state=State.ABORTED, ended_at=NOW + 5)
     assert redrives.change(one, ended)

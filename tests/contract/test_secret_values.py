@@ -1,4 +1,4 @@
-"""The secrets that jobs may use: those of their owner, over memory and Secrets Manager."""
+"""The secrets of owners, which their jobs may use, in memory and in Secrets Manager."""
 
 import secrets as random
 from typing import Any
@@ -35,17 +35,17 @@ def change(manager: Any, value: str) -> None:
     manager.put_secret_value(SecretId="stage/ann/token", SecretString=value, ClientRequestToken=random.token_hex(16))
 
 
-def test_an_owner_s_secret_is_read_by_its_name(held: Secrets) -> None:
+def test_a_secret_is_read_by_owner_and_name(held: Secrets) -> None:
     assert list(held.values("ann", "token", NOW)) == ["value of stage/ann/token"]
 
 
 @pytest.mark.parametrize("name", ["other", "secret", "none"])
-def test_somebody_else_s_is_not_there(held: Secrets, name: str) -> None:
+def test_a_secret_of_another_owner_is_not_found(held: Secrets, name: str) -> None:
     with pytest.raises(NotFound, match=f"there is no secret '{name}'"):
         held.values("ann", name, NOW)
 
 
-def test_a_changed_one_counts_a_minute_later_with_the_one_before_it(manager: Any) -> None:
+def test_a_changed_secret_is_read_a_minute_later_with_the_former_one(manager: Any) -> None:
     held = StoredSecrets(manager, "stage/")
     held.values("ann", "token", NOW)
     change(manager, "two")
@@ -53,7 +53,7 @@ def test_a_changed_one_counts_a_minute_later_with_the_one_before_it(manager: Any
     assert list(held.values("ann", "token", NOW + KEPT_MS)) == ["two", "value of stage/ann/token"]
 
 
-def test_while_it_cannot_be_read_what_was_read_before_counts_and_a_deleted_one_does_not(manager: Any) -> None:
+def test_cached_secrets_outlive_an_outage_but_not_their_deletion(manager: Any) -> None:
     refusing = Wrapped(manager)
     held = StoredSecrets(refusing, "stage/")
     held.values("ann", "token", NOW)

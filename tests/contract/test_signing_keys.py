@@ -1,4 +1,4 @@
-"""The keys that sign call-backs, in Secrets Manager."""
+"""The keys that sign call-back tokens, in Secrets Manager."""
 
 import secrets
 from collections.abc import Iterator
@@ -24,18 +24,18 @@ def rotate(manager: Any, value: str) -> None:
     manager.put_secret_value(SecretId="key", SecretString=value, ClientRequestToken=secrets.token_hex(16))
 
 
-def test_before_the_first_rotation_there_is_one_key(manager: Any) -> None:
+def test_there_is_one_key_before_the_first_rotation(manager: Any) -> None:
     assert list(SecretKeys(manager, "key").keys(NOW)) == [b"one"]
 
 
-def test_after_a_rotation_the_new_one_signs_and_the_old_one_counts(manager: Any) -> None:
+def test_after_a_rotation_the_new_key_comes_first(manager: Any) -> None:
     rotate(manager, "two")
     assert list(SecretKeys(manager, "key").keys(NOW)) == [b"two", b"one"]
     rotate(manager, "three")
     assert list(SecretKeys(manager, "key").keys(NOW)) == [b"three", b"two"]
 
 
-def test_they_are_read_again_after_some_minutes_or_when_asked_but_not_for_every_bad_token(manager: Any) -> None:
+def test_keys_are_read_again_after_minutes_or_for_an_unknown_key(manager: Any) -> None:
     keys = SecretKeys(manager, "key")
     keys.keys(NOW)
     rotate(manager, "two")
@@ -46,7 +46,7 @@ def test_they_are_read_again_after_some_minutes_or_when_asked_but_not_for_every_
     assert list(keys.keys(NOW + AGAIN_MS + KEPT_MS)) == [b"three", b"two"]
 
 
-def test_while_they_cannot_be_read_the_known_ones_count(manager: Any) -> None:
+def test_cached_keys_stay_valid_during_an_outage(manager: Any) -> None:
     refusing = Wrapped(manager)
     keys = SecretKeys(refusing, "key")
     keys.keys(NOW)
@@ -56,6 +56,6 @@ def test_while_they_cannot_be_read_the_known_ones_count(manager: Any) -> None:
         SecretKeys(refusing, "key").keys(NOW)
 
 
-def test_a_secret_that_is_not_there_is_a_fault_of_the_deployment(manager: Any) -> None:
+def test_a_missing_secret_is_an_error_of_the_deployment(manager: Any) -> None:
     with pytest.raises(SchedulerError):
         SecretKeys(manager, "other").keys(NOW)

@@ -1,4 +1,4 @@
-"""What is stored of a job's spec. Items of this shape are in the tables: a change that breaks one of these tests needs a new format."""
+"""The stored form of a job's spec. Items of this form are in the tables: a change that breaks one of these tests needs a new format."""
 
 from dataclasses import replace
 from typing import Any

@@ -94,7 +94,7 @@ def test_a_topic_delivers_to_its_subscribers(calls: AwsCalls, arrived: Callable[
     assert (told["Message"], told["Subject"], told["MessageAttributes"]["color"]["Value"]) == ("body", "news", "red")
 
 
-def test_a_bus_gets_the_event(calls: AwsCalls) -> None:
+def test_a_bus_receives_the_event(calls: AwsCalls) -> None:
     wire = spy(calls, "events")
     wire.answer("PutEvents", {"FailedEntryCount": 0, "Entries": [{"EventId": "e1"}]})
     assert output(calls, "eventbridge", EVENT) == "e1"
@@ -149,7 +149,7 @@ class Body:
 
 
 @pytest.mark.parametrize(("wait", "kind"), [(True, "RequestResponse"), (False, "Event")])
-def test_a_function_is_called_and_its_answer_read(calls: AwsCalls, wait: bool, kind: str) -> None:
+def test_a_function_is_called_and_its_response_read(calls: AwsCalls, wait: bool, kind: str) -> None:
     wire = spy(calls, "lambda")
     wire.answer("Invoke", {"StatusCode": 200, "Payload": Body(b'{"a": 1}')})
     assert invoke(calls, FUNCTION, '{"b": 2}', wait=wait, left=left) == Invoked('{"a": 1}')
@@ -271,7 +271,7 @@ def test_nothing_is_sent_again_once_no_time_is_left(calls: AwsCalls) -> None:
 @pytest.mark.parametrize(
     ("seconds", "wait", "timeout"), [(0.4, True, 1), (3, True, 5), (60, True, 120), (840, True, 900), (840, False, 5), (0.4, False, 1)]
 )
-def test_a_client_gives_up_soon_after_the_time_that_is_left(calls: AwsCalls, seconds: float, wait: bool, timeout: float) -> None:
+def test_a_client_times_out_soon_after_the_remaining_time(calls: AwsCalls, seconds: float, wait: bool, timeout: float) -> None:
     wires = {each: spy(calls, "lambda", seconds=each) for each in READ_TIMEOUTS}
     for wire in wires.values():
         wire.answer("Invoke", {"Payload": Body(b"")})

@@ -1,4 +1,4 @@
-"""The port Tasks: what is stored together, planned on, edited and listed."""
+"""The port Tasks: storing with runs and receipts, planning, editing and listing."""
 
 from dataclasses import replace
 
@@ -59,7 +59,7 @@ all_tasks = st.builds(
 
 
 @given(all_tasks)
-def test_a_task_survives_its_item(task: Task) -> None:
+def test_a_task_is_read_back_from_its_item(task: Task) -> None:
     assert task_items.decode(task_items.encode(task)) == task
 
 
@@ -118,7 +118,7 @@ def test_storing_is_all_or_nothing(stores: Stores, taken: str) -> None:
     assert found == (None if taken == "a run's id" else replace(receipt, fingerprint="f2"))
 
 
-def test_a_receipt_whose_time_is_over_is_not_in_the_way(stores: Stores) -> None:
+def test_an_outdated_receipt_does_not_prevent_storing(stores: Stores) -> None:
     old = make.receipt(at=NOW - KEPT_RECEIPTS_MS, fingerprint="old")
     assert stores.receipts.keep([old], old.at) == [old]
     task, receipt = make.task(), make.receipt()
@@ -126,7 +126,7 @@ def test_a_receipt_whose_time_is_over_is_not_in_the_way(stores: Stores) -> None:
     assert stores.receipts.find("ada", receipt.key, NOW) == receipt
 
 
-def test_a_store_whose_answer_was_lost_holds_when_tried_again(stores: Stores) -> None:
+def test_a_store_whose_answer_was_lost_succeeds_when_repeated(stores: Stores) -> None:
     task, receipt = make.task(), make.receipt()
     assert stores.tasks.store(None, task, runs_of(task), receipt)
     assert stores.tasks.store(None, task, runs_of(task), receipt)
@@ -139,7 +139,7 @@ def test_a_store_whose_answer_was_lost_holds_when_tried_again(stores: Stores) ->
     assert not stores.tasks.store(task, replace(after, name="another's"), [])
 
 
-def test_moving_on_notes_what_is_planned_and_nothing_else(tasks: Tasks) -> None:
+def test_moving_on_stores_only_how_far_the_task_is_planned(tasks: Tasks) -> None:
     before = make.task()
     after = replace(before, planned_until=NOW + 900_000, planned=3, replenish="2026-11-20T10:09#03")
     assert tasks.store(None, before, [])
@@ -153,7 +153,7 @@ def test_moving_on_notes_what_is_planned_and_nothing_else(tasks: Tasks) -> None:
     assert tasks.to_replenish("2026-11-20T10:09#03")[0] == []
 
 
-def test_moving_on_whose_answer_was_lost_holds_when_tried_again(tasks: Tasks) -> None:
+def test_moving_on_whose_answer_was_lost_succeeds_when_repeated(tasks: Tasks) -> None:
     before = make.task()
     after = replace(before, planned_until=NOW + 900_000, planned=3, replenish="2026-11-20T10:09#03")
     assert tasks.store(None, before, [])
@@ -186,7 +186,7 @@ def test_a_task_is_deleted_only_as_it_was_read(tasks: Tasks) -> None:
     assert not tasks.delete(edited(task))
 
 
-def test_a_head_is_what_a_run_must_know(tasks: Tasks) -> None:
+def test_a_head_has_the_fields_that_a_run_needs(tasks: Tasks) -> None:
     active, paused = make.task(generation=4), make.task(inactive_at=NOW, inactive_reason="too loud", replenish=None)
     for task in (active, paused):
         assert tasks.store(None, task, [])
@@ -195,14 +195,14 @@ def test_a_head_is_what_a_run_must_know(tasks: Tasks) -> None:
     assert tasks.heads([]) == {}
 
 
-def test_many_heads_are_read_at_once(tasks: Tasks) -> None:
+def test_heads_of_several_tasks_are_read_in_one_call(tasks: Tasks) -> None:
     made = [make.task() for _ in range(110)]
     for task in made:
         assert tasks.store(None, task, [])
     assert tasks.heads([task.key for task in made]) == {task.key: task.head for task in made}
 
 
-def test_tasks_of_an_owner_come_in_pages_the_newest_first(tasks: Tasks) -> None:
+def test_tasks_of_an_owner_are_paged_newest_first(tasks: Tasks) -> None:
     made = [make.task(id=ids.new(NOW + number, number)) for number in range(5)]
     for task in [*made, make.task(owner="eve")]:
         assert tasks.store(None, task, [])

@@ -11,7 +11,7 @@ def test_the_last_weight_is_stored_and_users_without_are_omitted(users: Users) -
     assert users.weights([]) == {}
 
 
-def test_many_users_are_read_at_once(users: Users) -> None:
+def test_weights_of_many_users_are_read_in_one_call(users: Users) -> None:
     names = [f"user-{number}" for number in range(120)]
     for name in names[::2]:
         users.set_weight(name, 3.0)

@@ -1,4 +1,4 @@
-"""What the operations really sent cost, in write units."""
+"""The cost of the operations that are sent, in write units."""
 
 import uuid
 from dataclasses import replace
@@ -49,7 +49,7 @@ def made(recorder: Recorder, kind: str) -> str:
 
 
 @pytest.mark.parametrize("batch", [1, 10])
-def test_a_one_time_job_costs_two_units_to_create_one_to_claim_and_two_to_settle(counted: tuple[DynamoJobs, Recorder], batch: int) -> None:
+def test_a_one_time_job_costs_five_write_units(counted: tuple[DynamoJobs, Recorder], batch: int) -> None:
     jobs, recorder = counted
     bench = Bench(jobs)
     bench.submit(batch)
@@ -60,7 +60,7 @@ def test_a_one_time_job_costs_two_units_to_create_one_to_claim_and_two_to_settle
     assert recorder.by_operation() == {"PutItem": 2 * batch, update: 3 * batch}
 
 
-def test_a_job_of_a_batch_costs_what_a_single_one_does(counted: tuple[DynamoJobs, Recorder]) -> None:
+def test_a_job_of_a_batch_costs_as_much_as_a_single_one(counted: tuple[DynamoJobs, Recorder]) -> None:
     jobs, recorder = counted
     bench = Bench(jobs)
     bench.submit_batch(25)
@@ -69,7 +69,7 @@ def test_a_job_of_a_batch_costs_what_a_single_one_does(counted: tuple[DynamoJobs
     assert recorder.total() == 2 * 25 + (BUDGET - 2) * 10
 
 
-def test_a_key_costs_one_unit_more_and_the_same_call_again_makes_nothing(jobs: DynamoJobs, recorder: Recorder) -> None:
+def test_an_idempotency_key_costs_one_more_unit(jobs: DynamoJobs, recorder: Recorder) -> None:
     receipts, clock = DynamoReceipts(recorder.client, made(recorder, "ledger")), FixedClock(NOW)
     asked = [Asked(REQUEST, number, Receipt(REQUEST.owner, f"key-{number}", "a" * 64, NOW, number)) for number in range(25)]
     ports = MemoryPorts(clock, jobs=jobs, receipts=receipts)
@@ -81,7 +81,7 @@ def test_a_key_costs_one_unit_more_and_the_same_call_again_makes_nothing(jobs: D
     assert "PutItem" not in recorder.by_operation() and len(jobs.history(REQUEST.owner, **ALL).jobs) == 25
 
 
-def test_a_retry_costs_a_claim_and_a_move_in_the_index_more(counted: tuple[DynamoJobs, Recorder]) -> None:
+def test_a_retry_costs_one_more_claim_and_move_in_the_index(counted: tuple[DynamoJobs, Recorder]) -> None:
     jobs, recorder = counted
     bench = Bench(jobs)
     bench.submit()
@@ -92,13 +92,13 @@ def test_a_retry_costs_a_claim_and_a_move_in_the_index_more(counted: tuple[Dynam
     assert recorder.total() == 2 + 1 + 3 + 1 + 2
 
 
-def test_a_failure_pays_for_its_entry_among_the_failures(counted: tuple[DynamoJobs, Recorder]) -> None:
+def test_a_failure_costs_an_entry_in_the_failures_index(counted: tuple[DynamoJobs, Recorder]) -> None:
     jobs, recorder = counted
     operations.failed(Bench(jobs))
     assert recorder.total() == BUDGET + 1
 
 
-def test_a_large_job_pays_by_the_kilobyte_in_the_table_only(counted: tuple[DynamoJobs, Recorder]) -> None:
+def test_a_large_job_costs_by_the_kilobyte_only_in_the_table(counted: tuple[DynamoJobs, Recorder]) -> None:
     jobs, recorder = counted
     jobs.put(make.job(payload={"message": "x" * 2_500}))
     assert recorder.total() == 3 + 1
@@ -110,7 +110,7 @@ def test_a_large_job_pays_by_the_kilobyte_in_the_table_only(counted: tuple[Dynam
 def test_a_run_of_a_recurring_task_stays_within_its_budget(
     jobs: DynamoJobs, recorder: Recorder, overlap: Overlap, misfire: Misfire
 ) -> None:
-    """In the long run: the holder is there, and the runs are stored in top-ups of ten."""
+    """The steady state: the run lock exists, and the runs are stored in top-ups of ten."""
     tasks = DynamoTasks(recorder.client, made(recorder, "tasks"), jobs="unused", ledger="unused")
     task = make.task(owner=REQUEST.owner, name="a name of a usual length", description="x" * 200, overlap=overlap, misfire=misfire)
     holder = make.holder(task.key, job=ids.run(NOW - 60_000, task.id, 1))
@@ -140,14 +140,14 @@ def run(task: Task, at: int) -> Job:
     return make.run(task.key, at=at, origin=origin, start_by=at + 60_000, payload=REQUEST.spec.payload, tags=("billing",))
 
 
-def test_withdrawing_a_run_costs_what_inserting_it_did(jobs: DynamoJobs, recorder: Recorder) -> None:
+def test_withdrawing_a_run_costs_as_much_as_inserting_it(jobs: DynamoJobs, recorder: Recorder) -> None:
     made = [run(make.task(), NOW + minute * 60_000) for minute in range(3)]
     assert jobs.put_many(made) == [Written.YES] * 3
     assert jobs.withdraw([job.key for job in made]) == [Written.YES] * 3
     assert recorder.writes == [("BatchExecuteStatement", 3)] * 6
 
 
-def test_a_refused_write_is_paid_for_too(counted: tuple[DynamoJobs, Recorder]) -> None:
+def test_a_refused_write_costs_units_too(counted: tuple[DynamoJobs, Recorder]) -> None:
     jobs, recorder = counted
     job = make.job()
     jobs.put(job)
@@ -158,4 +158,4 @@ def test_a_refused_write_is_paid_for_too(counted: tuple[DynamoJobs, Recorder]) -
 def test_a_write_costs_by_the_larger_image() -> None:
     large, small = {"pk": {"S": "p"}, "text": {"S": "x" * 2_000}}, {"pk": {"S": "p"}}
     assert [operations.price(*images, []) for images in ((large, small), (small, large), (None, large), (large, None))] == [2] * 4
-    assert operations.price(None, None, []) == 1  # a condition on nothing
+    assert operations.price(None, None, []) == 1  # a condition on a missing item

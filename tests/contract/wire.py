@@ -1,4 +1,4 @@
-"""AWS answered in process: what a client asks is recorded, and a test may answer instead of AWS."""
+"""AWS answered in process: a wire records the requests of a client, and a test may answer them."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ from botocore.exceptions import EndpointConnectionError
 
 
 class Wire:
-    """Listens to a client; `answers` maps an operation to the answer, error or exception it gets."""
+    """Records the requests of a client. `answers` maps an operation to the answer, error or exception that the client gets."""
 
     OK = SimpleNamespace(status_code=200)
 

@@ -8,7 +8,7 @@ from tests.lambdas.gateway import World
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """The api's world, in memory."""
+    """The ports of the API, in memory."""
     made = World()
     monkeypatch.setattr(_runtime, "api", lambda: made)
     yield made

@@ -14,7 +14,7 @@ TOKENS = {"token": ("sub-ann", None), "token2": ("sub-ann", "[administrators]")}
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """One request. A token nobody knows is no token: the authorizer stands aside here, so that the handler is seen to ask for itself."""
+    """One request. An unknown token counts as none: no authorizer refuses it here, so the handler itself must check for a token."""
     answered = api.handler(_event(environ), None)
     status = HTTPStatus(answered["statusCode"])
     headers = [(name, value) for name, value in answered.get("headers", {}).items() if isinstance(value, str)]
@@ -48,7 +48,7 @@ def _event(environ: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(raw: bytes) -> tuple[str, bool]:
-    """A body as the event holds it; what is no text comes in base64."""
+    """A body as the event contains it; a body that is no text is in base64."""
     with contextlib.suppress(UnicodeDecodeError):
         return raw.decode(), False
     return base64.b64encode(raw).decode(), True

@@ -23,7 +23,7 @@ NOW = parse("2026-11-20T10:00:00.500Z")
 
 
 class OneAccount(MemoryIdentity):
-    """ann, whose password is `right` and whose refresh token is `fresh`."""
+    """The account of ann, with the password `right` and the refresh token `fresh`."""
 
     def login(self, username: str, password: str) -> Session:
         if (username, password) != ("ann", "right"):
@@ -46,7 +46,7 @@ class OneAccount(MemoryIdentity):
 
 
 class World(MemoryPorts):
-    """What the composition root gives the api, in memory."""
+    """The ports and services that the composition root gives the API, in memory."""
 
     def __init__(self, reach: Reach | None = None) -> None:
         super().__init__(FixedClock(NOW), identity=OneAccount({"3h5robot": "robot"}))
@@ -93,9 +93,9 @@ def event(
     headers: Mapping[str, str] | None = None,
     base64: bool = False,
 ) -> dict[str, Any]:
-    """As API Gateway records it; `user` None: the route has no authorizer. `groups` as its claim arrives: `[one two]`.
+    """The event of a request, as API Gateway sends it.
 
-    `scope`: of a machine client.
+    `user`: None on a route without an authorizer. `groups`: the claim as it arrives, `[one two]`. `scope`: of a machine client.
     """
     content = {"content-type": "application/json", "content-length": str(len(body))} if body is not None else {}
     claims = {

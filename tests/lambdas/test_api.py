@@ -1,4 +1,4 @@
-"""What holds for every route: envelope, errors, bodies, who may; and the routes that are not about jobs."""
+"""The rules for every route: envelope, errors, bodies, access; and the routes that are not about jobs."""
 
 import base64
 import json
@@ -22,26 +22,26 @@ from tests.lambdas.gateway import Answered, World, event, send
 pytestmark = pytest.mark.usefixtures("world")
 
 
-def test_health_is_open_and_touches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_is_open_and_reads_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_runtime, "api", lambda: pytest.fail("built the world"))
     answered = send("GET", "/health", user=None)
     assert (answered.status, answered.body) == (200, {"success": True, "data": {"status": "ok"}})
 
 
-def test_health_tells_a_signed_in_caller_how_far_behind_the_scheduler_is(world: World) -> None:
+def test_health_reports_the_lag_to_a_signed_in_caller(world: World) -> None:
     world.ledger.advance(None, Cursor("2026-11-20T09:58", 2, 1))  # no tick has come since
     data = send("GET", "/health", user=None, headers={"authorization": "Bearer token"}).data
     assert data == {"status": "ok", "oldest_open_minute": "2026-11-20T09:58", "lag_seconds": 60.5, "paused_lanes": []}
 
 
-def test_health_refuses_a_token_that_is_not_valid() -> None:
+def test_health_refuses_an_invalid_token() -> None:
     assert send("GET", "/health", user=None, headers={"authorization": "Bearer forged"}).error["code"] == "unauthorized"
 
 
 # Sign in
 
 
-def test_login_answers_tokens_and_user() -> None:
+def test_login_returns_tokens_and_the_user() -> None:
     answered = send("POST", "/auth/login", json_body={"username": "ann", "password": "right"}, user=None)
     assert answered.data == {
         "token": "token",
@@ -52,12 +52,12 @@ def test_login_answers_tokens_and_user() -> None:
     shapes.Answer[models.SessionShape].model_validate(answered.body)
 
 
-def test_a_wrong_password_and_an_unknown_user_are_refused_alike() -> None:
+def test_a_wrong_password_and_an_unknown_user_get_the_same_answer() -> None:
     texts = {send("POST", "/auth/login", json_body={"username": name, "password": "wrong"}, user=None).text for name in ("ann", "eve")}
     assert len(texts) == 1 and json.loads(texts.pop())["error"]["code"] == "unauthorized"
 
 
-def test_login_names_what_is_missing() -> None:
+def test_login_names_missing_fields() -> None:
     assert send("POST", "/auth/login", json_body={"username": ""}, user=None).fields == {
         "username": "must not be empty",
         "password": "is required",
@@ -79,11 +79,11 @@ def test_refresh_without_a_valid_token_is_unauthorized() -> None:
         assert (answered.status, answered.error["code"]) == (401, "unauthorized")
 
 
-# Who may
+# Access
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", ""), ("GET", ""), ("GET", "/01JOB"), ("POST", "/01JOB/cancel")])
-def test_without_an_identity_no_route_of_mine_answers(world: World, method: str, path: str) -> None:
+def test_the_routes_below_me_need_a_token(world: World, method: str, path: str) -> None:
     answered = send(method, f"/me/jobs{path}", body='{"message": "m"}', user=None)
     assert answered.status in (401, 404) and answered.body["success"] is False and not world.jobs.rows
 
@@ -100,7 +100,7 @@ def test_an_unknown_path_is_not_found_in_the_envelope() -> None:
 
 
 @pytest.mark.parametrize(("method", "path", "allowed"), [("DELETE", "/me/jobs", "GET, POST"), ("GET", "/me/jobs/x/cancel", "POST")])
-def test_a_wrong_method_is_told_the_right_ones(method: str, path: str, allowed: str) -> None:
+def test_a_wrong_method_is_answered_with_the_allowed_ones(method: str, path: str, allowed: str) -> None:
     answered = send(method, path)
     assert (answered.status, answered.error["code"], answered.headers["Allow"]) == (405, "method_not_allowed", allowed)
 
@@ -108,13 +108,13 @@ def test_a_wrong_method_is_told_the_right_ones(method: str, path: str, allowed: 
 @pytest.mark.parametrize(
     "body", ["{", "{'a': 1}", '{"message": NaN}', '{"message": 1e999}', '{"message": "\\ud800"}', "[" * 100_000, "1" * 5_000]
 )
-def test_what_is_not_json_is_refused_as_such(world: World, body: str) -> None:
+def test_a_body_that_is_not_json_is_refused(world: World, body: str) -> None:
     answered = send("POST", "/me/jobs", body=body)
     assert (answered.status, answered.error["code"]) == (400, "malformed_json")
     assert not world.jobs.rows
 
 
-def test_malformed_json_is_told_where() -> None:
+def test_malformed_json_is_refused_with_its_place() -> None:
     assert "line 2, column 1" in send("POST", "/me/jobs", body='{"message": "m",\n}').error["message"]
 
 
@@ -137,11 +137,11 @@ def test_other_media_types_are_refused(world: World, media_type: str) -> None:
     assert (answered.status, answered.error["code"]) == (415, "unsupported_media_type") and not world.jobs.rows
 
 
-def test_the_media_type_is_read_as_http_says() -> None:
+def test_the_media_type_is_read_by_the_rules_of_http() -> None:
     assert send("POST", "/me/jobs", body='{"message": "m"}', headers={"content-type": "Application/JSON; charset=UTF-8"}).status == 201
 
 
-def test_256_kb_are_taken_and_more_is_too_large(world: World) -> None:
+def test_a_body_of_256_kb_is_accepted_and_a_larger_one_refused(world: World) -> None:
     frame = len('{"message": ""}')
     assert send("POST", "/me/jobs", body=json.dumps({"message": "x" * (262_144 - frame)})).status == 201
     for body in (json.dumps({"message": "x" * (262_145 - frame)}), json.dumps({"message": "é" * 150_000}, ensure_ascii=False)):
@@ -151,7 +151,7 @@ def test_256_kb_are_taken_and_more_is_too_large(world: World) -> None:
 
 
 class Broken:
-    """Jobs that fail every call."""
+    """A port `Jobs` that fails every call."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -170,21 +170,21 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     yield lines
 
 
-def test_an_unexpected_error_is_logged_and_stays_inside(world: World, log: list[str]) -> None:
+def test_an_unexpected_error_is_logged_and_not_shown(world: World, log: list[str]) -> None:
     world.jobs = Broken(RuntimeError("secret of ours"))
     answered = send("GET", "/me/jobs")
     assert (answered.status, answered.error["code"], answered.error["request_id"]) == (500, "internal_error", "request-1")
     assert "secret" not in answered.text and log == ["unexpected error"]
 
 
-def test_an_illegal_transition_is_logged_too(world: World, log: list[str]) -> None:
+def test_an_illegal_transition_is_logged_and_not_shown(world: World, log: list[str]) -> None:
     world.jobs = Broken(errors.IllegalTransition("claimed twice"))
     answered = send("GET", "/me/jobs")
     assert (answered.status, answered.error["code"]) == (500, "internal_error")
     assert "claimed" not in answered.text and log == ["unexpected error"]
 
 
-def test_when_aws_refuses_the_caller_is_told_to_come_back(world: World) -> None:
+def test_a_refusal_by_aws_is_answered_with_retry_after(world: World) -> None:
     world.jobs = Broken(errors.Unavailable())
     answered = send("POST", "/me/jobs", json_body={"message": "m"})
     assert (answered.status, answered.error["code"], answered.headers["Retry-After"]) == (503, "unavailable", "2")
@@ -208,7 +208,7 @@ def test_every_error_of_the_tree_has_a_status() -> None:
     }
 
 
-# Whatever comes
+# Random input
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
@@ -319,14 +319,14 @@ def test_the_document_lists_every_route(document: Any) -> None:
     }
 
 
-def test_the_written_description_lists_every_route_too(document: Any) -> None:
+def test_the_api_page_lists_every_route(document: Any) -> None:
     written = (Path(__file__).parents[2] / "docs/api.md").read_text()
     for path, operations in document["paths"].items():
         for method in operations:
             assert f"| `{method.upper()} {re.sub('{[a-z]+_id}', '{id}', path.removeprefix('/api/v1'))}` |" in written
 
 
-def test_the_document_asks_for_a_token_but_for_the_open_routes(document: Any) -> None:
+def test_the_document_requires_a_token_except_for_open_routes(document: Any) -> None:
     assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
     assert document["security"] == [{"bearer": []}]
     operations = {path: operation for path, each in document["paths"].items() for operation in each.values()}
@@ -336,7 +336,7 @@ def test_the_document_asks_for_a_token_but_for_the_open_routes(document: Any) ->
     assert reports == {f"/api/v1/jobs/{{job_id}}/{verb}" for verb in ("heartbeat", "complete", "fail")}
 
 
-def test_the_document_speaks_of_no_shape_we_do_not_answer(document: Any) -> None:
+def test_the_document_has_no_shape_that_is_never_answered(document: Any) -> None:
     text = json.dumps(document)
     assert "HTTPValidationError" not in text and '"422"' not in text
     for operations in document["paths"].values():
@@ -346,7 +346,7 @@ def test_the_document_speaks_of_no_shape_we_do_not_answer(document: Any) -> None
             assert refusals and all(shape == {"$ref": "#/components/schemas/ErrorAnswer"} for shape in refusals)
 
 
-def test_every_reference_in_the_document_leads_somewhere(document: Any) -> None:
+def test_every_reference_in_the_document_resolves(document: Any) -> None:
     def references(node: Any) -> Iterator[str]:
         if isinstance(node, dict):
             yield from [node["$ref"]] if isinstance(node.get("$ref"), str) else []
@@ -356,7 +356,7 @@ def test_every_reference_in_the_document_leads_somewhere(document: Any) -> None:
     assert {ref.rpartition("/")[2] for ref in references(document)} <= set(document["components"]["schemas"])
 
 
-def test_the_document_describes_the_payload_of_every_type_and_gives_examples(document: Any) -> None:
+def test_the_document_describes_every_payload_with_examples(document: Any) -> None:
     schemas = document["components"]["schemas"]
     for request in ("JobRequest", "TaskRequest", "TaskEdit"):
         fields = schemas[request]["properties"]
@@ -370,7 +370,7 @@ def test_the_document_describes_the_payload_of_every_type_and_gives_examples(doc
 
 
 @pytest.mark.parametrize(("path", "status"), [("/health", 200), ("/nowhere", 404), ("/auth/login", 405), ("/openapi.json", 200)])
-def test_every_answer_keeps_browsers_from_making_something_else_of_it(path: str, status: int) -> None:
+def test_every_answer_has_the_security_headers(path: str, status: int) -> None:
     answered = send("GET", path)
     assert answered.status == status
     assert answered.headers["X-Content-Type-Options"] == "nosniff" and answered.headers["X-Frame-Options"] == "DENY"
@@ -378,7 +378,7 @@ def test_every_answer_keeps_browsers_from_making_something_else_of_it(path: str,
     assert answered.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Powertools leaves its files to the collector
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Powertools leaves its open files to the garbage collector
 def test_the_docs_page_is_open() -> None:
     answered = api.handler(event("GET", "/api/v1/docs", user=None), None)
     assert (answered["statusCode"], answered["headers"]["Content-Type"]) == (200, "text/html")

@@ -31,7 +31,7 @@ def errors(answered: Answered) -> dict[int, dict[str, str]]:
     return {result["index"]: {each["field"]: each["rule"] for each in result["error"]["details"]} for result in refused}
 
 
-def test_all_good_jobs_are_accepted_in_their_order(world: World) -> None:
+def test_valid_jobs_are_accepted_in_order(world: World) -> None:
     later = render(NOW + DAY)
     payload = {"url": "https://example.com/x", "method": "POST"}
     answered = post({"message": "now"}, {"message": "later", "execute_at": later}, {"type": "http", "payload": payload, "max_attempts": 7})
@@ -44,7 +44,7 @@ def test_all_good_jobs_are_accepted_in_their_order(world: World) -> None:
     assert {queued.message.key.id for queued in world.lanes.queues[Lane.ONE_TIME].values()} == {now["id"], call["id"]}
 
 
-def test_a_bad_item_changes_nothing_for_the_others_and_is_told_by_its_field(world: World) -> None:
+def test_an_invalid_item_is_reported_and_leaves_the_others_alone(world: World) -> None:
     answered = post(
         {"message": "first"},
         {"message": "m", "execute_at": "tomorrow"},
@@ -74,13 +74,13 @@ def test_a_bad_item_changes_nothing_for_the_others_and_is_told_by_its_field(worl
 
 
 @pytest.mark.parametrize("item", [None, 5, "job", [], [{"message": "m"}], True])
-def test_an_item_that_is_no_object_is_refused_alone(world: World, item: Any) -> None:
+def test_only_an_item_that_is_no_object_is_refused(world: World, item: Any) -> None:
     answered = post({"message": "a"}, item)
     assert (answered.status, errors(answered)) == (207, {1: {"jobs[1]": "must be an object"}})
     assert len(world.jobs.rows) == 1
 
 
-def test_if_all_are_bad_nothing_is_stored(world: World) -> None:
+def test_if_all_items_are_invalid_nothing_is_stored(world: World) -> None:
     answered = post({}, {"message": ""})
     assert (answered.status, answered.data["accepted"], answered.data["refused"]) == (207, 0, 2)
     assert not world.jobs.rows
@@ -96,13 +96,13 @@ def test_if_all_are_bad_nothing_is_stored(world: World) -> None:
         ({"jobs": [{"message": "m"}], "job": 1}, {"job": "is not a known field"}),
     ],
 )
-def test_a_batch_that_is_none_or_too_long_is_refused_as_a_whole(world: World, body: Any, fields: dict[str, str]) -> None:
+def test_an_empty_or_too_long_batch_is_refused_as_a_whole(world: World, body: Any, fields: dict[str, str]) -> None:
     answered = send("POST", "/me/jobs/batch", json_body=body)
     assert (answered.status, answered.error["code"], answered.fields) == (400, "validation_failed", fields)
     assert not world.jobs.rows
 
 
-def test_a_thousand_jobs_are_taken_and_answered_by_as_many_different_ids(world: World) -> None:
+def test_a_thousand_jobs_are_accepted_under_different_ids(world: World) -> None:
     answered = post(*({"message": f"{number}", "execute_at": render(NOW + DAY)} for number in range(1_000)))
     made = [world.jobs.get(JobKey("sub-ann", result["job"]["id"])) for result in answered.data["results"]]
     assert [job and job.spec.payload["message"] for job in made] == [f"{number}" for number in range(1_000)]
@@ -110,19 +110,19 @@ def test_a_thousand_jobs_are_taken_and_answered_by_as_many_different_ids(world: 
 
 
 def sized(size: int) -> str:
-    """A batch of so many bytes."""
+    """A batch of this size in bytes."""
     frame = '{"jobs": [{"message": "m"}, {"message": "m"}]}'
     return frame + " " * (size - len(frame))
 
 
-def test_4_mb_are_taken_and_more_is_too_large(world: World) -> None:
+def test_a_batch_of_4_mb_is_accepted_and_a_larger_one_refused(world: World) -> None:
     assert send("POST", "/me/jobs/batch", body=sized(4_194_304)).status == 200
     answered = send("POST", "/me/jobs/batch", body=sized(4_194_305))
     assert (answered.status, answered.error["code"]) == (413, "payload_too_large")
     assert "4,194,304 (4,096 KB)" in answered.error["message"] and len(world.jobs.rows) == 2
 
 
-def test_an_item_may_not_be_larger_than_a_job_alone_by_what_would_be_stored(world: World) -> None:
+def test_an_item_may_not_be_larger_than_a_single_job(world: World) -> None:
     frame = len('{"message":""}')
     answered = post(
         {"message": "x" * (262_144 - frame)},
@@ -134,13 +134,13 @@ def test_an_item_may_not_be_larger_than_a_job_alone_by_what_would_be_stored(worl
 
 
 class Throttled(MemoryJobs):
-    """A table that takes every other job of a batch."""
+    """A table that accepts every other job of a batch."""
 
     def put_many(self, jobs: Any) -> list[Written]:
         return [Written.of(self.put(job)) if number % 2 else Written.REFUSED for number, job in enumerate(jobs)]
 
 
-def test_what_the_table_refuses_for_now_is_not_accepted_and_told_so(world: World) -> None:
+def test_jobs_that_the_table_refuses_are_reported_as_not_accepted(world: World) -> None:
     world.jobs = Throttled()
     answered = post({"message": "a"}, {}, {"message": "b"}, {"message": "c"})
     assert (answered.status, answered.data["accepted"], answered.data["refused"]) == (207, 1, 3)
@@ -150,7 +150,7 @@ def test_what_the_table_refuses_for_now_is_not_accepted_and_told_so(world: World
     assert [job.spec.payload["message"] for job in world.jobs.rows.values()] == ["b"]
 
 
-def test_a_table_that_refuses_them_all_at_once_is_a_503(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_refuses_all_jobs_is_a_503(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(jobs: list[Job]) -> list[Written]:
         raise Unavailable
 
@@ -159,7 +159,7 @@ def test_a_table_that_refuses_them_all_at_once_is_a_503(world: World, monkeypatc
     assert (answered.status, answered.error["code"], answered.headers["Retry-After"]) == (503, "unavailable", "2")
 
 
-def test_a_batch_of_one_job_that_the_table_refuses_tells_so_in_its_result(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_of_one_refused_job_reports_it_in_its_result(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(job: Job) -> bool:
         raise Unavailable
 
@@ -170,15 +170,15 @@ def test_a_batch_of_one_job_that_the_table_refuses_tells_so_in_its_result(world:
 
 
 @pytest.mark.parametrize(("name", "count"), [("f", 380), ("é" * 350, 5), ("😀" * 190, 5), ("😀" * 900, 1)])
-def test_an_answer_stays_below_what_a_function_may_answer_however_much_is_wrong(name: str, count: int) -> None:
+def test_an_answer_with_many_errors_fits_the_limit_of_lambda(name: str, count: int) -> None:
     items = [{f"{name}{number}": 1 for number in range(count)}] * 1_000
     answered = send("POST", "/me/jobs/batch", body=json.dumps({"jobs": items}, ensure_ascii=False))
     assert answered.data["refused"] == 1_000
-    assert len(answered.text.encode()) < 5_000_000  # of 6, as Lambda escapes its quotes
+    assert len(answered.text.encode()) < 5_000_000  # Lambda allows 6 MB, and escapes quotes
     assert all(len(fields) <= 5 for fields in errors(answered).values())
 
 
-def test_without_an_identity_nothing_is_accepted(world: World) -> None:
+def test_a_batch_needs_a_token(world: World) -> None:
     answered = post({"message": "a"}, user=None)
     assert (answered.status, answered.error["code"]) == (401, "unauthorized") and not world.jobs.rows
 

@@ -1,4 +1,4 @@
-"""What workers report, with the token of their attempt and no other."""
+"""Reports of workers, with the token of their attempt and no other."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,7 +38,7 @@ def token(job: Job, *, key: bytes = b"key", at: int = NOW) -> str:
 
 
 def report(job: Job, verb: str, body: Any = None, *, bearer: str | None = None, job_id: str | None = None) -> Answered:
-    """As a worker does: nobody has signed in."""
+    """Report as a worker does, without signing in."""
     headers = {"Authorization": f"Bearer {token(job) if bearer is None else bearer}"}
     chosen = BODIES[verb] if body is None else body
     return send("POST", f"/jobs/{job_id or job.id}/{verb}", json_body=chosen, user=None, headers=headers)
@@ -67,13 +67,13 @@ def test_a_heartbeat_needs_no_body(world: World) -> None:
     assert send("POST", f"/jobs/{job.id}/heartbeat", user=None, headers=headers).status == 200
 
 
-def test_a_heartbeat_tells_of_a_cancel(world: World) -> None:
+def test_a_heartbeat_reports_a_cancel_request(world: World) -> None:
     job = accepted(world)
     assert send("POST", f"/me/jobs/{job.id}/cancel").data["cancel_requested_at"] == render(NOW)
     assert report(job, "heartbeat").data == {"lease_until": render(NOW + 30_000), "cancel_requested": True}
 
 
-def test_a_completed_job_has_succeeded_and_the_same_again_is_answered_alike(world: World) -> None:
+def test_a_completed_job_succeeds_and_a_repeat_is_answered_alike(world: World) -> None:
     job = accepted(world)
     first = report(job, "complete", {"output": {"rows": 42}})
     assert (first.status, first.data) == (200, {"id": job.id, "status": "succeeded"})
@@ -84,14 +84,14 @@ def test_a_completed_job_has_succeeded_and_the_same_again_is_answered_alike(worl
     assert told["completed_at"] == render(NOW) and len(told["attempts"]) == 1 and told["lease_until"] is None
 
 
-def test_a_response_of_the_worker_takes_the_place_of_the_targets_and_a_long_output_is_cut(world: World) -> None:
+def test_a_workers_response_replaces_the_targets_and_long_output_is_cut(world: World) -> None:
     job = accepted(world)
     report(job, "complete", {"output": "x" * 5_000, "response": {"status": 200, "headers": {"a": "b"}, "body": "done"}})
     told = shown(job)
     assert (len(told["output"]), told["response"]) == (4_096, {"status": 200, "headers": {"a": "b"}, "body": "done"})
 
 
-def test_a_failure_is_tried_again_by_the_rules_of_the_job(world: World) -> None:
+def test_a_failure_is_retried_by_the_rules_of_the_job(world: World) -> None:
     job = accepted(world)
     answered = report(job, "fail", {"message": "disk full", "retry_after_seconds": 600})
     assert (answered.status, answered.data["status"]) == (200, "scheduled")
@@ -101,11 +101,11 @@ def test_a_failure_is_tried_again_by_the_rules_of_the_job(world: World) -> None:
     assert report(job, "fail", {"message": "disk full", "retry_after_seconds": 600}).status == 200
 
 
-def test_a_permanent_failure_is_the_end(world: World) -> None:
+def test_a_permanent_failure_ends_the_job(world: World) -> None:
     assert report(accepted(world), "fail", {"message": "no", "kind": "permanent"}).data["status"] == "failed"
 
 
-# who may
+# Access
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -121,7 +121,7 @@ def test_a_permanent_failure_is_the_end(world: World) -> None:
     ],
     ids=["none", "nonsense", "cut", "of a foreign key", "expired", "of another job"],
 )
-def test_without_a_token_that_counts_nothing_is_done(world: World, verb: str, wrong: Callable[[Job], str]) -> None:
+def test_a_report_without_a_valid_token_changes_nothing(world: World, verb: str, wrong: Callable[[Job], str]) -> None:
     job = accepted(world)
     answered = report(job, verb, bearer=wrong(job))
     assert (answered.status, answered.error["code"]) == (401, "unauthorized")
@@ -129,14 +129,14 @@ def test_without_a_token_that_counts_nothing_is_done(world: World, verb: str, wr
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_the_token_of_somebody_elses_job_of_that_id_reaches_that_one_alone(world: World, verb: str) -> None:
+def test_a_token_reaches_only_its_owners_job_of_that_id(world: World, verb: str) -> None:
     job = accepted(world)
     answered = report(replace(job, owner="sub-bob"), verb)
     assert (answered.status, answered.error["code"]) == (404, "not_found") and world.jobs.get(job.key) == job
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_the_token_of_an_attempt_that_is_over_is_refused(world: World, verb: str) -> None:
+def test_the_token_of_an_ended_attempt_is_refused(world: World, verb: str) -> None:
     job = accepted(world)
     after = lifecycle.take_back(job, NOW, slot="2026-11-20T10:05#00")
     world.jobs.rows[job.key] = after
@@ -146,7 +146,7 @@ def test_the_token_of_an_attempt_that_is_over_is_refused(world: World, verb: str
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_job_that_has_ended_otherwise_is_told_so(world: World, verb: str) -> None:
+def test_a_report_on_a_job_that_has_ended_otherwise_is_a_conflict(world: World, verb: str) -> None:
     job = accepted(world)
     ended = lifecycle.cancel(job, NOW, reason="asked for", started_at=NOW)
     world.jobs.rows[job.key] = ended
@@ -155,13 +155,13 @@ def test_a_job_that_has_ended_otherwise_is_told_so(world: World, verb: str) -> N
     assert world.jobs.get(job.key) == ended
 
 
-def test_a_user_who_is_signed_in_reports_nothing_by_that(world: World) -> None:
+def test_the_token_of_a_user_is_no_token_for_reports(world: World) -> None:
     job = accepted(world)
     assert send("POST", f"/jobs/{job.id}/complete", json_body={}).status == 401
     assert lifecycle.state(world.jobs.rows[job.key]) is Status.RUNNING
 
 
-def test_while_the_keys_cannot_be_read_workers_are_asked_to_come_again(world: World) -> None:
+def test_reports_are_a_503_while_the_signing_keys_are_unreadable(world: World) -> None:
     job = accepted(world)
 
     class Refusing:
@@ -172,7 +172,7 @@ def test_while_the_keys_cannot_be_read_workers_are_asked_to_come_again(world: Wo
     assert report(job, "complete").status == 503
 
 
-# what
+# Validation
 
 
 @pytest.mark.parametrize(
@@ -196,19 +196,19 @@ def test_while_the_keys_cannot_be_read_workers_are_asked_to_come_again(world: Wo
         ("fail", {"message": "no", "retry_after_seconds": 3_601}, {"retry_after_seconds": "must be at most 3600"}),
     ],
 )
-def test_bad_reports_are_refused_field_by_field(world: World, verb: str, body: Any, fields: dict[str, str]) -> None:
+def test_invalid_reports_are_refused_field_by_field(world: World, verb: str, body: Any, fields: dict[str, str]) -> None:
     job = accepted(world)
     answered = report(job, verb, body)
     assert (answered.status, answered.fields) == (400, fields)
     assert world.jobs.get(job.key) == job
 
 
-# asking for it
+# Jobs with call-backs
 
 HTTP = {"type": "http", "payload": {"url": "https://example.com"}}
 
 
-def test_a_job_is_posted_with_its_policy_and_without_one_has_none(world: World) -> None:
+def test_a_job_has_a_call_back_policy_only_if_posted_with_one(world: World) -> None:
     assert send("POST", "/me/jobs", json_body=HTTP).data["callback"] is None
     made = send("POST", "/me/jobs", json_body=HTTP | {"callback": {}}).data
     assert made["callback"] == {"lease_seconds": 300, "max_seconds": 86_400}
@@ -238,7 +238,7 @@ def test_a_job_is_posted_with_its_policy_and_without_one_has_none(world: World) 
         ),
     ],
 )
-def test_what_cannot_report_or_waits_for_too_long_is_refused(world: World, body: Any, fields: dict[str, str]) -> None:
+def test_an_impossible_or_too_long_call_back_is_refused(world: World, body: Any, fields: dict[str, str]) -> None:
     world.reach = Reach((QUEUE,))
     answered = send("POST", "/me/jobs", json_body=body)
     assert (answered.status, answered.fields) == (400, fields) and not world.jobs.rows

@@ -1,4 +1,4 @@
-"""Dead letters over HTTP: one again, by error, many at a rate."""
+"""Dead letters over HTTP: retries of one job, counts by error, and redrives of many at a rate."""
 
 from dataclasses import replace
 from typing import Any
@@ -41,12 +41,12 @@ def work(world: World) -> None:
 
 
 def shown(answered: Answered) -> Any:
-    """The redrive of an answer of the documented shape."""
+    """The redrive in an answer, which must have the documented shape."""
     shapes.Answer[dead_letter_models.RedriveShape].model_validate(answered.body)
     return answered.data
 
 
-def test_a_dead_job_is_retried_and_shown_as_it_stands(world: World) -> None:
+def test_a_dead_job_is_retried_and_returned(world: World) -> None:
     job = dead(world)
     before = send("GET", f"/me/jobs/{job.id}").data
     assert (before["status"], before["fingerprint"], before["redrives"], before["redriven_at"]) == ("failed", job.fingerprint, 0, None)
@@ -61,11 +61,11 @@ def test_a_dead_job_is_retried_and_shown_as_it_stands(world: World) -> None:
 
 
 @pytest.mark.parametrize("job_id", ["nonsense", ids.new(NOW, 99)])
-def test_a_retry_of_no_job_is_not_found(world: World, job_id: str) -> None:
+def test_a_retry_of_an_unknown_job_is_not_found(world: World, job_id: str) -> None:
     assert send("POST", f"/me/jobs/{job_id}/retry").status == 404
 
 
-def test_somebody_elses_letters_are_neither_retried_nor_counted_nor_redriven(world: World) -> None:
+def test_dead_letters_of_another_user_are_out_of_reach(world: World) -> None:
     job = dead(world, owner="sub-eve")
     assert send("POST", f"/me/jobs/{job.id}/retry").status == 404
     assert send("GET", "/dead-letters").data["groups"] == []
@@ -102,7 +102,7 @@ def test_errors_are_counted_with_a_sample(world: World) -> None:
         ({"task": ids.new(NOW, 5)}, 0),
     ],
 )
-def test_the_filters_of_the_overview(world: World, query: dict[str, str], counted: int) -> None:
+def test_the_overview_is_filtered(world: World, query: dict[str, str], counted: int) -> None:
     dead(world, 0)
     dead(world, 1)
     assert sum(group["count"] for group in send("GET", "/dead-letters", query=query).data["groups"]) == counted
@@ -110,15 +110,15 @@ def test_the_filters_of_the_overview(world: World, query: dict[str, str], counte
 
 @pytest.mark.parametrize("path", ["/dead-letters", f"/dead-letters/{NO_FINGERPRINT}/jobs"])
 @pytest.mark.parametrize("query", [{"task": "x"}, {"colour": "red"}, {"from": render(NOW), "to": render(NOW)}, {"from": "yesterday"}])
-def test_bad_filters_are_refused(world: World, path: str, query: dict[str, str]) -> None:
+def test_invalid_filters_are_refused(world: World, path: str, query: dict[str, str]) -> None:
     assert send("GET", path, query=query).status == 400
 
 
-def test_what_is_no_fingerprint_is_not_found(world: World) -> None:
+def test_a_text_that_is_no_fingerprint_is_not_found(world: World) -> None:
     assert send("GET", "/dead-letters/xyz/jobs").status == 404
 
 
-def test_a_redrive_is_started_watched_and_done(world: World) -> None:
+def test_a_redrive_is_started_polled_and_completed(world: World) -> None:
     for number in range(5):
         dead(world, number)
     answered = send("POST", "/dead-letters/redrive", json_body={"type": "http", "to": render(NOW - 56_000), "rate": 1_000})
@@ -133,7 +133,7 @@ def test_a_redrive_is_started_watched_and_done(world: World) -> None:
     assert send("POST", f"/dead-letters/redrives/{made['id']}/abort").status == 409
 
 
-def test_a_redrive_is_aborted_however_often(world: World) -> None:
+def test_aborting_a_redrive_twice_succeeds(world: World) -> None:
     job = dead(world)
     made = shown(send("POST", "/dead-letters/redrive", json_body={"fingerprint": job.fingerprint}))
     for _ in range(2):
@@ -143,7 +143,7 @@ def test_a_redrive_is_aborted_however_often(world: World) -> None:
 
 
 @pytest.mark.parametrize(("method", "end"), [("GET", ""), ("POST", "/abort")])
-def test_a_redrive_that_is_not_there_or_somebody_elses_is_not_found(world: World, method: str, end: str) -> None:
+def test_an_unknown_or_another_users_redrive_is_not_found(world: World, method: str, end: str) -> None:
     made = shown(send("POST", "/dead-letters/redrive", json_body={}))
     assert send(method, f"/dead-letters/redrives/{made['id']}{end}", user="sub-eve").status == 404
     assert send(method, f"/dead-letters/redrives/nonsense{end}").status == 404
@@ -163,7 +163,7 @@ def test_a_redrive_that_is_not_there_or_somebody_elses_is_not_found(world: World
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_bad_redrives_are_refused_field_by_field(world: World, body: dict[str, Any], field: str) -> None:
+def test_invalid_redrives_are_refused_field_by_field(world: World, body: dict[str, Any], field: str) -> None:
     answered = send("POST", "/dead-letters/redrive", json_body=body)
     assert answered.status == 400 and list(answered.fields) == [field]
     assert world.redrives.running() == []

@@ -1,4 +1,4 @@
-"""What a form asks before anything is saved: previews of schedules, and the task types."""
+"""The requests of a form before it is saved: previews of schedules, and the task types."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def starts(**body: Any) -> list[str]:
     return [run["at"] for run in runs(**body)]
 
 
-# What is answered
+# Answers
 
 
 def test_a_run_is_shown_in_utc_and_in_local_time() -> None:
@@ -43,27 +43,27 @@ def test_a_run_is_shown_in_utc_and_in_local_time() -> None:
     ]
 
 
-def test_ten_runs_are_shown_unless_asked_otherwise() -> None:
+def test_ten_runs_are_shown_by_default() -> None:
     assert len(runs(**DAILY)) == 10
     assert len(runs(**DAILY, count=100)) == 100
 
 
 def documented(example: Example) -> list[list[str]]:
-    """The lines of docs/schedules.md for an example: local time, UTC, and what is odd."""
+    """The lines of an example in docs/schedules.md: local time, UTC, and the oddity."""
     blocks = re.split(r"^\| (?=`)", PAGE.read_text().split(BEGIN)[1].split(END)[0], flags=re.MULTILINE)[1:]
     assert len(blocks) == len(EXAMPLES)
     return [[cell.strip() for cell in line.split("|")[-4:-1]] for line in blocks[EXAMPLES.index(example)].splitlines()]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{each.expression} {each.zone} {each.since[:10]}")
-def test_a_change_of_the_clock_is_shown_as_the_document_says(world: World, example: Example) -> None:
-    world.clock.at = parse(example.since) - DAY  # some are of the past
+def test_a_clock_change_is_shown_as_documented(world: World, example: Example) -> None:
+    world.clock.at = parse(example.since) - DAY  # some examples are in the past
     form = {"cron": example.expression, "time_zone": example.zone, "dst_gap": example.dst_gap, "dst_overlap": example.dst_overlap}
     shown = [run for run in runs(**form, after=example.since, count=example.count) if run["at"] is not None]
     assert [[run["local"], f"{run['at'][:16]}Z", run["odd"] or ""] for run in shown] == documented(example)
 
 
-def test_skipped_times_stand_among_the_runs_and_are_not_counted() -> None:
+def test_skipped_times_are_listed_among_the_runs_but_not_counted() -> None:
     assert runs(**DAILY, dst_gap="skip", after="2027-03-27T12:00:00Z", count=1) == [
         {
             "nominal": "2027-03-28T01:00:00.000Z",
@@ -75,7 +75,7 @@ def test_skipped_times_stand_among_the_runs_and_are_not_counted() -> None:
     ]
 
 
-def test_skipped_times_are_told_beside_a_run_at_the_end_of_the_gap() -> None:
+def test_skipped_times_are_listed_beside_a_run_at_the_end_of_the_gap() -> None:
     shown = runs(cron="0,30 2,3 * * *", time_zone="Europe/Berlin", dst_gap="skip", after="2027-03-27T12:00:00Z", count=1)
     assert [(run["nominal"][11:16], run["at"] is None, run["odd"]) for run in shown] == [
         ("01:00", True, "gap: 02:00 to 02:30 do not exist, skipped"),
@@ -92,12 +92,12 @@ def test_skipped_times_are_shown_within_the_bounds_only() -> None:
     assert starts(**{**skipping, "start": "2027-03-28T01:00:01Z"}, count=1) == ["2027-03-29T00:30:00.000Z"]
 
 
-def test_a_time_that_comes_twice_is_not_skipped() -> None:
+def test_a_repeated_time_is_not_skipped() -> None:
     shown = runs(**DAILY, dst_gap="skip", after="2027-10-30T12:00:00Z", count=1)
     assert [(run["at"], run["odd"]) for run in shown] == [("2027-10-31T00:30:00.000Z", "overlap: first of two")]
 
 
-def test_only_fixed_times_are_ever_skipped() -> None:
+def test_only_fixed_times_are_skipped() -> None:
     hourly = {"cron": "*/30 * * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip", "after": "2027-03-28T00:00:00Z"}
     assert starts(**hourly, count=2) == ["2027-03-28T00:30:00.000Z", "2027-03-28T01:00:00.000Z"]
 
@@ -112,44 +112,44 @@ def test_an_instant_is_one_run() -> None:
     assert starts(at=render(NOW)) == [render(NOW)]
 
 
-def test_an_instant_of_the_past_day_is_still_a_run() -> None:
-    """A task for it would be accepted, and would run at once."""
+def test_an_instant_of_the_past_day_is_a_run() -> None:
+    """A task for this instant is accepted and runs at once."""
     assert starts(at=render(NOW - DAY)) == [render(NOW - DAY)]
 
 
-def test_a_bounded_schedule_shows_no_more_than_it_has() -> None:
+def test_a_bounded_schedule_shows_only_its_runs() -> None:
     assert starts(rate="1 hour", max_runs=2) == ["2026-11-20T11:00:00.500Z", "2026-11-20T12:00:00.500Z"]
     assert starts(rate="1 hour", end="2026-11-20T11:00:00.501Z") == ["2026-11-20T11:00:00.500Z"]
     assert starts(**DAILY, end="2026-12-01T00:00:00Z", after="2026-12-02T00:00:00Z") == []
 
 
-def test_jitter_puts_a_run_off_within_its_window() -> None:
+def test_jitter_delays_a_run_within_its_window() -> None:
     for run in runs(cron="0 * * * *", jitter_seconds=600):
         assert 0 < parse(run["at"]) - parse(run["nominal"]) < 600_000
 
 
-def test_runs_after_an_instant_are_later_than_it_and_never_past() -> None:
+def test_runs_after_an_instant_are_later_and_not_past() -> None:
     assert starts(cron="0 * * * *", after="2027-01-01T10:00:00+01:00", count=1) == ["2027-01-01T10:00:00.000Z"]
     assert starts(rate="1 hour", after=render(NOW - DAY)) == starts(rate="1 hour")
 
 
-def test_absent_and_null_are_the_same() -> None:
+def test_an_absent_field_equals_null() -> None:
     absent = dict.fromkeys(["rate", "at", "start", "end", "max_runs", "jitter_seconds", "dst_gap", "dst_overlap", "after"])
     assert runs(**DAILY, **absent) == runs(**DAILY)
 
 
-def test_a_preview_touches_nothing_but_the_clock(world: World) -> None:
+def test_a_preview_uses_only_the_clock(world: World) -> None:
     world.jobs = world.lanes = world.ledger = world.identity = None
     assert preview(**DAILY).status == 200
 
 
 def test_a_rare_date_is_found_a_hundred_times() -> None:
-    """A leap day that is a Monday: the last of these is in the year 4692."""
+    """Leap days that are Mondays: the hundredth is in the year 4692."""
     shown = runs(cron="0 0 * 2 MON#5", count=100)
     assert len(shown) == 100 and shown[-1]["at"] > "4"
 
 
-# What is refused
+# Refusals
 
 REFUSED = [
     ({}, "body", "must have one of at, rate, cron"),
@@ -197,7 +197,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("body", "field", "rule"), REFUSED, ids=lambda part: json.dumps(part) if isinstance(part, dict) else "")
-def test_what_is_wrong_is_refused_with_its_field_and_the_rule(body: dict[str, Any], field: str, rule: str) -> None:
+def test_an_invalid_schedule_is_refused_with_field_and_rule(body: dict[str, Any], field: str, rule: str) -> None:
     answered = preview(**body)
     assert (answered.status, answered.error["code"]) == (400, "validation_failed")
     assert list(answered.fields) == [field] and rule in answered.fields[field]
@@ -240,7 +240,7 @@ def task_types() -> dict[str, Any]:
     return {each["type"]: each for each in answered.data["task_types"]}
 
 
-def test_every_task_type_is_listed_with_what_it_does() -> None:
+def test_every_task_type_is_listed_with_its_description() -> None:
     assert list(task_types()) == registry.names()
     for each in task_types().values():
         assert each["description"][:1].isupper() and each["description"].endswith(".")
@@ -260,7 +260,7 @@ def test_a_form_can_be_drawn_from_the_schema() -> None:
         assert all("description" in field for field in each["payload_schema"]["properties"].values())
 
 
-def test_what_the_schema_requires_the_api_requires() -> None:
+def test_the_api_requires_the_fields_that_the_schema_requires() -> None:
     for name, each in task_types().items():
         refused = send("POST", "/me/jobs", json_body={"type": name, "payload": {}}).fields
         assert refused == {f"payload.{field}": "is required" for field in each["payload_schema"]["required"]}
@@ -281,13 +281,13 @@ def test_the_document_describes_every_field_of_a_schedule(document: Any) -> None
     assert {"type": "string", "enum": ["shift", "skip"]} in fields["dst_gap"]["anyOf"]
 
 
-def test_the_examples_of_the_document_are_answered(document: Any) -> None:
+def test_the_api_answers_the_examples_of_the_document(document: Any) -> None:
     content = document["paths"]["/api/v1/schedules/preview"]["post"]["requestBody"]["content"]["application/json"]
     assert [len(runs(**example["value"])) for example in content["examples"].values()] == [3, 4, 10]
     assert any(run["at"] is None for run in runs(**content["examples"]["skip"]["value"]))
 
 
-def test_the_example_of_the_api_page_is_what_is_answered() -> None:
+def test_the_example_answer_of_the_api_page_is_real() -> None:
     page = (PAGE.parent / "api.md").read_text().partition("## A schedule\n")[2].partition("\n`nominal` is")[0]
     asked, _, shown = page[page.index("    {") :].partition("\n\n")
     assert send("POST", "/schedules/preview", body=asked.strip()).data == json.loads(shown)

@@ -53,7 +53,7 @@ def failed(job: Job) -> Job:
 # Post
 
 
-def test_a_posted_job_is_stored_for_its_owner_and_answered_whole(world: World) -> None:
+def test_a_posted_job_is_stored_for_its_owner_and_returned(world: World) -> None:
     answered = send("POST", "/me/jobs", json_body={"execute_at": "2026-11-21T11:00:00.25+01:00", "message": "hello"})
     job = answered.data
     assert answered.status == 201
@@ -66,7 +66,7 @@ def test_a_posted_job_is_stored_for_its_owner_and_answered_whole(world: World) -
     assert send("GET", f"/me/jobs/{job['id']}").data == job
 
 
-def test_a_job_without_a_time_is_due_now_and_on_its_way(world: World) -> None:
+def test_a_job_without_a_time_is_due_now_and_enqueued(world: World) -> None:
     job = send("POST", "/me/jobs", json_body={"message": "now"}).data
     assert (job["scheduled_at"], job["status"], job["late"]) == ("2026-11-20T10:00:00.500Z", "queued", False)
     assert [queued.message.key.id for queued in world.lanes.queues[Lane.ONE_TIME].values()] == [job["id"]]
@@ -82,7 +82,7 @@ def test_fractions_finer_than_a_millisecond_round_up() -> None:
     assert job["scheduled_at"] == "2026-11-21T10:00:00.001Z"
 
 
-def test_an_http_job_keeps_its_payload_as_it_was_given() -> None:
+def test_an_http_job_keeps_its_payload_unchanged() -> None:
     payload = {"url": "https://example.com/x", "method": "POST", "body": {"n": [1, 2.5, None, "é"]}}
     body = {"type": "http", "payload": payload, "max_attempts": 25, "timeout_seconds": 840}
     job = send("POST", "/me/jobs", json_body=body).data
@@ -93,7 +93,7 @@ USUAL = {"base_seconds": 1, "cap_seconds": 900, "jitter": "full", "max_elapsed_s
 CHOSEN = {"base_seconds": 0.5, "cap_seconds": 60, "jitter": "equal", "max_elapsed_seconds": 7_200, "on_timeout": True}
 
 
-def test_a_retry_policy_is_shown_as_it_holds_and_may_be_posted_again(world: World) -> None:
+def test_a_retry_policy_is_shown_in_full_and_may_be_posted_again(world: World) -> None:
     assert send("POST", "/me/jobs", json_body={"message": "m"}).data["retry"] == USUAL
     assert send("POST", "/me/jobs", json_body={"message": "m", "retry": None}).data["retry"] == USUAL
     assert send("POST", "/me/jobs", json_body={"message": "m", "retry": {"jitter": "none"}}).data["retry"] == USUAL | {"jitter": "none"}
@@ -104,7 +104,7 @@ def test_a_retry_policy_is_shown_as_it_holds_and_may_be_posted_again(world: Worl
     assert world.jobs.get(JobKey("sub-ann", job["id"])).spec.retry == RetryPolicy(500, 60_000, Jitter.EQUAL, 7_200_000, True)
 
 
-def test_the_documents_tell_the_parts_and_defaults_of_a_retry_policy() -> None:
+def test_the_documents_list_fields_and_defaults_of_a_retry_policy() -> None:
     docs = Path(__file__).resolve().parents[2] / "docs"
     assert json.dumps(USUAL) in (docs / "api.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|[^|]*\|$", (docs / "retries.md").read_text(), re.MULTILINE)
@@ -116,7 +116,7 @@ def test_the_documents_tell_the_parts_and_defaults_of_a_retry_policy() -> None:
     assert not told
 
 
-def test_an_attempt_tells_how_long_its_target_asked_to_be_left_alone(world: World) -> None:
+def test_an_attempt_shows_the_retry_after_of_its_target(world: World) -> None:
     posted = send("POST", "/me/jobs", json_body={"message": "m"}).data
     stored = world.jobs.get(JobKey("sub-ann", posted["id"]))
     failed = Attempt(1, NOW, NOW, NOW + 5, Outcome.FAILED, Failure(FailureKind.THROTTLED, "HTTP 429", 7_000))
@@ -126,7 +126,7 @@ def test_an_attempt_tells_how_long_its_target_asked_to_be_left_alone(world: Worl
     assert answered.data["attempts"][0]["failure"] == {"kind": "throttled", "message": "HTTP 429", "retry_after_seconds": 7}
 
 
-def test_tags_are_kept_as_they_were_given(world: World) -> None:
+def test_tags_are_stored_unchanged(world: World) -> None:
     tags = ["b", "env:prod", "Team_1/a.b-c", "x" * 32]
     job = send("POST", "/me/jobs", json_body={"message": "m", "tags": tags}).data
     assert job["tags"] == tags and world.jobs.rows[JobKey("sub-ann", job["id"])].spec.tags == tuple(tags)
@@ -183,7 +183,7 @@ def test_a_start_is_at_most_a_day_past_and_ten_years_ahead(world: World, shift: 
         ({"message": "m", "tags": [1]}, {"tags.0": "must be a string"}),
     ],
 )
-def test_bad_jobs_are_refused_field_by_field(world: World, body: dict[str, Any], fields: dict[str, str]) -> None:
+def test_invalid_jobs_are_refused_field_by_field(world: World, body: dict[str, Any], fields: dict[str, str]) -> None:
     answered = send("POST", "/me/jobs", json_body=body)
     assert (answered.status, answered.error["code"]) == (400, "validation_failed")
     assert answered.fields == fields
@@ -191,7 +191,7 @@ def test_bad_jobs_are_refused_field_by_field(world: World, body: dict[str, Any],
     assert not world.jobs.rows
 
 
-def test_all_violations_are_told_at_once_with_those_inside_the_payload() -> None:
+def test_one_answer_lists_all_violations_also_in_the_payload() -> None:
     payload = {"url": "ftp://a", "method": "get", "headers": {"Host": "b"}, "colour": "red"}
     body = {"execute_at": "tomorrow", "type": "http", "payload": payload, "max_attempts": 99, "colour": "blue"}
     fields = set(send("POST", "/me/jobs", json_body=body).fields)
@@ -238,7 +238,7 @@ def test_a_finished_job_shows_its_times_attempts_output_and_response(world: Worl
     assert shown["attempts"] == [expected | {"output": "done", "log": None, "output_kept": "whole"}]
 
 
-def test_a_claimed_job_shows_no_start_before_its_instant_and_its_start_after(world: World) -> None:
+def test_a_claimed_job_shows_its_start_only_once_it_is_due(world: World) -> None:
     job = stored(world, NOW + 1_000)
     world.jobs.rows[job.key] = claimed(job, NOW - 500)
     held = send("GET", f"/me/jobs/{job.id}").data
@@ -251,14 +251,14 @@ def test_a_claimed_job_shows_no_start_before_its_instant_and_its_start_after(wor
 OF_NO_TASK = dict.fromkeys(["task_id", "generation", "nominal_at", "overlap", "misfire"])
 
 
-def test_a_job_of_no_task_has_nothing_of_one_and_shows_its_expiry(world: World) -> None:
+def test_a_job_without_a_task_shows_its_expiry_and_no_task_fields(world: World) -> None:
     plain, expiring = stored(world, NOW + DAY), stored(world, NOW + DAY, number=1, start_by=NOW + 2 * DAY)
     shown = send("GET", f"/me/jobs/{plain.id}").data
     assert {name: shown[name] for name in OF_NO_TASK} == OF_NO_TASK and (shown["expires_at"], shown["tags"]) == (None, [])
     assert send("GET", f"/me/jobs/{expiring.id}").data["expires_at"] == render(NOW + 2 * DAY)
 
 
-def test_a_run_shows_what_it_has_of_its_task(world: World) -> None:
+def test_a_run_shows_the_fields_of_its_task(world: World) -> None:
     origin = Origin(ids.new(NOW, 7), 3, NOW + DAY - 5, Overlap.SKIP, Misfire.RUN_LATEST)
     run = stored(world, NOW + DAY, origin=origin, start_by=NOW + 2 * DAY, lane=Lane.RECURRING, tags=("a",))
     shown = send("GET", f"/me/jobs/{run.id}").data
@@ -279,12 +279,12 @@ def test_a_run_by_hand_has_no_nominal_time_and_no_misfire_rule(world: World) -> 
 
 @pytest.mark.parametrize("method", ["get", "cancel"])
 @pytest.mark.parametrize("job_id", [ids.new(NOW, 5), "nonsense", "0" * 26, "é", "..", "x" * 300])
-def test_an_unknown_job_and_a_malformed_id_are_not_found_alike(method: str, job_id: str) -> None:
+def test_an_unknown_job_and_a_malformed_id_get_the_same_answer(method: str, job_id: str) -> None:
     answered = send("GET", f"/me/jobs/{job_id}") if method == "get" else send("POST", f"/me/jobs/{job_id}/cancel")
     assert (answered.status, answered.error["code"], answered.error["message"]) == (404, "not_found", "there is no such job")
 
 
-def test_somebody_elses_job_cannot_be_told_from_none(world: World) -> None:
+def test_another_users_job_is_answered_like_an_unknown_one(world: World) -> None:
     job = stored(world, NOW + DAY, owner="sub-bob")
     unknown = ids.new(NOW + DAY, 99)
     assert send("GET", f"/me/jobs/{job.id}").text == send("GET", f"/me/jobs/{unknown}").text
@@ -297,14 +297,14 @@ def test_somebody_elses_job_cannot_be_told_from_none(world: World) -> None:
 # Cancel
 
 
-def test_a_waiting_job_is_cancelled_at_once_and_again_means_the_same(world: World) -> None:
+def test_a_waiting_job_is_cancelled_at_once_and_repeats_are_no_error(world: World) -> None:
     job = stored(world, NOW + DAY)
     first, second = (send("POST", f"/me/jobs/{job.id}/cancel") for _ in range(2))
     assert (first.status, first.data["status"], first.data["cancelled_at"]) == (200, "cancelled", render(NOW))
     assert second.data == first.data
 
 
-def test_a_running_job_is_asked_to_stop(world: World) -> None:
+def test_cancelling_a_running_job_requests_its_stop(world: World) -> None:
     job = stored(world, NOW - 1_000)
     world.jobs.rows[job.key] = claimed(job, NOW - 1_000)
     shown = send("POST", f"/me/jobs/{job.id}/cancel").data
@@ -325,14 +325,14 @@ def listed(**query: str) -> list[str]:
     return [job["payload"]["message"] for job in send("GET", "/me/jobs", query=query).data["jobs"]]
 
 
-def test_the_list_is_what_was_due_newest_first_and_upcoming_what_is_ahead_soonest_first(world: World) -> None:
+def test_lists_are_newest_first_and_upcoming_lists_soonest_first(world: World) -> None:
     for shift in (-2, -1, 0, 1, 2):
         stored(world, NOW + shift)
     assert listed() == [f"at {NOW + shift}" for shift in (0, -1, -2)]
     assert listed(upcoming="true") == [f"at {NOW + shift}" for shift in (1, 2)]
 
 
-def test_pages_follow_the_cursor_and_miss_nothing(world: World) -> None:
+def test_pages_follow_the_cursor_without_gaps(world: World) -> None:
     for number in range(45):
         stored(world, NOW - number, number=number)
     seen, query = [], {"limit": "20"}
@@ -352,7 +352,7 @@ def test_a_time_range_includes_its_start_and_not_its_end(world: World) -> None:
     assert listed(**{"upcoming": "true", "from": render(NOW - DAY)}) == []
 
 
-def test_a_plus_sign_that_became_a_space_is_understood(world: World) -> None:
+def test_an_instant_whose_plus_became_a_space_is_accepted(world: World) -> None:
     stored(world, NOW - 1_000)
     for sign in ("+", " "):
         assert len(listed(**{"from": f"2026-11-20T10:59:59{sign}01:00"})) == 1
@@ -360,7 +360,7 @@ def test_a_plus_sign_that_became_a_space_is_understood(world: World) -> None:
 
 
 @pytest.mark.parametrize(("status", "expected"), [("succeeded", 30), ("failed", 2), ("queued", 1), ("cancelled", 0), ("killed", 0)])
-def test_the_status_filter_looks_through_what_does_not_match(world: World, status: str, expected: int) -> None:
+def test_the_status_filter_skips_jobs_that_do_not_match(world: World, status: str, expected: int) -> None:
     for number in range(30):
         job = stored(world, NOW - 1_000 - number)
         world.jobs.rows[job.key] = succeeded(job)
@@ -382,7 +382,7 @@ def test_failures_are_found_without_reading_the_successes(world: World, monkeypa
     assert [job["status"] for job in send("GET", "/me/jobs", query={"status": "failed"}).data["jobs"]] == ["failed"]
 
 
-def test_the_type_filter_keeps_the_order_and_its_cursor_goes_on_where_it_stopped(world: World) -> None:
+def test_the_type_filter_keeps_the_order_across_pages(world: World) -> None:
     for number in range(10):
         stored(world, NOW - number, type="http" if number % 3 == 0 else "log")
     first = send("GET", "/me/jobs", query={"type": "http", "limit": "3"}).data
@@ -391,7 +391,7 @@ def test_the_type_filter_keeps_the_order_and_its_cursor_goes_on_where_it_stopped
     assert messages == [f"at {NOW - number}" for number in (0, 3, 6, 9)] and rest["cursor"] is None
 
 
-def test_the_tag_filter_finds_jobs_with_that_tag_whatever_others_they_have(world: World) -> None:
+def test_the_tag_filter_finds_jobs_with_more_tags_too(world: World) -> None:
     for number, tags in enumerate([("a",), ("b",), ("b", "a"), ("ab",), ()]):
         stored(world, NOW - number, tags=tags)
     assert listed(tag="a") == [f"at {NOW}", f"at {NOW - 2}"]
@@ -412,7 +412,7 @@ def test_the_task_filter_finds_the_runs_of_that_task(world: World) -> None:
     assert listed(task=ids.new(NOW, 3)) == []
 
 
-def test_the_failures_of_a_task_are_found_among_those_of_others(world: World) -> None:
+def test_the_failures_of_one_task_are_found(world: World) -> None:
     for number, task in enumerate([TASK, OTHER, TASK]):
         job = stored(world, NOW - 1_000 - number, origin=Origin(task, 1))
         world.jobs.rows[job.key] = failed(job)
@@ -420,7 +420,7 @@ def test_the_failures_of_a_task_are_found_among_those_of_others(world: World) ->
     assert listed(task=TASK, status="failed") == [f"at {NOW - 1_000}", f"at {NOW - 1_002}"]
 
 
-def test_a_page_that_ends_at_a_rescheduled_job_goes_on_from_where_that_stands_now(world: World) -> None:
+def test_the_cursor_of_a_rescheduled_job_is_its_new_place(world: World) -> None:
     moved = replace(stored(world, NOW - 5_000, number=9), scheduled_at=NOW - 1)
     world.jobs.rows[moved.key] = moved
     for number in (2, 3, 4):
@@ -434,9 +434,7 @@ def test_a_page_that_ends_at_a_rescheduled_job_goes_on_from_where_that_stands_no
     assert seen == ["moved", *(f"at {NOW - number}" for number in (2, 3, 4))]
 
 
-def test_a_filter_that_finds_little_reads_a_bounded_amount_and_says_there_may_be_more(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_selective_filter_reads_a_bounded_amount_per_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "CHUNK", 2)
     monkeypatch.setattr(paging, "READS", 3)
     for number in range(8):
@@ -447,7 +445,7 @@ def test_a_filter_that_finds_little_reads_a_bounded_amount_and_says_there_may_be
     assert len(second["jobs"]) == 1 and second["cursor"] is None
 
 
-def test_a_page_stays_below_what_a_function_may_answer(world: World) -> None:
+def test_a_page_fits_the_limit_of_lambda(world: World) -> None:
     for number in range(30):
         stored(world, NOW - number, payload={"message": "x" * 250_000})
     first = send("GET", "/me/jobs", query={"limit": "100"})
@@ -476,12 +474,12 @@ def test_a_page_stays_below_what_a_function_may_answer(world: World) -> None:
         ({"task": ""}, "task"),
     ],
 )
-def test_bad_parameters_are_refused_by_name(query: dict[str, str], field: str) -> None:
+def test_invalid_parameters_are_refused_by_name(query: dict[str, str], field: str) -> None:
     answered = send("GET", "/me/jobs", query=query)
     assert answered.status == 400 and set(answered.fields) == {field}
 
 
-def test_every_answer_has_the_shape_that_the_document_gives(world: World) -> None:
+def test_every_answer_has_its_documented_shape(world: World) -> None:
     waiting, done, dead = stored(world, NOW + DAY), stored(world, NOW - 9_000), stored(world, NOW - 8_000)
     world.jobs.rows[done.key], world.jobs.rows[dead.key] = succeeded(done), failed(dead)
     for job in (waiting, done, dead):
@@ -490,7 +488,7 @@ def test_every_answer_has_the_shape_that_the_document_gives(world: World) -> Non
     shapes.ErrorAnswer.model_validate(send("GET", "/me/jobs/unknown").body)
 
 
-def test_of_an_id_older_than_jobs_are_kept_it_is_told_where_to_look(world: World) -> None:
+def test_an_id_older_than_the_retention_is_answered_with_the_archive(world: World) -> None:
     old, young = ids.new(NOW - 31 * 86_400_000, 1), ids.new(NOW - 86_400_000, 1)
     assert "archive" not in send("GET", f"/me/jobs/{old}").error["message"], "this stage has none"
     world.settings = Settings(stage="test", archive_database="punctual_test")

@@ -37,13 +37,13 @@ def stored(world: World) -> list[str]:
 # One job
 
 
-def test_the_first_answer_is_as_without_a_key(world: World) -> None:
+def test_the_first_answer_is_the_same_as_without_a_key(world: World) -> None:
     answered = post()
     assert (answered.status, "Idempotency-Replayed" in answered.headers) == (201, False)
     assert send("GET", f"/me/jobs/{answered.data['id']}").data == answered.data and stored(world) == [answered.data["id"]]
 
 
-def test_the_same_again_is_the_first_answer_to_the_letter_and_says_so(world: World) -> None:
+def test_a_repeat_gets_the_first_answer_and_a_header_that_says_so(world: World) -> None:
     first = post()
     world.clock.advance(5_000)
     again = send("POST", "/me/jobs", body=' { "message" : "hello" } ', headers={"Idempotency-Key": "k"})
@@ -51,31 +51,31 @@ def test_the_same_again_is_the_first_answer_to_the_letter_and_says_so(world: Wor
     assert again.headers["Idempotency-Replayed"] == "true" and len(stored(world)) == 1
 
 
-def test_another_body_under_the_key_is_a_conflict(world: World) -> None:
+def test_another_body_with_the_same_key_is_a_conflict(world: World) -> None:
     post()
     answered = post({"message": "other"})
     assert (answered.status, answered.error["code"]) == (409, "conflict") and "another request" in answered.error["message"]
     assert len(stored(world)) == 1
 
 
-def test_a_key_is_its_owners_alone(world: World) -> None:
+def test_each_owner_has_separate_keys(world: World) -> None:
     assert post().data["id"] != post({"message": "other"}, user="sub-bob").data["id"]
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "ü"])
-def test_a_bad_key_is_refused_by_its_name(world: World, key: str) -> None:
+def test_an_invalid_key_is_refused_by_the_header_name(world: World, key: str) -> None:
     answered = post(key=key)
     assert (answered.status, answered.fields) == (400, {"Idempotency-Key": "must be 1 to 255 printable ASCII characters"})
     assert not world.jobs.rows and not world.receipts.rows
 
 
-def test_a_request_that_was_refused_uses_up_no_key(world: World) -> None:
+def test_a_refused_request_uses_up_no_key(world: World) -> None:
     assert post({"message": "m", "execute_at": render(NOW - DAY - 1)}).status == 400
     assert post({"message": ""}).status == 400
     assert post().status == 201
 
 
-def test_what_was_accepted_once_is_answered_again_though_its_time_would_be_out_of_bounds_now(world: World) -> None:
+def test_a_repeat_is_answered_though_its_time_is_out_of_bounds_now(world: World) -> None:
     body = {"message": "m", "execute_at": render(NOW - DAY + 1), "expires_at": render(NOW + 1)}
     first = post(body)
     world.clock.advance(KEPT_RECEIPTS_MS - 1)
@@ -85,7 +85,7 @@ def test_what_was_accepted_once_is_answered_again_though_its_time_would_be_out_o
     assert post(body | {"max_attempts": 4}).status == 400
 
 
-def test_a_receipt_that_cannot_be_kept_is_a_503_and_nothing_is_accepted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_stored_receipt_the_request_is_a_503(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(world.receipts, "keep", lambda receipts, now: [None for _ in receipts])
         answered = post()
@@ -94,7 +94,7 @@ def test_a_receipt_that_cannot_be_kept_is_a_503_and_nothing_is_accepted(world: W
     assert post().status == 201
 
 
-def test_a_table_that_refuses_is_a_503_and_the_next_try_is_accepted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusing_table_is_a_503_and_the_repeat_is_accepted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(job: Any) -> bool:
         raise Unavailable
 
@@ -121,7 +121,7 @@ def test_the_document_names_the_header(path: str) -> None:
 # Many
 
 
-def test_the_same_call_again_with_keys_makes_nothing_new(world: World) -> None:
+def test_a_repeated_batch_with_keys_creates_no_jobs(world: World) -> None:
     jobs = [{"message": f"{number}", "idempotency_key": f"k{number}"} for number in range(100)]
     first = batch(*jobs)
     world.clock.advance(60_000)
@@ -129,14 +129,14 @@ def test_the_same_call_again_with_keys_makes_nothing_new(world: World) -> None:
     assert again == [result | {"replayed": True} for result in first] and len(stored(world)) == 100
 
 
-def test_the_key_of_the_call_gives_each_item_one_of_its_own(world: World) -> None:
+def test_the_key_of_the_call_gives_each_item_its_own_key(world: World) -> None:
     first = batch(HELLO, HELLO, HELLO | {"idempotency_key": "mine"}, key="call")
     assert len({result["job"]["id"] for result in first}) == 3
     assert {key for _, key in world.receipts.rows} == {"call#0", "call#1", "mine"}
     assert batch(HELLO, HELLO, HELLO | {"idempotency_key": "mine"}, key="call") == [result | {"replayed": True} for result in first]
 
 
-def test_one_key_means_the_same_in_a_batch_and_alone(world: World) -> None:
+def test_one_key_is_the_same_in_a_batch_and_alone(world: World) -> None:
     alone = post(HELLO)
     (again,) = batch(HELLO | {"idempotency_key": "k"})
     assert (again["job"]["id"], again["replayed"]) == (alone.data["id"], True)
@@ -145,37 +145,37 @@ def test_one_key_means_the_same_in_a_batch_and_alone(world: World) -> None:
     assert (replayed.data["id"], replayed.headers["Idempotency-Replayed"]) == (fresh["job"]["id"], "true")
 
 
-def test_a_key_used_for_another_content_is_a_conflict_of_its_item_alone(world: World) -> None:
+def test_a_reused_key_is_a_conflict_of_its_item_alone(world: World) -> None:
     post(HELLO)
     used, free = batch({"message": "other", "idempotency_key": "k"}, HELLO)
     assert (used["error"]["code"], used["error"]["details"][0]["field"]) == ("conflict", "jobs[0].idempotency_key")
     assert "job" in free and len(stored(world)) == 2
 
 
-def test_of_two_items_with_one_key_the_second_is_a_replay_or_a_conflict(world: World) -> None:
+def test_the_second_item_with_one_key_is_a_replay_or_a_conflict(world: World) -> None:
     keyed = HELLO | {"idempotency_key": "k"}
     first, same, other = batch(keyed, keyed, {"message": "other", "idempotency_key": "k"})
     assert "replayed" not in first and same == {"index": 1, "job": first["job"], "replayed": True}
     assert other["error"]["code"] == "conflict" and len(stored(world)) == 1
 
 
-def test_a_refused_item_leaves_its_key_to_the_next(world: World) -> None:
+def test_a_refused_item_uses_up_no_key(world: World) -> None:
     bad, good = batch({"message": "", "idempotency_key": "k"}, {"message": "m", "idempotency_key": "k"})
     assert bad["error"]["code"] == "validation_failed" and "replayed" not in good and len(stored(world)) == 1
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "ü", 5, [], "a\n"])
-def test_a_bad_key_is_the_fault_of_its_item(world: World, key: Any) -> None:
+def test_an_invalid_key_refuses_only_its_item(world: World, key: Any) -> None:
     bad, _ = batch(HELLO | {"idempotency_key": key}, HELLO)
     assert [each["field"] for each in bad["error"]["details"]] == ["jobs[0].idempotency_key"] and len(stored(world)) == 1
 
 
-def test_a_bad_key_of_the_call_refuses_it_as_a_whole(world: World) -> None:
+def test_an_invalid_key_of_the_call_refuses_the_call(world: World) -> None:
     answered = send("POST", "/me/jobs/batch", json_body={"jobs": [HELLO]}, headers={"idempotency-key": "ü"})
     assert (answered.status, set(answered.fields)) == (400, {"Idempotency-Key"}) and not world.jobs.rows
 
 
-def test_an_item_asked_again_is_answered_though_its_time_would_be_out_of_bounds_now(world: World) -> None:
+def test_a_repeated_item_is_answered_though_it_is_out_of_bounds_now(world: World) -> None:
     job = {"message": "m", "execute_at": render(NOW - DAY + 1), "idempotency_key": "k"}
     (first,) = batch(job)
     world.clock.advance(60_000)
@@ -183,7 +183,7 @@ def test_an_item_asked_again_is_answered_though_its_time_would_be_out_of_bounds_
     assert again == first | {"replayed": True} and "error" in unkeyed
 
 
-def test_items_that_the_table_refused_are_made_by_the_same_call_again(world: World) -> None:
+def test_a_repeated_call_creates_the_items_that_the_table_refused(world: World) -> None:
     class Throttled(MemoryJobs):
         refuses = True
 
@@ -198,7 +198,7 @@ def test_items_that_the_table_refused_are_made_by_the_same_call_again(world: Wor
     assert again[0] == first[0] | {"replayed": True} and again[1]["job"]["id"] in stored(world) and len(stored(world)) == 2
 
 
-# An end, and tags
+# Expiry and tags
 
 
 def job_of(world: World, answered: Answered) -> Any:
@@ -215,7 +215,7 @@ def test_an_end_and_tags_are_stored_with_the_job(world: World) -> None:
     assert (answered.data["expires_at"], answered.data["tags"]) == (render(NOW + 60_001), tags)
 
 
-def test_without_them_a_job_has_no_end_and_no_tags(world: World) -> None:
+def test_by_default_a_job_has_no_end_and_no_tags(world: World) -> None:
     job = job_of(world, post())
     assert (job.start_by, job.spec.tags) == (None, ())
 
@@ -229,7 +229,7 @@ def test_without_them_a_job_has_no_end_and_no_tags(world: World) -> None:
         {"expires_at": "2026-11-20T12:00:00"},
     ],
 )
-def test_an_end_that_is_not_after_the_start_and_still_to_come_is_refused(world: World, body: Mapping[str, str]) -> None:
+def test_an_end_before_the_start_or_in_the_past_is_refused(world: World, body: Mapping[str, str]) -> None:
     answered = post(HELLO | dict(body))
     assert (answered.status, set(answered.fields)) == (400, {"expires_at"}) and not world.jobs.rows
     (item,) = batch(HELLO | dict(body))
@@ -242,5 +242,5 @@ def test_tags_that_break_a_rule_are_refused(world: World, tags: Any) -> None:
     assert answered.status == 400 and all(field.partition(".")[0] == "tags" for field in answered.fields) and not world.jobs.rows
 
 
-def test_ten_tags_of_32_letters_are_taken(world: World) -> None:
+def test_ten_tags_of_32_characters_are_accepted(world: World) -> None:
     assert len(job_of(world, post(HELLO | {"tags": [f"{number:032}" for number in range(10)]})).spec.tags) == 10

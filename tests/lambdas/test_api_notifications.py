@@ -1,4 +1,4 @@
-"""Who is told of a task's runs: asked for, checked, kept, changed."""
+"""The notifications of a task: requested, validated, stored and changed."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +27,7 @@ def post(notifications: Any, **fields: Any) -> Answered:
     return send("POST", "/tasks", json_body=body)
 
 
-def test_failure_and_recovery_are_told_unless_something_else_is_asked_for(world: World) -> None:
+def test_failures_and_recoveries_are_notified_by_default(world: World) -> None:
     made = post(MAIL).data
     assert made["notifications"] == USUAL
     assert send("GET", f"/tasks/{made['id']}").data["notifications"] == USUAL
@@ -35,7 +35,7 @@ def test_failure_and_recovery_are_told_unless_something_else_is_asked_for(world:
     assert all(job.origin is not None and job.origin.notify for job in world.jobs.rows.values()) and world.jobs.rows
 
 
-def test_what_is_answered_may_be_posted_again(world: World) -> None:
+def test_the_answered_notifications_may_be_posted_again(world: World) -> None:
     everything = {
         "emails": ["ann@example.com", "bob@example.com"],
         "webhooks": [HOOK],
@@ -47,12 +47,12 @@ def test_what_is_answered_may_be_posted_again(world: World) -> None:
     assert answered == everything and post(answered).data["notifications"] == everything
 
 
-def test_who_is_named_twice_is_told_once(world: World) -> None:
+def test_a_receiver_listed_twice_is_stored_once(world: World) -> None:
     told = post({"emails": ["ann@example.com"] * 2, "webhooks": [HOOK, HOOK], "on": ["late", "late"]}).data["notifications"]
     assert (told["emails"], told["webhooks"], told["on"]) == (["ann@example.com"], [HOOK], ["late"])
 
 
-def test_an_edit_replaces_them_and_one_without_them_takes_them_away(world: World) -> None:
+def test_an_edit_replaces_or_removes_the_notifications(world: World) -> None:
     made = post(MAIL).data
     body = {"name": "n", "message": "m", "schedule": {"cron": "0 * * * *"}}
     edited = send("PUT", f"/tasks/{made['id']}", json_body=body | {"notifications": {"webhooks": [HOOK]}}).data
@@ -61,7 +61,7 @@ def test_an_edit_replaces_them_and_one_without_them_takes_them_away(world: World
     assert not any(job.origin.notify for job in world.jobs.rows.values() if job.origin is not None and job.slot is not None)
 
 
-def test_a_run_by_hand_is_told_of_as_well(world: World) -> None:
+def test_a_manual_run_is_notified_too(world: World) -> None:
     made = post(MAIL).data
     run = send("POST", f"/tasks/{made['id']}/run", json_body={}).data
     (job,) = [job for job in world.jobs.rows.values() if job.id == run["id"]]
@@ -91,14 +91,14 @@ def test_a_run_by_hand_is_told_of_as_well(world: World) -> None:
         ("ann@example.com", "notifications", "object"),
     ],
 )
-def test_a_broken_rule_is_named_with_its_field_and_nothing_is_stored(world: World, notifications: Any, field: str, rule: str) -> None:
+def test_invalid_notifications_are_refused_by_field_and_not_stored(world: World, notifications: Any, field: str, rule: str) -> None:
     answered = post(notifications)
     assert answered.status == 400
     assert list(answered.fields) == [field] and rule in answered.fields[field]
     assert not world.tasks.rows and not world.jobs.rows
 
 
-def test_receivers_are_bound_to_what_the_stage_allows(world: World) -> None:
+def test_receivers_must_be_allowed_by_the_stage(world: World) -> None:
     world.reach = Reach(hosts=("*.example.org",))
     assert "no sender" in post(MAIL).fields["notifications.emails.0"]
     assert "not on a host" in post({"webhooks": [HOOK]}).fields["notifications.webhooks.0.url"]

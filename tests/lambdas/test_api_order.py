@@ -1,4 +1,4 @@
-"""Ordering keys over HTTP: jobs that carry one, how a line stands, and resume."""
+"""Ordering keys over HTTP: jobs with a key, the state of a queue, and resume."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,18 +20,18 @@ def posted(**fields: Any) -> Any:
 
 
 def shown(answered: Answered) -> Any:
-    """The line of an answer of the documented shape."""
+    """The ordering queue in an answer, which must have the documented shape."""
     shapes.Answer[models.OrderingKeyShape].model_validate(answered.body)
     return answered.data
 
 
 def fail(world: World, job_id: str) -> None:
-    """The job has failed."""
+    """Let the job fail."""
     job = world.jobs.rows[JobKey("sub-ann", job_id)]
     world.jobs.rows[job.key] = replace(job, slot=None, failed_at=NOW, charged=3)
 
 
-def test_a_job_shows_its_ordering_key_and_stands_in_its_line(world: World) -> None:
+def test_a_job_shows_its_ordering_key_and_joins_the_queue(world: World) -> None:
     job = posted(on_failure="park")
     assert (job["ordering_key"], job["on_failure"]) == (KEY.key, "park")
     stored = world.jobs.rows[JobKey("sub-ann", job["id"])]
@@ -53,13 +53,13 @@ def test_a_job_shows_its_ordering_key_and_stands_in_its_line(world: World) -> No
         ({"ordering_key": None, "on_failure": "park"}, "on_failure", "goes with an ordering_key"),
     ],
 )
-def test_a_bad_ordering_key_is_refused_and_nothing_is_stored(world: World, fields: dict[str, Any], field: str, rule: str) -> None:
+def test_an_invalid_ordering_key_is_refused(world: World, fields: dict[str, Any], field: str, rule: str) -> None:
     answered = send("POST", "/me/jobs", json_body={"message": "m", "ordering_key": "k"} | fields)
     assert answered.status == 400 and rule in answered.fields[field]
     assert not world.jobs.rows and not any(world.orders.markers.values())
 
 
-def test_jobs_of_one_call_stand_in_the_order_of_the_call(world: World) -> None:
+def test_jobs_of_one_call_are_queued_in_the_order_of_the_call(world: World) -> None:
     items = [{"message": str(number), "ordering_key": KEY.key} for number in range(60)]
     for keyed in ({}, {"Idempotency-Key": "k1"}):
         made = send("POST", "/me/jobs/batch", json_body={"jobs": items}, headers=keyed).data
@@ -68,7 +68,7 @@ def test_jobs_of_one_call_stand_in_the_order_of_the_call(world: World) -> None:
         assert [job for job in standing if job in mine] == mine and len(set(mine)) == 60
 
 
-def test_the_key_of_a_job_does_not_change_and_its_time_moves_its_marker(world: World) -> None:
+def test_an_ordering_key_is_fixed_and_a_new_time_moves_the_entry(world: World) -> None:
     job = posted(execute_at="2026-11-20T11:00:00Z")
     refused = send("PATCH", f"/me/jobs/{job['id']}", json_body={"ordering_key": "other"})
     assert refused.fields == {"ordering_key": "is not a known field"}
@@ -77,7 +77,7 @@ def test_the_key_of_a_job_does_not_change_and_its_time_moves_its_marker(world: W
     assert marker == ordering.marker(world.jobs.rows[JobKey("sub-ann", job["id"])])
 
 
-def test_a_line_tells_who_waits_and_what_parks_it_and_is_resumed_once(world: World) -> None:
+def test_a_queue_shows_its_jobs_and_block_and_is_resumed_once(world: World) -> None:
     assert shown(send("GET", PATH)) == {
         "ordering_key": KEY.key,
         "job_id": None,
@@ -101,7 +101,7 @@ def test_a_line_tells_who_waits_and_what_parks_it_and_is_resumed_once(world: Wor
     assert send("POST", f"{PATH}/resume").error["code"] == "conflict" and second in str(world.jobs.rows)
 
 
-def test_lines_are_their_owners_own_and_a_malformed_key_is_refused(world: World) -> None:
+def test_queues_belong_to_their_owners_and_bad_keys_are_refused(world: World) -> None:
     posted()
     assert shown(send("GET", PATH, user="sub-eve"))["waiting"] == 0
     for method, path in (("GET", ""), ("POST", "/resume")):

@@ -1,4 +1,4 @@
-"""What attempts put out and logged, over the api."""
+"""The outputs and logs of attempts, over HTTP."""
 
 import pytest
 
@@ -30,28 +30,28 @@ def ran(world: World, outputs: MemoryOutputs, *results: Result, owner: str = "su
     return job
 
 
-def test_a_job_tells_of_each_attempt_what_it_put_out_and_logged(world: World, outputs: MemoryOutputs) -> None:
+def test_a_job_shows_output_and_log_of_each_attempt(world: World, outputs: MemoryOutputs) -> None:
     job = ran(world, outputs, Result("o" * 300, failure=AGAIN, log="log 1"), Result(LONG, log="log 2"))
     first, second = send("GET", f"/me/jobs/{job.id}").data["attempts"]
     assert (first["output"], first["log"], first["output_kept"]) == ("o" * 256, "log 1", "excerpt")
     assert (second["output"], second["log"], second["output_kept"]) == (job.output, "log 2", "whole")
 
 
-def test_the_whole_is_at_a_path_of_its_own(world: World, outputs: MemoryOutputs) -> None:
+def test_the_full_output_has_its_own_path(world: World, outputs: MemoryOutputs) -> None:
     job = ran(world, outputs, Result("first", failure=AGAIN, log="log 1"), Result(LONG, log="log 2"))
     assert send("GET", f"/me/jobs/{job.id}/attempts/1/output").data == {"number": 1, "text": "first", "complete": True}
     assert send("GET", f"/me/jobs/{job.id}/attempts/2/output").data == {"number": 2, "text": LONG, "complete": True}
     assert send("GET", f"/me/jobs/{job.id}/attempts/2/log").data == {"number": 2, "text": "log 2", "complete": True}
 
 
-def test_a_body_is_kept_in_the_response_and_whole_apart(world: World, outputs: MemoryOutputs) -> None:
+def test_a_long_body_is_cut_in_the_response_and_stored_in_full(world: World, outputs: MemoryOutputs) -> None:
     job = ran(world, outputs, Result(response={"status": 200, "headers": {}, "body": LONG}, log="GET"))
     shown = send("GET", f"/me/jobs/{job.id}").data
     assert shown["response"]["body"] == LONG[: 4_096 - 3] and shown["attempts"][0]["output"] is None
     assert send("GET", f"/me/jobs/{job.id}/attempts/1/output").data["text"] == LONG
 
 
-def test_what_has_expired_is_gone(world: World, outputs: MemoryOutputs) -> None:
+def test_an_expired_output_is_gone(world: World, outputs: MemoryOutputs) -> None:
     job = ran(world, outputs, Result(LONG))
     outputs.rows.clear()
     answer = send("GET", f"/me/jobs/{job.id}/attempts/1/output")
@@ -60,18 +60,18 @@ def test_what_has_expired_is_gone(world: World, outputs: MemoryOutputs) -> None:
 
 
 @pytest.mark.parametrize("path", ["attempts/2/output", "attempts/1/log", "attempts/9/log"])
-def test_what_is_not_there_is_not_found(world: World, outputs: MemoryOutputs, path: str) -> None:
+def test_an_unknown_output_is_not_found(world: World, outputs: MemoryOutputs, path: str) -> None:
     job = ran(world, outputs, Result("done"))
     assert send("GET", f"/me/jobs/{job.id}/{path}").status == 404
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "one", "1.5"])
-def test_a_number_that_is_none_is_refused_by_name(world: World, outputs: MemoryOutputs, number: str) -> None:
+def test_an_invalid_attempt_number_is_refused_by_name(world: World, outputs: MemoryOutputs, number: str) -> None:
     job = ran(world, outputs, Result("done"))
     answer = send("GET", f"/me/jobs/{job.id}/attempts/{number}/output")
     assert answer.status == 400 and list(answer.fields) == ["number"]
 
 
-def test_what_another_one_s_job_put_out_is_nobody_s_business(world: World, outputs: MemoryOutputs) -> None:
+def test_an_output_of_another_users_job_is_not_found(world: World, outputs: MemoryOutputs) -> None:
     job = ran(world, outputs, Result(LONG), owner="sub-bob")
     assert send("GET", f"/me/jobs/{job.id}/attempts/1/output").status == 404

@@ -32,7 +32,7 @@ def stored(world: World, job_id: str) -> Job:
     return job
 
 
-def test_a_job_is_put_off_under_its_id_and_listed_at_its_new_time(world: World) -> None:
+def test_a_postponed_job_keeps_its_id_and_is_listed_at_its_new_time(world: World) -> None:
     moved, other = posted(), posted(execute_at=render(NOW + DAY + 1))
     answered = patch(moved, {"execute_at": LATER})
     shapes.Answer[job_answers.JobShape].model_validate(answered.body)
@@ -41,13 +41,13 @@ def test_a_job_is_put_off_under_its_id_and_listed_at_its_new_time(world: World) 
     assert [job["id"] for job in send("GET", "/me/jobs", query={"upcoming": "true"}).data["jobs"]] == [other, moved]
 
 
-def test_a_job_brought_to_now_is_on_its_way(world: World) -> None:
+def test_a_job_moved_to_now_is_enqueued(world: World) -> None:
     job = posted()
     assert patch(job, {"execute_at": render(NOW)}).data["status"] == "queued"
     assert [queued.message.key.id for queued in world.lanes.queues[Lane.ONE_TIME].values()] == [job]
 
 
-def test_everything_else_changes_alike_and_what_is_absent_stays(world: World) -> None:
+def test_given_fields_change_and_absent_fields_stay(world: World) -> None:
     job = posted(tags=["a"], max_attempts=7, expires_at=render(NOW + 2 * DAY))
     assert patch(job, {"message": "new", "timeout_seconds": 5}).data["payload"] == {"message": "new"}
     kept = stored(world, job)
@@ -67,7 +67,7 @@ def test_a_retry_policy_is_replaced_as_a_whole() -> None:
     assert (changed["base_seconds"], changed["jitter"], changed["on_timeout"]) == (1, "none", False)
 
 
-def test_a_payload_is_replaced_as_a_whole_and_checked_against_the_type_of_the_job(world: World) -> None:
+def test_a_payload_is_replaced_whole_and_checked_by_the_jobs_type(world: World) -> None:
     job = posted(type="http", payload=CALL | {"body": {"a": 1}})
     assert patch(job, {"payload": CALL}).data["payload"] == CALL
     assert patch(job, {"payload": {"url": "ftp://a", "headers": {"Host": "b"}}}).fields.keys() == {"payload.url", "payload.headers.Host"}
@@ -100,7 +100,7 @@ def test_a_payload_is_replaced_as_a_whole_and_checked_against_the_type_of_the_jo
         ({"status": "cancelled", "colour": 1}, {"status", "colour"}),
     ],
 )
-def test_what_breaks_a_rule_changes_nothing(world: World, body: Any, fields: set[str]) -> None:
+def test_an_invalid_change_changes_nothing(world: World, body: Any, fields: set[str]) -> None:
     job = posted()
     before = stored(world, job)
     answered = patch(job, body)
@@ -115,14 +115,14 @@ def test_a_finished_job_is_a_conflict() -> None:
     assert (answered.status, answered.error["code"], answered.error["message"]) == (409, "conflict", "it is finished: cancelled")
 
 
-def test_another_users_job_an_unknown_one_and_no_id_are_not_found(world: World) -> None:
+def test_unknown_and_other_users_jobs_are_not_found(world: World) -> None:
     job = posted()
     assert patch(job, {"message": "new"}, user="sub-bob").status == 404
     assert patch("0" * 26, {"message": "new"}).status == patch("nonsense", {"message": "new"}).status == 404
     assert stored(world, job).spec.payload == {"message": "old"}
 
 
-def test_the_document_says_what_may_be_null_and_gives_no_defaults() -> None:
+def test_the_document_of_a_change_has_nullable_fields_and_no_defaults() -> None:
     shape = send("GET", "/openapi.json", user=None).body["components"]["schemas"]["JobChange"]["properties"]
     assert [name for name, rule in shape.items() if {"type": "null"} in rule.get("anyOf", [])] == ["expires_at"]
     assert [name for name, rule in shape.items() if "default" in rule] == []

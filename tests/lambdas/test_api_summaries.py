@@ -1,4 +1,4 @@
-"""What is to come and how long jobs take: own, or everybody's for administrators."""
+"""The forecast and the durations of jobs: the caller's own, or those of all users for administrators."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.usefixtures("world")
 
 MINUTE = 60_000
 FIRST = NOW // MINUTE * MINUTE
-DAYS = NOW // 86_400_000 - make.NOW // 86_400_000 + 1  # back to the one on which jobs have ended
+DAYS = NOW // 86_400_000 - make.NOW // 86_400_000 + 1  # back to the day on which jobs have ended
 ADMIN = "[administrators]"
 ANN, BOB = "sub-ann", "sub-bob"
 
 
 @pytest.fixture
 def counted(world: World) -> None:
-    """Ahead: of ann a job and a task every half hour, of bob two jobs. Ended: three of ann's after a second, one of bob's after two."""
+    """Ahead: a job and a half-hourly task of ann, two jobs of bob. Ended: three of ann's jobs after a second, one of bob's after two."""
     changes: list[Any] = []
 
     def told(kind: Any, *states: Any) -> None:
@@ -51,7 +51,7 @@ def minutes(**more: Any) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("counted")
-def test_a_user_sees_what_is_ahead_of_their_own() -> None:
+def test_a_user_sees_the_forecast_of_their_own_jobs() -> None:
     half_hours = {render(FIRST + number * 30 * MINUTE): {"jobs": 1, "compute_ms": 1_250, "required_instances": 1} for number in range(7)}
     in_five = {render(FIRST + 5 * MINUTE): {"jobs": 1, "compute_ms": 1_250, "required_instances": 1}}
     assert minutes(user=ANN) == half_hours | in_five
@@ -59,7 +59,7 @@ def test_a_user_sees_what_is_ahead_of_their_own() -> None:
 
 
 @pytest.mark.usefixtures("counted")
-def test_an_administrator_sees_everybody_s_unless_they_ask_for_their_own() -> None:
+def test_an_administrator_sees_all_users_or_only_their_own() -> None:
     shown = minutes(user=ANN, groups=ADMIN)[render(FIRST + 5 * MINUTE)]
     assert shown == {"jobs": 3, "compute_ms": 3_250, "required_instances": 1}
     assert minutes(user=ANN, groups=ADMIN, query={"scope": "own"}) == minutes(user=ANN)
@@ -67,26 +67,26 @@ def test_an_administrator_sees_everybody_s_unless_they_ask_for_their_own() -> No
 
 
 @pytest.mark.parametrize("path", ["/scheduled-tasks-summary", "/task-summary"])
-def test_who_is_no_administrator_may_not_ask_for_all(path: str) -> None:
+def test_only_administrators_see_all_users(path: str) -> None:
     answered = send("GET", path, query={"scope": "all"})
     assert (answered.status, answered.error["code"]) == (403, "forbidden")
 
 
 @pytest.mark.parametrize("path", ["/scheduled-tasks-summary", "/task-summary"])
 @pytest.mark.parametrize(("query", "field"), [({"scope": "everybody"}, "scope"), ({"hours": "4"}, "hours")])
-def test_what_cannot_be_asked_is_refused_by_name(path: str, query: dict[str, str], field: str) -> None:
+def test_invalid_parameters_are_refused_by_name(path: str, query: dict[str, str], field: str) -> None:
     answered = send("GET", path, query=query)
     assert (answered.status, list(answered.fields)) == (400, [field])
 
 
-def test_where_nothing_is_known_there_are_zeros_and_what_there_may_be() -> None:
+def test_empty_counters_are_answered_as_zeros() -> None:
     assert minutes() == {}
     assert send("GET", "/scheduled-tasks-summary").data["available_instances"] == 100
     assert send("GET", "/task-summary").data["types"] == []
 
 
 @pytest.mark.usefixtures("counted")
-def test_types_tell_how_long_their_jobs_took_and_how_they_ended() -> None:
+def test_types_show_durations_and_results_of_their_jobs() -> None:
     answered = send("GET", "/task-summary", user=ANN, groups=ADMIN)
     shapes.Answer[summary_models.TaskSummaryShape].model_validate(answered.body)
     (log,) = answered.data["types"]
@@ -98,7 +98,7 @@ def test_types_tell_how_long_their_jobs_took_and_how_they_ended() -> None:
 
 
 @pytest.mark.usefixtures("counted")
-def test_types_are_told_day_by_day_of_as_many_days_as_asked(world: World) -> None:
+def test_types_are_listed_by_day_for_the_requested_days(world: World) -> None:
     earlier = make.NOW - 86_400_000
     claimed = make.claimed(make.job(at=earlier, owner=ANN))
     ended = lifecycle.succeed(claimed, earlier + 4_000, started_at=earlier, result=Result("hello"))
@@ -120,6 +120,6 @@ def test_types_are_told_day_by_day_of_as_many_days_as_asked(world: World) -> Non
 
 
 @pytest.mark.parametrize("days", ["0", "91", "many"])
-def test_more_or_fewer_days_than_are_told_are_refused(days: str) -> None:
+def test_a_number_of_days_out_of_bounds_is_refused(days: str) -> None:
     answered = send("GET", "/task-summary", query={"days": days})
     assert (answered.status, list(answered.fields)) == (400, ["days"])

@@ -1,4 +1,4 @@
-"""What administrators ask of the whole system: pausing lanes, and who may."""
+"""The requests of administrators about the whole system: pausing and resuming lanes, and access to them."""
 
 from typing import Any
 
@@ -30,14 +30,14 @@ OPEN = {"paused": False, "paused_at": None, "resumed_at": None, "reason": None}
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 @pytest.mark.parametrize("groups", [None, "", "[]", "[users]", "[administrators2 no-administrators]", "[Administrators]"])
-def test_who_is_no_administrator_is_refused_and_changes_nothing(world: World, method: str, path: str, groups: str | None) -> None:
+def test_a_caller_without_the_role_is_refused_and_changes_nothing(world: World, method: str, path: str, groups: str | None) -> None:
     answered = send(method, path, groups=groups, **({"json_body": {}} if method == "POST" else {}))
     assert (answered.status, answered.error["code"]) == (403, "forbidden")
     assert world.ledger.watched().lanes == {}
 
 
 @pytest.mark.parametrize("groups", ["[administrators]", "[users administrators]", "[administrators users]", "administrators"])
-def test_an_administrator_is_known_by_the_group_wherever_it_stands(groups: str) -> None:
+def test_an_administrator_is_recognised_among_any_groups(groups: str) -> None:
     assert send("GET", "/system", groups=groups).status == 200
 
 
@@ -60,14 +60,14 @@ def test_one_lane_is_paused_and_resumed_alone() -> None:
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])
-def test_twice_is_as_good_as_once(world: World, verb: str) -> None:
+def test_pause_and_resume_are_idempotent(world: World, verb: str) -> None:
     asked("pause", {"reason": "why"})
     once = asked(verb)
     world.clock.advance(60_000)
     assert asked(verb).body == once.body
 
 
-def test_an_empty_body_means_everything() -> None:
+def test_an_empty_body_means_all_lanes() -> None:
     answered = send("POST", "/system/pause", groups=ADMIN)
     assert all(state["paused"] for state in lanes(answered).values())
 
@@ -85,21 +85,21 @@ def test_an_empty_body_means_everything() -> None:
         ({"reason": 5}, "reason"),
     ],
 )
-def test_a_broken_rule_is_named_and_nothing_changes(world: World, verb: str, body: Any, field: str) -> None:
+def test_an_invalid_request_is_refused_and_changes_nothing(world: World, verb: str, body: Any, field: str) -> None:
     answered = asked(verb, body)
     assert answered.status == 400 and list(answered.fields) == [field]
     assert world.ledger.watched().lanes == {}
 
 
-def test_the_lanes_there_are_are_named_to_who_misspells_one() -> None:
+def test_an_unknown_lane_is_answered_with_the_known_ones() -> None:
     assert "'one-time', 'recurring' or 'retry'" in asked("pause", {"lane": "fast"}).fields["lane"]
 
 
-def test_a_reason_of_two_hundred_characters_is_taken() -> None:
+def test_a_reason_of_two_hundred_characters_is_accepted() -> None:
     assert asked("pause", {"reason": "x" * 200}).status == 200
 
 
-def test_a_ledger_that_refuses_is_told_and_the_same_again_makes_it_good(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusing_ledger_is_a_503_and_a_repeat_completes_the_pause(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     real, left = world.ledger.set_lane_state, [2]
 
     def refused(state: Any) -> None:
@@ -113,7 +113,7 @@ def test_a_ledger_that_refuses_is_told_and_the_same_again_makes_it_good(world: W
     assert all(state["paused"] for state in lanes(asked("pause")).values())
 
 
-def test_health_tells_who_has_a_token_which_lanes_are_paused() -> None:
+def test_health_shows_paused_lanes_to_a_signed_in_caller() -> None:
     asked("pause", {"lane": "retry", "reason": "not everybody's business"})
     answered = send("GET", "/health", user=None, headers={"authorization": "Bearer token"})
     assert answered.data["paused_lanes"] == ["retry"] and "business" not in answered.text

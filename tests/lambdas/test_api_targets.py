@@ -1,4 +1,4 @@
-"""Named targets over the API: who may register them, what is refused, and what jobs may say to them."""
+"""Named targets over HTTP: access, validation, and the payloads that jobs may give them."""
 
 import dataclasses
 from typing import Any
@@ -39,7 +39,7 @@ def post(**fields: Any) -> Answered:
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/targets"), ("PUT", "/targets/invoices"), ("DELETE", "/targets/invoices")])
-def test_who_is_no_administrator_writes_no_target(world: World, method: str, path: str) -> None:
+def test_only_administrators_write_targets(world: World, method: str, path: str) -> None:
     register()
     body = {} if method == "DELETE" else {"json_body": {**INVOICES, "name": "mine"} if method == "POST" else {"kind": "http"}}
     answered = send(method, path, groups="[users]", **body)
@@ -47,7 +47,7 @@ def test_who_is_no_administrator_writes_no_target(world: World, method: str, pat
     assert [(each.name, each.version) for each in world.targets.all()] == [("invoices", 1)]
 
 
-def test_administrators_see_all_of_a_target_and_users_what_they_need(world: World) -> None:
+def test_administrators_see_more_of_a_target_than_users(world: World) -> None:
     made = register()
     assert (made.status, made.headers["Location"]) == (201, "/api/v1/targets/invoices")
     whole = send("GET", "/targets/invoices", groups=ADMIN)
@@ -63,7 +63,7 @@ def test_administrators_see_all_of_a_target_and_users_what_they_need(world: Worl
     assert "secret" not in seen.text
 
 
-def test_a_name_is_registered_once_and_kinds_stay(world: World) -> None:
+def test_a_name_is_unique_and_a_kind_never_changes(world: World) -> None:
     register()
     world.clock.advance(1)
     assert register().status == 409
@@ -71,14 +71,14 @@ def test_a_name_is_registered_once_and_kinds_stay(world: World) -> None:
     assert world.targets.all()[0].version == 1
 
 
-def test_an_edit_that_has_not_seen_the_last_one_is_refused() -> None:
+def test_an_edit_of_an_old_version_is_refused() -> None:
     register()
     assert replace(rate=10, version=1).data["version"] == 2
     assert replace(rate=30, version=1).status == 409
     assert replace(rate=None).data["rate"] is None, "without a version the last edit wins"
 
 
-def test_what_is_deleted_is_gone() -> None:
+def test_a_deleted_target_is_gone() -> None:
     register()
     assert send("DELETE", "/targets/invoices", groups=ADMIN).data == {"name": "invoices"}
     for method in ("GET", "DELETE"):
@@ -117,7 +117,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("fields", "rules"), REFUSED)
-def test_a_bad_target_is_refused_by_field_and_rule_and_changes_nothing(world: World, fields: dict[str, Any], rules: dict[str, str]) -> None:
+def test_an_invalid_target_is_refused_with_field_and_rule(world: World, fields: dict[str, Any], rules: dict[str, str]) -> None:
     answered = register(**fields)
     assert (answered.status, answered.fields) == (400, rules)
     assert world.targets.all() == []
@@ -135,7 +135,7 @@ def test_an_allowed_arn_may_be_a_default(world: World) -> None:
 # Jobs and tasks of a target
 
 
-def test_a_job_says_a_target_instead_of_a_type(world: World) -> None:
+def test_a_job_names_a_target_instead_of_a_type(world: World) -> None:
     register()
     job = post(target="invoices", payload={"body": {"number": 7}}).data
     assert (job["target"], job["type"], job["payload"]) == ("invoices", "http", {"body": {"number": 7}})
@@ -167,9 +167,7 @@ def test_a_job_says_a_target_instead_of_a_type(world: World) -> None:
         ({"target": "invoices", "payload": {"timeout_seconds": 5}}, {"payload.timeout_seconds": "is not a known field"}),
     ],
 )
-def test_a_job_that_says_too_much_or_too_little_to_its_target_is_refused(
-    world: World, fields: dict[str, Any], rules: dict[str, str]
-) -> None:
+def test_a_job_with_a_wrong_payload_for_its_target_is_refused(world: World, fields: dict[str, Any], rules: dict[str, str]) -> None:
     register()
     answered = post(**fields)
     assert answered.status == 400
@@ -177,13 +175,13 @@ def test_a_job_that_says_too_much_or_too_little_to_its_target_is_refused(
     assert world.jobs.rows == {}
 
 
-def test_what_the_defaults_leave_open_is_checked_by_the_type() -> None:
+def test_fields_without_a_default_are_checked_by_the_type() -> None:
     register(payload_schema=None, defaults={"method": "POST"})
     assert post(target="invoices").fields == {"payload.url": "is required"}
     assert post(target="invoices", payload={"url": "https://example.com"}).status == 201
 
 
-def test_a_disabled_target_takes_no_jobs() -> None:
+def test_a_disabled_target_accepts_no_jobs() -> None:
     register(enabled=False)
     assert post(target="invoices").fields == {"target": "is disabled"}
 
@@ -196,7 +194,7 @@ def test_a_changed_payload_is_checked_by_the_target() -> None:
     assert send("PATCH", change, json_body={"payload": {"body": {"number": 8}}}).data["payload"] == {"body": {"number": 8}}
 
 
-def test_task_types_list_what_may_be_named() -> None:
+def test_task_types_list_the_targets_that_jobs_may_name() -> None:
     register()
     register(name="off", enabled=False)
     answered = send("GET", "/task-types")
@@ -205,7 +203,7 @@ def test_task_types_list_what_may_be_named() -> None:
     assert [(each["target"], each["type"], each["payload_schema"]) for each in named] == [("invoices", "http", INVOICES["payload_schema"])]
 
 
-def test_raw_http_may_be_switched_off(world: World) -> None:
+def test_raw_http_can_be_disabled(world: World) -> None:
     register(payload_schema=None)
     world.rules = dataclasses.replace(world.rules, raw_http=False)
     refused = post(type="http", payload={"url": "https://example.com"})

@@ -1,4 +1,4 @@
-"""Tasks over HTTP: create, read, list, edit, pause, resume, delete, run now, look ahead, look back."""
+"""Tasks over HTTP: create, read, list, edit, pause, resume, delete, run now, next runs, past runs."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ KEYED = {"idempotency-key": "k1"}
 
 
 def post(user: str = "sub-ann", headers: dict[str, str] | None = None, **changes: Any) -> Answered:
-    """Post the hourly task, changed; None takes a field away."""
+    """Post the hourly task with these changes; None removes a field."""
     body = {name: value for name, value in (HOURLY | changes).items() if value is not None}
     return send("POST", "/tasks", json_body=body, user=user, headers=headers)
 
@@ -57,7 +57,7 @@ def kept(world: World, task: Any) -> Task:
 
 
 def runs_of(world: World, task: Any) -> list[Job]:
-    """Its stored jobs, the soonest first."""
+    """The stored runs of a task, the soonest first."""
     return sorted(
         (job for job in world.jobs.rows.values() if job.origin is not None and job.origin.task == task["id"]), key=lambda job: job.id
     )
@@ -70,7 +70,7 @@ def nothing_stored(world: World) -> bool:
 # Create
 
 
-def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
+def test_a_created_task_is_returned_with_its_next_ten_runs(world: World) -> None:
     answered = post(
         description="d",
         message=None,
@@ -127,7 +127,7 @@ def test_a_task_is_answered_whole_with_its_next_ten_runs(world: World) -> None:
     assert got(task) == task | {"next_runs": runs}
 
 
-def test_its_runs_are_stored_and_shown_with_it(world: World) -> None:
+def test_the_runs_of_a_new_task_are_stored_and_shown(world: World) -> None:
     task = created(tags=["a"])
     runs = send("GET", f"/tasks/{task['id']}/jobs", query={"upcoming": "true"}).data["jobs"]
     assert [run["scheduled_at"] for run in runs] == [run["at"] for run in task["next_runs"]]
@@ -136,7 +136,7 @@ def test_its_runs_are_stored_and_shown_with_it(world: World) -> None:
     assert all(run["nominal_at"] == run["scheduled_at"] and run["tags"] == ["a"] for run in runs)
 
 
-def test_what_is_absent_gets_the_defaults_of_a_recurring_task() -> None:
+def test_absent_fields_get_the_defaults_of_a_recurring_task() -> None:
     task = created()
     defaults = {"overlap": "skip", "misfire": "run_latest", "misfire_threshold_seconds": 60, "max_catch_up": None}
     assert {name: task[name] for name in defaults} == defaults
@@ -172,7 +172,7 @@ def test_a_task_without_a_schedule_runs_at_once(world: World) -> None:
     assert (got(task)["status"], got(task)["next_runs"]) == ("ended", [])
 
 
-def test_null_is_as_good_as_absent() -> None:
+def test_null_equals_an_absent_field() -> None:
     absent = ["description", "type", "payload", "overlap", "misfire", "misfire_threshold_seconds", "max_catch_up"]
     answered = send("POST", "/tasks", json_body=HOURLY | dict.fromkeys(absent) | {"schedule": {"cron": "0 * * * *", "at": None}})
     assert answered.status == 201
@@ -181,7 +181,7 @@ def test_null_is_as_good_as_absent() -> None:
     assert {name: answered.data[name] for name in same} == {name: task[name] for name in same}
 
 
-def test_a_schedule_as_it_is_answered_may_be_posted_again() -> None:
+def test_an_answered_schedule_may_be_posted_again() -> None:
     for schedule in (ONCE, {"rate": {"every": 90, "unit": "minutes"}, "max_runs": 3}, {"cron": "@daily", "jitter_seconds": 60}):
         task = created(schedule=schedule)
         again = created(schedule=task["schedule"])
@@ -268,9 +268,7 @@ def refused(answered: Answered, rules: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("changes", "rules"), REFUSED, ids=lambda part: json.dumps(part)[:60])
-def test_what_is_wrong_is_refused_with_its_field_and_the_rule_and_nothing_is_stored(
-    world: World, changes: dict[str, Any], rules: dict[str, str]
-) -> None:
+def test_an_invalid_task_is_refused_with_field_and_rule(world: World, changes: dict[str, Any], rules: dict[str, str]) -> None:
     refused(post(**changes, headers=KEYED), rules)
     assert nothing_stored(world)
 
@@ -293,7 +291,7 @@ def test_a_body_that_is_no_object_is_refused(world: World, method: str, path: st
 # Idempotency keys
 
 
-def test_a_repeated_create_answers_the_same_task_and_makes_no_other(world: World) -> None:
+def test_a_repeated_create_returns_the_same_task(world: World) -> None:
     first, second = post(headers=KEYED), post(headers=KEYED)
     assert (first.status, second.status) == (201, 201) and first.data == second.data
     assert first.headers["Location"] == second.headers["Location"]
@@ -307,12 +305,12 @@ def test_the_same_key_for_another_task_is_a_conflict(world: World) -> None:
     assert (answered.status, answered.error["code"]) == (409, "conflict") and len(world.tasks.rows) == 1
 
 
-def test_a_key_is_its_users_own(world: World) -> None:
+def test_each_user_has_separate_keys(world: World) -> None:
     assert post(headers=KEYED).data["id"] != post(headers=KEYED, user="sub-bob").data["id"]
     assert {key.owner for key in world.tasks.rows} == {"sub-ann", "sub-bob"}
 
 
-def test_a_repeated_run_answers_the_same_job_and_makes_no_other(world: World) -> None:
+def test_a_repeated_run_returns_the_same_job(world: World) -> None:
     task = created()
     before = len(world.jobs.rows)
     first, second = (send("POST", f"/tasks/{task['id']}/run", headers=KEYED) for _ in range(2))
@@ -323,11 +321,11 @@ def test_a_repeated_run_answers_the_same_job_and_makes_no_other(world: World) ->
     assert (other.status, other.error["code"]) == (409, "conflict") and len(world.jobs.rows) == before + 1
 
 
-def test_a_bad_key_is_refused_and_nothing_is_stored(world: World) -> None:
+def test_an_invalid_key_is_refused_and_nothing_is_stored(world: World) -> None:
     assert list(post(headers={"idempotency-key": ""}).fields) == ["Idempotency-Key"] and nothing_stored(world)
 
 
-# Who may
+# Access
 
 
 ROUTES = [
@@ -349,13 +347,13 @@ def asked_for(method: str, path: str, task_id: str, user: str | None = "sub-ann"
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 @pytest.mark.parametrize("task_id", [UNKNOWN, "nonsense", "0" * 26, "é", "..", "x" * 300])
-def test_an_unknown_task_and_a_malformed_id_are_not_found_alike(method: str, path: str, task_id: str) -> None:
+def test_an_unknown_task_and_a_malformed_id_get_the_same_answer(method: str, path: str, task_id: str) -> None:
     answered = asked_for(method, path, task_id)
     assert (answered.status, answered.error["code"], answered.error["message"]) == (404, "not_found", "there is no such task")
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_somebody_elses_task_cannot_be_told_from_none(world: World, method: str, path: str) -> None:
+def test_another_users_task_is_answered_like_an_unknown_one(world: World, method: str, path: str) -> None:
     task = created()
     before = dict(world.tasks.rows), dict(world.jobs.rows)
     answered = asked_for(method, path, task["id"], user="sub-bob")
@@ -363,7 +361,7 @@ def test_somebody_elses_task_cannot_be_told_from_none(world: World, method: str,
     assert (world.tasks.rows, world.jobs.rows) == before
 
 
-def test_lists_show_the_callers_own_only() -> None:
+def test_lists_show_only_the_callers_tasks() -> None:
     task = created()
     assert send("GET", "/tasks", user="sub-bob").data == {"tasks": [], "cursor": None}
     for query in ({"task": task["id"]}, {"task": task["id"], "upcoming": "true"}):
@@ -371,7 +369,7 @@ def test_lists_show_the_callers_own_only() -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), [*ROUTES, ("POST", None), ("GET", None)])
-def test_without_an_identity_no_route_of_tasks_answers(world: World, method: str, path: str | None) -> None:
+def test_the_routes_of_tasks_need_a_token(world: World, method: str, path: str | None) -> None:
     answered = send(method, "/tasks", body=json.dumps(HOURLY), user=None) if path is None else asked_for(method, path, UNKNOWN, user=None)
     assert answered.status == 401 and nothing_stored(world)
 
@@ -388,7 +386,7 @@ def test_without_an_identity_no_route_of_tasks_answers(world: World, method: str
         ("DELETE", "/x/jobs", "GET"),
     ],
 )
-def test_a_wrong_method_is_told_the_right_ones(method: str, path: str, allowed: str) -> None:
+def test_a_wrong_method_is_answered_with_the_allowed_ones(method: str, path: str, allowed: str) -> None:
     answered = send(method, f"/tasks{path}")
     assert (answered.status, answered.error["code"], answered.headers["Allow"]) == (405, "method_not_allowed", allowed)
 
@@ -414,7 +412,7 @@ def three(world: World) -> list[Any]:
     return made
 
 
-def test_tasks_are_listed_the_newest_first_each_with_its_next_run(world: World) -> None:
+def test_tasks_are_listed_newest_first_with_their_next_run(world: World) -> None:
     *_, last = three(world)
     shown = send("GET", "/tasks").data["tasks"]
     assert [task["name"] for task in shown] == ["Gamma REPORT", "Beta report", "Alpha"]
@@ -422,7 +420,7 @@ def test_tasks_are_listed_the_newest_first_each_with_its_next_run(world: World) 
     assert shown[0] == {name: value for name, value in last.items() if name != "next_runs"} | {"next_run": last["next_runs"][0]}
 
 
-def test_filters_of_the_list_are_all_kept(world: World) -> None:
+def test_filters_of_the_list_are_combined(world: World) -> None:
     first, *_ = three(world)
     send("PUT", f"/tasks/{first['id']}/inactive")
     assert names(name="report") == ["Gamma REPORT", "Beta report"]
@@ -435,14 +433,14 @@ def test_filters_of_the_list_are_all_kept(world: World) -> None:
     assert names(status="ended") == ["Gamma REPORT"]
 
 
-def test_a_task_that_has_no_run_to_come_has_no_next_run(world: World) -> None:
+def test_a_task_without_future_runs_has_no_next_run(world: World) -> None:
     task = created()
     send("PUT", f"/tasks/{task['id']}/inactive")
     assert [each["next_run"] for each in send("GET", "/tasks").data["tasks"]] == [None]
 
 
 @pytest.mark.parametrize("more", [{}, {"tag": "even"}])
-def test_pages_of_tasks_follow_the_cursor_and_miss_nothing(world: World, more: dict[str, str]) -> None:
+def test_pages_of_tasks_follow_the_cursor_without_gaps(world: World, more: dict[str, str]) -> None:
     for number in range(7):
         created(name=str(number), tags=["even"] if number % 2 == 0 else [])
         world.clock.advance(1)
@@ -459,7 +457,7 @@ def test_pages_of_tasks_follow_the_cursor_and_miss_nothing(world: World, more: d
     assert seen == (["6", "4", "2", "0"] if more else ["6", "5", "4", "3", "2", "1", "0"])
 
 
-def test_a_page_of_tasks_stays_below_what_a_function_may_answer() -> None:
+def test_a_page_of_tasks_fits_the_limit_of_lambda() -> None:
     ids_of = {created(schedule=ONCE, message="x" * 250_000)["id"] for _ in range(30)}
     first = send("GET", "/tasks", query={"limit": "100"})
     assert len(first.text) < 6_000_000 and first.data["cursor"] is not None
@@ -489,7 +487,7 @@ def test_a_page_of_tasks_stays_below_what_a_function_may_answer() -> None:
         ("/{id}/next", {"n": "5"}, "n"),
     ],
 )
-def test_bad_parameters_are_refused_by_name(path: str, query: dict[str, str], field: str) -> None:
+def test_invalid_parameters_are_refused_by_name(path: str, query: dict[str, str], field: str) -> None:
     answered = send("GET", f"/tasks{path}".replace("{id}", created()["id"]), query=query)
     assert answered.status == 400 and set(answered.fields) == {field}
 
@@ -497,7 +495,7 @@ def test_bad_parameters_are_refused_by_name(path: str, query: dict[str, str], fi
 # Edit
 
 
-def test_an_edit_replaces_the_task_whole_and_its_future_runs(world: World) -> None:
+def test_an_edit_replaces_the_task_and_its_future_runs(world: World) -> None:
     task = created(description="d", tags=["a"], overlap="allow", misfire="run_all", max_catch_up=5)
     world.clock.advance(1_000)
     answered = put(task, name="Daily", message="new", schedule={"cron": "0 0 * * *"})
@@ -514,7 +512,7 @@ def test_an_edit_replaces_the_task_whole_and_its_future_runs(world: World) -> No
 
 
 @pytest.mark.parametrize("schedule", [{"rate": "7 minutes"}, {"at": render(NOW)}], ids=["a rate", "an instant"])
-def test_a_schedule_sent_back_as_it_was_read_stays_the_same_one(world: World, schedule: Any) -> None:
+def test_a_schedule_sent_back_unchanged_keeps_its_runs(world: World, schedule: Any) -> None:
     task = created(schedule=schedule)
     world.clock.advance(2 * DAY)
     expected = next_runs(task)
@@ -522,7 +520,7 @@ def test_a_schedule_sent_back_as_it_was_read_stays_the_same_one(world: World, sc
     assert got(task)["schedule"] == task["schedule"]
 
 
-def test_an_edit_of_what_was_read_is_refused_if_another_came_first(world: World) -> None:
+def test_an_edit_of_an_old_generation_is_refused(world: World) -> None:
     task = created()
     assert put(task, name="First", generation=1).data["generation"] == 2
     late = put(task, name="Second", generation=1)
@@ -532,13 +530,13 @@ def test_an_edit_of_what_was_read_is_refused_if_another_came_first(world: World)
 
 
 @pytest.mark.parametrize("task_class", ["create", "edit"])
-def test_a_generation_is_no_field_of_a_new_task(task_class: str) -> None:
+def test_a_new_task_takes_no_generation(task_class: str) -> None:
     answered = post(generation=1) if task_class == "create" else put(created(), generation=0)
     assert set(answered.fields) == {"generation"}
 
 
 @pytest.mark.parametrize(("changes", "rules"), REFUSED, ids=lambda part: json.dumps(part)[:60])
-def test_a_bad_edit_is_refused_as_a_bad_task_is_and_changes_nothing(world: World, changes: dict[str, Any], rules: dict[str, str]) -> None:
+def test_an_invalid_edit_is_refused_and_changes_nothing(world: World, changes: dict[str, Any], rules: dict[str, str]) -> None:
     task = created()
     before = dict(world.tasks.rows), dict(world.jobs.rows)
     refused(put(task, **changes), rules)
@@ -548,7 +546,7 @@ def test_a_bad_edit_is_refused_as_a_bad_task_is_and_changes_nothing(world: World
 # Pause, resume, delete
 
 
-def test_a_paused_task_says_since_when_and_why_and_has_no_run_to_come(world: World) -> None:
+def test_a_paused_task_shows_instant_and_reason_and_has_no_runs(world: World) -> None:
     task = created()
     world.clock.advance(1_000)
     answered = send("PUT", f"/tasks/{task['id']}/inactive", json_body={"reason": "too loud"})
@@ -559,7 +557,7 @@ def test_a_paused_task_says_since_when_and_why_and_has_no_run_to_come(world: Wor
     assert send("GET", f"/tasks/{task['id']}/jobs", query={"upcoming": "true"}).data["jobs"] == []
 
 
-def test_pausing_twice_is_as_good_as_once(world: World) -> None:
+def test_pausing_is_idempotent(world: World) -> None:
     task = created()
     first, second = (send("PUT", f"/tasks/{task['id']}/inactive") for _ in range(2))
     assert first.data == second.data and first.data["inactive_reason"] is None
@@ -574,7 +572,7 @@ def test_pausing_twice_is_as_good_as_once(world: World) -> None:
         ({"why": "x"}, {"why": "is not a known field"}),
     ],
 )
-def test_a_bad_pause_is_refused(body: dict[str, Any], rules: dict[str, str]) -> None:
+def test_an_invalid_pause_is_refused(body: dict[str, Any], rules: dict[str, str]) -> None:
     task = created()
     refused(send("PUT", f"/tasks/{task['id']}/inactive", json_body=body), rules)
     assert got(task)["status"] == "active"
@@ -591,7 +589,7 @@ def test_a_resumed_task_runs_from_now_on(world: World) -> None:
     assert render(runs_of(world, task)[0].scheduled_at) == "2026-11-20T14:00:00.000Z"
 
 
-def test_a_deleted_task_is_gone_with_its_future_runs_and_its_history_stays(world: World) -> None:
+def test_deleting_a_task_keeps_its_history(world: World) -> None:
     task = created()
     done = send("POST", f"/tasks/{task['id']}/run").data
     job = world.jobs.rows[JobKey("sub-ann", done["id"])]
@@ -609,7 +607,7 @@ def test_a_deleted_task_is_gone_with_its_future_runs_and_its_history_stays(world
 # Run now
 
 
-def test_a_run_by_hand_is_a_job_of_the_task_outside_its_schedule(world: World) -> None:
+def test_a_manual_run_is_a_job_of_the_task_outside_its_schedule(world: World) -> None:
     task = created(tags=["a"], max_attempts=2, retry={"jitter": "none"})
     assert {run["retry"]["jitter"] for run in send("GET", f"/tasks/{task['id']}/jobs", query={"upcoming": "true"}).data["jobs"]} == {"none"}
     ahead = [run["at"] for run in task["next_runs"]]
@@ -629,21 +627,21 @@ def test_a_run_by_hand_is_a_job_of_the_task_outside_its_schedule(world: World) -
     assert send("GET", f"/me/jobs/{job['id']}").data == job
 
 
-def test_a_run_by_hand_may_overlap_in_its_own_way() -> None:
+def test_a_manual_run_may_have_its_own_overlap_policy() -> None:
     task = created()
     assert send("POST", f"/tasks/{task['id']}/run", json_body={"overlap": "queue_one"}).data["overlap"] == "queue_one"
     refused(send("POST", f"/tasks/{task['id']}/run", json_body={"overlap": "never"}), {"overlap": ONE_OF})
     refused(send("POST", f"/tasks/{task['id']}/run", json_body={"at": "now"}), {"at": "is not a known field"})
 
 
-def test_a_paused_task_cannot_be_run(world: World) -> None:
+def test_a_paused_task_cannot_be_run_manually(world: World) -> None:
     task = created()
     send("PUT", f"/tasks/{task['id']}/inactive")
     answered = send("POST", f"/tasks/{task['id']}/run")
     assert (answered.status, answered.error["code"]) == (409, "conflict") and runs_of(world, task) == []
 
 
-# Look ahead and back
+# Next and past runs
 
 
 def next_runs(task: Any, **query: str) -> list[Any]:
@@ -652,7 +650,7 @@ def next_runs(task: Any, **query: str) -> list[Any]:
     return list(answered.data["runs"])
 
 
-def test_the_next_runs_are_ten_unless_asked_otherwise() -> None:
+def test_ten_next_runs_are_shown_by_default() -> None:
     task = created()
     assert next_runs(task) == task["next_runs"]
     assert len(next_runs(task, count="1")) == 1 and len(next_runs(task, count="100")) == 100
@@ -661,7 +659,7 @@ def test_the_next_runs_are_ten_unless_asked_otherwise() -> None:
 DAILY = {"cron": "30 2 * * *", "time_zone": "Europe/Berlin", "dst_gap": "skip"}
 
 
-def test_the_next_runs_are_shown_as_a_preview_shows_them(world: World) -> None:
+def test_next_runs_are_shown_as_in_a_preview(world: World) -> None:
     task = created(schedule=DAILY)
     world.clock.at = parse("2027-03-27T12:00:00Z")
     assert [(run["nominal"], run["at"] is None) for run in next_runs(task, count="1")] == [
@@ -671,32 +669,32 @@ def test_the_next_runs_are_shown_as_a_preview_shows_them(world: World) -> None:
     assert next_runs(task, count="5") == send("POST", "/schedules/preview", json_body=DAILY | {"count": 5}).data["runs"]
 
 
-def test_times_skipped_before_the_end_are_shown_if_no_run_follows_them(world: World) -> None:
+def test_skipped_times_before_the_end_are_shown_without_a_next_run(world: World) -> None:
     task = created(schedule=DAILY | {"end": "2027-03-28T01:00:01Z"})
     world.clock.at = parse("2027-03-26T12:00:00Z")
     assert [run["at"] for run in next_runs(task)] == ["2027-03-27T01:30:00.000Z", None]
 
 
-def test_times_skipped_while_a_task_is_paused_are_not_shown(world: World) -> None:
+def test_skipped_times_of_a_paused_task_are_not_shown(world: World) -> None:
     task = created(schedule=DAILY | {"end": "2027-04-01T00:00:00Z"})
     send("PUT", f"/tasks/{task['id']}/inactive")
     world.clock.at = parse("2027-03-27T12:00:00Z")
     assert next_runs(task) == []
 
 
-def test_no_more_runs_are_shown_than_a_task_has_left(world: World) -> None:
+def test_only_the_remaining_runs_of_a_task_are_shown(world: World) -> None:
     task = created(schedule={"cron": "0 * * * *", "max_runs": 3, "end": "2027-01-01T00:00:00Z"})
     assert len(next_runs(task)) == 3
     world.clock.advance(2 * HOUR)
     assert [run["at"] for run in next_runs(task)] == ["2026-11-20T13:00:00.000Z"]
 
 
-def test_times_skipped_after_the_last_of_max_runs_are_not_shown(world: World) -> None:
+def test_skipped_times_after_the_last_run_are_not_shown(world: World) -> None:
     task = created(schedule=DAILY | {"max_runs": 2, "start": "2027-03-26T00:00:00Z", "end": "2027-04-01T00:00:00Z"})
     assert [run["at"] for run in next_runs(task)] == ["2027-03-26T01:30:00.000Z", "2027-03-27T01:30:00.000Z"]
 
 
-def test_the_runs_of_a_task_are_listed_as_jobs_are(world: World) -> None:
+def test_the_runs_of_a_task_are_listed_like_jobs(world: World) -> None:
     task, other = created(), created()
     runs = runs_of(world, task)
     failure = Result(failure=Failure(FailureKind.PERMANENT, "HTTP 404"))
@@ -716,7 +714,7 @@ def test_the_runs_of_a_task_are_listed_as_jobs_are(world: World) -> None:
     assert not set(listed(limit="100")) & {run.id for run in runs_of(world, other)}
 
 
-def test_pages_of_runs_follow_the_cursor_and_miss_nothing(world: World) -> None:
+def test_pages_of_runs_follow_the_cursor_without_gaps(world: World) -> None:
     task = created(schedule={"cron": "* * * * *"})
     ahead = [run.id for run in runs_of(world, task)]
     seen: list[str] = []
@@ -730,7 +728,7 @@ def test_pages_of_runs_follow_the_cursor_and_miss_nothing(world: World) -> None:
     assert len(ahead) >= 10 and seen == ahead
 
 
-# Whatever comes
+# Random input
 
 values = st.sampled_from([*REFUSED_VALUES, "m", "log", {"message": "m"}, "run_all", "allow", 60, ["a"], "2027-01-01T00:00:00Z"])
 schedules = st.dictionaries(
@@ -770,7 +768,7 @@ def document() -> Any:
     return json.loads(api.handler(event("GET", "/api/v1/openapi.json", user=None), None)["body"])
 
 
-def test_the_examples_of_the_document_are_taken(document: Any) -> None:
+def test_the_api_accepts_the_examples_of_the_document(document: Any) -> None:
     for method, path in (("post", "/api/v1/tasks"), ("put", "/api/v1/tasks/{task_id}")):
         examples = document["paths"][path][method]["requestBody"]["content"]["application/json"]["examples"]
         assert len(examples) == 3
@@ -779,7 +777,7 @@ def test_the_examples_of_the_document_are_taken(document: Any) -> None:
             assert answered.status == 201, answered.text
 
 
-def test_the_document_says_which_routes_take_a_key(document: Any) -> None:
+def test_the_document_shows_the_routes_that_accept_a_key(document: Any) -> None:
     keyed = {
         path
         for path, operations in document["paths"].items()
@@ -800,7 +798,7 @@ def test_the_document_describes_every_field_of_a_task(document: Any) -> None:
     assert schemas["TaskRequest"]["properties"]["tags"]["items"]["pattern"] == f"^{models.TAG}$"
 
 
-def test_the_example_of_the_api_page_is_taken() -> None:
+def test_the_api_accepts_the_example_of_the_api_page() -> None:
     page = (ROOT / "docs/api.md").read_text().partition("## A task\n")[2]
     body = page.partition("-d '")[2].partition("'\n")[0]
     answered = send("POST", "/tasks", body=body)

@@ -1,4 +1,4 @@
-"""The api of users, quotas and the audit trail, as administrators and their users see it."""
+"""Users, quotas and the audit trail over HTTP, as administrators and users see them."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ def create(**more: Any) -> Answered:
     return send("POST", "/users", json_body=NEW | more, **ADMIN)
 
 
-def test_a_created_user_is_told_with_what_holds_for_them(world: World) -> None:
+def test_a_created_user_is_returned_with_their_settings(world: World) -> None:
     made = create(role="operator", job_weight=2.5, quotas={"max_jobs": 7})
     assert made.status == 201 and made.headers["Location"] == f"/api/v1/users/{made.data['id']}"
     told = {name: made.data[name] for name in ("username", "role", "enabled", "job_weight", "quotas", "allowed")}
@@ -51,19 +51,19 @@ def test_a_created_user_is_told_with_what_holds_for_them(world: World) -> None:
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_a_bad_user_is_refused_by_field_and_not_made(world: World, wrong: dict[str, Any], field: str) -> None:
+def test_an_invalid_user_is_refused_by_field_and_not_created(world: World, wrong: dict[str, Any], field: str) -> None:
     refused = create(**wrong)
     assert refused.status == 400 and list(refused.fields) == [field]
     assert not world.identity.rows
 
 
-def test_a_name_is_given_once(world: World) -> None:
+def test_a_user_name_is_unique(world: World) -> None:
     create()
     assert create(username="EVE").status == 409
     assert len(world.identity.rows) == 1
 
 
-def test_a_user_is_changed_in_what_is_given_alone(world: World) -> None:
+def test_only_the_given_fields_of_a_user_change(world: World) -> None:
     id = create(job_weight=3.0, quotas={"creates_per_second": 5}).data["id"]
     changed = send("PATCH", f"/users/{id}", json_body={"role": "administrator"}, **ADMIN).data
     assert (changed["role"], changed["job_weight"], changed["quotas"]["creates_per_second"]) == ("administrator", 3.0, 5.0)
@@ -74,7 +74,7 @@ def test_a_user_is_changed_in_what_is_given_alone(world: World) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"role": None}, {"job_weight": "2"}, {"username": "x"}])
-def test_a_change_of_nothing_or_of_what_cannot_change_is_refused(world: World, body: dict[str, Any]) -> None:
+def test_an_empty_change_or_one_of_fixed_fields_is_refused(world: World, body: dict[str, Any]) -> None:
     id = create().data["id"]
     assert send("PATCH", f"/users/{id}", json_body=body, **ADMIN).status == 400
 
@@ -87,14 +87,14 @@ def test_an_unknown_user_is_not_found(world: World, id: str) -> None:
     assert not world.users.rows
 
 
-def test_nobody_locks_themselves_out(world: World) -> None:
+def test_administrators_cannot_lock_themselves_out(world: World) -> None:
     id = create(role="administrator").data["id"]
     assert send("PUT", f"/users/{id}/disabled", user=id, **ADMIN).status == 409
     assert send("PATCH", f"/users/{id}", json_body={"role": "user"}, user=id, **ADMIN).status == 409
     assert send("PATCH", f"/users/{id}", json_body={"role": "administrator"}, user=id, **ADMIN).status == 200
 
 
-def test_a_disabled_users_tokens_count_no_more_within_half_a_minute(world: World) -> None:
+def test_the_tokens_of_a_disabled_user_end_within_half_a_minute(world: World) -> None:
     id = create().data["id"]
     assert send("GET", "/me/jobs", user=id).status == 200
     world.users.set_disabled(id, world.clock.at)  # by another process
@@ -105,7 +105,7 @@ def test_a_disabled_users_tokens_count_no_more_within_half_a_minute(world: World
     assert send("GET", "/me/jobs", user=id).status == 200
 
 
-def test_disabling_twice_is_as_good_as_once(world: World) -> None:
+def test_disabling_is_idempotent(world: World) -> None:
     id = create().data["id"]
     first = send("PUT", f"/users/{id}/disabled", **ADMIN)
     at = world.users.rows[id].disabled_at
@@ -114,7 +114,7 @@ def test_disabling_twice_is_as_good_as_once(world: World) -> None:
     assert world.users.rows[id].disabled_at == at and not world.identity.rows[id].enabled
 
 
-def test_a_machine_client_has_weight_and_quotas_and_can_be_disabled_but_has_no_role(world: World) -> None:
+def test_a_machine_client_has_settings_but_no_role(world: World) -> None:
     assert [client["username"] for client in send("GET", "/users", **ADMIN).data["clients"]] == ["robot"]
     changed = send("PATCH", f"/users/{ROBOT}", json_body={"job_weight": 4.0, "quotas": {"max_jobs": 1}}, **ADMIN)
     assert (changed.data["role"], changed.data["job_weight"], changed.data["quotas"]["max_jobs"]) == (None, 4.0, 1)
@@ -138,17 +138,17 @@ def test_an_id_token_is_no_access_token(world: World, claims: dict[str, Any], mo
     ("scope", "status"),
     [("punctual/jobs:read", 200), ("jobs:read", 403), ("other/jobs:read", 403), ("", 403), ("punctual/jobs:readx", 403)],
 )
-def test_only_our_own_scopes_count(world: World, scope: str, status: int) -> None:
+def test_only_the_scopes_of_our_own_resource_server_are_valid(world: World, scope: str, status: int) -> None:
     assert send("GET", "/me/jobs", scope=scope).status == status
 
 
 @pytest.mark.parametrize("named", ["bob#x", "a,b", "", "x" * 65, "ünïcode"])
-def test_whom_a_request_names_must_be_an_id(world: World, named: str) -> None:
+def test_the_user_parameter_must_be_an_id(world: World, named: str) -> None:
     refused = send("GET", "/me/jobs", query={"user": named}, **ADMIN)
     assert refused.status == 400 and list(refused.fields) == ["user"]
 
 
-def test_beyond_the_quota_is_a_429_with_retry_after_and_nothing_is_made(world: World) -> None:
+def test_a_request_beyond_the_quota_is_a_429_with_retry_after(world: World) -> None:
     world.users.set_quotas("sub-ann", Quotas(creates_per_second=0.5))
     statuses = [send("POST", "/me/jobs", json_body={"message": "m"}) for _ in range(8)]
     assert [each.status for each in statuses[:5]] == [201] * 5 and statuses[-1].status == 429
@@ -166,7 +166,7 @@ def trail(path: str = "/me/audit", **options: Any) -> list[dict[str, Any]]:
     return entries
 
 
-def test_a_change_leaves_who_what_when_and_how_it_ended(world: World) -> None:
+def test_a_change_leaves_an_entry_with_its_outcome(world: World) -> None:
     made = send("POST", "/tasks", json_body={"name": "n", "message": "secret words", "schedule": {"cron": "0 0 * * *"}}).data
     world.clock.advance(1_000)
     send("PUT", f"/tasks/{made['id']}/inactive", json_body={"reason": "no more"})
@@ -179,20 +179,20 @@ def test_a_change_leaves_who_what_when_and_how_it_ended(world: World) -> None:
     assert "secret words" not in repr(world.trail.rows)
 
 
-def test_what_was_refused_is_in_it_with_its_status_and_what_was_badly_asked_is_not(world: World) -> None:
+def test_refused_changes_leave_an_entry_and_invalid_requests_none(world: World) -> None:
     send("POST", "/me/jobs/01JD4Q8XKZ38W2M5R7T9V1C4FH/cancel")
     send("POST", "/tasks", json_body={"name": ""})
     (entry,) = trail()
     assert (entry["action"], entry["object"], entry["status"]) == ("job.cancel", "01JD4Q8XKZ38W2M5R7T9V1C4FH", 404)
 
 
-def test_to_create_a_job_or_to_look_leaves_no_entry(world: World) -> None:
+def test_creating_jobs_and_reading_leave_no_entry(world: World) -> None:
     id = send("POST", "/me/jobs", json_body={"message": "m"}).data["id"]
     send("GET", f"/me/jobs/{id}")
     assert not world.trail.rows
 
 
-def test_passwords_are_never_in_it(world: World) -> None:
+def test_the_trail_never_contains_passwords(world: World) -> None:
     id = create().data["id"]
     send("PUT", f"/users/{id}/password", json_body={"password": "Another-horse-2"}, **ADMIN)
     change = {"current_password": "right", "new_password": "Third-horse-33"}
@@ -201,7 +201,7 @@ def test_passwords_are_never_in_it(world: World) -> None:
     assert "horse" not in repr(world.trail.rows) and "right" not in repr(world.trail.rows)
 
 
-def test_a_user_sees_what_administrators_changed_of_theirs_and_nothing_of_others(world: World) -> None:
+def test_a_user_sees_only_the_entries_on_their_own_objects(world: World) -> None:
     id = create().data["id"]
     world.clock.advance(1)
     send("PATCH", f"/users/{id}", json_body={"job_weight": 9.0}, user="sub-root", **ADMIN)
@@ -227,7 +227,7 @@ def test_the_trail_is_filtered_and_paged(world: World) -> None:
     assert send("GET", "/me/audit", query={"from": "2026-11-21T00:00:00Z", "to": "2026-11-20T00:00:00Z"}).status == 400
 
 
-def test_nothing_is_changed_that_cannot_be_written_down(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_whose_entry_cannot_be_written_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     id = send("POST", "/me/jobs", json_body={"message": "m", "execute_at": "2026-12-01T00:00:00Z"}).data["id"]
 
     def refuse(entry: object) -> None:
@@ -238,7 +238,7 @@ def test_nothing_is_changed_that_cannot_be_written_down(world: World, monkeypatc
     assert next(iter(world.jobs.rows.values())).cancelled_at is None
 
 
-def test_an_entry_whose_end_cannot_be_written_does_not_undo_the_change(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_stays_if_its_entry_cannot_be_completed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     id = send("POST", "/me/jobs", json_body={"message": "m", "execute_at": "2026-12-01T00:00:00Z"}).data["id"]
     write = world.trail.write
 
@@ -252,8 +252,8 @@ def test_an_entry_whose_end_cannot_be_written_does_not_undo_the_change(world: Wo
     assert [entry["status"] for entry in trail()] == [None]
 
 
-def test_every_route_that_changes_is_in_the_trail_or_says_why_not() -> None:
-    """Sign-in, creating jobs (each says itself whose it is), previews, and reports of workers, who are nobody."""
+def test_every_changing_route_is_in_the_trail_or_a_known_exception() -> None:
+    """The exceptions: sign-in, creating jobs (a job names its owner itself), previews, and reports of workers, who have no account."""
     silent = {route for route, rule in access.RULES.items() if rule.action is None and not route.startswith("GET ")}
     assert silent == {
         "POST /auth/login",
@@ -267,12 +267,12 @@ def test_every_route_that_changes_is_in_the_trail_or_says_why_not() -> None:
     }
 
 
-def test_a_route_without_a_rule_answers_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_route_without_a_rule_answers_no_request(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(access.RULES, "GET /me/jobs")
     assert send("GET", "/me/jobs", **ADMIN).status == 500
 
 
-def test_who_may_not_learns_nothing_of_what_a_good_request_is(world: World) -> None:
+def test_a_forbidden_caller_learns_no_validation_rules(world: World) -> None:
     refused = send("POST", "/users", body="{not json")
     assert refused.status == 403 and refused.error["details"] == []
     assert replace(refused).error["code"] == "forbidden"

@@ -1,5 +1,5 @@
-"""The api by its own OpenAPI document: whatever comes, no 5xx, no inside talk, answers as documented, and nobody sees or changes what
-is somebody else's."""
+"""The API, fuzzed by its own OpenAPI document: no 5xx, no internals in messages, answers as documented, and no user sees or changes
+the objects of another user."""
 
 import itertools
 import json
@@ -43,14 +43,14 @@ INSIDE = (
 )
 FEW, MANY = 2, 60  # examples of each operation and mode
 HOUR = 3_600_000
-NOBODYS = ("/api/v1/task-types", "/api/v1/schedules/preview")  # what they tell is the same for all: that is left to the gateway
-NAMES_OF_ANYBODY = {"fingerprint", "ordering_key", "name"}  # not of a user; that nothing of bob's is told is judged
+NOBODYS = ("/api/v1/task-types", "/api/v1/schedules/preview")  # their answers are the same for all: only the gateway checks the token
+NAMES_OF_ANYBODY = {"fingerprint", "ordering_key", "name"}  # these name no user's object; `judge` checks that no answer shows bob's
 _numbers = itertools.count(1)
 
 
 @dataclass
 class Belongings:
-    """What a user has before each case, in all states."""
+    """The objects of a user before each case, in all states."""
 
     owner: str
     jobs: list[Job] = field(default_factory=list)
@@ -98,7 +98,7 @@ class Belongings:
         world.receipts.keep(self.receipts, NOW)
 
     def names(self, parameter: str) -> list[str]:
-        """What of this user a path parameter may name."""
+        """The objects of this user that a path parameter may name."""
         found = {
             "job_id": [job.id for job in self.jobs],
             "task_id": [task.id for task in self.tasks],
@@ -120,7 +120,7 @@ ANN, BOB = Belongings("sub-ann"), Belongings("sub-bob")
 
 
 class Fuzz:
-    """One world a case; what every answer has to be."""
+    """The world of a case, and the checks of every answer."""
 
     def __init__(self) -> None:
         import schemathesis
@@ -132,7 +132,7 @@ class Fuzz:
         self.modes = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
         self.checks = [checks.status_code_conformance, checks.content_type_conformance, checks.response_schema_conformance]
         self.statuses: Counter[int] = Counter()
-        self.followed = 0  # links that led somewhere
+        self.followed = 0  # links that were followed successfully
 
     def operations(self) -> list[Any]:
         return [found.ok() for found in self.document.get_all_operations()]
@@ -167,7 +167,7 @@ class Fuzz:
         return int(response.status_code)
 
     def judge(self, case: Any, response: Any) -> None:
-        """What holds for every answer."""
+        """Check an answer by the rules for every answer."""
         self.statuses[response.status_code] += 1
         text = response.content.decode()
         assert response.status_code < 500, text
@@ -177,7 +177,7 @@ class Fuzz:
         assert not told or not [word for word in INSIDE if word in json.dumps(told)], text
 
     def walk(self, scenarios: int, steps: int, *, derandomize: bool) -> None:
-        """Requests that follow from answers: what was made is looked at, changed, run, cancelled, deleted; in one world, up to its end."""
+        """Requests that follow from answers: created objects are read, changed, run, cancelled and deleted, in one world per walk."""
         fuzz = self
 
         class Walk(self.document.as_state_machine()):  # type: ignore[misc]
@@ -198,7 +198,7 @@ class Fuzz:
         Walk.run(settings=_settings(scenarios, derandomize, stateful_step_count=steps))
 
     def state(self, owner: str | None) -> Any:
-        """All that is stored of a user, or of all."""
+        """All stored records of a user, or of all users."""
         world = self.world
         rows = [world.jobs.rows.values(), world.tasks.rows.values(), world.redrives.rows.values(), world.receipts.rows.values()]
         return [{each for each in map(_frozen, kind) if owner in (None, each[0])} for kind in rows]
@@ -230,12 +230,12 @@ def _settings(examples: int, derandomize: bool, **more: Any) -> settings:
 
 
 def explore(fuzz: Fuzz, examples: int, *, derandomize: bool) -> None:
-    """So many examples of what each operation allows, and of what it forbids."""
+    """Send `examples` requests that each operation allows, and as many that it forbids."""
     options = _settings(examples, derandomize)
     for operation in fuzz.operations():
         for mode in fuzz.modes:
             if mode.is_negative and not (operation.body or operation.query or operation.path_parameters or operation.headers):
-                continue  # there is nothing to be wrong
+                continue  # the operation has no input that could be wrong
 
             @options
             @given(case=operation.as_strategy(mode))
@@ -245,26 +245,26 @@ def explore(fuzz: Fuzz, examples: int, *, derandomize: bool) -> None:
             cases()
 
 
-def test_what_the_document_allows_and_what_it_forbids_is_answered_as_it_says(module_fuzz: Fuzz) -> None:
+def test_generated_requests_are_answered_as_documented(module_fuzz: Fuzz) -> None:
     explore(module_fuzz, FEW, derandomize=True)
     assert len(module_fuzz.operations()) >= 30 and module_fuzz.statuses.total() > 100
 
 
-def test_what_follows_from_answers_is_answered_as_the_document_says(module_fuzz: Fuzz) -> None:
+def test_requests_that_follow_from_answers_are_answered_as_documented(module_fuzz: Fuzz) -> None:
     module_fuzz.walk(5, 20, derandomize=True)
     assert module_fuzz.followed >= 5
 
 
 @pytest.mark.parametrize("path", ["/me/jobs", f"/tasks/{ANN.names('task_id')[0]}/jobs", "/dead-letters"])
 @pytest.mark.parametrize("name", ["from", "to"])
-def test_an_instant_given_twice_is_refused(module_fuzz: Fuzz, path: str, name: str) -> None:
+def test_a_repeated_instant_parameter_is_refused(module_fuzz: Fuzz, path: str, name: str) -> None:
     module_fuzz.fresh()
     answer = Client(application).get(f"/api/v1{path}?{name}=a&{name}=b", headers={"Authorization": "Bearer token"})
     assert (answer.status_code, [detail["field"] for detail in answer.json["error"]["details"]]) == (400, [name])
 
 
 @pytest.mark.long
-def test_thousands_of_requests_are_answered_as_the_document_says(module_fuzz: Fuzz, capsys: pytest.CaptureFixture[str]) -> None:
+def test_thousands_of_requests_are_answered_as_documented(module_fuzz: Fuzz, capsys: pytest.CaptureFixture[str]) -> None:
     explore(module_fuzz, MANY, derandomize=settings().derandomize)
     module_fuzz.walk(100, 30, derandomize=settings().derandomize)
     with capsys.disabled():

@@ -1,4 +1,4 @@
-"""Handlers and whatever their triggers may bring: a poison record never blocks its batch, and nothing but what is said leaves a handler."""
+"""Handlers and any event of their triggers: a poison record never blocks its batch, and a handler raises only its documented errors."""
 
 import json
 from typing import Any
@@ -39,7 +39,7 @@ PARTS = ["messageId", "receiptHandle", "body", "attributes"]
 
 @st.composite
 def poison_bodies(draw: st.DrawFn) -> Any:
-    """Any text, any JSON, or a message in which something is wrong: much, or one field only."""
+    """Any text, any JSON, or a message with one or more wrong fields."""
     kind = draw(st.integers(0, 3))
     if kind == 3:
         return json.dumps(json.loads(messages.encode(a_message())) | draw(st.sampled_from(WRONG)))
@@ -55,7 +55,7 @@ def poison_bodies(draw: st.DrawFn) -> Any:
 
 @st.composite
 def poison_records(draw: st.DrawFn, number: int) -> Any:
-    """A record with a poison body, or one in which parts are missing or of another kind."""
+    """A record with a poison body, or one with missing or wrong parts."""
     if draw(st.integers(0, 9)) == 0:
         return draw(values)
     made: dict[str, Any] = {
@@ -75,7 +75,7 @@ batches = st.lists(st.integers(1, 99).flatmap(poison_records), min_size=1, max_s
 
 
 class StrictJobs(MemoryJobs):
-    """Refuses as DynamoDB does what it cannot read: the whole call, not the one item."""
+    """Refuses invalid keys as DynamoDB does: the whole call, not only the one item."""
 
     def claim(self, requests: Any) -> Any:
         for request in requests:
@@ -128,7 +128,7 @@ lenient = settings(deadline=None, suppress_health_check=list(HealthCheck))
 @settings(lenient, max_examples=60)
 @given(poison=batches)
 @example(poison=one_field_wrong())
-def test_execute_works_off_the_others_and_leaves_poison_to_its_queue(poison: list[Any]) -> None:
+def test_execute_runs_the_others_and_leaves_poison_in_the_queue(poison: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         world = a_world(SystemClock(), patch)
         jobs = [due_now(world), due_now(world)]
@@ -158,7 +158,7 @@ def test_bury_settles_the_others_and_drops_poison(poison: list[Any]) -> None:
 @given(event=values | st.dictionaries(st.sampled_from(["minute", "part"]), values))
 @example(event={"minute": "2026-11-20T10:00", "part": float("inf")})
 @example(event={"minute": None, "part": 0})
-def test_dispatch_refuses_any_other_event_and_changes_nothing(event: Any) -> None:
+def test_dispatch_refuses_an_unknown_event_and_changes_nothing(event: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         world = a_world(FixedClock(), patch)
         job = due_now(world)
@@ -173,7 +173,7 @@ def test_dispatch_refuses_any_other_event_and_changes_nothing(event: Any) -> Non
 @settings(lenient, max_examples=40)
 @given(event=values)
 @pytest.mark.parametrize("handler", [tick.handler, plan.handler, redrive.handler], ids=["tick", "plan", "redrive"])
-def test_the_event_of_a_timer_says_nothing(handler: Any, event: Any) -> None:
+def test_timers_ignore_their_event(handler: Any, event: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         a_world(FixedClock(), patch)
         told = handler(event, CONTEXT)
@@ -189,8 +189,8 @@ def _is_ours(body: Any) -> bool:
     return True
 
 
-def test_the_strict_table_refuses_what_a_poison_message_could_name() -> None:
-    """Else the tests above could not fail."""
+def test_the_strict_table_refuses_keys_of_poison_messages() -> None:
+    """Otherwise the tests above could not fail."""
     job = due_now(World(FixedClock()))
     for key, fence in ((JobKey("ann", "01"), 1), (JobKey("\ud800", job.id), 1), (job.key, 10**40)):
         with pytest.raises((AssertionError, UnicodeError, LookupError, ValueError)):

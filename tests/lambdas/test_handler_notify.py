@@ -38,7 +38,7 @@ SETTINGS = Settings(
 
 
 class World(MemoryPorts):
-    """What notify's process keeps, in memory. It is its own queue of notices."""
+    """The ports of `notify`, in memory. The world is also its queue of notices."""
 
     def __init__(self) -> None:
         super().__init__(FixedClock())

@@ -1,4 +1,4 @@
-"""The handlers behind triggers: what they read of an event, what they answer, and what a poison record may not do."""
+"""The handlers behind triggers: how they read events, their answers, and their treatment of poison records."""
 
 import json
 import logging
@@ -36,7 +36,7 @@ from tests.unit.fake_calls import FUNCTION, QUEUE, FakeCalls
 
 
 class World(MemoryPorts):
-    """What the composition root gives any verb, in memory."""
+    """The ports and services that the composition root gives a function, in memory."""
 
     def __init__(self, clock: Any) -> None:
         super().__init__(clock, Rules(shards=2))
@@ -69,7 +69,7 @@ def record(job: Job, number: int = 1, body: str | None = None) -> dict[str, Any]
 
 
 def received(world: World, *jobs: Job) -> list[dict[str, Any]]:
-    """The records of jobs that are stored and whose messages have been received."""
+    """The records of stored jobs whose messages have been received."""
     for job in jobs:
         world.jobs.put(job)
         world.lanes.add(a_message(job), world.clock.now())
@@ -89,7 +89,7 @@ def due_now(world: World, **fields: Any) -> Job:
 
 
 @pytest.mark.real_clock
-def test_execute_runs_its_batch_and_leaves_a_poison_record_to_bury(world: World) -> None:
+def test_execute_runs_its_batch_and_leaves_poison_to_bury(world: World) -> None:
     job = due_now(world)
     records = [*received(world, job), record(job, 7, body="{not json"), record(job, 8, body='{"v": 1}')]
     answer = execute.handler({"Records": records}, CONTEXT)
@@ -98,7 +98,7 @@ def test_execute_runs_its_batch_and_leaves_a_poison_record_to_bury(world: World)
 
 
 @pytest.mark.real_clock
-def test_a_job_that_calls_aws_is_given_the_calls_and_what_it_may_reach(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_calls_aws_receives_the_calls_and_its_reach(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = FakeCalls()
     monkeypatch.setattr(_runtime, "calls", lambda: calls)
     allowed, other = (due_now(world, type="sqs", payload={"queue": queue, "body": "b"}) for queue in (QUEUE, f"{QUEUE}-2"))
@@ -117,7 +117,7 @@ def test_a_job_of_an_unknown_type_fails_alone(world: World) -> None:
 
 
 @pytest.mark.real_clock
-def test_a_target_that_exits_costs_its_job_an_attempt_and_its_batch_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_exits_fails_only_its_own_attempt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def leave(payload: Any, context: Any) -> Any:
         raise SystemExit("boom")
 
@@ -128,7 +128,7 @@ def test_a_target_that_exits_costs_its_job_an_attempt_and_its_batch_nothing(worl
 
 
 @pytest.mark.real_clock
-def test_a_job_of_a_named_target_runs_with_what_stands_under_the_name_when_it_starts(world: World) -> None:
+def test_a_job_uses_its_named_target_as_stored_when_it_starts(world: World) -> None:
     def target(**fields: Any) -> NamedTarget:
         return NamedTarget("notes", "log", 1, 1, "ada", "ada", **fields)
 
@@ -149,7 +149,7 @@ def test_a_job_of_a_named_target_runs_with_what_stands_under_the_name_when_it_st
 
 
 @pytest.mark.real_clock
-def test_a_job_of_a_target_that_is_not_there_fails_for_good(world: World) -> None:
+def test_a_job_of_an_unknown_target_fails_permanently(world: World) -> None:
     job = due_now(world, target="gone")
     execute.handler({"Records": received(world, job)}, CONTEXT)
     assert world.jobs.get(job.key).attempts[0].failure == Failure(FailureKind.PERMANENT, "target gone does not exist")
@@ -164,15 +164,15 @@ def test_execute_never_starts_a_job_before_its_instant(world: World) -> None:
     assert 0 <= world.jobs.get(job.key).delay_ms < 250
 
 
-def test_execute_leaves_in_the_queue_what_it_could_not_lease(world: World) -> None:
+def test_execute_leaves_messages_without_a_lease_in_the_queue(world: World) -> None:
     job = a_job()
     world.jobs.put(job)
-    answer = execute.handler({"Records": [record(job)]}, CONTEXT)  # this receipt is not known to the queue
+    answer = execute.handler({"Records": [record(job)]}, CONTEXT)  # the queue does not know this receipt
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
     assert world.jobs.get(job.key).claim is None
 
 
-def test_bury_counts_what_it_failed_and_drops_poison(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bury_counts_the_jobs_it_fails_and_drops_poison(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     job = a_job(buried=2)
     world.jobs.put(job)
     answer = bury.handler({"Records": [record(job), record(job, 2, body="poison")]}, CONTEXT)
@@ -181,7 +181,7 @@ def test_bury_counts_what_it_failed_and_drops_poison(world: World, capsys: pytes
     assert _emitted(capsys, metrics.BURIED) == ("bury", 1)
 
 
-def test_dispatch_hands_out_the_unit_of_its_event(world: World) -> None:
+def test_dispatch_publishes_the_unit_of_its_event(world: World) -> None:
     minute = slots.minute_of(world.clock.now())
     job = a_job(slot=f"{minute}#00")
     world.jobs.put(job)
@@ -196,14 +196,14 @@ def test_dispatch_refuses_an_event_that_names_no_unit(world: World, event: dict[
         dispatch.handler(event, CONTEXT)
 
 
-def test_tick_emits_the_lag_whatever_its_event_says(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tick_emits_the_lag_and_ignores_its_event(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     answer = tick.handler({"anything": ["at", "all"]}, CONTEXT)
     assert answer["opened"] > 0
     service, value = _emitted(capsys, metrics.OLDEST_OPEN_MINUTE)
     assert (service, value) == ("tick", answer["lag_ms"] / 1000)
 
 
-def test_plan_tops_up_the_tasks_whose_minute_it_is_and_emits_its_lag(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_tops_up_the_tasks_of_the_minute_and_emits_its_lag(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     now = world.clock.now()
     minute = slots.minute_of(now)
     task = make.task(schedule=Schedule(Rate(60_000, now)), planned_until=now, planned=1, replenish=slots.slot(minute, "any", 1))
@@ -228,7 +228,7 @@ def test_services_log_through_the_logger_of_the_handlers() -> None:
     assert logging.getLogger("scheduler").parent is _runtime.logger._logger
 
 
-def test_redrive_works_off_what_is_running_and_tells_what_it_did(world: World) -> None:
+def test_redrive_advances_running_redrives_and_logs_its_work(world: World) -> None:
     dead = a_job(slot=None, failed_at=world.clock.now(), reason="no")
     world.jobs.put(dead)
     world.redrives.add(model.new(dead.owner, world.clock.now(), 1, model.Filter()))
@@ -238,7 +238,7 @@ def test_redrive_works_off_what_is_running_and_tells_what_it_did(world: World) -
 
 
 class Executing(SimpleNamespace):
-    """What `_runtime.ahead` asks of the executor."""
+    """The part of the executor that `_runtime.ahead` calls."""
 
     def __init__(self, function: str) -> None:
         super().__init__(settings=Settings(stage="test", fetch_function=function))
@@ -247,7 +247,7 @@ class Executing(SimpleNamespace):
 WAYS = (("http", 1_000), ("http", 2_000), ("log", 3_000), ("http", 1_000))
 
 
-def test_an_http_job_that_is_held_has_the_way_to_its_function_made_ready_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_http_job_warms_its_function_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made, asked = FakeCalls(), threading.Event()
     made.answers["invoke"] = asked.set
     monkeypatch.setattr(_runtime, "calls", lambda: made)
@@ -262,6 +262,6 @@ def test_an_http_job_that_is_held_has_the_way_to_its_function_made_ready_once(mo
     assert (request.parameters["FunctionName"], request.parameters["Payload"], request.waits) == (FUNCTION, b"{}", True)
 
 
-def test_executors_that_call_by_themselves_send_nothing_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_executors_that_call_http_themselves_warm_no_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_runtime, "execute", lambda: Executing(""))
     assert _runtime.ahead(a_job(type="http")) == 0

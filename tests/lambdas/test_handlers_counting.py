@@ -1,4 +1,4 @@
-"""project and scale behind their triggers."""
+"""The handlers `project` and `scale`, behind their triggers."""
 
 import json
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return found
 
 
-def test_of_more_values_than_a_line_holds_none_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_beyond_one_line_of_metrics_are_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
     emit("project", {metrics.START_DELAY: list(range(250)), metrics.CREATED: 7, metrics.CANARY_DELAY: []})
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     values = [value for line in lines for value in line.get(metrics.START_DELAY, [])]
@@ -74,7 +74,7 @@ def stats(world: MemoryPorts) -> dict[str, int]:
     return dict(rows[0].amounts) if rows else {}
 
 
-def test_a_batch_is_counted_and_told(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_batch_is_counted_and_reported(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
     assert project.handler(event(*ended()), None) == {"state": {}}
     assert stats(world)["succeeded"] == 1
     told = emitted(capsys)
@@ -90,7 +90,7 @@ def test_a_repeated_batch_adds_nothing(world: MemoryPorts) -> None:
     assert stats(world)["succeeded"] == 1
 
 
-def test_shards_and_tables_do_not_hide_one_another_s_records(world: MemoryPorts) -> None:
+def test_shards_and_tables_are_counted_separately(world: MemoryPorts) -> None:
     project.handler(event(*ended()), None)
     project.handler(event(*ended(), shard="shardId-2"), None)
     project.handler(event(record(1, None, make.task())), None)
@@ -105,7 +105,7 @@ def test_sequence_numbers_sort_by_their_value_not_as_text(world: MemoryPorts) ->
     assert stats(world)["succeeded"] == 2
 
 
-def test_an_event_that_names_no_shard_is_refused_unless_there_is_one_alone(world: MemoryPorts) -> None:
+def test_an_event_without_a_shard_needs_a_stream_with_one_shard(world: MemoryPorts) -> None:
     with pytest.raises(Invalid, match="tumbling window"):
         project.handler(event(*ended(), shard=None), None)
     assert stats(world) == {}
@@ -114,7 +114,7 @@ def test_an_event_that_names_no_shard_is_refused_unless_there_is_one_alone(world
     assert stats(world)["succeeded"] == 1
 
 
-def test_the_end_of_a_window_comes_without_records(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_end_of_a_window_has_no_records(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
     assert project.handler(event(), None) == {"state": {}}
     assert emitted(capsys) == {}
 
@@ -122,7 +122,7 @@ def test_the_end_of_a_window_comes_without_records(world: MemoryPorts, capsys: p
 @pytest.mark.parametrize(
     "broken", [{}, {"Keys": {"pk": {"S": "a#00"}, "sk": {"S": "b"}}, "SequenceNumber": "7", "NewImage": {"x": {"S": ""}}}]
 )
-def test_a_record_that_cannot_be_read_is_left_out_and_told(
+def test_an_unreadable_record_is_left_out_and_reported(
     world: MemoryPorts, broken: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.handler(event(record(1, None, make.job()) | {"dynamodb": broken}, *ended(2)), None)
@@ -130,7 +130,7 @@ def test_a_record_that_cannot_be_read_is_left_out_and_told(
     assert emitted(capsys)[metrics.POISON] == [1.0]
 
 
-def test_what_is_beside_jobs_and_tasks_is_passed_over(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
+def test_items_beside_jobs_and_tasks_are_ignored(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
     canary = keys.canary(UnitKey("2026-11-20T10:00", 0)) | {"slot": {"S": "s"}, "due_at": {"N": "0"}}
     others = [canary, keys.holder(make.task().key) | {"job": {"S": "j"}}, {"pk": {"S": "order#ada#0"}, "sk": {"S": "m#1"}}]
     template = record(1, None, make.job())
@@ -140,7 +140,7 @@ def test_what_is_beside_jobs_and_tasks_is_passed_over(world: MemoryPorts, capsys
     assert world.counters.rows == {} and emitted(capsys) == {}
 
 
-def test_the_end_of_a_run_whose_task_has_receivers_is_sent_on_as_often_as_the_batch_comes(world: MemoryPorts) -> None:
+def test_the_end_of_a_notified_run_is_sent_with_every_delivery(world: MemoryPorts) -> None:
     claimed = make.claimed(make.job(at=make.NOW, origin=Origin("t1", 1, make.NOW, notify=True)))
     batch = event(record(1, claimed, make.failed(claimed)), *ended(2))
     for _ in range(2):
@@ -148,7 +148,7 @@ def test_the_end_of_a_run_whose_task_has_receivers_is_sent_on_as_often_as_the_ba
     assert [(each.job, each.ended) for each in world.notices.sent] == [(claimed.id, Status.FAILED)] * 2
 
 
-def test_a_job_that_dynamodb_has_taken_away_goes_to_the_archive_and_one_that_somebody_deleted_does_not(world: MemoryPorts) -> None:
+def test_only_jobs_deleted_by_ttl_go_to_the_archive(world: MemoryPorts) -> None:
     claimed = make.claimed(make.job(at=make.NOW, tags=("a",)))
     done = make.succeeded(claimed, make.NOW + 250)
     by_ttl = {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}}
@@ -159,7 +159,7 @@ def test_a_job_that_dynamodb_has_taken_away_goes_to_the_archive_and_one_that_som
     assert stats(world) == {}, "that it left the table counts for nothing"
 
 
-def test_scale_emits_what_is_required_and_sends_a_canary(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scale_emits_the_required_capacity_and_sends_a_canary(world: MemoryPorts, capsys: pytest.CaptureFixture[str]) -> None:
     project.handler(event(*[record(number, None, make.job(at=NOW + 60_000)) for number in range(27)]), None)
     capsys.readouterr()
     world.rules = replace(world.rules, executors=10, lag_canary=True)

@@ -1,4 +1,4 @@
-"""Requests are read and answers written without the composition root; what a request names is checked against a stage that is given."""
+"""Models validate requests and write answers without the composition root; the names in a request are checked against a given stage."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ def fields(error: ValidationError) -> list[str]:
     return [".".join(map(str, each["loc"])) for each in error.errors()]
 
 
-def test_a_request_is_read_where_there_is_no_runtime() -> None:
+def test_a_request_is_validated_without_the_composition_root() -> None:
     code = """
 import os
 os.environ.clear()
@@ -67,7 +67,7 @@ print(*(module for module in sys.modules if module.startswith(("lambdas._", "bot
         ({"message": "m", "notifications": MAIL | HOOK}, ["notifications.emails.0", "notifications.webhooks.0.url"]),
     ],
 )
-def test_what_a_task_names_is_checked_against_its_stage(body: dict[str, Any], broken: list[str]) -> None:
+def test_the_names_in_a_task_are_checked_against_its_stage(body: dict[str, Any], broken: list[str]) -> None:
     request = TaskRequest.model_validate({"name": "n"} | body)
     if broken:
         with pytest.raises(ValidationError) as refused:
@@ -77,18 +77,18 @@ def test_what_a_task_names_is_checked_against_its_stage(body: dict[str, Any], br
         request.resolve(CLOSED)
 
 
-def test_an_open_stage_takes_mail_and_calls() -> None:
+def test_an_open_stage_accepts_mail_and_calls() -> None:
     TaskRequest.model_validate({"name": "n", "message": "m", "notifications": MAIL | HOOK}).resolve(OPEN)
     JobRequest.model_validate({"type": "http", "payload": {"method": "GET", "url": "https://example.com"}}).resolve(OPEN)
 
 
-def test_a_job_for_a_target_is_of_the_kind_it_was_checked_by() -> None:
+def test_a_job_for_a_target_has_the_targets_kind() -> None:
     request = JobRequest.model_validate({"target": "reports", "payload": {"message": "m"}})
     request.resolve(OPEN)
     assert request.asked("ann", NOW).spec.type == "log"
 
 
-def test_defaults_of_a_target_are_within_reach() -> None:
+def test_the_defaults_of_a_target_must_be_within_reach() -> None:
     queue = {"queue": "arn:aws:sqs:us-east-1:123456789012:q"}
     request = TargetRequest.model_validate({"name": "q", "kind": "sqs", "defaults": queue})
     with pytest.raises(ValidationError) as refused:
@@ -103,7 +103,7 @@ def test_an_answer_has_the_fields_of_its_model_in_their_order() -> None:
     JobShape.model_validate_json(json.dumps(shown))
 
 
-def test_a_field_is_answered_under_the_name_that_people_see() -> None:
+def test_a_field_is_answered_under_its_alias() -> None:
     assert FilterShape.from_record(Filter(since=NOW)) == {
         "task": None,
         "type": None,

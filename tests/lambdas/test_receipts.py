@@ -1,4 +1,4 @@
-"""Idempotency keys as requests bring them."""
+"""Idempotency keys of requests, and their receipts."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,24 +24,24 @@ def test_a_request_without_the_header_has_no_receipt() -> None:
 
 
 @pytest.mark.parametrize("name", ["idempotency-key", "Idempotency-Key"])
-def test_the_receipt_tells_whose_key_it_is_and_when_it_came(name: str) -> None:
+def test_a_receipt_has_the_owner_key_and_instant_of_the_request(name: str) -> None:
     made = receipt(**{name: "order 7"})
     assert (made.owner, made.key, made.at) == ("ann", "order 7", NOW) and 0 <= made.random < 1 << ids.RANDOM_BITS
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "schlüssel", "a\tb", "a\n"])
-def test_a_key_that_is_empty_too_long_or_not_printable_is_refused_by_the_name_of_the_header(key: str) -> None:
+def test_an_invalid_key_is_refused_by_the_header_name(key: str) -> None:
     with pytest.raises(Invalid) as refused:
         receipt(**{"idempotency-key": key})
     assert refused.value.details == [{"field": "Idempotency-Key", "rule": idempotency.RULE}]
 
 
 @pytest.mark.parametrize("key", ["x", "x" * 255, " ~!"])
-def test_any_other_key_is_taken(key: str) -> None:
+def test_any_other_key_is_accepted(key: str) -> None:
     assert receipt(**{"idempotency-key": key}).key == key
 
 
-def test_the_layout_of_the_body_does_not_count() -> None:
+def test_the_layout_of_the_body_does_not_matter() -> None:
     same = [receipt('{"a": 1, "b": {"c": 2, "d": [3]}}'), receipt(' {"b":{"d":[3],"c":2},\n"a":1}')]
     assert same[0].fingerprint == same[1].fingerprint and receipt(None).fingerprint == receipt("{}").fingerprint
 
@@ -53,6 +53,6 @@ def test_another_body_path_or_method_is_another_request(other: dict[str, Any]) -
     assert receipt(**other).fingerprint != receipt().fingerprint
 
 
-def test_nobody_can_guess_the_id_that_a_key_leads_to() -> None:
+def test_the_id_for_a_key_cannot_be_guessed() -> None:
     first, second = receipt(), receipt()
     assert first.random != second.random and replace(first, random=0) == replace(second, random=0)

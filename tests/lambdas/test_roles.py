@@ -1,4 +1,4 @@
-"""Every route, as every role, on one's own objects, on somebody else's, and in somebody else's name: as the table in docs/roles.md says."""
+"""Every route, as every role: on own objects, on another user's objects, and in another user's name, as in the table in docs/roles.md."""
 
 import re
 from dataclasses import dataclass, replace
@@ -52,7 +52,7 @@ WANTS = {"retry": Status.FAILED, "output": Status.SUCCEEDED, "log": Status.SUCCE
 
 @dataclass(frozen=True)
 class Cell:
-    """One request: `whose` objects its path names, and whom it names in the parameter `user`."""
+    """One request: `whose` objects its path names, and the user that its parameter `user` names."""
 
     route: str
     caller: str
@@ -74,7 +74,7 @@ class Cell:
 
 
 def status_of(cell: Cell, world: World) -> int:
-    """The answer to it, in a world where ann and bob have all kinds of things."""
+    """The status of the answer, in a world where ann and bob have objects of all kinds."""
     world.targets.put(None, NamedTarget("reports", "log", NOW, NOW, "ada", "ada"))
     for user in (ANN, BOB):
         user.into(world)
@@ -95,7 +95,7 @@ def said(status: int) -> str:
 
 
 def shown(route: str, caller: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the table says of a route and a role: own; somebody else's; in somebody else's name."""
+    """The table's cell for a route and a role: own objects; another user's objects; in another user's name."""
     cells = [Cell(route, caller, ANN)]
     if "<" in route and "<number>" not in route.partition("<")[2][:8]:
         cells.append(Cell(route, caller, BOB))
@@ -129,7 +129,7 @@ def test_the_table_has_every_route_and_every_role() -> None:
     assert header is not None and [name.strip() for name in header.group(1).split("|")] == list(CALLERS)
 
 
-def test_the_document_tells_of_each_route_what_lets_one_in(world: World) -> None:
+def test_the_document_shows_the_access_rule_of_each_route(world: World) -> None:
     paths = send("GET", "/openapi.json", user=None).body["paths"]
     told = {
         f"{verb.upper()} {path.removeprefix('/api/v1')}": each.get("security")
@@ -142,12 +142,12 @@ def test_the_document_tells_of_each_route_what_lets_one_in(world: World) -> None
 
 
 @pytest.mark.parametrize("route", routes())
-def test_each_cell_of_the_table_is_what_is_answered(route: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_cell_of_the_table_is_answered_as_written(route: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [shown(route, caller, monkeypatch) for caller in CALLERS] == table()[route]
 
 
 @pytest.mark.parametrize(
     "route", [route for route in routes() if access.RULES[route].need is not Need.OPEN and not access.RULES[route].foreign]
 )
-def test_a_route_that_is_about_nobody_else_refuses_to_name_one(route: str, world: World) -> None:
+def test_a_route_without_foreign_objects_refuses_the_user_parameter(route: str, world: World) -> None:
     assert status_of(replace(Cell(route, "administrator", ANN), named=BOB), world) == 400
