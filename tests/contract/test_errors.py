@@ -18,6 +18,7 @@ from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.tasks import DynamoTasks
+from scheduler.storage.aws.users import DynamoUsers
 from scheduler.storage.ports import Change, Guard, Written
 from tests.contract import make
 from tests.contract.test_ledger import look
@@ -314,3 +315,11 @@ def test_only_a_lane_with_a_mapping_keeps_pollers() -> None:
     functions.keep_pollers(Lane.RETRY, 9)
     (call,) = wire.sent("UpdateEventSourceMapping")
     assert (call["UUID"], call["ProvisionedPollerConfig"]) == ("m1", {"MinimumPollers": 9, "MaximumPollers": 50})
+
+
+def test_a_refused_weight_of_a_user_is_raised() -> None:
+    client = clients.dynamodb()
+    users, wire = DynamoUsers(client, "users"), Wire(client)
+    wire.refuse("UpdateItem", "ThrottlingException")
+    with pytest.raises(Unavailable):
+        users.set_weight("ann", 2.0)

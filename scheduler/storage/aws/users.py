@@ -29,7 +29,9 @@ class DynamoUsers:
         return {item["pk"]["S"]: float(item["weight"]["N"]) for item in found if "weight" in item}
 
     def set_weight(self, id: str, weight: float) -> None:
-        self._table.update([Update(keys.user(id), {"weight": {"N": repr(weight)}}, (), ())])
+        (answer,) = self._table.update([Update(keys.user(id), {"weight": {"N": repr(weight)}}, (), ())])
+        if answer.done is Written.REFUSED:
+            raise Unavailable
 
     def profiles(self, ids: Sequence[str]) -> dict[str, Profile]:
         found = {item["pk"]["S"]: item for item in self._table.get_many([keys.user(id) for id in dict.fromkeys(ids)])}
