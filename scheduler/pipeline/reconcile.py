@@ -59,7 +59,7 @@ def recheck(
     """Decide on every job left in its slot, apply the decisions that are still valid, then enqueue jobs.
 
     Jobs that waited for one that has ended are enqueued, too. Jobs of a `paused` lane that have not started stay in their slots.
-    `behind` has the lanes of which the caller knows already whether they are behind.
+    `behind` maps lanes to whether they are behind, as far as the caller knows that already.
     """
     done = Recheck(lanes=dict(behind or {}))
     planned = [_plan(slot, job, done, now, paused, ports) for slot, job in left]

@@ -7,7 +7,7 @@ from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Res
 from scheduler.storage.ports import Pool, Ports
 
 LOOK_MS = 2_000  # how often running jobs are checked for a requested cancel
-GRACE_MS = 30_000  # how long a job may go on after it was told to stop
+GRACE_MS = 30_000  # how long a job may go on after its cancel
 
 
 @dataclass(slots=True)
