@@ -1,4 +1,4 @@
-"""Settle what landed in a dead-letter queue, so that it turns into the same failed jobs as any other."""
+"""Settle the messages of a dead-letter queue, so that their jobs fail like any other job."""
 
 import logging
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Burial:
-    """What became of a batch from a dead-letter queue."""
+    """The counts of one batch from a dead-letter queue."""
 
     failed: int = 0
-    kept: int = 0  # still scheduled: their slots are their net
-    dropped: int = 0  # duplicates and jobs that are done
+    kept: int = 0  # jobs still scheduled: each is picked up from its slot
+    dropped: int = 0  # messages that are duplicates, or whose jobs are finished
     returned: list[str] = field(default_factory=list)  # message ids to leave in the queue: the table refused
 
 
 def bury(deliveries: Sequence[Delivery], ports: Ports) -> Burial:
-    """Fail a job only if it is running under this very message; a scheduled one keeps its slot, up to three burials.
+    """Fail a job only if it is running under this very message; a scheduled job keeps its slot, up to three burials.
 
-    Who waited for one that failed is handed over.
+    Jobs that waited for a failed one are enqueued.
     """
     done, now, failed = Burial(), ports.clock.now(), list[Job]()
     stored = ports.jobs.get_many([item.message.key for item in deliveries])
@@ -53,7 +53,7 @@ def bury(deliveries: Sequence[Delivery], ports: Ports) -> Burial:
 
 
 def _change(before: Job, after: Job, jobs: Jobs) -> Written:
-    """One change; a refusal concerns this message only, so that those settled before it are not counted again."""
+    """Apply one change. A refusal concerns this message only: messages settled before it are not counted again."""
     try:
         (held,) = jobs.change([Change(before, after)])
     except Unavailable:

@@ -1,6 +1,7 @@
-"""Who may hand a job to its lane directly: everyone, up to a fair share of it. What is beyond goes to the intake, which keeps order.
+"""The direct path: each user may enqueue jobs at once, up to a fair share of their lane; further jobs go to the overflow slots.
 
-Counted by each process on its own: cheap, and enough to turn a flood away from the path that nothing can hold back.
+The overflow's dispatcher publishes in fair order. Each process counts on its own: that is cheap, and enough to keep a flood off the
+direct path, on which nothing can slow it down.
 """
 
 import logging
@@ -16,9 +17,9 @@ from scheduler.sharing.fair_queue import Backlog
 from scheduler.sharing.window import PUBLISHED_MS
 from scheduler.storage.ports import Ports
 
-START_MS = 1_000  # a process starts the intake no more often
-LOOK_MS = 1_000  # how long published backlogs are taken for the present ones
-FEW = 20  # jobs of a user within a second that nobody asks about
+START_MS = 1_000  # a process starts the overflow's dispatcher at most once in this time
+LOOK_MS = 1_000  # how long published backlogs are cached
+FEW = 20  # up to this number of jobs of a user within a second, the published backlogs are not read
 
 log = logging.getLogger(__name__)
 
@@ -27,12 +28,12 @@ log = logging.getLogger(__name__)
 class _Bucket:
     tokens: float
     filled_at: int
-    sent: deque[tuple[int, int]] = field(default_factory=deque)  # (instant, jobs) of the last second
+    sent: deque[tuple[int, int]] = field(default_factory=deque)  # (instant in ms, jobs) of the last second
 
 
 @dataclass(slots=True)
 class DirectPath:
-    """One process's view of its users' direct hand-overs."""
+    """One process's count of the jobs that its users enqueued directly."""
 
     ports: Ports
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
@@ -41,7 +42,10 @@ class DirectPath:
     _opened: bool = False
 
     def place(self, drafts: Sequence[Job], now: int) -> list[Job]:
-        """The drafts, placed by `slots.place` at `now`, of which those beyond their owner's share of the direct path go to the intake."""
+        """Return the drafts; those beyond their owner's share of the direct path are moved to the overflow slots.
+
+        The drafts were placed by `slots.place` at `now`.
+        """
         soon = sorted((job for job in drafts if slots.is_net(job.slot, job.due_at)), key=lambda job: job.due_at)
         groups: dict[tuple[str, Lane], list[Job]] = {}
         for job in soon:
@@ -52,7 +56,7 @@ class DirectPath:
         return [replace(job, slot=slots.intake(job.shard_key, self.ports.rules.shards)) if job.key in over else job for job in drafts]
 
     def start(self) -> None:
-        """Jobs were put into the intake: start its dispatcher. Never raises: the tick does so, too."""
+        """Start the overflow's dispatcher, after jobs were put there. Never raises: the tick starts one, too."""
         now = self.ports.clock.now()
         if self._started_at is not None and 0 <= now - self._started_at < START_MS:
             return
@@ -60,16 +64,16 @@ class DirectPath:
         try:
             self.ports.functions.start_dispatch(INTAKE)
         except Unavailable as error:
-            log.warning("the intake is not started; the next tick does", extra={"error": str(error)})
+            log.warning("could not start the overflow's dispatcher; the next tick starts it", extra={"error": str(error)})
 
     def _open(self, now: int) -> bool:
-        """Whether the intake is there. Without it, everyone has the direct path."""
+        """Return whether the overflow's unit exists; it is created if need be. Without it, every job takes the direct path."""
         if not self._opened:
             try:
                 open_intake(self.ports, now)
                 self._opened = True
             except Unavailable as error:
-                log.warning("the intake cannot be opened for now", extra={"error": str(error)})
+                log.warning("could not open the overflow; jobs take the direct path", extra={"error": str(error)})
         return self._opened
 
     def _allowed(self, owner: str, lane: Lane, wanted: int, now: int) -> int:
@@ -84,7 +88,7 @@ class DirectPath:
 
     def _bucket(self, owner: str, now: int) -> _Bucket:
         burst, rate = self.ports.rules.direct_burst, self.ports.rules.direct_rate
-        if len(self._buckets) > 1_000:  # full ones say nothing
+        if len(self._buckets) > 1_000:  # a full bucket equals a new one
             full = [name for name, each in self._buckets.items() if each.tokens + (now - each.filled_at) * rate / 1000 >= burst]
             for name in full:
                 del self._buckets[name]
@@ -96,9 +100,9 @@ class DirectPath:
         return bucket
 
     def _waits(self, owner: str, lane: Lane, now: int) -> bool:
-        """Whether jobs of the user wait in a dispatcher for their turn in that lane."""
-        asked_at, found = self._backlogs.get(lane, (None, []))
-        if asked_at is None or not 0 <= now - asked_at < LOOK_MS:
+        """Return whether jobs of the user wait in a dispatcher until that lane has room for them."""
+        read_at, found = self._backlogs.get(lane, (None, []))
+        if read_at is None or not 0 <= now - read_at < LOOK_MS:
             try:
                 found = self.ports.ledger.backlogs(lane, now - PUBLISHED_MS)
             except Unavailable:

@@ -1,9 +1,9 @@
-"""Hand out one unit: read its slots, publish every job just ahead of its instant, read once more, and say so.
+"""Dispatch one unit: read its slots, publish every job just before it is due, read the slots once more, and mark the unit done.
 
-What is due beyond what a lane can take waits here for its turn (`flow`).
+Where more jobs are due than a lane can take, the dispatcher keeps the rest until the lane has room (`sharing.window`).
 
-No job is written here. Whatever a dispatcher does twice, late or not at all is safe: executors claim by fence, and
-what stays in the index is found by the recheck.
+A dispatcher writes no job. Whatever it does twice, late or not at all is safe: executors claim jobs by fence, and reconciling finds
+every job that is still in the index.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,12 +15,12 @@ from scheduler.pipeline.publisher import LEASE_MS, DispatchResult, Publisher
 from scheduler.pipeline.reconcile import read
 from scheduler.storage.ports import Ledger, Ports
 
-WAKE_MS = 3_000  # a parked unit is due for a dispatcher this long before its minute
+WAKE_MS = 3_000  # a parked unit gets a dispatcher this long before its minute
 
 
 @dataclass(slots=True)
 class Dispatch:
-    """One dispatcher at work on one unit. `run` is its only entry."""
+    """One dispatcher of one unit. `run` is its only entry point."""
 
     unit: UnitKey
     ports: Ports
@@ -28,7 +28,7 @@ class Dispatch:
 
     @classmethod
     def of(cls, unit: Unit, ports: Ports) -> "Dispatch":
-        """A dispatcher of a unit that is leased to it."""
+        """Return a dispatcher of a unit that is leased to it."""
         made = cls(unit.key, ports)
         made.publisher = Publisher(unit, ports, made._outstanding, made._progress)
         return made
@@ -39,7 +39,7 @@ class Dispatch:
         entries = read(publisher.unit, self.ports.jobs)
         publisher.plan([entry for entry in entries if entry.due_at >= max(start, publisher.unit.progress)])
         if not publisher.planned and entries and self.ports.clock.now() < start - WAKE_MS:
-            self._park(start)  # only nets: their jobs were handed over directly, and are looked at when the minute comes
+            self._park(start)  # only safety slots: their jobs were enqueued directly; the slots are read again when the minute comes
             return publisher.result
         if entries and not self._publish_all(start):
             publisher.flow.close()
@@ -48,9 +48,9 @@ class Dispatch:
         return publisher.result
 
     def _publish_all(self, start: int) -> bool:
-        """Publish each at its time, and at the start of the minute what a second read shows besides. False: lost or left the unit.
+        """Publish each job at its time; read the slots again at the start of the minute. False: this dispatcher lost or left the unit.
 
-        What is held back for a paused lane goes out when that is resumed, or is left in its slot when the minute is over.
+        Jobs of a paused lane are held back. They are published once the lane is resumed, or stay in their slots when the minute is over.
         """
         publisher, reread = self.publisher, False
         while publisher.planned or not reread or publisher.may_go_out(start + slots.MINUTE):
@@ -70,18 +70,18 @@ class Dispatch:
         return True
 
     def _outstanding(self, lane: Lane, until: int) -> int:
-        """How many jobs of the lane, due up to then, have been released and are not done: they are still in their slots."""
+        """Return how many jobs of the lane, due by `until`, are released and not finished: they are still in their slots."""
         start = slots.start_of(self.unit.minute)
         there = sum(self.ports.jobs.count(slot, lane, since=start, until=until) for slot in self.publisher.unit.slots)
         return there - sum(1 for entry in self.publisher.waiting() if entry.lane is lane and start <= entry.due_at <= until)
 
     def _left(self, start: int) -> list[DueEntry]:
-        """What a second read shows that was not published yet: laggards of the index, and nets still there at their minute."""
+        """Return the entries of a second read to publish: late entries of the index, and safety slots that are still taken."""
         behind: dict[Lane, bool] = {}
         left = []
         for entry in read(self.publisher.unit, self.ports.jobs):
             if entry.due_at < start and self._behind(entry.lane, behind):
-                continue  # its message waits in the lane; a second one would not make it faster
+                continue  # its message waits in the lane; a second message would not make it faster
             left.append(entry)
         return left
 
@@ -91,7 +91,7 @@ class Dispatch:
         return known[lane]
 
     def _progress(self) -> int:
-        """Up to when everything has been published: the first due time of what has not."""
+        """Return the instant (ms) up to which everything is published: the earliest due time of the other jobs."""
         publisher, progress = self.publisher, self.publisher.unit.progress
         first = [item.entry.due_at for item in [*publisher.planned[:1], *publisher.held]] + publisher.flow.first_dues()
         return max(min(first, default=progress), progress)
@@ -104,7 +104,7 @@ class Dispatch:
 
 
 def take_lease(key: UnitKey, ledger: Ledger, now: int) -> Unit | None:
-    """The unit, leased to us under a new epoch; None if it is handed out, unknown, or another dispatcher is at it."""
+    """Lease the unit under a new epoch and return it; None if it is handed out, unknown, or leased to another dispatcher."""
     unit = ledger.unit(key)
     if unit is None or unit.handed_out_at is not None or unit.lease_until > now:
         return None
@@ -113,6 +113,9 @@ def take_lease(key: UnitKey, ledger: Ledger, now: int) -> Unit | None:
 
 
 def dispatch(key: UnitKey, ports: Ports) -> DispatchResult:
-    """Dispatch one unit, if nobody else does. Raises Unavailable if a service refuses: the lease runs out and another one starts."""
+    """Dispatch one unit, unless another dispatcher does.
+
+    Raises Unavailable if a service refuses: the lease then runs out, and the tick starts another dispatcher.
+    """
     unit = take_lease(key, ports.ledger, ports.clock.now())
     return DispatchResult() if unit is None else Dispatch.of(unit, ports).run()

@@ -1,4 +1,4 @@
-"""Jobs that are due before any minute that is safe to write into go to their lanes at once. Each has its slot as its net."""
+"""Enqueue jobs that are due before any minute that is safe to write into. Each also has a safety slot, from which it is picked up."""
 
 import logging
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from scheduler.model.job import Job, JobKey, Message
 from scheduler.model.rules import Rules
 from scheduler.storage.ports import Change, Lanes, Ports, Written
 
-SENT_AT_ONCE = 160  # messages sent by one reading of the clock: as many as the lanes send side by side
+SENT_AT_ONCE = 160  # messages sent per reading of the clock: as many as the lanes send in parallel
 
 log = logging.getLogger(__name__)
 
@@ -20,25 +20,32 @@ def message(job: Job, now: int, after: int = 0) -> Message:
 
 
 def enqueue(jobs: Sequence[Job], *, lanes: Lanes, now: int, after: int = 0) -> int:
-    """Send a message per job, delayed to just before its instant, and to `after`. Returns how many were refused. Raises Unavailable."""
+    """Send a message per job, delayed to just before its due time and at least to `after` (ms). Returns how many were refused.
+
+    Raises Unavailable.
+    """
     return len(lanes.send([message(job, now, after) for job in jobs], now)) if jobs else 0
 
 
 def try_enqueue(jobs: Sequence[Job], *, lanes: Lanes, now: int, after: int = 0) -> int:
-    """As `enqueue`, but never raises: nothing depends on the messages but time."""
+    """Like `enqueue`, but never raises: a job whose message is missing only starts later, from its slot."""
     try:
         refused = enqueue(jobs, lanes=lanes, now=now, after=after)
     except Unavailable:
         refused = len(jobs)
     if refused:
-        log.warning("hand-over refused; the slots are the net", extra=jobs[0].log_context() | {"refused": refused, "of": len(jobs)})
+        log.warning(
+            "could not enqueue jobs; they are picked up from their slots",
+            extra=jobs[0].log_context() | {"refused": refused, "of": len(jobs)},
+        )
     return refused
 
 
 def on_their_way(stored: Sequence[Job], began: int, ports: Ports) -> list[Job]:
-    """The stored jobs as they stand once those that need it are moved and handed over; their puts began at `began`.
+    """Enqueue newly stored jobs that are due before a dispatcher reads their slots. Returns all jobs as they are stored then.
 
-    They were placed by `slots.place` when their puts began. Never raises: each has its slot as its net.
+    The jobs were placed by `slots.place` at `began`, when their puts began. If the puts took long, jobs are moved to safe slots first.
+    Never raises: each job has a slot from which it is picked up.
     """
     now = ports.clock.now()
     unsafe: set[JobKey] = set()
@@ -50,7 +57,7 @@ def on_their_way(stored: Sequence[Job], began: int, ports: Ports) -> list[Job]:
 
 
 def _moved(stored: Sequence[Job], unsafe: set[JobKey], now: int, ports: Ports) -> list[Job]:
-    """Jobs whose slots are not safe any more in slots that are: their puts took so long that dispatch of the old ones may have begun."""
+    """Move the `unsafe` jobs to safe slots: their puts took long, and dispatch of their slots may have begun. Returns all jobs."""
     changes = {job.key: _move(job, now, ports.rules) for job in stored if job.key in unsafe}
     try:
         held = dict(zip(changes, ports.jobs.change(list(changes.values())), strict=True))
@@ -64,9 +71,9 @@ def _move(job: Job, now: int, rules: Rules) -> Change:
 
 
 def _enqueue_in_parts(jobs: Sequence[Job], ports: Ports) -> None:
-    """The soonest first. Delays count from the moment of sending, and a thousand messages take a while: hence the clock in between.
+    """Enqueue jobs by due time, in parts. The clock is read before each part: delays count from sending, and that takes a while.
 
-    Where nothing gets through at all, the rest is left to its slots: the caller waits for its answer.
+    If a whole part is refused, the other parts are left to their slots: the caller waits for its answer.
     """
     left = sorted(jobs, key=lambda job: job.due_at)
     while left:

@@ -1,8 +1,9 @@
-"""Run a batch of deliveries: lease, claim, hold each to its instant, start, settle, hand back.
+"""Run a batch of deliveries: lease the messages, claim the jobs, wait for each job's instant, start it, settle it.
 
-The messages' visibility is the lease: set before the claim, renewed while work goes on, and when it cannot be renewed
-nothing more is started. What is reported back stays in its queue; everything else is deleted with the batch.
-Whether a job that is more than its own may start is `admission`'s business, who goes on when a run has ended is `wake`'s.
+The visibility of the messages is the lease: the executor sets it before the claim and renews it while work goes on. When it cannot be
+renewed, the executor starts nothing more. Messages whose ids are returned stay in their queue; the caller deletes all others.
+`admission` decides whether a job may start that depends on other jobs, limits or breakers; `follow_up` enqueues the jobs that waited
+for a job that has ended.
 """
 
 import logging
@@ -44,12 +45,12 @@ from scheduler.pipeline.running_jobs import Work
 from scheduler.storage.ports import Change, ClaimRequest, Guard, Pool, Ports, Written
 
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
-CROWD = 3  # so many held jobs started at once say that other executors start theirs at this instant too ...
-LINGER_MS = (40, 200)  # ... and that settling had better wait: it would take the processor from those that still start
+CROWD = 3  # if this many waiting jobs start at once, other executors probably start theirs at this instant, too ...
+LINGER_MS = (40, 200)  # ... and settling waits for this time: it would take the processor from jobs that still start
 SETTLE_TRIES = 5
 SETTLE_PAUSE_MS = 500
-ASK_PAUSE_MS = 200  # when to ask again for what lets a job start while its table refuses ...
-ASK_LIMIT_MS = 2_000  # ... and for how long, before the job is given back
+ASK_PAUSE_MS = 200  # the pause before a gate is tried again whose table refuses ...
+ASK_LIMIT_MS = 2_000  # ... and how long it is tried before the job is requeued
 NO_REQUEUES: Mapping[JobKey, Requeue] = {}
 
 log = logging.getLogger(__name__)
@@ -58,44 +59,44 @@ log = logging.getLogger(__name__)
 @dataclass(slots=True, eq=False)
 class _Held:
     job: Job
-    read_at: int | None  # when to look at it once more; None: no need
-    waited: bool  # it came well before its instant
-    start_at: int  # its instant, or a later one that a gate gave it
-    gated: bool  # somebody has to be asked before it starts
-    ask_at: int = 0  # when its gates, or its lane, are to be asked again
-    cleared_at: int | None = None  # as of when it may start
-    give_up_at: int | None = None  # they could not be asked; until when that is tried
+    read_at: int | None  # when to read the job once more; None: no need
+    waited: bool  # the job came well before its instant
+    start_at: int  # the job's instant, or a later one set by a gate
+    gated: bool  # a gate has to allow the start
+    ask_at: int = 0  # when its gates, or its lane, are to be checked again
+    cleared_at: int | None = None  # when the gates last allowed the start
+    give_up_at: int | None = None  # the gates could not decide; when to requeue the job
 
     @property
     def next_at(self) -> int:
-        """When it may start, or has to be asked about."""
+        """When the job may start, or its gates have to be checked (ms)."""
         return max(self.start_at, self.ask_at)
 
     def is_ready(self, now: int) -> bool:
-        """Whether nothing is left to ask. A clearance grows old: its executor was frozen, or a read took long."""
+        """Return whether no gate has to be checked. A clearance expires: the executor may have been frozen, or a read took long."""
         return not self.gated or (self.cleared_at is not None and now - self.cleared_at <= READ_WINDOW_MS)
 
 
 @dataclass(slots=True)
 class Process:
-    """What an executor's process keeps from one batch to the next."""
+    """The state that an executor's process keeps from one batch to the next."""
 
     meter: LatencyMeter
     pauses: Watch
     named: Known
     circuits: Circuits
-    ahead: Callable[[Job], int] = lambda job: 0  # how long before its instant a job's work is sent on its way, which then keeps to it
+    ahead: Callable[[Job], int] = lambda job: 0  # how long before its instant (ms) a job goes to the pool, which keeps to the instant
 
     @classmethod
     def of(cls, lane: Lane, reporter: str, ports: Ports, ahead: Callable[[Job], int] = lambda job: 0) -> "Process":
-        """A new one of the lane, which reports its latencies as `reporter`."""
+        """Return the state of a new process of the lane, which reports its latencies as `reporter`."""
         pauses = Watch(ports)
         return cls(LatencyMeter(lane, reporter), pauses, Known(ports), Circuits(ports, pauses), ahead)
 
 
 @dataclass(slots=True)
 class Execution:
-    """One batch at work. `run` is its only entry."""
+    """One batch of an executor. `run` is its only entry point."""
 
     lane: Lane
     deliveries: Sequence[Delivery]
@@ -109,16 +110,16 @@ class Execution:
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
-    _done: list[Finished] = field(default_factory=list)  # came back, not settled yet
+    _done: list[Finished] = field(default_factory=list)  # finished, not settled yet
     _settle_at: int = 0
 
     def run(self) -> list[str]:
-        """Work until nothing is left in hand. Returns the ids of the messages to leave in the queue."""
+        """Work until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
         try:
             if self.process.pauses.is_paused(self.lane, trust_ms=TRUSTED_MS):
-                log.info("lane is paused: messages dropped, the slots are the net", extra={"messages": len(self.deliveries)})
+                log.info("the lane is paused: messages dropped, their jobs stay in their slots", extra={"messages": len(self.deliveries)})
                 return []
-        except Unavailable:  # of one that is new or was idle: later, what was known last counts
+        except Unavailable:  # raised only in a process that is new or was idle: any other one uses the state that it read last
             for item in self.deliveries:
                 self._put_back(item, delivery.PUT_BACK_S)
             return sorted(self.returned)
@@ -132,20 +133,20 @@ class Execution:
             if self._held:
                 self._read_again()
                 if self.lease.is_lost():
-                    continue  # reading took so long that nothing may start before a renewal holds
+                    continue  # the read outlasted the lease: nothing may start before the lease is renewed
                 self._start_due()
                 if self._admit() and not self.lease.is_lost():
                     self._start_due()
                 if not self._is_busy():
-                    break  # all were dropped: there is nothing to wait for
+                    break  # all jobs were dropped: there is nothing to wait for
             if back := [*self.work.wait(self._wake()), *self.work.look()]:
                 self._came_back(back)
             self._settle()
         return sorted(self.returned)
 
     def _stop(self) -> None:
-        """The lease is lost: others may have our jobs already. Start nothing, settle nothing, delete nothing."""
-        log.warning("lease lost", extra={"jobs": len(self._in_hand)})
+        """Stop after a lost lease: other executors may have these jobs already. Start nothing, settle nothing, delete nothing."""
+        log.warning("the executor lost the lease of its batch", extra={"jobs": len(self._in_hand)})
         self.work.stop()
         self.returned |= {item.message_id for item in self._in_hand.values()}
         self._held.clear()
@@ -154,7 +155,7 @@ class Execution:
         return bool(self._held or self.work or self._done)
 
     def _beat(self) -> bool:
-        """Renew the lease of what is in hand, when it is time. False once it is lost."""
+        """Renew the lease of the messages in hand, when it is time. False once it is lost."""
         return self.lease.beat(self._receipts)
 
     def _receipts(self) -> Iterator[str]:
@@ -201,7 +202,7 @@ class Execution:
             self.process.meter.add(now - item.message.sent_at)
         wait = job.due_at - now
         gated = self.admission.concerns(job)
-        is_asked = gated and wait > 0  # however short the time: at the instant it would be late
+        is_asked = gated and wait > 0  # even if little time is left: a check at the instant would make the job late
         read_at = job.due_at - READ_AHEAD_MS - self._spread() if wait > FRESH_CLAIM_MS or is_asked else None
         read_at = read_at if job.cancel_requested_at is None else now
         self._held.append(_Held(job, read_at, waited=wait > FRESH_CLAIM_MS, start_at=job.due_at, gated=gated))
@@ -214,19 +215,19 @@ class Execution:
         try:
             self.ports.lanes.extend(self.lane, [item.receipt], seconds)
         except Unavailable:
-            log.info("not put back sooner; its lease will end", extra={"message_id": item.message_id})
+            log.info("could not defer a message; it is delivered again when its lease ends", extra={"message_id": item.message_id})
 
     def _take_back(self, lost: Sequence[Job], now: int) -> None:
         for job in lost:
-            log.warning("silent for its lease" if waits(job) else "executor died", extra=job.log_context())
+            log.warning("the worker did not report within its lease" if waits(job) else "the executor died", extra=job.log_context())
         rules = self.ports.rules
         after = [settlement.take_back(job, now, shards=rules.shards, retention=rules.retention) for job in lost]
         self._write([Change(job, back, Guard.LEASE) for job, back in zip(lost, after, strict=True)])
 
-    # hold and start
+    # wait and start
 
     def _read_again(self) -> None:
-        """Look once more at held jobs just before their instant; drop those that are not ours to start any more."""
+        """Read waiting jobs once more just before their instant; drop the jobs that this executor must not start any more."""
         now = self.ports.clock.now()
         if not [held for held in self._held if held.read_at is not None and held.read_at <= now]:
             return
@@ -234,7 +235,7 @@ class Execution:
         try:
             stored = self.ports.jobs.get_many([held.job.key for held in near])
         except Unavailable:
-            stored = {held.job.key: held.job for held in near}  # start them: a cancel not seen is a cancel too late
+            stored = {held.job.key: held.job for held in near}  # start them: a cancel that was not read counts as too late
         ours = [held for held in near if self._still_ours(held.job, stored.get(held.job.key))]
         for held in near:
             held.read_at = None
@@ -244,7 +245,7 @@ class Execution:
         self._look_ahead([held for held in ours if held in self._held], now)
 
     def _look_ahead(self, near: Sequence[_Held], now: int) -> None:
-        """What is decided before the instant: a paused lane's jobs go back to their slots, and gates are asked."""
+        """Decide what is decided before the instant: requeue the jobs of a paused lane to their slots, else check the gates."""
         if near and self.process.pauses.is_paused(self.lane, SEEN_MS):
             self._give_back(near, now)
         elif gated := [held.job for held in near if held.gated]:
@@ -260,7 +261,7 @@ class Execution:
         return False
 
     def _drop(self, keys: Collection[JobKey]) -> list[Job]:
-        """Hold them no longer; the jobs."""
+        """Remove these jobs from the waiting ones and return them."""
         if not keys:
             return []
         dropped = [held.job for held in self._held if held.job.key in keys]
@@ -272,7 +273,7 @@ class Execution:
         due = [held for held in self._held if self._leaves_at(held) <= now]
         if not due:
             return
-        try:  # whoever stood still since the last read may have missed a pause
+        try:  # an executor that was frozen since the last read may have missed a pause
             paused = self.process.pauses.is_paused(self.lane, SEEN_MS, trust_ms=TRUSTED_MS)
         except Unavailable:
             self._act(dict.fromkeys((held.job.key for held in due), UNDECIDED), now)
@@ -281,7 +282,7 @@ class Execution:
             self._give_back(due, now)
             return
         if self.lease.is_lost():
-            return  # the look took that long
+            return  # the check outlasted the lease
         now = self.ports.clock.now()
         late = {held.job.key: Skip(why) for held in due if (why := misfire.too_late(held.job, max(now, held.next_at)))}
         ready = [held for held in due if held.is_ready(now) and held.job.key not in late]
@@ -295,24 +296,24 @@ class Execution:
             self._settle_at = now + least + self._spread() * (most - least) // READ_SPREAD_MS
 
     def _leaves_at(self, held: _Held) -> int:
-        """When its work leaves us: at its instant, or ahead of that, if nothing is left to look at or to ask."""
+        """Return when the job goes to the pool (ms): at its instant, or ahead of it if nothing is left to read or to check."""
         settled = held.read_at is None and held.next_at == held.job.due_at and held.is_ready(self.ports.clock.now())
         return held.next_at - (self.process.ahead(held.job) if settled else 0)
 
     def _admit(self) -> bool:
-        """Ask about the jobs that are due and not cleared yet. False if there are none."""
+        """Check the gates of jobs that are due and not cleared yet. False if there are none, or the lane is paused."""
         now = self.ports.clock.now()
         asking = [held for held in self._held if held.next_at <= now and not held.is_ready(now)]
         if not asking:
             return False
-        if self.process.pauses.is_paused(self.lane):  # whoever has to ask this late has looked at its lane a while ago
+        if self.process.pauses.is_paused(self.lane):  # for a job that is cleared this late, the lane was checked a while ago
             self._give_back(asking, now)
             return False
         self._act(self.admission.decide([held.job for held in asking]), now)
         return True
 
     def _act(self, verdicts: Mapping[JobKey, Verdict], asked_at: int) -> None:
-        """Carry out what was decided on held jobs, which were asked about at `asked_at`."""
+        """Carry out the gates' verdicts on waiting jobs; the gates were checked at `asked_at`."""
         if not verdicts:
             return
         dropped: dict[JobKey, Cancel | Skip | Requeue] = {}
@@ -326,7 +327,7 @@ class Execution:
                 held.ask_at = asked_at + ASK_PAUSE_MS
                 held.give_up_at = held.give_up_at or asked_at + ASK_LIMIT_MS
                 if asked_at >= held.give_up_at:
-                    # By a write of ours, not by letting the lease end: that would look like a crash, and be charged as one.
+                    # Requeue it by a write: if the executor let the lease end, that would look like a crash and use up an attempt.
                     dropped[held.job.key] = gate.REFUSED
             elif verdict is not None:
                 dropped[held.job.key] = verdict
@@ -345,7 +346,7 @@ class Execution:
         return end(job, now, reason=verdict.reason, retention=self.ports.rules.retention)
 
     def _wake(self) -> int:
-        """When there is something to do next, unless work comes back before."""
+        """Return when there is something to do next (ms), unless a job finishes before."""
         wake, look = self.ports.clock.now() + self.lease.next_beat(), self.work.next_look()
         if look is not None and look < wake:
             wake = look
@@ -360,19 +361,19 @@ class Execution:
         self.admission.left([each.job for each in done])
 
     def _settle(self) -> None:
-        """Settle what came back, in one write, once its instant's crowd has started."""
+        """Settle the finished jobs in one write, once the other jobs of their instant have started."""
         if not self._done or (now := self.ports.clock.now()) < self._settle_at:
             return
         done, self._done = self._done, []
         self.admission.ended(done)
         rules = self.ports.rules
         after = [settlement.returned(each, now, shards=rules.shards, retention=rules.retention) for each in done]
-        # What accepts a job, written again after a lost answer, must not take back the lease that a heartbeat has got meanwhile.
+        # The write that accepts a job may be repeated after a lost answer; it must not undo a lease that a heartbeat got meanwhile.
         guards = [Guard.LEASE if waits(job) else Guard.FENCE for job in after]
         self._write([Change(each.job, job, guard) for each, job, guard in zip(done, after, guards, strict=True)])
 
     def _write(self, changes: Sequence[Change], requeues: Mapping[JobKey, Requeue] = NO_REQUEUES) -> None:
-        """Apply changes under their fences, again while the table refuses; then hand over what goes to a lane at once."""
+        """Apply changes under their fences, repeatedly while the table refuses; then enqueue the jobs that go to a lane at once."""
         pending = changes
         for number in range(SETTLE_TRIES):
             if not pending:
@@ -385,10 +386,10 @@ class Execution:
         self.returned |= {self._in_hand[change.before.key].message_id for change in pending if change.before.key in self._in_hand}
         for change in pending:
             self._in_hand.pop(change.before.key, None)
-            log.error("not settled: the table refuses; it will be taken back", extra=change.before.log_context())
+            log.error("could not settle a job: the table refuses; it is taken back later", extra=change.before.log_context())
 
     def _try(self, changes: Sequence[Change], requeues: Mapping[JobKey, Requeue]) -> list[Change]:
-        """One try; what was refused for now comes back."""
+        """Apply the changes once; return the refused ones."""
         try:
             held = self.ports.jobs.change(changes)
         except Unavailable:
@@ -402,9 +403,9 @@ class Execution:
             if ok is Written.YES:
                 applied.append(change)
             elif waits(change.after):
-                log.info("its worker was faster than this answer, or the job has moved on", extra=change.before.log_context())
+                log.info("the worker reported before its job was accepted, or the job has changed since", extra=change.before.log_context())
             else:
-                log.warning("lost its fence before it settled", extra=change.before.log_context())
+                log.warning("could not settle a job: its fence has changed", extra=change.before.log_context())
         self.admission.left([change.before for change in applied])
         self.onward.send([change.after for change in applied], requeues)
         return refused

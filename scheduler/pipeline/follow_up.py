@@ -1,7 +1,8 @@
-"""Who goes on after a write: above all who waited for a run that has ended, by the overlap rule, in a row of late runs, or
-in the line of an ordering key.
+"""Enqueue the jobs that may go on after a write: retries that are due soon, and jobs that waited for one that has ended.
 
-A wake may be lost (its sender dies, the lane refuses): the slot of who waits is the net.
+A job waits for another one by the overlap rule, in a row of late runs, or in the queue of its ordering key.
+
+A wake-up may be lost (its sender dies, or the lane refuses): the waiting job is then picked up from its slot.
 """
 
 import logging
@@ -18,22 +19,22 @@ from scheduler.model.lifecycle import is_open
 from scheduler.pipeline.enqueue import try_enqueue
 from scheduler.storage.ports import Jobs, Ports, Tasks
 
-ASK_LATER_MS = 10_000  # when a run comes again whose task could not be asked
+ASK_LATER_MS = 10_000  # delay of a run that was requeued because its task could not be read
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Onward:
-    """Sends on their way those jobs of a batch that go on at once. Whatever is refused has its slot."""
+    """Enqueues the jobs released by what a batch just wrote. A refused one is picked up from its slot."""
 
     ports: Ports
     is_paused: Callable[[Lane], bool]
 
     def send(self, written: Sequence[Job], requeues: Mapping[JobKey, Requeue]) -> None:
-        """What follows from jobs as they were just written: retries that are due soon go, and who waited for one that has ended.
+        """Enqueue what follows from jobs just written: retries that are due soon, and jobs that waited for one that has ended.
 
-        `requeues`: why those of them that went back to their queues did.
+        `requeues` has the cause for each of them that was requeued.
         """
         now = self.ports.clock.now()
         go, ended, backs = list[Job](), list[Job](), list[tuple[Job, Requeue]]()
@@ -53,7 +54,7 @@ class Onward:
         self._enqueue([job for job, back in backs if back.cause is RequeueCause.REFUSED], after=now + ASK_LATER_MS)
 
     def _enqueue(self, jobs: Sequence[Job], *, after: int = 0) -> None:
-        """Those whose lanes are not paused, each once."""
+        """Enqueue the jobs whose lanes are not paused, each once."""
         if not jobs:
             return
         sent = list({job.key: job for job in jobs if not self.is_paused(job.lane)}.values())
@@ -61,18 +62,18 @@ class Onward:
 
 
 def wake(ended: Sequence[Job], ports: Ports, *, now: int) -> None:
-    """Hand over whoever waited for one of the ended jobs. Never raises: nothing depends on it but time."""
+    """Enqueue the jobs that waited for one of the ended jobs. Never raises: a job not woken only starts later, from its slot."""
     go = successors(ended, ports, now=now) + in_line(ended, (), ports, now=now)
     try_enqueue(list({job.key: job for job in go}.values()), lanes=ports.lanes, now=now)
 
 
 def wake_line(of: Job, ports: Ports, *, now: int) -> None:
-    """Hand over whose turn it is in the line that this job stands or stood in. Never raises."""
+    """Enqueue the head of the ordering queue that this job is or was in. Never raises."""
     try_enqueue(in_line((), [of], ports, now=now), lanes=ports.lanes, now=now)
 
 
 def send_on(written: Job, ports: Ports, *, now: int) -> None:
-    """What follows from a job just written: it goes itself if it is due soon, and if it has ended, who waited for it. Never raises."""
+    """Enqueue what follows from a job just written: the job itself if it is due soon; if it has ended, its successors. Never raises."""
     if is_open(written):
         direct = slots.place(written.due_at, now, written.shard_key, ports.rules.shards).direct
         try_enqueue([written] if direct else [], lanes=ports.lanes, now=now)
@@ -81,7 +82,7 @@ def send_on(written: Job, ports: Ports, *, now: int) -> None:
 
 
 def successors(ended: Sequence[Job], ports: Ports, *, now: int) -> list[Job]:
-    """The jobs that waited for one of the ended ones, and whose message has to be sent. None of them while a table refuses."""
+    """Return the jobs that waited for one of the ended jobs and need a message. Empty while a table refuses."""
     runs = [job for job in ended if job.origin is not None]
     if not runs:
         return []
@@ -89,15 +90,15 @@ def successors(ended: Sequence[Job], ports: Ports, *, now: int) -> list[Job]:
         keys = {*_queued(runs, ports.tasks), *_next_in_row(runs, now)}
         found = ports.jobs.get_many(sorted(keys)) if keys else {}
     except Unavailable:
-        log.warning("not looked who waits; the slots are the net", extra={"jobs": len(runs)})
+        log.warning("could not read the waiting jobs; they are picked up from their slots", extra={"jobs": len(runs)})
         return []
     return [job for job in found.values() if waits(job, now)]
 
 
 def in_line(ended: Sequence[Job], free: Sequence[Job], ports: Ports, *, now: int) -> list[Job]:
-    """Whose turn it is, now that some jobs have ended, and others (`free`) were given back though nobody is before them any more.
+    """Return the heads of the ordering queues of these jobs: some have `ended`, others (`free`) were requeued after their blocker ended.
 
-    Of a line it is one that goes on, however many were given back: the others would only come to wait again.
+    Only one job of a queue goes on, however many were requeued: the others would only have to wait again.
     """
     of = [job for job in (*ended, *free) if job.spec.ordering is not None]
     if not of:
@@ -107,9 +108,10 @@ def in_line(ended: Sequence[Job], free: Sequence[Job], ports: Ports, *, now: int
 
 
 def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
-    """Those of the jobs just given back whose blocker (the job each waits for) ended in between: nobody else wakes them.
+    """Return the jobs just requeued whose blocker (the job each waits for) ended in between: no other job wakes them.
 
-    So it is in a line whose first one was put to sleep while the key was parked, and who missed its wake: the line must be looked at.
+    The same is true in an ordering queue whose head was requeued for later while the key was parked, and missed its wake-up: the
+    queue must be read.
     """
     if not waiting:
         return []
@@ -121,12 +123,12 @@ def released(waiting: Sequence[tuple[Job, JobKey]], *, jobs: Jobs) -> list[Job]:
 
 
 def _sleeps(first: Job, behind: Job) -> bool:
-    """Whether the first one of a line will be looked at later than who waits behind it."""
+    """Return whether the head of an ordering queue is picked up from its slot later than the job behind it."""
     return behind.spec.ordering is not None and first.claim is None and slots.minute(first.slot or "") > slots.minute(behind.slot or "")
 
 
 def _queued(runs: Sequence[Job], tasks: Tasks) -> list[JobKey]:
-    """Whoever waits for the runs that hold for their task. Another holder wakes its own."""
+    """Return the keys of jobs that wait for those runs that have the run lock of their task. Any other owner of a lock wakes its own."""
     held = {TaskKey(run.owner, run.origin.task): run.id for run in runs if run.origin is not None and run.origin.overlap in overlap.WAKES}
     holders = tasks.holders(sorted(held)) if held else {}
     return [JobKey(key.owner, holder.waiting) for key, holder in holders.items() if holder.job == held[key] and holder.waiting]
@@ -142,5 +144,5 @@ def _next_in_row(runs: Sequence[Job], now: int) -> list[JobKey]:
 
 
 def waits(job: Job, now: int) -> bool:
-    """A job under its first fence was never given back: its own message brings it."""
+    """Return whether the job is due and needs a message. A job under its first fence was never requeued: its own message brings it."""
     return is_open(job) and job.claim is None and job.fence > 1 and job.due_at <= now

@@ -14,9 +14,9 @@ from scheduler.storage.ports import Ledger
 class Lag:
     """The oldest minute that is not closed, opened or not, and for how long it has been over (ms; 0 while it is not).
 
-    The minute of the oldest job that waits in the intake counts like one.
+    The minute of the oldest job in the overflow counts as well.
 
-    Minutes that wait only for paused lanes are not counted: `resting` is how many units of them there are, `paused` the lanes.
+    Minutes that wait only for paused lanes are left out: `resting` is the number of their units, `paused` lists the lanes.
     """
 
     minute: str | None
@@ -26,7 +26,7 @@ class Lag:
 
 
 def lag(ledger: Ledger, now: int) -> Lag:
-    """The scheduler's lag. Without a tick the ledger's cursor stands still, so its age counts as well."""
+    """Return the scheduler's lag. Without a tick the ledger's cursor does not move, so its age counts as well."""
     cursor, units, states = ledger.cursor(), ledger.open_units(), ledger.watched().lanes
     awake = [unit.key.minute for unit in units if not leftover.rests(unit, states, now)]
     intake = ledger.unit(INTAKE)

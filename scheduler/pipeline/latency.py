@@ -1,4 +1,4 @@
-"""How long a job travels from publish to claim, as an executor sees it: what dispatch leads by."""
+"""Measure the time from publish to claim in an executor; the dispatcher derives its lead from it."""
 
 import logging
 from collections import deque
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class LatencyMeter:
-    """An executor's recent times from publish to claim; reported to the ledger now and then, never on the hot path."""
+    """An executor's recent times (ms) from publish to claim; reported to the ledger after a batch, never before a job starts."""
 
     lane: Lane
     reporter: str
@@ -27,7 +27,7 @@ class LatencyMeter:
         self.samples.append(max(ms, 0))
 
     def report(self, ledger: Ledger, now: int) -> None:
-        """Write the p99, at most every `REPORT_MS`. A refusal is no reason to fail a batch."""
+        """Report the 99th percentile, at most every `REPORT_MS`. Never raises: a refusal is no reason to fail a batch."""
         if not self.samples or now - self._reported_at < REPORT_MS:
             return
         self._reported_at = now
@@ -35,5 +35,5 @@ class LatencyMeter:
         try:
             ledger.report_latency(self.lane, self.reporter, ordered[len(ordered) * 99 // 100], now)
         except Unavailable:
-            log.info("latency not reported: the ledger refuses for now")
+            log.info("could not report the latency: the ledger refuses for now")
         self.samples.clear()

@@ -11,7 +11,7 @@ from scheduler.storage.ports import Ports
 
 @dataclass(slots=True)
 class Lease:
-    """Counted by the monotonic clock from just before the call that set it, so never longer than the queue's own count."""
+    """The lease, counted by the monotonic clock from just before the call that set it: it never outlasts the queue's own count."""
 
     lane: Lane
     ports: Ports
@@ -19,13 +19,16 @@ class Lease:
     _beat_at: int = 0
 
     def take(self, receipts: Sequence[str]) -> set[str]:
-        """Set the lease of each message; the receipts for which it held. The others must not be claimed."""
+        """Set the lease of each message; return the receipts for which this worked. The jobs of the others must not be claimed."""
         self._held_at = self.ports.clock.monotonic()
         self._beat_at = self._held_at + delivery.BEAT_MS
         return self._extend(receipts)
 
     def beat(self, receipts: Callable[[], Iterable[str]]) -> bool:
-        """Renew it for these messages, when it is time. False once it could not be renewed for `LOST_MS`: others may have them by then."""
+        """Renew the lease of these messages, when it is time.
+
+        False once it could not be renewed for `LOST_MS`: other executors may have the messages by then.
+        """
         now = self.ports.clock.monotonic()
         if now < self._beat_at:
             return now - self._held_at < delivery.LOST_MS

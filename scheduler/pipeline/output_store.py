@@ -1,4 +1,4 @@
-"""What remains of an attempt's output and log: an excerpt with the job, the whole apart where that is not all of it."""
+"""An attempt's output and log: a preview in the job, and the full text in the output store where the preview is not all of it."""
 
 import logging
 from collections.abc import Callable
@@ -14,34 +14,37 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """An output or a log. `complete`: nothing of it was left out."""
+    """An output or a log. `complete` is False if a part of it was left out."""
 
     text: str
     complete: bool
 
 
 def keep(job: Job, result: Result, outputs: Callable[[], Outputs]) -> Result:
-    """The result as its claimed job may be settled with; what does not fit is stored first. A store that refuses costs only that."""
+    """Return the result with previews that fit into the job; a full text that does not fit is stored first.
+
+    If the store refuses, only the full text is lost.
+    """
     fits, whole = attempt_output.split(job, result)
     if whole is None:
         return fits
     try:
         outputs().put(job.key, job.fence, whole)
     except SchedulerError as error:
-        log.warning("output not stored: %s", error, extra=job.log_context())
+        log.warning("could not store the output: %s", error, extra=job.log_context())
         return replace(fits, kept=Kept.CUT)
     return fits
 
 
 def output(job: Job, number: int, outputs: Outputs) -> Text:
-    """All that an attempt put out: its output, or the body of the answer it got. Raises NotFound, Gone."""
+    """Return the full output of an attempt, or the body of the response that it got. Raises NotFound, Gone."""
     attempt = _attempt(job, number)
     excerpt = attempt_output.output_of(job.output, job.response) if attempt is job.attempts[-1] else attempt.output
     return _text(job, attempt, excerpt, "output", outputs)
 
 
 def logged(job: Job, number: int, outputs: Outputs) -> Text:
-    """All that was logged during an attempt. Raises NotFound, Gone."""
+    """Return the full log of an attempt. Raises NotFound, Gone."""
     attempt = _attempt(job, number)
     return _text(job, attempt, attempt.log, "log", outputs)
 

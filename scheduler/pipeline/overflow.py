@@ -1,8 +1,8 @@
-"""Hand out the intake: the slots, open at all times, of jobs due too soon for any minute whose owner is above their share.
+"""Dispatch the overflow: slots that are always open, for jobs due too soon for any minute whose owners exceed their direct share.
 
-Like the dispatch of a minute, and in the same flow; but what is to be sent keeps coming, so the slots are read every second, and what
-was sent long ago and is still there is rechecked here. It ends when nothing has come for a while; whoever puts a job into the intake
-starts it, and the tick does so every minute.
+This works like the dispatch of a minute, with the same window. But jobs keep coming: the dispatcher reads the slots every second, and
+reconciles jobs that it sent long ago and that are still there. It ends when no job has come for a while. The process that puts a job
+into the overflow starts the dispatcher, and so does the tick every minute.
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,27 +16,29 @@ from scheduler.storage.ports import Ports
 
 INTAKE = UnitKey(slots.INTAKE, 0)
 READ_MS = 1_000
-SAME_LOOK_MS = 250  # so long what was read for one lane tells what is outstanding in another
-EMPTY_MS = 3_000  # it stays so long after it has seen the last job: the next one needs no start
-RECHECK_AGAIN_MS = 10_000  # after a recheck that the table refused
+SAME_LOOK_MS = 250  # lanes polled within this time share one read of the slots
+EMPTY_MS = 3_000  # the dispatcher stays this long after the last job was there: the next job then needs no start
+RECHECK_AGAIN_MS = 10_000  # the time until a job is reconciled again if the table refused
 
 
 @dataclass(slots=True)
 class Intake:
-    """One dispatcher at the intake. `run` is its only entry."""
+    """One dispatcher of the overflow. `run` is its only entry point."""
 
     ports: Ports
     publisher: Publisher = field(init=False)
     _read_at: int = 0
     _rechecked_at: int = 0
-    _seen_at: int = 0  # the last time that anything was there
-    _entries: list[DueEntry] = field(default_factory=list)  # what the last read showed, once it was planned ...
+    _seen_at: int = 0  # the last time that a job was there
+    _entries: list[DueEntry] = field(default_factory=list)  # the entries of the last read, once they were planned ...
     _marks: set[str] = field(default_factory=set)  # ... and their marks
-    _out: dict[str, tuple[DueEntry, int]] = field(default_factory=dict)  # by mark: sent, and still there by the last read; and when
+    _out: dict[str, tuple[DueEntry, int]] = field(
+        default_factory=dict
+    )  # by mark: entries sent and still there at the last read, and when they were sent (ms)
 
     @classmethod
     def of(cls, unit: Unit, ports: Ports) -> "Intake":
-        """A dispatcher of the intake, which is leased to it."""
+        """Return a dispatcher of the overflow, which is leased to it."""
         made = cls(ports)
         made.publisher = Publisher(unit, ports, made._outstanding, made._progress)
         return made
@@ -50,7 +52,7 @@ class Intake:
         return self.publisher.result
 
     def _hand_out_all(self) -> bool:
-        """Until nothing has been there for a while. False: lost the intake, or left it to another dispatcher."""
+        """Publish jobs until none has been there for a while. False: this dispatcher lost or left the overflow."""
         clock, publisher = self.ports.clock, self.publisher
         while clock.now() - self._seen_at < EMPTY_MS:
             now = clock.now()
@@ -61,7 +63,7 @@ class Intake:
                 return False
             if reads := now - self._read_at >= READ_MS:
                 self._read()
-            if reads or now - self._rechecked_at >= READ_MS:  # a flood's looks at its lane keep what was read fresh
+            if reads or now - self._rechecked_at >= READ_MS:  # under a flood, polls of a lane already keep the read fresh
                 self._recheck()
                 continue
             published = publisher.go_on(now)
@@ -73,7 +75,7 @@ class Intake:
         return True
 
     def _leave(self) -> bool:
-        """Give the lease back, and look once more: who put a job here meanwhile found it taken. False: go on."""
+        """Release the lease and read once more: a process that put a job here meanwhile found the lease taken. False: go on."""
         clock, publisher = self.ports.clock, self.publisher
         publisher.unit = replace(publisher.unit, progress=0)
         if not publisher.change(replace(publisher.unit, lease_until=0)):
@@ -88,7 +90,7 @@ class Intake:
         return False
 
     def _read(self) -> None:
-        """What is there now. Thousands may wait here for seconds, so most of it is known, and planned or waiting already."""
+        """Read the slots and plan new jobs. Thousands of jobs may wait here for seconds, so most are planned or waiting already."""
         publisher, self._read_at = self.publisher, self.ports.clock.now()
         entries = everything(publisher.unit, self.ports.jobs)
         if entries:
@@ -97,7 +99,7 @@ class Intake:
         marks = self._marks if is_known else {*map(mark, entries)}
         self._out = {of: sent for of, sent in self._out.items() if of in marks}
         if is_known:
-            return  # each of them has been sent, or is planned
+            return  # each entry was sent, or is planned
         unsent = marks - publisher.sent
         publisher.planned = [item for item in publisher.planned if item.entry.mark in unsent]
         publisher.held = [item for item in publisher.held if item.entry.mark in unsent]
@@ -111,7 +113,7 @@ class Intake:
         return sum(1 for entry, _ in self._out.values() if entry.lane is lane)
 
     def _recheck(self) -> None:
-        """What was sent long ago and is still there: it runs for long, or was lost. It moves to a minute that looks after it."""
+        """Reconcile jobs sent long ago that are still there: each one runs long, or its message was lost. They move to a minute's slots."""
         now = self._rechecked_at = self.ports.clock.now()
         old = [entry for entry, at in self._out.values() if at <= now - leftover.RECHECK_AFTER]
         if not old:
@@ -122,18 +124,18 @@ class Intake:
         self._out |= {entry.mark: (entry, again) for entry in old}
 
     def _progress(self) -> int:
-        """The due time of the oldest job not sent yet, 0 without one: its lag."""
+        """Return the due time (ms) of the oldest job not sent yet, or 0; the lag of the overflow is measured from it."""
         waiting = [item.entry.due_at for item in [*self.publisher.planned, *self.publisher.held]]
         return min(waiting + self.publisher.flow.first_dues(), default=0)
 
 
 def open_intake(ports: Ports, now: int) -> None:
-    """Whoever puts jobs into the intake does this first, once: else no tick would look there. Idempotent."""
+    """Create the unit of the overflow. A process does this before it puts jobs there: else no tick would read them. Idempotent."""
     ports.ledger.open_unit(Unit(INTAKE, 0, ports.rules.shards - 1, opened_at=now))
 
 
 def take_lease(ports: Ports) -> Unit | None:
-    """The intake, leased to us under a new epoch; None if another dispatcher is at it, or nobody ever opened it."""
+    """Lease the overflow under a new epoch and return its unit; None if it was never opened, or is leased to another dispatcher."""
     now = ports.clock.now()
     unit = ports.ledger.unit(INTAKE)
     if unit is None or unit.lease_until > now:
@@ -144,13 +146,16 @@ def take_lease(ports: Ports) -> Unit | None:
 
 
 def intake(ports: Ports) -> DispatchResult:
-    """Hand out the intake, if nobody else does. Raises Unavailable if a service refuses: the tick starts another one."""
+    """Dispatch the overflow, unless another dispatcher does.
+
+    Raises Unavailable if a service refuses: the tick then starts another dispatcher.
+    """
     unit = take_lease(ports)
     return DispatchResult() if unit is None else Intake.of(unit, ports).run()
 
 
 def start_if_waiting(ports: Ports, now: int) -> bool:
-    """Start a dispatcher for the intake if anything is there and nobody is at it: who put it there may have died."""
+    """Start a dispatcher if a job is in the overflow and no dispatcher is at work: the process that put the job there may have died."""
     unit = ports.ledger.unit(INTAKE)
     if unit is None or unit.lease_until > now:
         return False

@@ -1,7 +1,7 @@
-"""What one dispatcher has in hand: the lease of its unit, what is planned to leave, what waits for its turn, and the publishing.
+"""The publisher of one dispatcher: the lease of its unit, the planned jobs, the jobs that wait for room in their lane, the publishing.
 
-No job is written here. Whatever a dispatcher does twice, late or not at all is safe: executors claim by fence, and
-what stays in the index is found by the recheck.
+A dispatcher writes no job. Whatever it does twice, late or not at all is safe: executors claim jobs by fence, and reconciling finds
+every job that is still in the index.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,11 +17,11 @@ from scheduler.storage.ports import Ports
 
 LEASE_MS = 15_000
 RENEW_MS = 5_000
-STAY_MS = 480_000  # who has still something waiting then leaves it to another dispatcher: an invocation has ten minutes
-FRESH_MS = 120_000  # latencies older than this say nothing about the lane now
-GATHER_MS = 100  # jobs that leave within this long go out together: fuller batches for a slightly longer hold
+STAY_MS = 480_000  # a dispatcher leaves waiting jobs to a new one after this time: Lambda stops it at ten minutes
+FRESH_MS = 120_000  # older latencies are ignored
+GATHER_MS = 100  # jobs that leave within this time go out together: batches are fuller, and jobs wait a little longer in executors
 CALL = 10  # messages of one publish call
-CHUNK = 500  # messages published between two looks at the clock
+CHUNK = 500  # messages published between two readings of the clock
 RATE = 0.5  # jobs a millisecond, until the first publish has been measured
 
 mark: Callable[[DueEntry], str] = attrgetter("mark")
@@ -29,12 +29,12 @@ mark: Callable[[DueEntry], str] = attrgetter("mark")
 
 @dataclass(slots=True)
 class DispatchResult:
-    """What one dispatcher did. `handed_out` is False if it lost or never had the unit, parked it, or left it to another one."""
+    """The counts of one dispatcher. `handed_out` is False if it lost or never had the unit, parked it, or left it to another dispatcher."""
 
     published: int = 0
     refused: int = 0
-    waited: int = 0  # it was their time, and more was due than the lane could take
-    held_back: int = 0  # left to the recheck: their lane was paused to the end of the minute
+    waited: int = 0  # jobs published late, since more were due than the lane could take
+    held_back: int = 0  # jobs left to reconciling: their lane was paused to the end of the minute
     handed_out: bool = False
 
 
@@ -48,7 +48,7 @@ class Planned:
 class Publisher:
     """Publishes the entries of one unit, each at its time.
 
-    `outstanding(lane, until)`: see `Flow`. `progress()`: up to when everything of the unit has been published.
+    For `outstanding(lane, until)` see `Flow`. `progress()` returns the instant up to which every job of the unit is published.
     """
 
     unit: Unit
@@ -56,9 +56,9 @@ class Publisher:
     outstanding: Callable[[Lane, int], int]
     progress: Callable[[], int]
     result: DispatchResult = field(default_factory=DispatchResult)
-    planned: list[Planned] = field(default_factory=list)  # by the time at which they leave
-    sent: set[str] = field(default_factory=set)  # marks of what was published, or waits in the flow
-    held: list[Planned] = field(default_factory=list)  # it is time for them, but their lane is paused
+    planned: list[Planned] = field(default_factory=list)  # in order of the time at which they leave
+    sent: set[str] = field(default_factory=set)  # marks of the entries that were published, or wait in the flow
+    held: list[Planned] = field(default_factory=list)  # entries that should leave now, but their lane is paused
     watch: Watch = field(init=False)
     flow: Flow = field(init=False)
     _rate: float = RATE
@@ -66,18 +66,18 @@ class Publisher:
     _stay_until: int = 0
 
     def __post_init__(self) -> None:
-        # Never read, a pause is unknown, and all is published: executors look for themselves before anything starts, so a
-        # ledger that refuses starts nothing it should not. The other way round it would make every job late.
+        # As long as the lane states were never read, the dispatcher publishes all jobs. A ledger that refuses then starts nothing that
+        # is paused: executors check the pause themselves before a job starts. Waiting for the ledger would make every job late.
         self.watch = Watch(self.ports)
         self.flow = Flow(self.unit.key, self.outstanding, self.ports.lanes.backlog, self.ports)
         self._stay_until = self.ports.clock.now() + STAY_MS
 
     def stays(self, now: int) -> bool:
-        """Whether this dispatcher still has time for the unit."""
+        """Return whether this dispatcher still has time for the unit."""
         return now < self._stay_until
 
     def plan(self, entries: Sequence[DueEntry]) -> None:
-        """Plan the entries not sent yet, with those already planned or held back, by the time at which each must leave."""
+        """Plan the entries not sent yet, with the ones already planned or held back, by the time at which each must leave."""
         rules = self.ports.rules
         known = [item.entry for item in [*self.held, *self.planned]]
         self.held = []
@@ -97,12 +97,12 @@ class Publisher:
         self.planned = [Planned(leave, entry) for leave, entry in zip(leaves, waiting, strict=True)]
 
     def go_on(self, now: int) -> Sequence[DueEntry] | None:
-        """Do the next thing that is due: what was published. None: nothing is due."""
+        """Do the next thing that is due; return the published entries. None: nothing is due."""
         ready = _ready(self.planned, now)
         due_at = self.flow.next_at(self.watch.paused)
         if (ready or self.held or len(self.flow)) and self.watch.is_due():
             if self.watch.look():
-                self.plan(())  # with what was held back
+                self.plan(())  # also plans the entries held back
             return ()
         if not ready and (due_at is None or due_at > now):
             return None
@@ -115,34 +115,37 @@ class Publisher:
         return released
 
     def wakes(self) -> list[int]:
-        """When there is something to do next."""
+        """Return the instants (ms) at which there is something to do next."""
         due_at = self.flow.next_at(self.watch.paused)
         looks = [self.watch.tried_at + LOOK_MS] if self.held or len(self.flow) else []
         return [self._renew_at, *(item.leave for item in self.planned[:1]), *([] if due_at is None else [due_at]), *looks]
 
     def may_go_out(self, end: int) -> bool:
-        """Whether something waits for its turn, or a resume could still let out what is held back: until a look after the minute's end."""
+        """Return whether jobs wait for room in their lane, or are held back and a resume could release them.
+
+        Held-back jobs are waited for until the lane states are read after `end`, the end of the minute.
+        """
         if self.flow.next_at(self.watch.paused) is not None:
             return True
         return bool(self.held or len(self.flow)) and self.watch.tried_at < end
 
     def waiting(self) -> list[DueEntry]:
-        """Everything that has not been published, in no order."""
+        """Return all entries that have not been published, in no order."""
         return [*self.flow.waiting(), *(item.entry for item in [*self.held, *self.planned])]
 
     def renew_later(self) -> None:
-        """The lease was taken just now."""
+        """Note that the lease was taken just now."""
         self._renew_at = self.ports.clock.now() + RENEW_MS
 
     def keep(self, now: int) -> bool:
-        """Renew the lease in time, with how far we are. False once another dispatcher has the unit."""
+        """Renew the lease in time and store the progress with it. False once another dispatcher has the unit."""
         if now < self._renew_at:
             return True
         self._renew_at = now + RENEW_MS
         return self.change(replace(self.unit, lease_until=now + LEASE_MS, progress=self.progress()))
 
     def leave_to_another(self) -> None:
-        """Give the lease back: another dispatcher goes on."""
+        """Release the lease: another dispatcher goes on."""
         self.change(replace(self.unit, lease_until=0))
 
     def change(self, after: Unit) -> bool:
@@ -153,7 +156,7 @@ class Publisher:
         return held
 
     def _open(self, ready: Sequence[Planned]) -> list[DueEntry]:
-        """What of it may leave. The rest is held back."""
+        """Return the entries whose lanes are not paused; hold back the others."""
         self.held += [item for item in ready if item.entry.lane in self.watch.paused]
         return [item.entry for item in ready if item.entry.lane not in self.watch.paused]
 
@@ -164,7 +167,7 @@ class Publisher:
         messages = [Message(entry.key, entry.fence, entry.lane, entry.due_at, sent_at=now) for entry in entries]
         refused = self.ports.lanes.publish(messages)
         if refused:
-            refused = self.ports.lanes.publish(refused)  # what stays refused is in the index anyway
+            refused = self.ports.lanes.publish(refused)  # a job refused twice is found in the index
         took = max(self.ports.clock.now() - now, 1)
         if len(entries) >= 50:
             self._rate = (self._rate + len(entries) / took) / 2
@@ -173,8 +176,11 @@ class Publisher:
 
 
 def _ready(planned: Sequence[Planned], now: int) -> Sequence[Planned]:
-    """What goes out now: all that must leave, with what follows within `GATHER_MS`, in whole calls if those hold what must."""
-    near = list(takewhile(lambda item: item.leave <= now + GATHER_MS, islice(planned, CHUNK)))  # they are in order of leaving
+    """Return what to publish now: all entries that must leave, and those that follow within `GATHER_MS`.
+
+    The last call is left out if it is not full and none of its entries must leave yet.
+    """
+    near = list(takewhile(lambda item: item.leave <= now + GATHER_MS, islice(planned, CHUNK)))  # sorted by the time of leaving
     whole = len(near) - len(near) % CALL
     if whole < len(near) and near[whole].leave > now:
         return near[:whole]

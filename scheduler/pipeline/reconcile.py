@@ -1,4 +1,4 @@
-"""Look at what is left in the slots of a minute: hand over again what never started, take back what lost its executor."""
+"""Reconcile the jobs left in the slots of a minute: enqueue again the ones that never started, take back the ones without executor."""
 
 import logging
 from collections import Counter
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Recheck:
-    """What a recheck found. `left` counts the entries that still keep the slots from being empty."""
+    """The counts of one reconciling. `left` counts the entries that still keep the slots from being empty."""
 
     handed_over: int = 0
     moved: int = 0
@@ -29,12 +29,12 @@ class Recheck:
 
 
 def read(unit: Unit, jobs: Jobs) -> list[DueEntry]:
-    """Everything that the due index shows in the slots of a unit, in order of due time."""
+    """Return all entries that the due index shows in the slots of a unit, in order of due time."""
     return sorted(everything(unit, jobs), key=attrgetter("due_at"))
 
 
 def everything(unit: Unit, jobs: Jobs) -> list[DueEntry]:
-    """As `read`, slot by slot."""
+    """Return the same entries as `read`, slot by slot."""
     entries: list[DueEntry] = []
     for slot in unit.slots:
         cursor: str | None = None
@@ -47,7 +47,7 @@ def everything(unit: Unit, jobs: Jobs) -> list[DueEntry]:
 
 
 def remaining(entries: Sequence[DueEntry], jobs: Jobs) -> list[tuple[str, Job]]:
-    """The entries whose job really is in that slot: the index may still show what has left."""
+    """Return slot and job of the entries whose job really is in that slot: the index may still show jobs that have left."""
     stored = jobs.get_many([entry.key for entry in entries])
     found = ((entry.slot, stored.get(entry.key)) for entry in entries)
     return [(slot, job) for slot, job in found if job is not None and job.slot == slot]
@@ -56,9 +56,10 @@ def remaining(entries: Sequence[DueEntry], jobs: Jobs) -> list[tuple[str, Job]]:
 def recheck(
     left: Sequence[tuple[str, Job]], ports: Ports, *, now: int, paused: Collection[Lane] = (), behind: Mapping[Lane, bool] | None = None
 ) -> Recheck:
-    """Decide on every job left in its slot, apply the decisions that still hold, then hand over, also who waited for what ended.
+    """Decide on every job left in its slot, apply the decisions that are still valid, then enqueue jobs.
 
-    What has not started of a `paused` lane stays. `behind`: of these lanes it is known already whether they are.
+    Jobs that waited for one that has ended are enqueued, too. Jobs of a `paused` lane that have not started stay in their slots.
+    `behind` maps lanes to whether they are behind, as far as the caller knows that already.
     """
     done = Recheck(lanes=dict(behind or {}))
     planned = [_plan(slot, job, done, now, paused, ports) for slot, job in left]
@@ -94,14 +95,14 @@ def _plan(slot: str, job: Job, done: Recheck, now: int, paused: Collection[Lane]
 def _report(changes: Sequence[tuple[Change, bool]], held: Sequence[Written]) -> None:
     kinds = Counter("taken back" if change.after.fence != change.before.fence else "moved" for change, _ in changes)
     if kinds:
-        log.info("rechecked", extra={"kinds": dict(kinds), "held": sum(1 for ok in held if ok is Written.YES)})
+        log.info("reconciled jobs left in their slots", extra={"kinds": dict(kinds), "held": sum(1 for ok in held if ok is Written.YES)})
 
 
 def is_due(unit: Unit, now: int) -> bool:
-    """Whether it is time to act on what is left, and not only to see whether anything is."""
+    """Return whether it is time to act on the jobs left in the unit's slots; before, they are only counted."""
     return now >= over_at(unit) + leftover.RECHECK_AFTER
 
 
 def over_at(unit: Unit) -> int:
-    """From when on the slots of a handed-out unit may be found empty for good."""
+    """Return the instant (ms) from which on the slots of a dispatched unit, once empty, stay empty."""
     return max(unit.handed_out_at or 0, slots.start_of(unit.key.minute) + slots.MINUTE)

@@ -1,4 +1,4 @@
-"""The jobs of a batch that are at work: started, looked after, back, or ended by force."""
+"""The jobs of a batch that are running: the executor starts them, checks them for cancels, collects results, and kills stuck ones."""
 
 from dataclasses import dataclass, field
 
@@ -6,20 +6,20 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result
 from scheduler.storage.ports import Pool, Ports
 
-LOOK_MS = 2_000  # how often a batch that works so long looks whether a cancel was asked of its jobs
-GRACE_MS = 30_000  # how long work that was asked to stop may take to
+LOOK_MS = 2_000  # how often running jobs are checked for a requested cancel
+GRACE_MS = 30_000  # how long a job may go on after its cancel
 
 
 @dataclass(slots=True)
 class _Started:
-    job: Job  # as last seen: one of which a cancel is asked says so, and settles accordingly
+    job: Job  # as last read: if a cancel is requested, the record shows that, and the job is settled accordingly
     at: int
     stop_by: int | None = None
 
 
 @dataclass(slots=True)
 class Work:
-    """What runs in the pool. Most batches are done before the first look, and read nothing."""
+    """The jobs that run in the pool. Most batches are done before the first check, and read nothing."""
 
     pool: Pool
     ports: Ports
@@ -33,23 +33,26 @@ class Work:
         now = self.ports.clock.now()
         if not self._started:
             self._look_at = now + LOOK_MS
-        self._started[job.key] = _Started(job, max(now, job.due_at))  # it may be sent ahead
+        self._started[job.key] = _Started(job, max(now, job.due_at))  # the pool may get it ahead of its instant
         self.pool.start(job)
 
     def wait(self, until: int) -> list[Finished]:
-        """What came back by `until`; a result that comes after its job was ended by force does not count."""
+        """Return the jobs that finished by `until` (ms); a result that comes after its job was killed is ignored."""
         back = [(done, self._started.pop(done.job.key, None)) for done in self.pool.wait(until)]
         return [done if started.job is done.job else done._replace(job=started.job) for done, started in back if started is not None]
 
     def next_look(self) -> int | None:
-        """When `look` has something to do; None: never."""
+        """Return when `look` has something to do (ms), or None."""
         if not self._started:
             return None
         stops = [each.stop_by for each in self._started.values() if each.stop_by]
         return min(self._look_at, *stops) if stops else self._look_at
 
     def look(self) -> list[Finished]:
-        """When it is time, ask what was flagged to stop. Returns what did not within its grace: over, whatever it still does."""
+        """When it is time, cancel the jobs whose cancel was requested. Returns the ones killed, since they did not stop within `GRACE_MS`.
+
+        A killed job counts as finished, whatever its work still does.
+        """
         now, at = self.ports.clock.now(), self.next_look()
         if at is None or now < at:
             return []
@@ -74,7 +77,7 @@ class Work:
         try:
             stored = self.ports.jobs.get_many(list(working)) if working else {}
         except Unavailable:
-            return  # the next look is soon
+            return  # the next check is soon
         for key, job in stored.items():
             ours = working[key]
             if job.cancel_requested_at is not None and job.claim == ours.job.claim and job.fence == ours.job.fence:

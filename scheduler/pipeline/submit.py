@@ -1,7 +1,7 @@
-"""Accept jobs: a put each, and a direct hand-over of those that are due before any minute that is safe to write into.
+"""Accept jobs: store each one, and enqueue at once the jobs that are due before any minute that is safe to write into.
 
-A job that comes with an idempotency key is made of its receipt: whoever asks again makes the very same job, which is stored
-once, and a try that broke off after its receipt or before its hand-over is made good by the next one.
+A job with an idempotency key is derived from its receipt: a repeated call derives the very same job, which is stored once. If a call
+broke off after its receipt or before its jobs were enqueued, the next call completes it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,16 +21,16 @@ from scheduler.storage.ports import Jobs, Ports, Receipts, Written
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job as its owner asks for it, already validated. `execute_at` None means now."""
+    """A job as its owner requests it, already validated. `execute_at` None means now."""
 
     owner: str
     spec: JobSpec
     execute_at: int | None = None
-    expires_at: int | None = None  # it is not started at this instant or later
+    expires_at: int | None = None  # the job is not started at this instant (ms) or later
 
 
 class Asked(NamedTuple):
-    """One job of a call: `random` fills its id, unless a receipt of its key stands already."""
+    """One job of a call: `random` fills its id, unless a receipt of its key is stored already."""
 
     request: NewJob
     random: int
@@ -39,7 +39,10 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What became of it: the job as it was when it was first asked for, at the instant `at`; one that this call stored, as it is stored."""
+    """An accepted job, first requested at the instant `at` (ms).
+
+    `job` is the job as stored if this call stored it, else as it was when it was first requested.
+    """
 
     job: Job
     at: int
@@ -47,7 +50,7 @@ class Accepted:
 
 
 def submit(request: NewJob, ports: Ports, *, random: int, direct: DirectPath | None = None) -> Job:
-    """`submit_all` of one job without a key. Raises Unavailable if the table refuses: then nothing was accepted."""
+    """Accept one job without a key, as `submit_all` does. Raises Unavailable if the table refuses: then nothing was accepted."""
     asked = [Asked(request, random)]
     (done,) = submit_all(asked, ports, direct=direct)
     if not isinstance(done, Accepted):
@@ -56,12 +59,12 @@ def submit(request: NewJob, ports: Ports, *, random: int, direct: DirectPath | N
 
 
 def submit_all(asked: Sequence[Asked], ports: Ports, *, direct: DirectPath | None = None) -> list[Accepted | Conflict | None]:
-    """Store jobs of one owner, each accepted or not on its own: in order, None where a table refused.
+    """Store jobs of one owner, each accepted or not on its own. The answers come in order; None where a table refused.
 
-    A job is accepted once its put holds, even if the hand-over then fails. `direct` says who may be handed over (None: everyone).
-    One whose idempotency key was used before for the same request is answered as it was then, and stored only if it is not;
-    Conflict stands where it was another request. Receipts are kept first: a job refused after that is made good by asking again.
-    Raises Unavailable if a table refuses them all at once.
+    A job is accepted once it is stored, even if it then cannot be enqueued. `direct` decides which jobs may be enqueued at once (None:
+    all). If an idempotency key was used before for the same request, the answer is the same as then, and the job is stored only if it
+    is missing; for a different request the answer is a Conflict. Receipts are stored first: if a job is refused after that, a repeated
+    call stores it. Raises Unavailable if a table refuses all jobs at once.
     """
     standing = _keep(asked, ports.receipts, ports.clock.now())
     now = ports.clock.now()
@@ -71,7 +74,7 @@ def submit_all(asked: Sequence[Asked], ports: Ports, *, direct: DirectPath | Non
     drafts = _shared([_placed(answer, now, ports.rules) for key, answer in wanted.items() if key not in found], now, direct)
     held = _put(drafts, now, ports) if drafts else []
     stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
-    waiting = [job for job in found.values() if _never_started(job)]  # the try that stored it may have died before its hand-over
+    waiting = [job for job in found.values() if _never_started(job)]  # the call that stored it may have died before it enqueued the job
     handed = on_their_way([*stored, *waiting], now, ports)
     _start_intake([*stored, *waiting], direct)
     new = {job.key: job for job in handed[: len(stored)]}
@@ -79,14 +82,17 @@ def submit_all(asked: Sequence[Asked], ports: Ports, *, direct: DirectPath | Non
 
 
 def _put(drafts: Sequence[Job], now: int, ports: Ports) -> list[bool]:
-    """Whether each is stored; one that is already, is by an earlier, unanswered try. Raises Unavailable if all are refused at once."""
+    """Store jobs; return for each whether it is stored. A job that exists already was stored by an earlier, unanswered try.
+
+    Raises Unavailable if all are refused at once.
+    """
     may = line_up(drafts, orders=ports.orders, now=now)
     put = iter(_insert([draft for draft, ready in zip(drafts, may, strict=True) if ready], ports.jobs) if any(may) else [])
     return [ready and next(put) is not Written.REFUSED for ready in may]
 
 
 def _insert(drafts: Sequence[Job], jobs: Jobs) -> list[Written]:
-    """As `Jobs.put_many`; one alone goes by itself, which takes less time than a batch of one."""
+    """Like `Jobs.put_many`, but a single job is stored by a plain put, which takes less time than a batch of one."""
     if len(drafts) != 1:
         return jobs.put_many(drafts)
     try:  # NO can only be an earlier, unanswered try of this very put: 75 random bits do not collide
@@ -96,7 +102,7 @@ def _insert(drafts: Sequence[Job], jobs: Jobs) -> list[Written]:
 
 
 def _settled(answer: Accepted, new: Mapping[JobKey, Job]) -> Accepted | None:
-    """The answer with the job as it is stored; None if it is not."""
+    """Return the answer with the job as stored, or None if it is not stored."""
     job = new.get(answer.job.key)
     return None if job is None else Accepted(job, answer.at, answer.replayed)
 
@@ -111,7 +117,7 @@ def _start_intake(stored: Sequence[Job], direct: DirectPath | None) -> None:
 
 
 def _keep(asked: Sequence[Asked], receipts: Receipts, now: int) -> dict[str, Receipt | None]:
-    """The receipt that stands for each key; of a key that comes twice in this call, the first is the one to keep."""
+    """Store the receipts; return the valid receipt of each key (None: refused). If a key comes twice, its first receipt is stored."""
     first: dict[str, Receipt] = {}
     for each in asked:
         if each.receipt is not None:
@@ -123,11 +129,11 @@ def _keep(asked: Sequence[Asked], receipts: Receipts, now: int) -> dict[str, Rec
     except Unavailable:
         if all(each.receipt is not None for each in asked):
             raise
-        return dict.fromkeys(first)  # the others need no receipt
+        return dict.fromkeys(first)  # jobs without a key need no receipt
 
 
 def _answer(asked: Asked, standing: Mapping[str, Receipt | None], now: int, rules: Rules) -> Accepted | Conflict | None:
-    """What to answer if its put holds."""
+    """Return the answer to give once the job is stored; None if its receipt was refused."""
     receipt = asked.receipt
     if receipt is None:
         return Accepted(_draft(asked.request, now, rules, asked.random), now)
@@ -140,7 +146,7 @@ def _answer(asked: Asked, standing: Mapping[str, Receipt | None], now: int, rule
 
 
 def _placed(answer: Accepted, now: int, rules: Rules) -> Job:
-    """The job in a slot that is safe now, whenever it was asked for."""
+    """Return the job in a slot that is safe now, no matter when it was first requested."""
     job = answer.job
     return job if answer.at == now else replace(job, slot=slots.place(job.due_at, now, job.shard_key, rules.shards).slot)
 

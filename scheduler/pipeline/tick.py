@@ -1,6 +1,6 @@
-"""Every minute: open the minutes ahead, keep a dispatcher on every open unit, recheck, close, look again later.
+"""Every minute: open the minutes ahead, keep a dispatcher on every open unit, reconcile, close units, and check closed units later.
 
-`now` decides, not the event that woke us: a tick that comes late, twice or not at all loses nothing, since each one
+The clock decides, not the event that started the tick: if a tick comes late, twice or not at all, nothing is lost, since each tick
 opens every minute from the ledger's cursor on, however long ago.
 """
 
@@ -18,8 +18,8 @@ from scheduler.pipeline.overflow import start_if_waiting
 from scheduler.pipeline.reconcile import is_due, over_at, read, recheck, remaining
 from scheduler.storage.ports import Ports
 
-WATCH_MS = 55_000  # a tick stays this long at most: the next one takes over
-PASS_MS = 2_000  # pause between two looks at the open units
+WATCH_MS = 55_000  # a tick runs this long at most: the next tick takes over
+PASS_MS = 2_000  # pause between two passes over the open units
 RESTART_MS = 5_000  # a dispatcher just started has this long to take its lease
 FIRST_MINUTES = 15  # a new ledger starts this far back, or at the oldest slot the index holds
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class TickResult:
-    """What one tick did, and the scheduler's lag as it left, with what that does not count: the units resting for a paused lane."""
+    """The counts of one tick, and the scheduler's lag at its end. `resting`: idle units of paused lanes, which the lag leaves out."""
 
     opened: int = 0
     started: int = 0
@@ -42,16 +42,16 @@ class TickResult:
 
 @dataclass(slots=True)
 class Tick:
-    """One tick at work. `run` is its only entry."""
+    """One tick. `run` is its only entry point."""
 
     ports: Ports
     result: TickResult = field(default_factory=TickResult)
     _started: dict[UnitKey, int] = field(default_factory=dict)
-    _sung: set[UnitKey] = field(default_factory=set)  # units whose canary this tick put again
+    _sung: set[UnitKey] = field(default_factory=set)  # units whose canary this tick stored again
     _watch: Watch = field(init=False)
-    _room: int = 0  # jobs of resumed lanes that this pass may still hand over
-    _behind: dict[Lane, bool] = field(default_factory=dict)  # of resumed lanes, in this pass
-    _unreleased: bool = False  # this pass left some of them for the next one
+    _room: int = 0  # how many jobs of resumed lanes this pass may still enqueue
+    _behind: dict[Lane, bool] = field(default_factory=dict)  # by resumed lane, in this pass
+    _unreleased: bool = False  # this pass left jobs of resumed lanes for the next pass
 
     def __post_init__(self) -> None:
         self._watch = Watch(self.ports)
@@ -89,10 +89,10 @@ class Tick:
             now = self.ports.clock.now()
             self.result.started += start_if_waiting(self.ports, now=now)
         except Unavailable as error:
-            log.warning("the intake cannot be looked at for now", extra={"error": str(error)})
+            log.warning("could not check the overflow; the next tick does", extra={"error": str(error)})
 
     def _seed(self) -> Cursor:
-        """The first cursor, of an empty ledger: before anything the index holds, and before what it may not show yet."""
+        """Store the first cursor of an empty ledger: before all jobs in the index, and before those that it may not show yet."""
         oldest = self.ports.jobs.oldest_slot()
         start = slots.minute_of(self.ports.clock.now() - FIRST_MINUTES * slots.MINUTE)
         cursor = Cursor(min(start, slots.minute(oldest)) if oldest else start, self.ports.rules.shards)
@@ -100,7 +100,7 @@ class Tick:
         return self.ports.ledger.cursor() or cursor
 
     def _pass(self) -> bool:
-        """One look at every open unit. Whether any still has something to hand out, or something of a resumed lane."""
+        """Check every open unit once. Returns whether a unit still has jobs to publish, or jobs of a resumed lane."""
         waiting, overdue = False, 0
         self._watch.look()
         self._room, self._behind, self._unreleased = self.ports.rules.max_backlog, {}, False
@@ -116,7 +116,7 @@ class Tick:
         return waiting or self._unreleased
 
     def _tolerate(self, step: Callable[[Unit], None], unit: Unit) -> None:
-        """A refusal stops this step only: the next pass or the next tick tries again."""
+        """Run one step. A refusal stops this step only: the next pass or the next tick tries again."""
         try:
             step(unit)
         except Unavailable as error:
@@ -131,16 +131,18 @@ class Tick:
         self.result.started += 1
 
     def _close(self, unit: Unit) -> None:
-        """Close a handed-out unit once its minute is over, its slots are empty and the canary proves it; else recheck in time.
+        """Close a dispatched unit once its minute is over, its slots are empty and the canary proves it; else reconcile it in time.
 
-        While it is not known which lanes are paused this can wait: what is in a slot is nobody's hurry.
+        While the tick does not know which lanes are paused, this waits: jobs in the slots of a dispatched unit are not urgent.
         """
         now, states = self.ports.clock.now(), self._watch.known
         if states is None or now < over_at(unit) or leftover.rests(unit, states, now + leftover.REST_AGAIN_MS):
             return
-        proved = self.ports.jobs.canary_visible(unit.key, unit.slots[0])  # before the slots are read: it says nothing of an earlier look
+        proved = self.ports.jobs.canary_visible(
+            unit.key, unit.slots[0]
+        )  # checked before the slots are read: a canary seen later proves nothing about this read
         if not proved and is_due(unit, now) and unit.key not in self._sung:
-            # A tick that stood still may have opened the unit anew after it was closed, and its canary was dropped since.
+            # A frozen tick may have opened the unit again after it was closed, and its canary was dropped since.
             self._sung.add(unit.key)
             self.ports.jobs.put_canary(unit.key, unit.slots[0], slots.start_of(unit.key.minute))
         resumed = resumed_lanes(states, over_at(unit) - leftover.RESUME_SLACK)
@@ -152,10 +154,10 @@ class Tick:
             self._closed(unit)
 
     def _recheck(self, unit: Unit, entries: Sequence[DueEntry]) -> bool:
-        """Look at what is left, if it is time. Whether nothing is."""
+        """Reconcile the jobs left in the slots, if it is time. Returns whether none is left."""
         now, paused, due = self.ports.clock.now(), self._watch.paused, is_due(unit, self.ports.clock.now())
         if not due and any(entry.lane in paused for entry in entries):
-            return False  # they will not start meanwhile: no need to read them again and again
+            return False  # they cannot start while the lane is paused: do not read them in every pass
         left = remaining(entries, self.ports.jobs)
         if not left or not due:
             return not left
@@ -167,9 +169,9 @@ class Tick:
         return not left
 
     def _release(self, unit: Unit, resumed: frozenset[Lane]) -> Sequence[DueEntry]:
-        """Hand over again what waited here for lanes that were resumed: in order, as long as they are not behind. What is left then.
+        """Enqueue jobs that waited for lanes now resumed, in order, as long as those are not behind. Returns the entries left then.
 
-        No more of all units in one pass than a lane may have waiting.
+        In one pass, all units together enqueue at most as many jobs as may wait in a lane.
         """
         entries = read(unit, self.ports.jobs)
         first = [entry for entry in entries if entry.lane in resumed and not self._is_behind(entry.lane)][: self._room]
@@ -200,23 +202,23 @@ class Tick:
             self.result.closed += 1
 
     def _look_again(self) -> None:
-        """Later looks: what an index hid for longer than the canary could prove is found here."""
+        """Check closed units: a job that the index hid for longer than the canary could prove is found here."""
         for look in self.ports.ledger.looks(self.ports.clock.now()):
             now = self.ports.clock.now()
             left = remaining(read(look.unit, self.ports.jobs), self.ports.jobs)
             if left:
-                log.warning("found in a closed minute", extra={"minute": look.unit.key.minute, "jobs": len(left)})
-                # None stays, though its lane be paused: a closed minute is not looked at for ever.
+                log.warning("found jobs in a closed minute", extra={"minute": look.unit.key.minute, "jobs": len(left)})
+                # No job stays, even if its lane is paused: a closed minute is checked only a few times.
                 behind = dict.fromkeys(self._watch.paused, True)
                 self._act(left, now, behind=behind)
             if look.number == 0:
-                self.ports.jobs.drop_canary(look.unit.key)  # should the tick that closed the unit have died in between
+                self.ports.jobs.drop_canary(look.unit.key)  # in case the tick that closed the unit died before it dropped the canary
             self.ports.ledger.replace_look(look, following(look))
             self.result.looks += 1
 
 
 def following(look: Look) -> Look | None:
-    """The look after this one, if there is any."""
+    """Return the check that follows this one, if there is one."""
     number = look.number + 1
     if number == len(leftover.LOOKS):
         return None
@@ -224,7 +226,7 @@ def following(look: Look) -> Look | None:
 
 
 def units(minute: str, shards: int, count: int, now: int) -> list[Unit]:
-    """The units of a minute: its shards in `count` ranges of nearly equal size."""
+    """Return the units of a minute: its shards in `count` ranges of nearly equal size."""
     count = min(count, shards)
     bounds = [shards * part // count for part in range(count + 1)]
     return [Unit(UnitKey(minute, part), bounds[part], bounds[part + 1] - 1, opened_at=now) for part in range(count)]

@@ -1,7 +1,8 @@
-"""How much of what is due a dispatcher lets go, lane by lane, and whose: a window of work in hand, fair shares of it under load.
+"""Decide which due jobs a dispatcher releases, lane by lane: a window of unfinished jobs, and fair shares of it under load.
 
-As long as what is due fits the window, everything goes at once and nothing is read. What is beyond waits here: the dispatcher looks twice
-a second how much of what it released is done, tells the other dispatchers what it has waiting, and takes its share of the room.
+As long as the due jobs fit the window, the dispatcher releases them at once and reads nothing. Further jobs wait here: twice a second
+the dispatcher counts its released jobs that are not finished, publishes its backlog to the other dispatchers, and takes its share of
+the room.
 """
 
 import logging
@@ -17,50 +18,52 @@ from scheduler.sharing import fair_queue
 from scheduler.sharing.fair_queue import Backlog, Demand, FairQueue
 from scheduler.storage.ports import Ports
 
-STEP_MS = 500  # between two looks at a lane
-NARROWEST = 40  # a lane is taken to hold at least this part of what it could: of short jobs few executors do all there is ...
-LEAST = 50  # ... and at least so many jobs
-WIDEN, NARROW = 1.3, 0.8  # a look at a lane with nothing waiting in it, with more work than should wait
-KNOWN_LOOKS = 4  # so many looks that saw something done tell the rate of a lane well enough to narrow it
-STILL_MS = 20_000  # a lane that has nothing waiting and did nothing for so long is not full, whatever is not done
-RATED_MS = 5_000  # the rate of a lane is its mean over so long: batches end all at once
-RESTED_MS = int(
-    1000 * fair_queue.AHEAD_S
-)  # without work for as long as work may wait in it, a lane is as new: what comes may be other jobs
-PUBLISHED_MS = 3_000  # a backlog reported longer ago is a dead dispatcher's
-WEIGHTS_MS = 30_000  # how long a weight is taken for the present one
+STEP_MS = 500  # between two polls of a lane
+NARROWEST = 40  # lower bound of the window: 1 / NARROWEST of the lane's capacity, since few executors suffice for short jobs ...
+LEAST = 50  # ... and at least this number of jobs
+WIDEN, NARROW = 1.3, 0.8  # factors of the window at a poll: no message waits in the lane; more work waits than should
+KNOWN_LOOKS = 4  # polls that saw finished jobs, before the rate is known well enough to narrow the window
+STILL_MS = 20_000  # if no message waits in a lane and no job finishes for this time, the lane is not full: write off unfinished jobs
+RATED_MS = 5_000  # the rate of a lane is its mean over this time: jobs of a batch finish at the same time
+# A lane without work for as long as work may wait in it starts like a new one: the next jobs may be of another kind.
+RESTED_MS = int(1000 * fair_queue.AHEAD_S)
+PUBLISHED_MS = 3_000  # an older backlog belongs to a dead dispatcher
+WEIGHTS_MS = 30_000  # how long weights are cached
 
 log = logging.getLogger(__name__)
 
 
 def narrowest(most: int) -> float:
-    """What a lane is taken to hold that could hold so many, until looks tell more."""
+    """Return the first window of a lane with a capacity of `most` jobs; polls correct it later."""
     return min(max(most / NARROWEST, LEAST), most)
 
 
 @dataclass(slots=True)
 class _Gate:
-    """One lane, as its dispatcher knows it."""
+    """The window and the waiting jobs of one lane, as far as one dispatcher knows."""
 
     lane: Lane
-    most: int  # what it holds when all its executors are busy
-    width: float  # what it is taken to hold
+    most: int  # capacity: the lane's jobs when all its executors are busy
+    width: float  # the estimate of the jobs that the lane holds now
     looked_at: int
     tried_at: int
     queue: FairQueue[DueEntry] = field(default_factory=FairQueue)
-    outstanding: int = 0  # at the last look: released and not done
-    sent: int = 0  # since then
-    until: int = 0  # the latest due time among the released
-    credit: float = 0.0  # of the room at the last look, what is still to be released; less than one adds up
-    moved_at: int = 0  # when something was last released or seen done
-    written_off: int = 0  # released, not done, and no reason to wait any longer: lost, or work that takes its time
-    told: bool = False  # our backlog is in the ledger
-    backlog: int = 0  # about how many messages waited in the lane at the last look
-    done: deque[tuple[int, int]] = field(default_factory=deque)  # (ms, jobs) of the last looks
+    outstanding: int = 0  # jobs released and not finished at the last poll
+    sent: int = 0  # jobs released since that poll
+    until: int = 0  # the latest due time among the released jobs
+    credit: float = 0.0  # jobs that may still be released of the room at the last poll; fractions add up
+    moved_at: int = 0  # when a job was last released or seen finished
+    written_off: int = 0  # jobs released and not finished that no longer count: lost, or long at work
+    told: bool = False  # this dispatcher's backlog is in the ledger
+    backlog: int = 0  # about how many messages waited in the lane at the last poll
+    done: deque[tuple[int, int]] = field(default_factory=deque)  # (ms, finished jobs) of the last polls
 
     @property
     def rate(self) -> float:
-        """Jobs done a second, over all of the last looks. One in which nothing waits may do more: what the last two saw, if that is it."""
+        """Finished jobs per second, over all of the last polls.
+
+        A lane without waiting messages may be faster than its mean: then the last two polls count, if they saw more.
+        """
         mean = _rate(self.done)
         return mean if self.backlog else max(mean, _rate([*self.done][-2:]))
 
@@ -69,14 +72,17 @@ class _Gate:
         return self.outstanding + self.sent
 
     def base(self, due_at: int, now: int) -> int:
-        """What the lane holds of jobs of which the first is due then: those ahead of their instant must be in executors when it comes."""
+        """Return the lane's capacity for a batch whose first job is due at `due_at`.
+
+        Jobs ahead of their instant get the full capacity: they must be in executors when the instant comes.
+        """
         return self.most if due_at > now else int(self.width)
 
     def room(self, due_at: int, now: int) -> int:
         return fair_queue.window(self.base(due_at, now), self.rate) - self.in_hand
 
     def fit(self, backlog: int) -> None:
-        """So many messages wait in the lane: too much work means that it holds less than it could, none that it may hold more."""
+        """Adapt the window to `backlog`, the messages that wait in the lane: narrow it if too many wait, widen it if none does."""
         self.backlog = backlog
         known = sum(1 for _, jobs in self.done if jobs) >= KNOWN_LOOKS
         if backlog == 0:
@@ -88,24 +94,26 @@ class _Gate:
         if entries:
             self.sent, self.moved_at = self.sent + len(entries), now
             if entries[-1].due_at > now:
-                self.width = max(self.width, min(self.in_hand, self.most))  # they will be in executors, who then go on with what is late
+                self.width = max(
+                    self.width, min(self.in_hand, self.most)
+                )  # these jobs will be in executors, which then go on with late jobs
         self.until = max(self.until, max((entry.due_at for entry in entries), default=0))
         return entries
 
     def learn(self, outstanding: int, now: int) -> None:
-        """A look found so many of the released ones not done."""
+        """Update the counts and the rate after a poll that found `outstanding` released jobs not finished."""
         self.written_off = min(self.written_off, max(outstanding, 0))
         outstanding = min(max(outstanding - self.written_off, 0), self.in_hand)
         took, done = max(now - self.looked_at, 1), self.in_hand - outstanding
         self.outstanding, self.sent, self.looked_at = outstanding, 0, now
         self.moved_at = now if done else self.moved_at
-        counted = min(took, 2 * STEP_MS)  # a look after a long time weighs no more than two usual ones
+        counted = min(took, 2 * STEP_MS)  # a poll after a long time weighs at most as much as two regular polls
         self.done.append((counted, done * counted // took))
         while sum(ms for ms, _ in self.done) - self.done[0][0] >= RATED_MS:
             self.done.popleft()
 
     def forget(self) -> None:
-        """It has rested: take it to hold as little, and to be as slow, as at first."""
+        """Reset the window and the rate of a lane that was without work."""
         self.width, self.backlog = narrowest(self.most), 0
         self.done.clear()
 
@@ -116,10 +124,10 @@ class _Gate:
 
 @dataclass(slots=True)
 class Flow:
-    """What one dispatcher releases.
+    """The jobs that one dispatcher releases, and the ones that wait in it.
 
-    `outstanding(lane, until)`: how many of its jobs due up to then were released and are not done. `backlog(lane)`: about how many
-    messages wait in the lane; it comes late, so it only corrects.
+    `outstanding(lane, until)` counts the dispatcher's jobs due by `until` that are released and not finished. `backlog(lane)` estimates
+    how many messages wait in the lane; that figure lags behind, so it only corrects the window.
     """
 
     unit: UnitKey
@@ -131,22 +139,25 @@ class Flow:
     _weighed_at: int | None = None
 
     def __len__(self) -> int:
-        """How many jobs wait."""
+        """Return how many jobs wait."""
         return sum(len(gate.queue) for gate in self._gates.values())
 
     def first_dues(self) -> list[int]:
-        """The earliest due time of what waits, of each lane in which something does."""
+        """Return the earliest due time (ms) of the waiting jobs, for each lane that has any."""
         return [gate.queue.first_due() for gate in self._gates.values() if gate.queue]
 
     def waiting(self) -> Iterator[DueEntry]:
         return (entry for gate in self._gates.values() for entry in gate.queue)
 
     def next_at(self, paused: Collection[Lane]) -> int | None:
-        """When to come again for what waits for lanes that are not paused; None if nothing does."""
+        """Return when to call `release` again for jobs that wait for lanes not paused (ms); None if there are none."""
         return min((gate.tried_at + STEP_MS for gate in self._gates.values() if gate.queue and gate.lane not in paused), default=None)
 
     def order(self, entries: Sequence[DueEntry]) -> list[DueEntry]:
-        """The same, which come by due time; more of one instant than a lane can take in fair order, since the first will fill it."""
+        """Return the entries, which come sorted by due time.
+
+        If more entries of one instant come than a lane can take, they are put in fair order: the first ones fill the lane.
+        """
         least = min(self.ports.rules.windows.values(), default=len(entries))
         ordered: list[DueEntry] = []
         for _, group in groupby(entries, key=attrgetter("due_at")):
@@ -161,7 +172,7 @@ class Flow:
         return ordered
 
     def release(self, ready: Sequence[DueEntry], paused: Collection[Lane]) -> list[DueEntry]:
-        """What may go now, of what is ready and of what waited; the rest waits."""
+        """Return the entries to publish now, out of the `ready` and the waiting ones; the others wait."""
         lanes: dict[Lane, list[DueEntry]] = {}
         for entry in ready:
             lanes.setdefault(entry.lane, []).append(entry)
@@ -174,12 +185,12 @@ class Flow:
         return released
 
     def close(self) -> None:
-        """Nothing waits here any more, or another dispatcher goes on."""
+        """Drop the published backlogs: no job waits here any more, or another dispatcher goes on."""
         for gate in self._gates.values():
             self._hide(gate)
 
     def _pass(self, lane: Lane, entries: Sequence[DueEntry]) -> Sequence[DueEntry]:
-        """All of it if it fits; else none, and it waits for its turn."""
+        """Return all entries if they fit the window; else none, and all of them wait."""
         if lane not in self.ports.rules.windows:
             return entries
         now = self.ports.clock.now()
@@ -200,7 +211,7 @@ class Flow:
         if now - gate.tried_at >= STEP_MS:
             self._look(gate, now)
         elif not gate.told:
-            gate.credit = float(gate.room(gate.queue.first_due(), now))  # what came was more than fits, but some of it does
+            gate.credit = float(gate.room(gate.queue.first_due(), now))  # more jobs came than fit, but some of them do
             gate.queue.weigh(self._weights_of(gate.queue.counts()))
         went = gate.let(gate.queue.take(max(int(gate.credit), 0)), now)
         gate.credit -= len(went)
@@ -209,7 +220,7 @@ class Flow:
         return went
 
     def _look(self, gate: _Gate, now: int) -> None:
-        """How much is done, what waits elsewhere, and so how much may go until the next look."""
+        """Poll the lane: count unfinished jobs, share backlogs, and so determine how many jobs may go until the next poll."""
         gate.tried_at = now
         try:
             gate.learn(self.outstanding(gate.lane, gate.until), now)
@@ -217,7 +228,7 @@ class Flow:
             if now - gate.moved_at >= STILL_MS and gate.backlog == 0 and gate.room(gate.queue.first_due(), now) <= 0:
                 gate.write_off()
         except Unavailable as error:
-            log.warning("not looked what is done; nothing goes until the next look", extra={"lane": gate.lane, "error": str(error)})
+            log.warning("could not count finished jobs; releasing none until the next poll", extra={"lane": gate.lane, "error": str(error)})
             return
         counts = gate.queue.counts()
         weights = self._weights_of(counts)
@@ -236,13 +247,13 @@ class Flow:
         gate.queue.weigh(share.weights)
 
     def _tell(self, gate: _Gate, mine: Backlog) -> list[Backlog]:
-        """Report what waits here; what waits elsewhere. While the ledger refuses, everyone counts for themselves."""
+        """Publish this dispatcher's backlog and return those of the others. While the ledger refuses, each dispatcher decides alone."""
         try:
             self.ports.ledger.report_backlog(mine)
             gate.told = True
             return [each for each in self.ports.ledger.backlogs(gate.lane, mine.at - PUBLISHED_MS) if each.unit != self.unit]
         except Unavailable as error:
-            log.info("backlogs are not shared for now", extra={"lane": gate.lane, "error": str(error)})
+            log.info("could not share backlogs; this dispatcher decides alone", extra={"lane": gate.lane, "error": str(error)})
             return []
 
     def _hide(self, gate: _Gate) -> None:
@@ -252,17 +263,17 @@ class Flow:
         try:
             self.ports.ledger.drop_backlog(self.unit, gate.lane)
         except Unavailable:
-            log.info("a backlog is not taken back; it is out of date in seconds", extra={"lane": gate.lane})
+            log.info("could not drop a published backlog; it expires within seconds", extra={"lane": gate.lane})
 
     def _weights_of(self, users: Collection[str]) -> Mapping[str, float]:
-        """The weights of those who wait, and more; read again after a while, or when somebody is new."""
+        """Return the weights of at least these users; they are read again after `WEIGHTS_MS`, or for a user not read before."""
         now, names = self.ports.clock.now(), set(users)
         if self._weighed_at is None or now - self._weighed_at >= WEIGHTS_MS or not names <= self._weights.keys():
             try:
                 self._weights |= dict.fromkeys(names, fair_queue.USUAL_WEIGHT) | self.ports.users.weights(sorted(names))
                 self._weighed_at = now
             except Unavailable as error:
-                log.info("weights are not read for now", extra={"users": len(names), "error": str(error)})
+                log.info("could not read weights; the known ones apply", extra={"users": len(names), "error": str(error)})
         return self._weights
 
 
@@ -275,5 +286,5 @@ def _name(unit: UnitKey) -> str:
 
 
 def _apart(backlog: Backlog) -> dict[str, Demand]:
-    """Its users; those it does not name are nobody else's."""
+    """Return the users of a backlog. Its sum of unnamed users gets a name of its own, so that it is not merged with another unit's."""
     return {f"{name}{_name(backlog.unit)}" if name == fair_queue.REST else name: demand for name, demand in backlog.users.items()}

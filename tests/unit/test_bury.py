@@ -9,7 +9,7 @@ from tests.conftest import a_delivery, a_job
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 
-def test_a_job_running_under_the_message_fails_others_are_left_alone_a8() -> None:
+def test_only_a_job_running_under_the_message_fails_a8() -> None:
     stage = Stage()
     mine, others, waiting = stage.hand(a_job(), a_job(), a_job())
     stage.claim(mine)
@@ -21,7 +21,7 @@ def test_a_job_running_under_the_message_fails_others_are_left_alone_a8() -> Non
     assert lifecycle.state(stage.stored(waiting.message.key)) is Status.SCHEDULED
 
 
-def test_a_scheduled_job_fails_at_its_third_burial_and_stays_in_its_slot_until_then_a8() -> None:
+def test_a_scheduled_job_fails_at_its_third_burial_a8() -> None:
     stage = Stage()
     (item,) = stage.hand(a_job())
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Jobs that report by call-back: accepted, heard of or not, rescued, reported on."""
+"""Jobs that report by call-back: acceptance, heartbeats, rescue of silent ones, reports."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,7 +32,7 @@ def long_job(**fields: Any) -> Job:
 
 
 def accepted(stage: Stage, job: Job | None = None, *, result: Result | None = None) -> Job:
-    """A job whose target took it over."""
+    """Return a job that its target accepted."""
     job = job or long_job()
     stage.execute(stage.hand(job), pool=ScriptedPool(stage.clock, result=result), lane=job.lane)
     return stage.stored(job)
@@ -51,14 +51,14 @@ def report(stage: Stage, job: Job, result: Result) -> Job:
 
 
 def rescue(stage: Stage, lane: Lane = Lane.ONE_TIME) -> None:
-    """Whatever the lane has is run."""
+    """Run every job of the lane."""
     stage.execute(stage.receive(lane), lane=lane)
 
 
 # accepted
 
 
-def test_a_job_whose_target_took_it_over_runs_on_without_an_executor() -> None:
+def test_a_job_that_its_target_accepted_runs_without_an_executor() -> None:
     stage = Stage()
     job = accepted(stage, result=Result("queued", {"status": 202, "headers": {}, "body": ""}))
     assert lifecycle.status(job, stage.clock.now()) is Status.RUNNING and lifecycle.waits(job)
@@ -66,25 +66,25 @@ def test_a_job_whose_target_took_it_over_runs_on_without_an_executor() -> None:
     assert (job.output, job.response) == ("queued", {"status": 202, "headers": {}, "body": ""})
 
 
-def test_that_it_was_accepted_changes_neither_its_start_nor_its_delay() -> None:
+def test_acceptance_changes_neither_start_nor_delay() -> None:
     stage = Stage()
     job = accepted(stage, long_job(scheduled_at=NOW - 40, due_at=NOW))
     assert (lifecycle.started_at(job), lifecycle.delay(job, NOW + 99_000)) == (NOW, 40)
 
 
-def test_without_the_policy_a_good_answer_is_the_end_whatever_its_code() -> None:
+def test_without_a_callback_any_good_response_ends_the_job() -> None:
     stage = Stage()
     job = accepted(stage, a_job(), result=Result(response={"status": 202, "headers": {}, "body": ""}))
     assert lifecycle.state(job) is Status.SUCCEEDED
 
 
-def test_a_bad_answer_of_its_target_is_a_failure_as_of_any_job() -> None:
+def test_a_bad_response_of_the_target_is_a_failure() -> None:
     stage = Stage()
     job = accepted(stage, result=Result(failure=Failure(FailureKind.RETRYABLE, "HTTP 503")))
     assert lifecycle.state(job) is Status.SCHEDULED and job.fence == 2
 
 
-def test_at_the_end_of_its_lease_somebody_looks_and_its_slot_is_the_net() -> None:
+def test_at_the_end_of_its_lease_an_accepted_job_is_checked() -> None:
     stage = Stage()
     job = accepted(stage)
     assert job.due_at == STARTED + LEASE
@@ -101,7 +101,7 @@ def test_a_lease_beyond_the_horizon_is_left_to_dispatch() -> None:
     assert slots.minute(job.slot or "") == slots.minute_of(job.due_at) == slots.minute_of(STARTED + 3_600_000)
 
 
-def test_a_recheck_that_moved_it_meanwhile_does_not_keep_it_from_being_accepted() -> None:
+def test_a_job_that_reconciling_moved_can_be_accepted() -> None:
     stage = Stage()
     before = long_job(claim=Claim("m1", "n1", NOW, True))
     stage.jobs.put(replace(before, slot="2026-11-20T10:09#01"))
@@ -113,7 +113,7 @@ def test_a_recheck_that_moved_it_meanwhile_does_not_keep_it_from_being_accepted(
 # heartbeats
 
 
-def test_a_heartbeat_extends_the_lease_and_tells_until_when() -> None:
+def test_a_heartbeat_extends_the_lease_and_returns_its_end() -> None:
     stage = Stage()
     job = accepted(stage)
     stage.clock.advance(50_000)
@@ -124,7 +124,7 @@ def test_a_heartbeat_extends_the_lease_and_tells_until_when() -> None:
     assert (stored.slot, stored.due_at, stored.fence) == (job.slot, job.due_at, job.fence)  # nothing that the due index shows
 
 
-def test_a_heartbeat_without_progress_keeps_what_was_told() -> None:
+def test_a_heartbeat_without_progress_keeps_the_last_progress() -> None:
     stage = Stage()
     job = accepted(stage)
     beat(stage, job, Progress(0.4))
@@ -132,7 +132,7 @@ def test_a_heartbeat_without_progress_keeps_what_was_told() -> None:
     assert stage.stored(job).progress == Progress(0.4)
 
 
-def test_a_heartbeat_may_be_faster_than_the_answer_of_the_target() -> None:
+def test_a_heartbeat_may_precede_the_response_of_the_target() -> None:
     stage = Stage()
     (item,) = stage.hand(long_job())
     job = stage.claim(item)
@@ -140,7 +140,7 @@ def test_a_heartbeat_may_be_faster_than_the_answer_of_the_target() -> None:
     assert not lifecycle.waits(stage.stored(job)) and stage.stored(job).progress == Progress(0.1)
 
 
-def test_a_heartbeat_from_before_it_was_accepted_counts_when_that_was_written_late() -> None:
+def test_a_heartbeat_before_a_late_acceptance_counts() -> None:
     stage = Stage()
     (item,) = stage.hand(long_job())
     job = stage.claim(item)
@@ -172,12 +172,12 @@ def test_the_heartbeat_of_another_attempt_is_refused() -> None:
         beat(stage, job)
 
 
-def test_reports_on_what_is_not_there_are_refused() -> None:
+def test_reports_on_unknown_jobs_are_refused() -> None:
     with pytest.raises(NotFound):
         beat(Stage(), long_job())
 
 
-def test_a_heartbeat_that_the_table_refuses_says_so() -> None:
+def test_a_heartbeat_that_the_table_refuses_raises_unavailable() -> None:
     stage = Stage()
     job = accepted(stage)
     stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [Written.REFUSED])
@@ -209,16 +209,16 @@ def test_a_message_well_before_the_due_time_is_a_copy(message_id: str) -> None:
 
 
 @pytest.mark.parametrize(("left", "seconds"), [(1, 1), (1_000, 1), (2_400, 3), (5_000, 5)])
-def test_a_message_that_comes_ahead_of_the_end_is_put_back_until_then(left: int, seconds: int) -> None:
+def test_a_message_before_the_end_of_the_lease_is_deferred(left: int, seconds: int) -> None:
     assert decide(waiting(NOW + LEASE), NOW + LEASE - left) == PutBack(seconds)
 
 
-def test_after_a_heartbeat_the_message_goes_on_to_the_end_of_the_longer_lease() -> None:
+def test_after_a_heartbeat_the_job_is_checked_at_the_later_end() -> None:
     job = waiting(NOW + 100_000, due_at=NOW + LEASE)
     assert decide(job, NOW + LEASE - 2_000) == Later(job, NOW + 100_000)
 
 
-def test_one_message_goes_on_for_each_lease_however_often_it_comes() -> None:
+def test_each_lease_has_one_message_however_often_it_comes() -> None:
     stage = Stage()
     job = accepted(stage)
     stage.clock.advance(50_000)
@@ -233,7 +233,7 @@ def test_one_message_goes_on_for_each_lease_however_often_it_comes() -> None:
     assert stage.stored(job) == moved and stage.waiting(Lane.ONE_TIME) == [job.id]
 
 
-def test_a_worker_that_goes_silent_is_taken_back_charged_and_tried_again() -> None:
+def test_the_job_of_a_silent_worker_is_tried_again_and_charged() -> None:
     stage = Stage()
     job = accepted(stage)
     stage.clock.at = job.due_at
@@ -246,7 +246,7 @@ def test_a_worker_that_goes_silent_is_taken_back_charged_and_tried_again() -> No
     assert stage.waiting(Lane.RETRY) == [job.id]
 
 
-def test_one_that_goes_silent_twice_has_failed() -> None:
+def test_a_job_whose_worker_is_silent_twice_fails() -> None:
     stage = Stage()
     job = accepted(stage)
     stage.clock.at = job.due_at
@@ -262,7 +262,7 @@ def test_one_that_goes_silent_twice_has_failed() -> None:
 
 
 @pytest.mark.parametrize(("on_timeout", "state"), [(False, Status.KILLED), (True, Status.SCHEDULED)])
-def test_beyond_the_longest_time_it_is_killed_whatever_the_heartbeats_say(on_timeout: bool, state: Status) -> None:
+def test_a_job_beyond_its_longest_time_ends_despite_heartbeats(on_timeout: bool, state: Status) -> None:
     stage = Stage()
     job = accepted(stage, long_job(retry=RetryPolicy(on_timeout=on_timeout)), result=Result("queued"))
     for _ in range(11):
@@ -276,7 +276,7 @@ def test_beyond_the_longest_time_it_is_killed_whatever_the_heartbeats_say(on_tim
     assert after.output == "queued"
 
 
-def test_a_heartbeat_that_comes_between_look_and_take_back_saves_the_job() -> None:
+def test_a_heartbeat_just_before_the_take_back_saves_the_job() -> None:
     stage = Stage()
     job = accepted(stage)
     stage.clock.at = job.due_at
@@ -290,7 +290,7 @@ def test_a_heartbeat_that_comes_between_look_and_take_back_saves_the_job() -> No
     assert lifecycle.waits(stage.stored(job)) and callback_lease.ends_at(stage.stored(job)) == beats[0].lease_until
 
 
-def test_a_heartbeat_answered_before_the_slow_write_that_accepts_its_job_keeps_its_word() -> None:
+def test_a_slow_acceptance_keeps_the_lease_of_a_heartbeat() -> None:
     stage = Stage()
     real, beats = stage.jobs, list[Beat]()
 
@@ -304,7 +304,7 @@ def test_a_heartbeat_answered_before_the_slow_write_that_accepts_its_job_keeps_i
     assert lifecycle.waits(job) and callback_lease.ends_at(job) == beats[0].lease_until == NOW + 30_010 + LEASE
 
 
-def test_to_accept_a_job_again_after_a_lost_answer_does_not_take_back_the_lease_of_a_heartbeat() -> None:
+def test_a_repeated_acceptance_keeps_the_lease_of_a_heartbeat() -> None:
     stage = Stage()
     real, beats = stage.jobs, list[Beat]()
 
@@ -319,17 +319,17 @@ def test_to_accept_a_job_again_after_a_lost_answer_does_not_take_back_the_lease_
     assert job.claim is not None and job.claim.lease_until == beats[0].lease_until == STARTED + 1_000 + LEASE
 
 
-# recheck and bury: the nets
+# reconcile and bury
 
 
-def test_a_recheck_moves_it_to_the_end_of_its_lease_with_its_due_time() -> None:
+def test_reconciling_moves_slot_and_due_time_to_the_end_of_the_lease() -> None:
     job = waiting(NOW + 700_000, due_at=NOW)
     assert leftover.decide(job, job.slot or "", NOW + 180_000, shards=1, behind=False) == leftover.Move(
         f"{slots.minute_of(NOW + 700_000)}#00", hand_over=False, due_at=NOW + 700_000
     )
 
 
-def test_a_recheck_hands_over_what_ends_soon_and_takes_back_what_has_ended_a3() -> None:
+def test_reconciling_takes_back_jobs_whose_lease_has_ended_a3() -> None:
     stage = Stage()
     stage.clock.advance(200_000)
     soon, over = waiting(NOW + 230_000, due_at=NOW), waiting(NOW + 200_000, due_at=NOW)
@@ -340,7 +340,7 @@ def test_a_recheck_hands_over_what_ends_soon_and_takes_back_what_has_ended_a3() 
     assert stage.waiting(Lane.RETRY) == [over.id] and stage.stored(over).fence == 2
 
 
-def test_a_recheck_by_an_old_look_does_not_take_back_what_was_accepted_meanwhile() -> None:
+def test_an_old_read_takes_back_no_job_accepted_meanwhile() -> None:
     stage = Stage()
     stage.clock.advance(400_000)
     running = long_job(claim=Claim("m1", "n1", NOW, True))
@@ -349,7 +349,7 @@ def test_a_recheck_by_an_old_look_does_not_take_back_what_was_accepted_meanwhile
     assert stage.stored(running).fence == 1
 
 
-def test_no_dead_letter_of_its_first_message_ends_it() -> None:
+def test_a_dead_letter_of_the_first_message_does_not_end_the_job() -> None:
     stage = Stage()
     job = accepted(stage)
     assert job.claim is not None
@@ -368,11 +368,11 @@ def test_a_worker_completes_its_job() -> None:
     done = report(stage, job, Result("42 rows"))
     assert lifecycle.state(done) is Status.SUCCEEDED and done.completed_at == stage.clock.now()
     assert (done.output, done.charged, done.attempts[-1].started_at) == ("42 rows", 1, NOW)
-    assert done.response == {"status": 202, "headers": {}, "body": ""}  # what the target answered, unless the worker says more
+    assert done.response == {"status": 202, "headers": {}, "body": ""}  # the response of the target, unless the worker reports more
     assert stage.stored(job) == done
 
 
-def test_the_same_report_again_is_answered_as_the_first_one() -> None:
+def test_a_repeated_report_is_answered_like_the_first_one() -> None:
     stage = Stage()
     job = accepted(stage)
     done = report(stage, job, Result("42 rows"))
@@ -382,7 +382,7 @@ def test_the_same_report_again_is_answered_as_the_first_one() -> None:
         report(stage, job, Result(failure=Failure(FailureKind.PERMANENT, "no")))
 
 
-def test_a_report_whose_answer_was_lost_counts_once() -> None:
+def test_a_report_with_a_lost_answer_counts_once() -> None:
     stage = Stage()
     job = accepted(stage)
     real, stage.jobs = stage.jobs, Wrapped(stage.jobs, change=times(1, lost_answer))
@@ -392,7 +392,7 @@ def test_a_report_whose_answer_was_lost_counts_once() -> None:
     assert len(stage.stored(job).attempts) == 1
 
 
-def test_a_failure_is_followed_by_another_attempt_as_after_any_other() -> None:
+def test_a_reported_failure_is_retried() -> None:
     stage = Stage()
     job = accepted(stage)
     failure = Failure(FailureKind.RETRYABLE, "disk full", 20_000)
@@ -405,14 +405,14 @@ def test_a_failure_is_followed_by_another_attempt_as_after_any_other() -> None:
         report(stage, job, Result("done"))
 
 
-def test_a_permanent_failure_ends_it() -> None:
+def test_a_permanent_failure_ends_the_job() -> None:
     stage = Stage()
     job = accepted(stage)
     after = report(stage, job, Result(failure=Failure(FailureKind.PERMANENT, "no such customer")))
     assert lifecycle.state(after) is Status.FAILED and after.reason == "the error is permanent"
 
 
-def test_a_worker_may_be_faster_than_the_answer_that_accepts_its_job() -> None:
+def test_a_report_may_precede_the_acceptance_of_its_job() -> None:
     stage = Stage()
     job = long_job()
     done: list[Job] = []
@@ -429,7 +429,7 @@ def test_a_worker_may_be_faster_than_the_answer_that_accepts_its_job() -> None:
     assert lifecycle.state(stage.stored(job)) is Status.SUCCEEDED and stage.stored(job).output == "42 rows"
 
 
-def test_a_report_after_the_lease_counts_while_nobody_has_taken_the_job_back() -> None:
+def test_a_report_after_the_lease_counts_until_the_take_back() -> None:
     stage = Stage()
     job = accepted(stage)
     stage.clock.at = job.due_at + 500
@@ -438,7 +438,7 @@ def test_a_report_after_the_lease_counts_while_nobody_has_taken_the_job_back() -
     assert stage.stored(job).output == "late"
 
 
-def test_a_refused_hand_over_of_the_next_attempt_is_no_error_of_the_worker() -> None:
+def test_a_retry_that_cannot_be_enqueued_is_no_error_of_the_worker() -> None:
     stage = Stage()
     job = accepted(stage)
     stage.lanes = Wrapped(stage.lanes, send=refuse)
@@ -452,7 +452,7 @@ def ask(stage: Stage, key: JobKey) -> Job:
     return cancel(key, stage)
 
 
-def test_a_cancel_is_answered_at_once_told_by_the_next_heartbeat_and_cuts_the_lease() -> None:
+def test_a_cancel_cuts_the_lease_and_shows_in_the_next_heartbeat() -> None:
     stage = Stage()
     job = accepted(stage, long_job(callback=CallBack(3_600_000, 86_400_000)))
     now = stage.clock.now()
@@ -466,7 +466,7 @@ def test_a_cancel_is_answered_at_once_told_by_the_next_heartbeat_and_cuts_the_le
     assert lifecycle.state(after) is Status.CANCELLED and after.attempts[-1].outcome is Outcome.CANCELLED
 
 
-def test_who_completes_in_spite_of_a_cancel_has_succeeded_and_who_gives_up_is_cancelled() -> None:
+def test_after_a_cancel_the_workers_report_decides_the_state() -> None:
     stage = Stage()
     faster, obedient = accepted(stage), accepted(stage)
     for job in (faster, obedient):
@@ -475,7 +475,7 @@ def test_who_completes_in_spite_of_a_cancel_has_succeeded_and_who_gives_up_is_ca
     assert lifecycle.state(report(stage, obedient, Result(failure=Failure(FailureKind.RETRYABLE, "stopped")))) is Status.CANCELLED
 
 
-def test_a_cancel_asked_before_it_was_accepted_cuts_its_first_lease() -> None:
+def test_a_cancel_before_the_acceptance_cuts_the_first_lease() -> None:
     asked = long_job(claim=Claim("m1", "n1", NOW, True), cancel_requested_at=NOW + 5_000)
     done = settlement.Finished(asked, NOW, NOW + 6_000, Result())
     after = settlement.returned(done, NOW + 6_000, shards=2, retention=lifecycle.Retention())
@@ -485,7 +485,7 @@ def test_a_cancel_asked_before_it_was_accepted_cuts_its_first_lease() -> None:
 # tokens of attempts
 
 
-def test_the_address_of_an_attempt_admits_to_it_alone() -> None:
+def test_the_address_of_an_attempt_is_valid_for_it_alone() -> None:
     keys = MemorySecrets(signing=[b"new", b"old"])
     job = long_job(fence=3)
     address = service.Addresses("https://api.example.com", keys).of(job, NOW)
@@ -493,7 +493,7 @@ def test_the_address_of_an_attempt_admits_to_it_alone() -> None:
     assert service.admit(address.token, job.id, keys, NOW) == AttemptKey(job.key, 3)
 
 
-def test_a_token_signed_by_a_key_not_known_yet_makes_the_keys_be_read_again() -> None:
+def test_a_token_of_an_unknown_key_makes_the_keys_be_read_again() -> None:
     job = long_job()
     token = service.Addresses("", MemorySecrets(signing=[b"newest"])).of(job, NOW).token
 

@@ -1,4 +1,4 @@
-"""Who may hand over directly, and what becomes of a flood of immediate jobs: the intake and its dispatcher."""
+"""The direct path, its limits, and the overflow with its dispatcher for a flood of immediate jobs."""
 
 from dataclasses import replace
 from itertools import islice, pairwise
@@ -37,17 +37,17 @@ def in_intake(jobs: list[Job]) -> list[Job]:
     return [job for job in jobs if slots.is_intake(job.slot or "")]
 
 
-# who may
+# the direct path
 
 
-def test_up_to_the_burst_everything_goes_directly_and_the_intake_is_not_touched() -> None:
+def test_jobs_up_to_the_burst_take_the_direct_path() -> None:
     stage = a_stage()
     stage.ledger = Wrapped(stage.ledger, open_unit=refuse)
     assert not in_intake(post(stage, stage.direct(), BURST)) and not stage.started
     assert len(stage.waiting(Lane.ONE_TIME)) == BURST
 
 
-def test_what_is_beyond_goes_to_the_intake_and_its_dispatcher_is_started_once_a_second() -> None:
+def test_jobs_beyond_the_burst_go_to_the_overflow() -> None:
     stage = a_stage()
     direct = stage.direct()
     jobs = post(stage, direct, 20)
@@ -59,7 +59,7 @@ def test_what_is_beyond_goes_to_the_intake_and_its_dispatcher_is_started_once_a_
     assert stage.started == [INTAKE, INTAKE]
 
 
-def test_the_soonest_of_a_call_keep_the_direct_path_and_what_has_its_own_minute_needs_none() -> None:
+def test_the_soonest_jobs_of_a_call_keep_the_direct_path() -> None:
     stage = a_stage()
     direct = stage.direct()
     later = post(stage, direct, 10, NOW + 100_000)
@@ -67,7 +67,7 @@ def test_the_soonest_of_a_call_keep_the_direct_path_and_what_has_its_own_minute_
     assert not in_intake(post(stage, direct, 50, NOW + 3_600_000))
 
 
-def test_a_bucket_fills_up_again_and_is_each_users_own() -> None:
+def test_each_user_has_a_bucket_that_fills_up_again() -> None:
     stage = a_stage()
     direct = stage.direct()
     post(stage, direct, 20)
@@ -76,7 +76,7 @@ def test_a_bucket_fills_up_again_and_is_each_users_own() -> None:
     assert len(in_intake(post(stage, direct, 10))) == 8
 
 
-def test_a_user_whose_jobs_wait_in_a_dispatcher_has_no_direct_path_beyond_a_few() -> None:
+def test_a_user_with_a_backlog_has_the_direct_path_for_a_few_jobs() -> None:
     stage = Stage()
     waits = {"ann": Demand(1.0, 50)}
     stage.ledger.report_backlog(Backlog(UnitKey("2026-11-20T10:01", 0), Lane.ONE_TIME, NOW, 0, 0.0, waits))
@@ -86,14 +86,14 @@ def test_a_user_whose_jobs_wait_in_a_dispatcher_has_no_direct_path_beyond_a_few(
     assert not in_intake(post(stage, direct, 100, owner="ben"))
 
 
-def test_without_the_ledger_everyone_has_the_direct_path() -> None:
+def test_without_the_ledger_all_jobs_take_the_direct_path() -> None:
     stage = a_stage()
     stage.ledger = Wrapped(stage.ledger, open_unit=refuse, backlogs=refuse)
     jobs = post(stage, stage.direct(), 30)
     assert not in_intake(jobs) and len(stage.waiting(Lane.ONE_TIME)) == 30
 
 
-def test_a_job_is_accepted_though_the_intake_cannot_be_started_and_the_tick_starts_it() -> None:
+def test_the_tick_starts_an_overflow_that_could_not_be_started() -> None:
     stage = a_stage()
     direct = service.DirectPath(stage.but(functions=Wrapped(stage.functions, start_dispatch=refuse)))
     assert len(in_intake(post(stage, direct, 20))) == 15 and not stage.started
@@ -101,7 +101,7 @@ def test_a_job_is_accepted_though_the_intake_cannot_be_started_and_the_tick_star
     assert stage.tick().started >= 1 and INTAKE in stage.started
 
 
-def test_the_tick_leaves_an_intake_alone_that_is_empty_or_has_its_dispatcher() -> None:
+def test_the_tick_ignores_an_overflow_that_is_empty_or_leased() -> None:
     stage = a_stage()
     assert not overflow.start_if_waiting(stage, NOW)
     overflow.open_intake(stage, NOW)
@@ -112,7 +112,7 @@ def test_the_tick_leaves_an_intake_alone_that_is_empty_or_has_its_dispatcher() -
     assert not overflow.start_if_waiting(stage, NOW + 1)
 
 
-def test_jobs_of_one_ordering_key_share_a_slot_of_the_intake_too() -> None:
+def test_jobs_of_one_ordering_key_share_a_slot_of_the_overflow() -> None:
     stage = Stage(rules=Rules(shards=16, direct_burst=0, direct_rate=0))
     requests = [NewJob("ann", JobSpec("log", {}, ordering=Ordering(key))) for key in ("a", "b", "a", "b", "a")]
     made = stage.post(*requests, direct=stage.direct())
@@ -120,14 +120,14 @@ def test_jobs_of_one_ordering_key_share_a_slot_of_the_intake_too() -> None:
     assert slots_of_a == {slots.intake(shard_key("ann", "", Ordering("a")), 16)} and len(slots_of_b) == 1 and slots_of_a != slots_of_b
 
 
-def test_one_job_alone_is_counted_too() -> None:
+def test_a_single_job_counts_for_the_bucket() -> None:
     stage = a_stage()
     direct = stage.direct()
     made = [submit(NewJob("ann", JobSpec("log", {})), stage, random=n, direct=direct) for n in range(BURST + 1)]
     assert [slots.is_intake(job.slot or "") for job in made] == [False] * BURST + [True]
 
 
-# its dispatcher
+# the dispatcher of the overflow
 
 
 class Working(Stage):
@@ -153,7 +153,7 @@ def stage() -> Working:
     return Working()
 
 
-def test_it_publishes_what_is_there_its_lead_ahead_and_leaves_when_nothing_comes(stage: Working) -> None:
+def test_the_overflow_publishes_in_time_and_ends_when_empty(stage: Working) -> None:
     now = [job.id for job in post(stage, stage.direct(), 3)]
     (soon,) = post(stage, stage.direct(), 1, NOW + 20_000)
     done = stage.dispatch(INTAKE)
@@ -165,13 +165,13 @@ def test_it_publishes_what_is_there_its_lead_ahead_and_leaves_when_nothing_comes
     assert stage.ledger.unit(INTAKE).lease_until == 0
 
 
-def test_a_second_dispatcher_does_nothing(stage: Working) -> None:
+def test_a_second_dispatcher_of_the_overflow_does_nothing(stage: Working) -> None:
     post(stage, stage.direct(), 3)
     overflow.take_lease(stage)
     assert stage.dispatch(INTAKE).published == 0
 
 
-def test_a_job_put_while_it_gives_its_lease_back_is_not_left_behind(stage: Working) -> None:
+def test_a_job_stored_while_the_lease_is_released_is_found(stage: Working) -> None:
     direct, late = stage.direct(), list[Job]()
     post(stage, direct, 1)
 
@@ -185,7 +185,7 @@ def test_a_job_put_while_it_gives_its_lease_back_is_not_left_behind(stage: Worki
     assert late[0].id in [id for id, _ in stage.sent]
 
 
-def test_what_waits_goes_in_fair_order_beside_a_flood() -> None:
+def test_jobs_beside_a_flood_are_published_in_fair_order() -> None:
     stage = Working(windows={Lane.ONE_TIME: 10})
     direct = stage.direct()
     flood = post(stage, direct, 200)
@@ -195,7 +195,7 @@ def test_what_waits_goes_in_fair_order_beside_a_flood() -> None:
     assert max(places.index(job.id) for job in others) < 25 and len(places) == len(flood) + 5
 
 
-def test_lanes_that_are_looked_at_together_share_one_read() -> None:
+def test_lanes_polled_together_share_one_read() -> None:
     stage = Working(windows={Lane.ONE_TIME: 10, Lane.RECURRING: 10})
     jobs, reads = post(stage, stage.direct(), 200), list[int]()
     for job in jobs[::2]:
@@ -212,7 +212,7 @@ def test_lanes_that_are_looked_at_together_share_one_read() -> None:
     assert len(reads) > 5 and min(later - read for read, later in pairwise(reads)) >= 250
 
 
-def test_what_came_while_planning_was_refused_is_planned_though_nothing_else_comes_or_goes() -> None:
+def test_jobs_read_while_planning_was_refused_are_planned_later() -> None:
     stage, came, refused = Working(windows={Lane.ONE_TIME: 10}), list[Job](), list[int]()
     stage.stuck = {job.id for job in post(stage, stage.direct(), 30)}
 
@@ -234,7 +234,7 @@ def test_what_came_while_planning_was_refused_is_planned_though_nothing_else_com
     assert refused and sent_at <= NOW + 5_000
 
 
-def test_what_was_sent_long_ago_and_is_still_there_is_rechecked_and_moves_to_a_minute(stage: Working) -> None:
+def test_a_job_sent_long_ago_is_reconciled_and_moves_to_a_minute(stage: Working) -> None:
     lost, _ = post(stage, stage.direct(), 2)
     stage.stuck.add(lost.id)
     done = stage.dispatch(INTAKE)
@@ -245,14 +245,14 @@ def test_what_was_sent_long_ago_and_is_still_there_is_rechecked_and_moves_to_a_m
     assert stage.waiting(Lane.ONE_TIME) == [lost.id]
 
 
-def test_what_was_lost_is_rechecked_in_time_though_a_flood_still_waits() -> None:
+def test_a_lost_job_is_reconciled_in_time_under_a_flood() -> None:
     stage = Working(windows={Lane.ONE_TIME: 10})
     flood, moved_at = {job.id: job for job in post(stage, stage.direct(), 800)}, list[int]()
     stage.stuck = set(flood)
     at_work = (flood[id] for number, (id, _) in enumerate(stage.sent) if number)  # the first one is lost
 
     def backlog(verb: Any, lane: Lane) -> int:
-        """Two jobs are done from look to look: all of them take longer than the lost one has to wait for its recheck."""
+        """Two jobs finish between two polls: all of them take longer than the time until the lost job is reconciled."""
         for job in islice(at_work, 2):
             stage.jobs._store(stage.stored(job), replace(stage.stored(job), slot=None, completed_at=stage.clock.at))
         if not slots.is_intake(stage.stored(flood[stage.sent[0][0]]).slot or ""):
@@ -265,7 +265,7 @@ def test_what_was_lost_is_rechecked_in_time_though_a_flood_still_waits() -> None
     assert leftover.RECHECK_AFTER <= moved_at[0] - NOW <= leftover.RECHECK_AFTER + 2_000
 
 
-def test_who_waited_for_a_job_that_died_in_the_intake_goes_on(stage: Working) -> None:
+def test_a_job_that_waited_for_a_dead_one_in_the_overflow_goes_on(stage: Working) -> None:
     requests = [NewJob("ann", JobSpec("log", {}, timeout_ms=1_000, ordering=Ordering("line")))] * 2
     first, second = stage.post(*requests, direct=stage.direct())
     assert first is not None and second is not None
@@ -278,7 +278,7 @@ def test_who_waited_for_a_job_that_died_in_the_intake_goes_on(stage: Working) ->
     assert stage.waiting(Lane.ONE_TIME) == [second.id]
 
 
-def test_the_oldest_job_that_waits_in_the_intake_counts_as_lag() -> None:
+def test_the_oldest_job_in_the_overflow_counts_as_lag() -> None:
     stage = Working(windows={Lane.ONE_TIME: 1})
     stage.stuck = {job.id for job in post(stage, stage.direct(), 5)}
     ledger, seen = stage.ledger, list[int]()
@@ -292,7 +292,7 @@ def test_the_oldest_job_that_waits_in_the_intake_counts_as_lag() -> None:
     assert max(seen) > 30_000
 
 
-def test_an_intake_that_is_done_with_has_no_lag(stage: Working) -> None:
+def test_a_finished_overflow_has_no_lag(stage: Working) -> None:
     post(stage, stage.direct(), 5)
     stage.dispatch(INTAKE)
     stage.clock.advance(600_000)

@@ -1,4 +1,4 @@
-"""One dispatcher at one unit: reads, leaves in time, keeps its lease, hands out."""
+"""One dispatcher of one unit: it reads the slots, publishes in time, keeps its lease, and marks the unit done."""
 
 import itertools
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ UNIT = UnitKey(MINUTE, 0)
 
 
 class Sent:
-    """A topic that only writes down what was published, and when."""
+    """A topic that only records the messages, and when they were published."""
 
     def __init__(self, stage: Stage, took: int = 1) -> None:
         self.stage, self.took = stage, took
@@ -33,7 +33,7 @@ class Sent:
         return []
 
     def of(self, job: Job) -> list[int]:
-        """When the messages of a job left."""
+        """Return when the messages of a job were published."""
         return [at for message, at in self.messages if message.key == job.key]
 
 
@@ -48,7 +48,7 @@ def unit_of(*jobs: Job, now: int = NOW - 30_000, **fields: Any) -> tuple[Stage, 
     return stage, sent
 
 
-def test_each_job_leaves_its_lead_ahead_of_its_instant_and_once() -> None:
+def test_each_job_is_published_once_its_lead_ahead_of_its_instant() -> None:
     jobs = [a_job(due_at=NOW + offset) for offset in (0, 100, 30_000, 59_999)]
     stage, sent = unit_of(*jobs)
     assert stage.dispatch(UNIT).handed_out
@@ -57,7 +57,7 @@ def test_each_job_leaves_its_lead_ahead_of_its_instant_and_once() -> None:
         assert 0 <= job.due_at - stage.rules.lead_ms - left <= GATHER_MS + 10
 
 
-def test_the_lead_is_what_the_lane_was_measured_to_need() -> None:
+def test_the_lead_follows_the_measured_latency() -> None:
     slow = a_job(due_at=NOW + 30_000, lane=Lane.RETRY)
     stage, sent = unit_of(slow)
     stage.ledger.report_latency(Lane.RETRY, "me", 2_000, NOW - 35_000)
@@ -66,7 +66,7 @@ def test_the_lead_is_what_the_lane_was_measured_to_need() -> None:
     assert 2_500 <= slow.due_at - sent.of(slow)[0] <= 2_530
 
 
-def test_an_old_measurement_says_nothing_about_the_lane_now() -> None:
+def test_an_old_latency_is_ignored() -> None:
     job = a_job(due_at=NOW + 30_000)
     stage, sent = unit_of(job)
     stage.ledger.report_latency(Lane.ONE_TIME, "me", 4_000, NOW - 30_000 - 120_001)
@@ -74,7 +74,7 @@ def test_an_old_measurement_says_nothing_about_the_lane_now() -> None:
     assert 500 <= job.due_at - sent.of(job)[0] <= 530
 
 
-def test_messages_carry_the_fence_the_lane_and_when_they_were_sent() -> None:
+def test_messages_have_the_fence_the_lane_and_the_time_of_sending() -> None:
     job = a_job(due_at=NOW + 1_000, fence=4, lane=Lane.RETRY)
     stage, sent = unit_of(job)
     stage.dispatch(UNIT)
@@ -82,7 +82,7 @@ def test_messages_carry_the_fence_the_lane_and_when_they_were_sent() -> None:
     assert message == Message(job.key, 4, Lane.RETRY, job.due_at, sent_at=at)
 
 
-def test_no_job_is_written() -> None:
+def test_a_dispatcher_writes_no_job() -> None:
     stage, _ = unit_of(a_job(due_at=NOW + 1_000))
     stage.jobs = Wrapped(stage.jobs, change=refuse, claim=refuse, put=refuse)
     assert stage.dispatch(UNIT).handed_out
@@ -94,7 +94,7 @@ def test_a_unit_without_any_entry_is_handed_out_at_once() -> None:
     assert stage.dispatch(UNIT).handed_out and stage.clock.now() == began
 
 
-def test_a_second_read_at_the_start_of_the_minute_finds_what_the_index_hid() -> None:
+def test_a_second_read_at_the_start_of_the_minute_finds_hidden_jobs() -> None:
     seen, hidden = a_job(due_at=NOW + 5_000), a_job(due_at=NOW + 10_000)
     stage, sent = unit_of(seen, hidden)
     reads: list[int] = []
@@ -110,7 +110,7 @@ def test_a_second_read_at_the_start_of_the_minute_finds_what_the_index_hid() -> 
     assert 500 <= hidden.due_at - sent.of(hidden)[0] <= 530
 
 
-def test_a_unit_of_nets_only_is_parked_until_its_minute_and_keeps_no_dispatcher_waiting() -> None:
+def test_a_unit_of_safety_slots_only_is_parked_until_its_minute() -> None:
     net = a_job(due_at=NOW - 200_000, slot=f"{MINUTE}#00")
     stage, sent = unit_of(net, now=NOW - 100_000)
     result = stage.dispatch(UNIT)
@@ -121,7 +121,7 @@ def test_a_unit_of_nets_only_is_parked_until_its_minute_and_keeps_no_dispatcher_
     assert sent.of(net) == [NOW]
 
 
-def test_a_net_whose_lane_is_behind_gets_no_second_message_but_new_jobs_do_b6() -> None:
+def test_a_lane_that_is_behind_gets_messages_of_new_jobs_only_b6() -> None:
     net, new = a_job(due_at=NOW - 200_000, slot=f"{MINUTE}#00"), a_job(due_at=NOW + 1_000)
     stage, sent = unit_of(net, new)
     stage.lanes = Wrapped(stage.lanes, backlog=lambda verb, lane: 1_001)
@@ -165,7 +165,7 @@ def test_a_second_invocation_for_a_unit_does_nothing(fields: dict[str, int]) -> 
     assert stage.dispatch(UNIT).published == 0 and not sent.messages
 
 
-def test_an_unknown_unit_is_nobodys() -> None:
+def test_an_unknown_unit_cannot_be_leased() -> None:
     stage, _ = unit_of()
     assert not stage.dispatch(UnitKey(MINUTE, 7)).handed_out
 
@@ -181,7 +181,7 @@ def test_a_race_for_the_lease_has_one_winner() -> None:
     assert take_lease(UNIT, stage.ledger, NOW) is None
 
 
-def test_the_lease_is_renewed_with_how_far_the_dispatcher_is() -> None:
+def test_the_lease_is_renewed_with_the_progress() -> None:
     jobs = [a_job(due_at=NOW + offset) for offset in range(0, 50_000, 10_000)]
     stage, _ = unit_of(*jobs)
     kept: list[Unit] = []
@@ -213,25 +213,27 @@ def test_a_dispatcher_that_lost_its_unit_stops() -> None:
     assert stage.ledger.unit(UNIT).handed_out_at is None
 
 
-def test_a_dispatcher_that_follows_a_dead_one_does_not_wait_for_what_was_published() -> None:
+def test_a_successor_dispatcher_does_not_wait_for_published_jobs() -> None:
     done, left = a_job(due_at=NOW + 10_000), a_job(due_at=NOW + 40_000)
     stage, sent = unit_of(done, left, now=NOW - 20_000, progress=NOW + 40_000)
     stage.dispatch(UNIT)
     assert len(sent.of(left)) == 1
-    assert sent.of(done) == [pytest.approx(NOW + 9_500, abs=30)]  # by the second read: whether it left, nobody can know
+    assert sent.of(done) == [
+        pytest.approx(NOW + 9_500, abs=30)
+    ]  # found by the second read: the successor cannot know whether it was published
 
 
 # refusals
 
 
-def test_what_is_refused_is_published_again_and_then_left_to_the_index() -> None:
+def test_a_refused_message_is_sent_twice_and_then_left_to_the_index() -> None:
     stage, _ = unit_of(a_job(due_at=NOW + 1_000), a_job(due_at=NOW + 1_000))
     stage.lanes = Wrapped(stage.lanes, publish=lambda verb, messages: list(messages[:1]))
     result = stage.dispatch(UNIT)
     assert (result.published, result.refused, result.handed_out) == (1, 1, True)
 
 
-def test_a_partial_refusal_is_made_good_at_once() -> None:
+def test_a_partial_refusal_is_repeated_at_once() -> None:
     job = a_job(due_at=NOW + 1_000)
     stage, sent = unit_of(job)
     stage.lanes = Wrapped(stage.lanes, publish=times(1, lambda verb, messages: list(messages)))

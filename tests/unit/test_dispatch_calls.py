@@ -1,4 +1,4 @@
-"""Which jobs leave dispatch together."""
+"""A dispatcher publishes jobs together that leave at nearly the same time."""
 
 from scheduler.model import slots
 from scheduler.model.job import Job, Message, Unit, UnitKey
@@ -13,7 +13,7 @@ START = slots.start_of("2026-11-20T10:01")
 
 
 class Topic:
-    """Keeps what is published, by call."""
+    """Records the published messages, by call."""
 
     def __init__(self, clock: FixedClock) -> None:
         self.clock = clock
@@ -25,7 +25,7 @@ class Topic:
 
 
 def dispatched(*due: int) -> list[tuple[int, list[int]]]:
-    """The calls for jobs due so many ms into the minute."""
+    """Return the calls for jobs with these due times (ms after the start of the minute)."""
     jobs, ledger, clock = MemoryJobs(), MemoryLedger(), FixedClock(START - 60_000)
     for number, at in enumerate(due):
         times = {"scheduled_at": START + at, "due_at": START + at, "created_at": 0}
@@ -46,11 +46,11 @@ def test_jobs_that_follow_closely_fill_whole_calls() -> None:
     assert sum(len(due) for _, due in calls) == 200
 
 
-def test_a_job_that_must_leave_takes_along_what_follows_it() -> None:
+def test_a_job_that_must_leave_takes_along_the_next_ones() -> None:
     assert [len(due) for _, due in dispatched(10_000, 10_015, 10_095, 10_500)] == [3, 1]
 
 
-def test_what_fills_no_call_leaves_when_it_must() -> None:
+def test_jobs_that_fill_no_call_leave_when_they_must() -> None:
     assert [len(due) for _, due in dispatched(*[10_000] * 23)] == [20, 3]
 
 

@@ -1,4 +1,4 @@
-"""How much a dispatcher releases of a lane, and whose: a window of work in hand, shares of it among users and dispatchers."""
+"""The jobs that a dispatcher releases: a window of unfinished jobs per lane, shared among users and dispatchers."""
 
 from collections import Counter
 from typing import Any
@@ -17,11 +17,11 @@ from tests.unit.stage import Wrapped, refuse
 
 ME, OTHER = UnitKey("2026-11-20T10:01", 0), UnitKey("2026-11-20T10:01", 1)
 WINDOW = 10
-AHEAD_MS = 3_600_000  # due so late that none is late in any of these
+AHEAD_MS = 3_600_000  # due so far ahead that no job becomes late in a test
 
 
 class World:
-    """A flow whose lane does `capacity` jobs between two looks."""
+    """A flow whose lane finishes `capacity` jobs between two polls."""
 
     def __init__(self, capacity: int = 5, window: int = WINDOW) -> None:
         self.window = window
@@ -56,7 +56,7 @@ class World:
 
 
 def ahead(capacity: int) -> int:
-    """What waits in a lane that does so many jobs between two looks, besides what it holds."""
+    """Return how many jobs may wait in a lane besides the window, if it finishes `capacity` jobs between two polls."""
     return int(1_000 * capacity / STEP_MS * AHEAD_S)
 
 
@@ -64,7 +64,7 @@ def due(owner: str, count: int, lane: Lane = Lane.ONE_TIME) -> list[DueEntry]:
     return [DueEntry.of(JobKey(owner, f"{owner}{number:05d}"), "slot", NOW + AHEAD_MS + number, lane, 1) for number in range(count)]
 
 
-def test_what_fits_the_window_goes_at_once_and_nothing_is_read_or_written() -> None:
+def test_jobs_that_fit_the_window_go_at_once_without_a_read() -> None:
     world = World()
     nothing = Wrapped(world.ledger, report_backlog=refuse, backlogs=refuse)
     world.made(ledger=nothing, users=Wrapped(world.users, weights=refuse), outstanding=refuse)
@@ -72,7 +72,7 @@ def test_what_fits_the_window_goes_at_once_and_nothing_is_read_or_written() -> N
     assert len(world.flow) == 0 and world.flow.next_at(()) is None
 
 
-def test_a_window_that_seems_full_is_looked_at_before_anything_waits() -> None:
+def test_a_window_that_seems_full_is_polled_before_a_job_waits() -> None:
     world = World(capacity=100)
     for _ in range(5):
         assert len(world.release(*due("a", WINDOW))) == WINDOW
@@ -80,7 +80,7 @@ def test_a_window_that_seems_full_is_looked_at_before_anything_waits() -> None:
     assert world.looks and not world.ledger.backlogs(Lane.ONE_TIME, 0)
 
 
-def test_what_is_beyond_waits_and_goes_as_work_is_done() -> None:
+def test_jobs_beyond_the_window_go_as_others_finish() -> None:
     world = World(capacity=5)
     assert len(world.release(*due("a", 100))) == WINDOW
     assert len(world.flow) == 90 and world.flow.next_at(()) == NOW + STEP_MS
@@ -89,7 +89,7 @@ def test_what_is_beyond_waits_and_goes_as_work_is_done() -> None:
     assert world.in_hand <= WINDOW + ahead(5)
 
 
-def test_nothing_goes_between_two_looks_but_what_the_last_one_left_room_for() -> None:
+def test_between_two_polls_only_the_room_of_the_last_one_is_used() -> None:
     world = World()
     world.release(*due("a", 100))
     world.clock.advance(STEP_MS - 1)
@@ -103,7 +103,7 @@ def test_a_lane_that_could_take_more_gets_more() -> None:
     assert sum(went) + WINDOW == 2_000
 
 
-def test_users_take_their_turns_by_weight() -> None:
+def test_users_share_a_lane_by_weight() -> None:
     world = World(capacity=5)
     world.users.set_weight("c", 3.0)
     world.release(*due("a", 500), *due("b", 100), *due("c", 100))
@@ -123,7 +123,7 @@ def test_a_weight_changed_meanwhile_counts_within_a_minute() -> None:
     assert got["b"] == pytest.approx(4 * got["a"], rel=0.1)
 
 
-def test_more_of_one_instant_than_a_lane_takes_is_in_fair_order_from_the_first_on() -> None:
+def test_many_jobs_of_one_instant_are_in_fair_order() -> None:
     world = World()
     entries = [DueEntry.of(JobKey(owner, f"{n}"), "slot", NOW + AHEAD_MS, Lane.ONE_TIME, 1) for owner in ("a", "b") for n in range(20)]
     assert Counter(entry.key.owner for entry in world.flow.order(entries)[:10]) == {"a": 5, "b": 5}
@@ -131,14 +131,14 @@ def test_more_of_one_instant_than_a_lane_takes_is_in_fair_order_from_the_first_o
     assert world.flow.order(few) == few
 
 
-def test_lanes_do_not_wait_for_each_other_and_retries_for_nobody() -> None:
+def test_lanes_do_not_wait_for_each_other() -> None:
     world = World()
     assert len(world.release(*due("a", 50))) == WINDOW
     assert len(world.release(*due("b", WINDOW, Lane.RECURRING))) == WINDOW
     assert len(world.release(*due("c", 50, Lane.RETRY))) == 50
 
 
-def test_what_waits_for_a_paused_lane_stays() -> None:
+def test_jobs_that_wait_for_a_paused_lane_stay() -> None:
     world = World()
     world.release(*due("a", 50))
     world.clock.advance(STEP_MS)
@@ -146,7 +146,7 @@ def test_what_waits_for_a_paused_lane_stays() -> None:
     assert world.release() != []
 
 
-def test_a_backlog_is_told_while_it_lasts_and_taken_back_after() -> None:
+def test_a_backlog_is_published_while_it_lasts_and_dropped_after() -> None:
     world = World(capacity=10)
     world.users.set_weight("a", 2.0)
     world.release(*due("a", 60))
@@ -158,7 +158,7 @@ def test_a_backlog_is_told_while_it_lasts_and_taken_back_after() -> None:
     assert world.ledger.backlogs(Lane.ONE_TIME, 0) == []
 
 
-def test_a_dispatcher_that_goes_takes_its_backlog_back() -> None:
+def test_a_dispatcher_that_ends_drops_its_backlog() -> None:
     world = World()
     world.release(*due("a", 60))
     world.step()
@@ -170,7 +170,7 @@ def told(at: int, outstanding: int = 0, rate: float = 0.0, **users: int) -> Back
     return Backlog(OTHER, Lane.ONE_TIME, at, outstanding, rate, {name: Demand(1.0, count) for name, count in users.items()})
 
 
-def test_two_dispatchers_share_the_room_by_what_their_users_have_waiting() -> None:
+def test_two_dispatchers_share_the_room_by_their_backlogs() -> None:
     world = World(capacity=8)
     world.release(*due("a", 200))
     world.ledger.report_backlog(told(NOW + STEP_MS, outstanding=0, b=200))
@@ -180,14 +180,14 @@ def test_two_dispatchers_share_the_room_by_what_their_users_have_waiting() -> No
     assert alone == WINDOW and went == room // 2
 
 
-def test_what_another_dispatcher_has_in_hand_is_no_room() -> None:
+def test_unfinished_jobs_of_another_dispatcher_take_room() -> None:
     world = World(capacity=8)
     world.release(*due("a", 200))
     world.ledger.report_backlog(told(NOW + STEP_MS, outstanding=500, b=200))
     assert world.step() == []
 
 
-def test_the_backlog_of_a_dead_dispatcher_is_forgotten() -> None:
+def test_the_backlog_of_a_dead_dispatcher_is_ignored() -> None:
     world = World(capacity=8)
     world.release(*due("a", 200))
     world.ledger.report_backlog(told(NOW + STEP_MS - PUBLISHED_MS - 1, outstanding=500, b=200))
@@ -195,7 +195,7 @@ def test_the_backlog_of_a_dead_dispatcher_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("ports", [("ledger",), ("users",), ("ledger", "users")])
-def test_while_a_table_refuses_everyone_counts_for_themselves(ports: tuple[str, ...]) -> None:
+def test_without_the_ledger_each_dispatcher_decides_alone(ports: tuple[str, ...]) -> None:
     world = World(capacity=8)
     refusing: dict[str, Any] = {
         "ledger": Wrapped(world.ledger, report_backlog=refuse, backlogs=refuse, drop_backlog=refuse),
@@ -208,41 +208,41 @@ def test_while_a_table_refuses_everyone_counts_for_themselves(ports: tuple[str, 
     world.flow.close()
 
 
-def test_while_it_cannot_be_seen_what_is_done_nothing_goes_and_it_is_tried_again() -> None:
+def test_no_job_goes_while_finished_jobs_cannot_be_counted() -> None:
     world = World()
     world.made(outstanding=lambda lane, until: refuse(None))
     world.release(*due("a", 60))
     assert world.step() == [] and world.flow.next_at(()) == world.clock.at + STEP_MS
 
 
-def test_a_lane_that_stands_still_with_nothing_waiting_in_it_gets_more() -> None:
+def test_a_still_lane_without_waiting_messages_gets_more() -> None:
     world = World(capacity=0)  # its messages were lost, say
     world.release(*due("a", 100))
     went = [len(world.step()) for _ in range(-(-STILL_MS // STEP_MS))]
     assert sum(went) == went[-1] == WINDOW
 
 
-def test_a_lane_that_stands_still_with_work_waiting_in_it_gets_none() -> None:
+def test_a_still_lane_with_waiting_messages_gets_none() -> None:
     world = World(capacity=0)
     world.queued = 1
     world.release(*due("a", 100))
     assert not any(world.step() for _ in range(10 * STILL_MS // STEP_MS))
 
 
-# what is late
+# late jobs
 
 
 def late(count: int) -> list[DueEntry]:
     return [DueEntry.of(JobKey("a", f"{number}"), "slot", NOW - 1, Lane.ONE_TIME, 1) for number in range(count)]
 
 
-def test_jobs_that_are_late_need_no_executor_in_advance_and_begin_narrow() -> None:
+def test_late_jobs_begin_with_a_narrow_window() -> None:
     world = World(window=4_000)
     assert len(world.release(*late(1_000))) == narrowest(4_000) == 100
     assert (narrowest(WINDOW), narrowest(500)) == (WINDOW, 50), "few are no crowd"
 
 
-def test_a_lane_in_which_nothing_waits_is_widened_to_all_it_holds() -> None:
+def test_a_lane_without_waiting_messages_is_widened_to_its_capacity() -> None:
     world = World(capacity=0, window=400)
     world.release(*late(1_000))
     for _ in range(8):
@@ -250,8 +250,8 @@ def test_a_lane_in_which_nothing_waits_is_widened_to_all_it_holds() -> None:
     assert world.in_hand == 400
 
 
-def test_a_lane_in_which_too_much_work_waits_is_narrowed() -> None:
-    world = World(capacity=20, window=400)  # twenty a look, though it could hold 400
+def test_a_lane_with_too_many_waiting_messages_is_narrowed() -> None:
+    world = World(capacity=20, window=400)  # twenty jobs a poll, though its capacity is 400
     world.release(*due("a", 400), *late(4_000))
     world.queued = 300
     for _ in range(40):
@@ -260,7 +260,7 @@ def test_a_lane_in_which_too_much_work_waits_is_narrowed() -> None:
 
 
 @pytest.mark.parametrize(("queued", "a_second"), [(0, 40), (1, 16)])
-def test_a_spurt_is_the_rate_of_a_lane_only_if_nothing_waits_in_it(queued: int, a_second: int) -> None:
+def test_a_spurt_sets_the_rate_only_if_no_message_waits(queued: int, a_second: int) -> None:
     world = World(capacity=5)
     world.queued = queued
     world.release(*due("a", 1_000))
@@ -273,7 +273,7 @@ def test_a_spurt_is_the_rate_of_a_lane_only_if_nothing_waits_in_it(queued: int, 
     assert world.in_hand == WINDOW + a_second
 
 
-def test_what_was_released_ahead_is_in_executors_who_go_on_with_what_is_late() -> None:
+def test_jobs_released_ahead_widen_the_window_for_late_ones() -> None:
     world = World(capacity=0, window=400)
     assert len(world.release(*due("a", 300))) == 300
     world.clock.advance(AHEAD_MS + RESTED_MS - 1)
@@ -283,7 +283,7 @@ def test_what_was_released_ahead_is_in_executors_who_go_on_with_what_is_late() -
     assert world.in_hand >= 300
 
 
-def test_a_lane_that_has_rested_begins_as_at_first() -> None:
+def test_a_lane_that_was_idle_begins_like_a_new_one() -> None:
     world = World(capacity=400, window=400)
     assert len(world.release(*due("a", 300))) == 300
     world.clock.advance(AHEAD_MS + 300 + RESTED_MS)

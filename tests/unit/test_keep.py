@@ -1,4 +1,4 @@
-"""What remains of outputs and logs, and how the whole of them is read again."""
+"""Previews of outputs and logs are stored with the job; the full text is read from the output store."""
 
 from collections.abc import Callable
 
@@ -32,12 +32,12 @@ def never() -> Outputs:
     raise AssertionError("nothing needs to be stored")
 
 
-def test_what_fits_asks_nothing_of_the_store() -> None:
+def test_an_output_that_fits_is_not_stored() -> None:
     job = lifecycle.claim(a_job(), claim=Claim("m", "n", NOW, alone=False))
     assert keep(job, Result("done", log="fine"), never) == Result("done", log="fine")
 
 
-def test_the_whole_is_read_from_where_it_is() -> None:
+def test_the_full_text_is_read_from_where_it_is_stored() -> None:
     outputs = MemoryOutputs()
     job = run(outputs, Result("short", failure=AGAIN, log="log 1"), Result(LONG, log="log 2"))
     assert outputs.rows == {(job.key, 2): Whole(LONG, "log 2")}
@@ -45,20 +45,20 @@ def test_the_whole_is_read_from_where_it_is() -> None:
     assert (output(job, 2, outputs), logged(job, 2, outputs)) == (Text(LONG, True), Text("log 2", True))
 
 
-def test_the_body_of_an_answer_is_what_was_put_out() -> None:
+def test_the_body_of_a_response_is_the_output() -> None:
     outputs = MemoryOutputs()
     job = run(outputs, Result(response={"status": 200, "headers": {}, "body": "short"}))
     assert output(job, 1, outputs) == Text("short", True)
 
 
-def test_a_store_that_refuses_costs_the_rest_and_not_the_job() -> None:
+def test_a_refusing_store_loses_the_full_text_only() -> None:
     outputs = Wrapped(MemoryOutputs(), put=refuse)
     job = run(outputs, Result(LONG))
     assert job.completed_at is not None and job.attempts[0].kept is Kept.CUT
     assert output(job, 1, outputs) == Text("o" * 4_096, False)
 
 
-def test_what_has_expired_is_gone_and_its_excerpt_is_not() -> None:
+def test_an_expired_full_text_is_gone_and_its_preview_is_not() -> None:
     outputs = MemoryOutputs()
     job = run(outputs, Result(LONG))
     outputs.rows.clear()
@@ -68,7 +68,7 @@ def test_what_has_expired_is_gone_and_its_excerpt_is_not() -> None:
 
 
 @pytest.mark.parametrize("read", [output, logged])
-def test_an_attempt_that_is_not_there_or_said_nothing_is_not_found(read: Callable[[Job, int, Outputs], Text]) -> None:
+def test_an_attempt_unknown_or_without_output_is_not_found(read: Callable[[Job, int, Outputs], Text]) -> None:
     job = run(MemoryOutputs(), Result())
     with pytest.raises(NotFound, match="there is no attempt 2"):
         read(job, 2, MemoryOutputs())

@@ -1,4 +1,4 @@
-"""Pausing lanes: what is said of them, what dispatch and tick do meanwhile, and how the work is taken up again."""
+"""Paused lanes: their stored states, the dispatcher and the tick during a pause, and the work after the resume."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -45,7 +45,7 @@ class Paused(Stage):
         resume(lanes, None, self)
 
     def at(self, when: int, then: Any) -> None:
-        """Do something when the clock has come so far: in the sleep of whoever sleeps."""
+        """Call a function at an instant: during the sleep that reaches it."""
         plain = self.clock.sleep_until
 
         def sleep_until(until: int) -> None:
@@ -72,11 +72,11 @@ class Paused(Stage):
         return self.tick()
 
     def sent(self, lane: Lane = Lane.ONE_TIME) -> list[str]:
-        """The jobs whose messages are in the lane, in the order in which they came; a second message shows."""
+        """Return the ids of the messages in the lane in order of arrival; a second message of a job is listed, too."""
         return [queued.message.key.id for queued in self.lanes.queues[lane].values()]
 
 
-# what is said
+# lane states
 
 
 def test_a_lane_is_open_until_it_is_paused_and_again_after_its_resume(clock: FixedClock) -> None:
@@ -106,7 +106,7 @@ def test_a_lane_that_was_never_paused_is_not_resumed(clock: FixedClock) -> None:
     assert resume(Lane, None, Stage(clock=clock)) == [LaneState(lane) for lane in Lane]
 
 
-# who watches
+# reading the states
 
 
 def test_the_states_are_read_at_most_once_a_second(clock: FixedClock) -> None:
@@ -120,7 +120,7 @@ def test_the_states_are_read_at_most_once_a_second(clock: FixedClock) -> None:
     assert reads == [NOW, NOW + LOOK_MS, NOW + 2 * LOOK_MS]
 
 
-def test_a_look_tells_whether_other_lanes_are_paused_than_before(clock: FixedClock) -> None:
+def test_a_read_reports_whether_the_paused_lanes_have_changed(clock: FixedClock) -> None:
     ports = Stage(clock=clock)
     watch = Watch(ports)
     seen = []
@@ -132,7 +132,7 @@ def test_a_look_tells_whether_other_lanes_are_paused_than_before(clock: FixedClo
     assert seen == [False, True, False, True, False]
 
 
-def test_what_was_never_known_is_not_guessed_and_asked_again_at_once(clock: FixedClock) -> None:
+def test_states_never_read_are_read_again_at_once(clock: FixedClock) -> None:
     ports = Stage(clock=clock)
     pause([Lane.RETRY], None, ports)
     watch = Watch(ports.but(ledger=Wrapped(ports.ledger, watched=times(1))))
@@ -141,7 +141,7 @@ def test_what_was_never_known_is_not_guessed_and_asked_again_at_once(clock: Fixe
     assert watch.is_paused(Lane.RETRY) and not watch.is_paused(Lane.ONE_TIME)
 
 
-def test_while_the_ledger_refuses_the_last_known_states_count(clock: FixedClock) -> None:
+def test_while_the_ledger_refuses_the_last_known_states_apply(clock: FixedClock) -> None:
     ports = Stage(clock=clock)
     pause([Lane.RETRY], None, ports)
     watch = Watch(ports)
@@ -152,8 +152,8 @@ def test_while_the_ledger_refuses_the_last_known_states_count(clock: FixedClock)
     assert watch.paused == {Lane.RETRY} and (watch.read_at, watch.tried_at) == (NOW, NOW + LOOK_MS)
 
 
-def test_who_knows_for_long_only_is_not_believed_by_those_who_ask_for_better(clock: FixedClock) -> None:
-    """A warm executor that was idle while a lane was paused, and whose first look is refused."""
+def test_old_states_do_not_satisfy_a_caller_that_needs_fresh_ones(clock: FixedClock) -> None:
+    """A warm executor was idle while a lane was paused, and its first read of the states is refused."""
     ports = Stage(clock=clock)
     watch = Watch(ports)
     watch.look()
@@ -170,7 +170,7 @@ def test_who_knows_for_long_only_is_not_believed_by_those_who_ask_for_better(clo
 # dispatch
 
 
-def test_nothing_of_a_paused_lane_is_published_and_the_unit_is_handed_out_when_its_minute_is_over() -> None:
+def test_no_job_of_a_paused_lane_is_published() -> None:
     stage = Paused(Lane.RETRY)
     still, goes = a_job(due_at=NOW + 10_000, lane=Lane.RETRY), a_job(due_at=NOW + 20_000)
     stage.put(still, goes)
@@ -182,7 +182,7 @@ def test_nothing_of_a_paused_lane_is_published_and_the_unit_is_handed_out_when_i
     assert stage.stored(still) == still
 
 
-def test_what_is_due_after_a_resume_within_the_minute_is_on_time_and_the_rest_goes_out_at_once_in_order() -> None:
+def test_jobs_due_after_a_resume_within_the_minute_are_on_time() -> None:
     stage = Paused(*Lane)
     jobs = [a_job(due_at=NOW + second * 1_000) for second in (5, 1, 3, 40)]
     stage.put(*jobs)
@@ -195,7 +195,7 @@ def test_what_is_due_after_a_resume_within_the_minute_is_on_time_and_the_rest_go
     assert left[jobs[3].id] == pytest.approx(NOW + 39_500, abs=50)
 
 
-def test_a_pause_stops_what_leaves_a_second_later() -> None:
+def test_a_pause_stops_jobs_that_leave_a_second_later() -> None:
     stage = Paused()
     jobs = [a_job(due_at=NOW + second * 1_000) for second in range(60)]
     stage.put(*jobs)
@@ -206,7 +206,7 @@ def test_a_pause_stops_what_leaves_a_second_later() -> None:
     assert 20 <= result.published <= 22 and result.published + result.held_back == 60
 
 
-def test_a_pause_that_comes_and_goes_publishes_each_job_once_and_none_early() -> None:
+def test_a_short_pause_publishes_each_job_once_and_none_early() -> None:
     stage = Paused()
     jobs = [a_job(due_at=NOW + second * 1_000, lane=lane) for second in range(60) for lane in Lane]
     stage.put(*jobs)
@@ -221,7 +221,7 @@ def test_a_pause_that_comes_and_goes_publishes_each_job_once_and_none_early() ->
     assert all(at >= due[job] - stage.rules.hold_ms for job, at in stage.published)
 
 
-def test_a_resume_that_comes_while_the_minute_ends_is_seen_before_the_unit_is_handed_out() -> None:
+def test_a_resume_at_the_end_of_the_minute_is_seen() -> None:
     stage = Paused(*Lane)
     stage.put(a_job(due_at=NOW))
     stage.open()
@@ -229,7 +229,7 @@ def test_a_resume_that_comes_while_the_minute_ends_is_seen_before_the_unit_is_ha
     assert stage.dispatch(UNIT).published == 1
 
 
-def test_an_overdue_unit_of_a_paused_lane_is_handed_out_at_once() -> None:
+def test_an_overdue_unit_of_a_paused_lane_is_done_at_once() -> None:
     stage = Paused(*Lane, at=NOW + 3_600_000)
     stage.put(a_job(due_at=NOW))
     stage.open()
@@ -238,7 +238,7 @@ def test_an_overdue_unit_of_a_paused_lane_is_handed_out_at_once() -> None:
     assert stage.clock.now() == NOW + 3_600_000
 
 
-def test_a_dispatcher_that_holds_back_keeps_its_unit_and_says_truly_how_far_it_is() -> None:
+def test_a_dispatcher_that_holds_jobs_back_reports_its_progress() -> None:
     stage = Paused(Lane.RETRY)
     stage.put(a_job(due_at=NOW + 5_000, lane=Lane.RETRY), *[a_job(due_at=NOW + second * 1_000) for second in range(60)])
     stage.open()
@@ -248,7 +248,7 @@ def test_a_dispatcher_that_holds_back_keeps_its_unit_and_says_truly_how_far_it_i
     assert len(kept) > 10 and max(unit.progress for unit in kept) <= NOW + 5_000
 
 
-def test_a_dispatcher_reads_no_states_while_nothing_is_to_leave() -> None:
+def test_a_dispatcher_with_nothing_to_publish_reads_no_states() -> None:
     stage = Paused()
     stage.put(a_job(due_at=NOW + 59_000))
     stage.open()
@@ -258,7 +258,7 @@ def test_a_dispatcher_reads_no_states_while_nothing_is_to_leave() -> None:
     assert len(reads) == 1
 
 
-def test_a_dispatcher_that_could_never_read_the_states_is_on_time_and_one_that_could_keeps_to_them() -> None:
+def test_a_dispatcher_without_states_publishes_on_time() -> None:
     for refused_from, published in ((0, 2), (1, 0)):
         stage = Paused(Lane.ONE_TIME)
         stage.put(a_job(due_at=NOW + 5_000), a_job(due_at=NOW + 20_000))
@@ -285,7 +285,7 @@ def held_up(*lanes: Lane, jobs: int = 3) -> tuple[Paused, list[Job]]:
     return stage, made
 
 
-def test_jobs_of_a_paused_lane_stay_as_they_are_and_their_minute_stays_open() -> None:
+def test_jobs_of_a_paused_lane_keep_their_minute_open() -> None:
     stage, jobs = held_up()
     for minutes in range(1, 60):
         assert stage.tick_at(END + minutes * slots.MINUTE).closed == 0
@@ -293,7 +293,7 @@ def test_jobs_of_a_paused_lane_stay_as_they_are_and_their_minute_stays_open() ->
     assert stage.sent() == []
 
 
-def test_a_doubled_tick_leaves_them_as_well() -> None:
+def test_a_doubled_tick_leaves_jobs_of_a_paused_lane_alone() -> None:
     stage, jobs = held_up()
     stage.tick_at(RECHECK)
     stage.tick()
@@ -309,30 +309,30 @@ def test_only_the_paused_lane_waits() -> None:
     assert stage.stored(still) == still
 
 
-def test_a_minute_that_waits_only_for_a_paused_lane_is_not_read_at_every_look() -> None:
+def test_a_minute_of_a_paused_lane_is_not_read_in_every_pass() -> None:
     stage, _ = held_up()
     reads: list[int] = []
     stage.jobs = Wrapped(stage.jobs, due=lambda verb, *args, **more: (reads.append(stage.clock.now()), verb(*args, **more))[1])
     for minutes in range(60):
         stage.tick_at(RECHECK + minutes * slots.MINUTE)
-    assert 2 * 4 <= len(reads) <= 2 * 5  # each look reads before and after
+    assert 2 * 4 <= len(reads) <= 2 * 5  # each pass reads before and after
 
 
-def test_until_it_is_time_for_a_recheck_what_waits_for_a_paused_lane_is_not_read_again_and_again() -> None:
+def test_jobs_of_a_paused_lane_are_not_read_before_reconciling() -> None:
     stage, _ = held_up()
     stage.open(slots.minute_of(NOW + 10 * slots.MINUTE))  # the tick stays for it
     stage.jobs = Wrapped(stage.jobs, get_many=lambda verb, keys: pytest.fail("read the jobs") if keys else {})
     assert stage.tick_at(END + 1_000).closed == 0
 
 
-def test_a_minute_with_a_running_job_that_could_not_be_moved_does_not_rest() -> None:
+def test_a_minute_with_a_running_job_does_not_become_idle() -> None:
     stage, _ = held_up()
     stage.put(a_job(due_at=NOW, timeout_ms=800_000, claim=Claim("m1", "n1", NOW, True)))
     stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [Written.REFUSED] * len(changes))
     assert stage.tick_at(RECHECK).resting == 0
 
 
-def test_a_running_job_of_a_paused_lane_is_taken_back_when_its_executor_died_and_not_handed_over() -> None:
+def test_a_dead_executors_job_of_a_paused_lane_is_not_enqueued() -> None:
     stage, _ = held_up()
     died = a_job(due_at=NOW, timeout_ms=1_000, claim=Claim("m1", "n1", NOW, True))
     runs = a_job(due_at=NOW, timeout_ms=800_000, claim=Claim("m2", "n2", NOW, True))
@@ -343,7 +343,7 @@ def test_a_running_job_of_a_paused_lane_is_taken_back_when_its_executor_died_and
     assert stage.sent(Lane.RETRY) == []
 
 
-def test_a_minute_closes_when_what_waited_in_it_was_cancelled() -> None:
+def test_a_minute_closes_when_its_waiting_jobs_were_cancelled() -> None:
     stage, jobs = held_up(jobs=1)
     stage.tick_at(RECHECK)
     stage.jobs.withdraw([jobs[0].key])
@@ -351,7 +351,7 @@ def test_a_minute_closes_when_what_waited_in_it_was_cancelled() -> None:
     assert sum(closed) == 1
 
 
-def test_a_tick_that_cannot_read_the_states_closes_and_moves_nothing_until_it_can() -> None:
+def test_a_tick_without_states_closes_and_moves_nothing() -> None:
     stage, jobs = held_up()
     stage.ledger = Wrapped(stage.ledger, watched=times(1))
     stage.tick_at(RECHECK)
@@ -362,7 +362,7 @@ def test_a_tick_that_cannot_read_the_states_closes_and_moves_nothing_until_it_ca
     assert stage.tick().closed == 1
 
 
-def test_a_later_look_moves_what_it_finds_of_a_paused_lane_since_nobody_would_look_there_again() -> None:
+def test_a_later_check_moves_jobs_of_a_paused_lane() -> None:
     stage, jobs = held_up(jobs=1)
     unit = stage.ledger.unit(UNIT)
     assert stage.ledger.close_unit(unit, END, Look(unit, 0, END + leftover.LOOKS[0]))
@@ -374,34 +374,34 @@ def test_a_later_look_moves_what_it_finds_of_a_paused_lane_since_nobody_would_lo
 # the lag
 
 
-def test_a_minute_that_waits_only_for_a_paused_lane_is_no_lag_and_is_told() -> None:
+def test_a_minute_of_a_paused_lane_is_reported_and_is_no_lag() -> None:
     stage, _ = held_up()
-    assert stage.tick_at(RECHECK - 1).lag_ms == leftover.RECHECK_AFTER - 1  # nobody has looked yet
+    assert stage.tick_at(RECHECK - 1).lag_ms == leftover.RECHECK_AFTER - 1  # no tick has checked it yet
     for minutes in range(60):
         result = stage.tick_at(RECHECK + minutes * slots.MINUTE)
         assert (result.lag_ms, result.resting, set(result.paused)) == (0, 1, set(Lane))
         assert lag(stage.ledger, stage.clock.now() + 45_000).ms == 0
 
 
-def test_what_else_is_late_is_lag_all_the_same() -> None:
+def test_late_jobs_of_other_lanes_are_lag() -> None:
     stage, _ = held_up(Lane.ONE_TIME)
     stage.open(slots.minute_of(END))
     assert stage.tick_at(RECHECK).lag_ms > leftover.RECHECK_AFTER - slots.MINUTE
 
 
-def test_a_tick_that_comes_no_more_is_lag_even_in_a_pause() -> None:
+def test_a_missing_tick_is_lag_even_in_a_pause() -> None:
     stage, _ = held_up()
     stage.tick_at(RECHECK)
     assert lag(stage.ledger, RECHECK + 2 * leftover.REST_MS).ms > leftover.REST_MS
 
 
-def test_after_the_resume_all_of_it_is_lag_until_it_is_worked_off() -> None:
+def test_after_the_resume_waiting_jobs_are_lag() -> None:
     stage, _ = held_up()
     stage.tick_at(RECHECK)
     stage.clock.advance(600_000)
     stage.resume(Lane.RETRY)
     assert lag(stage.ledger, stage.clock.now()) == Lag(MINUTE, 720_000, (Lane.ONE_TIME, Lane.RECURRING), 0)
-    assert stage.tick().lag_ms == 720_000  # the rest begins no sooner than the clocks agree that this was before
+    assert stage.tick().lag_ms == 720_000  # the unit is idle again only after the resume is older than any clock skew
     stage.clock.advance(slots.MINUTE)
     assert stage.tick().lag_ms == 0
 
@@ -410,7 +410,7 @@ def test_after_the_resume_all_of_it_is_lag_until_it_is_worked_off() -> None:
 
 
 @pytest.mark.parametrize("pause_ms", [1_000, 59_000, 121_000, 3_600_000, 86_400_000])
-def test_what_waited_goes_out_at_once_in_order_and_its_minute_closes(pause_ms: int) -> None:
+def test_after_the_resume_jobs_go_in_order_and_the_minute_closes(pause_ms: int) -> None:
     stage, jobs = held_up(jobs=25)
     for at in range(RECHECK, END + pause_ms, 10 * slots.MINUTE):
         stage.tick_at(at)
@@ -422,7 +422,7 @@ def test_what_waited_goes_out_at_once_in_order_and_its_minute_closes(pause_ms: i
     assert (result.rechecked, result.closed, result.lag_ms) == (25, 1, 0)
 
 
-def test_a_doubled_tick_after_the_resume_hands_nothing_over_twice() -> None:
+def test_a_doubled_tick_after_the_resume_enqueues_no_job_twice() -> None:
     stage, jobs = held_up()
     stage.tick_at(RECHECK)
     stage.resume(*Lane)
@@ -431,7 +431,7 @@ def test_a_doubled_tick_after_the_resume_hands_nothing_over_twice() -> None:
     assert stage.sent() == [job.id for job in jobs]
 
 
-def test_many_minutes_are_worked_off_oldest_first_and_no_more_in_a_pass_than_a_lane_may_have_waiting() -> None:
+def test_many_minutes_are_worked_off_oldest_first_within_the_bound() -> None:
     stage = Paused(*Lane, at=NOW)
     stage.rules = Rules(shards=1, max_backlog=10)
     jobs = [a_job(due_at=NOW + number * 10_000) for number in range(60)]  # ten minutes of them
@@ -448,7 +448,7 @@ def test_many_minutes_are_worked_off_oldest_first_and_no_more_in_a_pass_than_a_l
     assert sizes == [0, 10, 20, 30, 40, 50]
 
 
-def test_while_a_resumed_lane_is_behind_what_waits_for_it_keeps_its_place() -> None:
+def test_jobs_of_a_resumed_lane_that_is_behind_stay() -> None:
     stage, jobs = held_up()
     stage.tick_at(RECHECK)
     stage.resume(*Lane)
@@ -460,7 +460,7 @@ def test_while_a_resumed_lane_is_behind_what_waits_for_it_keeps_its_place() -> N
     assert stage.tick().closed == 1 and stage.sent() == [job.id for job in jobs]
 
 
-def test_one_lane_resumed_lets_only_its_jobs_go() -> None:
+def test_a_resume_releases_only_the_jobs_of_its_lane() -> None:
     stage, jobs = held_up()
     still = a_job(due_at=NOW, lane=Lane.RETRY)
     stage.put(still)
@@ -474,7 +474,7 @@ def test_one_lane_resumed_lets_only_its_jobs_go() -> None:
     assert stage.sent(Lane.RETRY) == [still.id]
 
 
-def test_a_lane_paused_again_before_all_was_worked_off_keeps_the_rest() -> None:
+def test_a_lane_paused_again_keeps_its_remaining_jobs() -> None:
     stage, jobs = held_up()
     stage.tick_at(RECHECK)
     stage.resume(*Lane)
@@ -483,7 +483,7 @@ def test_a_lane_paused_again_before_all_was_worked_off_keeps_the_rest() -> None:
     assert [stage.stored(job) for job in jobs] == jobs
 
 
-def test_a_minute_that_ended_after_the_resume_is_rechecked_as_ever() -> None:
+def test_a_minute_that_ended_after_the_resume_is_reconciled_later() -> None:
     """Its dispatcher has published everything: a second message would only make work."""
     stage, jobs = held_up()
     stage.clock.at = END - leftover.RESUME_SLACK - 1
@@ -494,7 +494,7 @@ def test_a_minute_that_ended_after_the_resume_is_rechecked_as_ever() -> None:
     assert stage.sent() == [job.id for job in jobs]
 
 
-def test_jobs_that_did_not_wait_for_the_resumed_lane_are_not_handed_over_before_their_time() -> None:
+def test_jobs_of_other_lanes_are_not_enqueued_by_the_resume() -> None:
     stage, jobs = held_up(Lane.RETRY)
     stage.clock.at = END + 1_000
     stage.resume(Lane.RETRY)
@@ -502,7 +502,7 @@ def test_jobs_that_did_not_wait_for_the_resumed_lane_are_not_handed_over_before_
     assert stage.sent() == [] and [stage.stored(job) for job in jobs] == jobs
 
 
-def test_from_pause_to_resume_through_all_minutes_each_job_goes_out_once() -> None:
+def test_each_job_is_published_once_from_pause_to_resume() -> None:
     """Ticks and dispatchers as they come, a pause of half an hour over jobs of an hour: before, during and after it."""
     stage = Paused()
     jobs = [a_job(due_at=NOW + minute * slots.MINUTE + 30_000) for minute in range(60)]

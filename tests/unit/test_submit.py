@@ -16,24 +16,24 @@ from tests.conftest import NOW
 from tests.unit.stage import Stage, Wrapped, lost_answer, refuse, times
 
 
-def test_a_job_without_an_instant_is_due_now_and_handed_over() -> None:
+def test_a_job_without_an_instant_is_due_now_and_enqueued() -> None:
     stage = Stage()
     job = stage.submit()
     assert (job.scheduled_at, job.due_at, job.created_at) == (NOW, NOW, NOW)
     assert stage.stored(job) == job and stage.waiting(Lane.ONE_TIME) == [job.id]
 
 
-def test_its_id_carries_its_scheduled_time() -> None:
+def test_the_id_of_a_job_has_its_scheduled_time() -> None:
     assert ids.time(Stage().submit(NOW + 86_400_000).id) == NOW + 86_400_000
 
 
-def test_a_job_posted_for_the_past_is_due_now_and_keeps_the_time_its_owner_asked_for() -> None:
+def test_a_job_posted_for_the_past_is_due_now() -> None:
     job = Stage().submit(NOW - 5_000)
     assert (job.scheduled_at, job.due_at, ids.time(job.id)) == (NOW - 5_000, NOW, NOW - 5_000)
 
 
 @pytest.mark.parametrize("ahead", [0, 1_000, 60_000, 239_999])
-def test_a_job_due_before_the_first_safe_minute_is_handed_over_and_has_a_slot_as_its_net_a4(ahead: int) -> None:
+def test_a_job_due_soon_is_enqueued_and_has_a_safety_slot_a4(ahead: int) -> None:
     stage = Stage()
     job = stage.submit(NOW + ahead)
     assert stage.waiting(Lane.ONE_TIME) == [job.id]
@@ -41,13 +41,13 @@ def test_a_job_due_before_the_first_safe_minute_is_handed_over_and_has_a_slot_as
     assert [entry.key for entry in stage.jobs.due(job.slot)[0]] == [job.key]
 
 
-def test_a_job_due_later_waits_in_the_slot_of_its_minute_only() -> None:
+def test_a_job_due_later_waits_only_in_the_slot_of_its_minute() -> None:
     stage = Stage()
     job = stage.submit(NOW + 600_000)
     assert stage.waiting(Lane.ONE_TIME) == [] and slots.minute(job.slot or "") == slots.minute_of(NOW + 600_000)
 
 
-def test_a_direct_message_is_delayed_in_the_queue_not_put_back_b1() -> None:
+def test_a_direct_message_is_delayed_by_the_queue_b1() -> None:
     stage = Stage()
     job = stage.submit(NOW + 60_000)
     assert stage.receive() == []
@@ -57,14 +57,14 @@ def test_a_direct_message_is_delayed_in_the_queue_not_put_back_b1() -> None:
 
 
 @pytest.mark.parametrize("send", [refuse, lost_answer, lambda verb, messages, now: list(messages)])
-def test_a_job_is_accepted_once_its_put_holds_even_if_the_hand_over_fails(send: object) -> None:
+def test_a_stored_job_is_accepted_even_if_it_cannot_be_enqueued(send: object) -> None:
     stage = Stage()
     stage.lanes = Wrapped(stage.lanes, send=send)
     assert stage.stored(stage.submit()).slot is not None
 
 
 @pytest.mark.parametrize("put", [refuse, lost_answer])
-def test_a_refused_put_is_refused_to_the_caller_and_nothing_is_handed_over(put: object) -> None:
+def test_a_refused_put_is_reported_and_enqueues_nothing(put: object) -> None:
     stage = Stage()
     stage.jobs = Wrapped(stage.jobs, put=put)
     with pytest.raises(Unavailable):
@@ -80,8 +80,8 @@ def slow_put(stage: Stage, ms: int) -> None:
     stage.jobs = Wrapped(stage.jobs, put=put)
 
 
-def test_a_writer_whose_put_was_slow_looks_at_the_clock_again() -> None:
-    """Its slot's minute may have begun to be dispatched while it wrote: the job moves on and is handed over."""
+def test_a_slow_put_moves_the_job_to_a_safe_slot() -> None:
+    """Dispatch of its minute may have begun during the put: the job moves to a later slot and is enqueued."""
     stage = Stage()
     slow_put(stage, 100_000)
     job = stage.submit(NOW + 250_000)
@@ -97,7 +97,7 @@ def test_a_slow_put_into_a_minute_far_away_changes_nothing() -> None:
     assert slots.minute(job.slot or "") == slots.minute_of(job.due_at) and stage.waiting(Lane.ONE_TIME) == []
 
 
-def test_a_slow_writer_that_may_not_move_its_job_still_hands_it_over() -> None:
+def test_a_job_that_cannot_be_moved_is_still_enqueued() -> None:
     stage = Stage()
     slow_put(stage, 100_000)
     stage.jobs = Wrapped(stage.jobs, change=refuse)
@@ -119,7 +119,7 @@ def test_the_same_put_again_overwrites_nothing_a2() -> None:
 # Many
 
 
-def test_many_jobs_are_stored_in_order_and_those_due_soon_are_handed_over() -> None:
+def test_of_many_jobs_the_ones_due_soon_are_enqueued() -> None:
     stage = Stage()
     times = [NOW + 600_000, None, NOW + 60_000, NOW - 5_000, NOW + 900_000]
     made = stage.submit_all(*times)
@@ -137,7 +137,7 @@ def test_a_job_posted_among_many_is_the_same_as_a_job_posted_alone() -> None:
     }
 
 
-def test_no_jobs_are_no_jobs() -> None:
+def test_a_call_without_jobs_does_nothing() -> None:
     assert Stage().submit_all() == []
 
 
@@ -146,7 +146,7 @@ def refuse_every_third(verb: object, jobs: list[object]) -> list[Written]:
     return [Written.REFUSED if number % 3 == 0 else verb([job])[0] for number, job in enumerate(jobs)]  # type: ignore[operator]
 
 
-def test_of_many_jobs_only_those_that_the_table_took_are_accepted_and_handed_over() -> None:
+def test_of_many_jobs_only_stored_ones_are_accepted_and_enqueued() -> None:
     stage = Stage()
     stage.jobs = Wrapped(stage.jobs, put_many=refuse_every_third)
     made = stage.submit_all(*[None] * 10)
@@ -154,14 +154,14 @@ def test_of_many_jobs_only_those_that_the_table_took_are_accepted_and_handed_ove
     assert stage.waiting(Lane.ONE_TIME) == sorted(job.id for job in made if job)
 
 
-def test_a_job_that_an_earlier_try_of_the_same_call_has_stored_is_accepted() -> None:
+def test_a_job_stored_by_an_earlier_try_is_accepted() -> None:
     stage = Stage()
     first = stage.submit_all(None, None)
     stage.requests = 0  # the very same ids again
     assert stage.submit_all(None, None, None)[:2] == first
 
 
-def test_many_jobs_refused_at_once_are_refused_to_the_caller() -> None:
+def test_a_refusal_of_all_jobs_is_reported_to_the_caller() -> None:
     stage = Stage()
     stage.jobs = Wrapped(stage.jobs, put_many=refuse)
     with pytest.raises(Unavailable):
@@ -178,8 +178,8 @@ def slow_puts(stage: Stage, ms: int) -> None:
 
 
 @pytest.mark.parametrize("change", [None, refuse, lambda verb, changes: [Written.REFUSED] * len(changes)])
-def test_a_writer_whose_puts_were_slow_looks_at_the_clock_again_for_each_job(change: object) -> None:
-    """What may be dispatched already moves on if it can, and is handed over in any case."""
+def test_slow_puts_move_each_job_to_a_safe_slot(change: object) -> None:
+    """A job whose minute may be dispatched already moves on if it can, and is enqueued in any case."""
     stage = Stage()
     slow_puts(stage, 100_000)
     if change:
@@ -191,7 +191,7 @@ def test_a_writer_whose_puts_were_slow_looks_at_the_clock_again_for_each_job(cha
     assert stage.waiting(Lane.ONE_TIME) == [near.id]
 
 
-def test_a_thousand_jobs_are_handed_over_the_soonest_first_each_part_by_the_clock_of_its_moment() -> None:
+def test_a_thousand_jobs_are_enqueued_in_parts_the_soonest_first() -> None:
     stage = Stage()
 
     def slow_send(verb: object, messages: list[object], now: int) -> object:
@@ -206,7 +206,7 @@ def test_a_thousand_jobs_are_handed_over_the_soonest_first_each_part_by_the_cloc
 
 
 @pytest.mark.parametrize("send", [refuse, lost_answer, lambda verb, messages, now: list(messages)])
-def test_where_no_hand_over_gets_through_the_jobs_are_accepted_and_the_caller_does_not_wait(send: object) -> None:
+def test_a_refused_part_leaves_the_other_parts_to_their_slots(send: object) -> None:
     stage = Stage()
     calls: list[int] = []
 
@@ -219,7 +219,7 @@ def test_where_no_hand_over_gets_through_the_jobs_are_accepted_and_the_caller_do
     assert len(calls) == 1
 
 
-def test_a_hand_over_refused_in_part_goes_on() -> None:
+def test_a_partly_refused_part_does_not_stop_the_next_ones() -> None:
     stage = Stage()
     stage.lanes = Wrapped(stage.lanes, send=lambda verb, messages, now: verb(messages[1:], now) + messages[:1])
     made = stage.submit_all(*[None] * 1_000)
@@ -251,18 +251,18 @@ class Keys:
 
 
 def shown(answer: Accepted) -> dict[str, Any]:
-    """What the owner is told."""
+    """The answer that the owner gets."""
     return JobShape.of(answer.job, answer.at)
 
 
-def test_a_job_with_a_key_is_stored_as_any_other_and_handed_over() -> None:
+def test_a_job_with_a_key_is_stored_and_enqueued_like_any_other() -> None:
     keys = Keys()
     answer = keys.one("k", NOW + 60_000)
     assert not answer.replayed and keys.stage.stored(answer.job) == answer.job and answer.at == NOW
     assert keys.stage.waiting(Lane.ONE_TIME) == [answer.job.id]
 
 
-def test_the_same_under_the_same_key_is_the_same_job_stored_once_and_answered_to_the_letter() -> None:
+def test_the_same_request_under_the_same_key_is_one_job() -> None:
     keys = Keys()
     first = keys.one("k")
     keys.stage.clock.advance(3_600_000)
@@ -270,7 +270,7 @@ def test_the_same_under_the_same_key_is_the_same_job_stored_once_and_answered_to
     assert (shown(again), again.replayed) == (shown(first), True) and list(keys.stage.jobs.rows) == [first.job.key]
 
 
-def test_the_answer_is_the_first_one_even_when_the_job_has_run() -> None:
+def test_a_repeated_request_gets_the_first_answer_after_the_run() -> None:
     keys = Keys()
     first = keys.one("k")
     keys.stage.execute(keys.stage.receive())
@@ -281,7 +281,7 @@ def test_the_answer_is_the_first_one_even_when_the_job_has_run() -> None:
     assert keys.stage.stored(first.job) == done and keys.stage.waiting(Lane.ONE_TIME) == []
 
 
-def test_another_request_under_the_same_key_is_a_conflict_and_stores_nothing() -> None:
+def test_another_request_under_the_same_key_is_a_conflict() -> None:
     keys = Keys()
     first = keys.one("k")
     answer = keys.one("k", message="other")
@@ -351,7 +351,7 @@ def test_puts_whose_answer_was_lost_are_found_by_the_next_try() -> None:
     assert keys.stage.waiting(Lane.ONE_TIME) == sorted(answer.job.id for answer in answers)
 
 
-def test_a_try_that_died_before_its_hand_over_is_handed_over_by_the_next() -> None:
+def test_a_repeated_request_enqueues_a_job_left_behind() -> None:
     keys = Keys()
     keys.stage.lanes = Wrapped(keys.stage.lanes, send=times(1))
     job = keys.one("k", NOW + 60_000).job
@@ -360,7 +360,7 @@ def test_a_try_that_died_before_its_hand_over_is_handed_over_by_the_next() -> No
     assert keys.stage.waiting(Lane.ONE_TIME) == [job.id]
 
 
-def test_a_job_whose_minute_hands_it_out_is_not_handed_over_by_asking_again() -> None:
+def test_a_repeated_request_enqueues_no_job_that_is_due_later() -> None:
     keys = Keys()
     keys.one("k", NOW + 3_600_000)
     keys.stage.clock.advance(3_590_000)
@@ -368,7 +368,7 @@ def test_a_job_whose_minute_hands_it_out_is_not_handed_over_by_asking_again() ->
     assert keys.stage.waiting(Lane.ONE_TIME) == []
 
 
-def test_a_claimed_job_is_not_handed_over_by_asking_again() -> None:
+def test_a_repeated_request_enqueues_no_claimed_job() -> None:
     keys = Keys()
     keys.one("k")
     (item,) = keys.stage.receive()
@@ -377,7 +377,7 @@ def test_a_claimed_job_is_not_handed_over_by_asking_again() -> None:
     assert keys.one("k").replayed
 
 
-def test_a_job_that_was_put_off_is_not_handed_over_by_asking_again() -> None:
+def test_a_repeated_request_enqueues_no_postponed_job() -> None:
     keys = Keys()
     job = keys.one("k").job
     later = NOW + 86_400_000
@@ -399,7 +399,7 @@ def cancelled(job: Job) -> Job:
 
 
 @pytest.mark.parametrize("become", [retried, cancelled])
-def test_a_job_that_needs_no_message_any_more_is_not_handed_over_by_asking_again(become: Callable[[Job], Job]) -> None:
+def test_a_repeated_request_enqueues_no_job_that_needs_no_message(become: Callable[[Job], Job]) -> None:
     keys = Keys()
     job = keys.one("k").job
     keys.stage.jobs.rows[job.key] = become(job)
@@ -408,7 +408,7 @@ def test_a_job_that_needs_no_message_any_more_is_not_handed_over_by_asking_again
 
 
 @pytest.mark.parametrize("keep", [refuse, lost_answer])
-def test_a_receipt_that_cannot_be_kept_refuses_the_job_and_a_later_try_makes_it_once(keep: Any) -> None:
+def test_a_refused_receipt_refuses_the_job(keep: Any) -> None:
     keys = Keys()
     keys.receipts = Wrapped(keys.receipts, keep=times(1, keep))
     with pytest.raises(Unavailable):
@@ -420,7 +420,7 @@ def test_a_receipt_that_cannot_be_kept_refuses_the_job_and_a_later_try_makes_it_
 
 
 def test_two_tries_at_once_make_one_job() -> None:
-    """The second asks while the first one's put is on its way."""
+    """The second try comes while the put of the first one is under way."""
     keys, nested = Keys(), list[Any]()
 
     def put(verb: Any, job: Any) -> Any:
@@ -435,7 +435,7 @@ def test_two_tries_at_once_make_one_job() -> None:
     assert len(keys.stage.jobs.rows) == 1
 
 
-def test_a_writer_whose_receipt_was_slow_looks_at_the_clock_again() -> None:
+def test_a_slow_receipt_does_not_make_the_slot_unsafe() -> None:
     keys = Keys()
 
     def keep(verb: Any, receipts: Any, now: int) -> Any:
@@ -448,7 +448,7 @@ def test_a_writer_whose_receipt_was_slow_looks_at_the_clock_again() -> None:
     assert keys.stage.waiting(Lane.ONE_TIME) == [job.id]
 
 
-def test_in_one_call_keys_are_kept_together_and_each_item_has_its_own_answer() -> None:
+def test_each_item_of_a_call_has_its_own_answer() -> None:
     keys = Keys()
     before = keys.one("old")
     calls: list[int] = []
@@ -468,7 +468,7 @@ def test_in_one_call_keys_are_kept_together_and_each_item_has_its_own_answer() -
     assert {job.id for job in keys.stage.jobs.rows.values()} == {answer.job.id for answer in (before, fresh, free, last)}
 
 
-def test_items_without_a_key_are_accepted_though_no_receipt_can_be_kept() -> None:
+def test_refused_receipts_do_not_refuse_items_without_a_key() -> None:
     keys = Keys()
     keys.receipts = Wrapped(keys.receipts, keep=refuse)
     keyed, free = keys.post(keys.asked("k"), keys.asked(None))
@@ -481,13 +481,13 @@ def test_twice_the_same_key_in_one_call_is_refused_together() -> None:
     assert keys.post(keys.asked("k"), keys.asked("k")) == [None, None]
 
 
-def test_one_job_alone_is_put_by_itself_with_a_key_or_without() -> None:
+def test_a_single_job_is_stored_by_a_plain_put() -> None:
     keys = Keys()
     keys.stage.jobs = Wrapped(keys.stage.jobs, put_many=lambda *_: pytest.fail("a batch of one"))
     assert isinstance(keys.one("k"), Accepted) and isinstance(keys.one(None), Accepted) and keys.stage.submit()
 
 
-def test_without_a_key_no_receipt_is_kept_and_nothing_is_read() -> None:
+def test_without_a_key_no_receipt_is_stored_and_nothing_read() -> None:
     keys = Keys(receipts=None)
     keys.stage.jobs = Wrapped(keys.stage.jobs, get_many=refuse)
     assert not keys.one(None).replayed and keys.post() == []

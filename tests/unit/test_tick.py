@@ -1,4 +1,4 @@
-"""Ticks: open ahead, keep dispatchers at work, prove emptiness, close, look again later."""
+"""A tick opens minutes ahead, keeps dispatchers at work, proves that slots are empty, closes units and checks them later."""
 
 from dataclasses import replace
 from typing import Any
@@ -30,7 +30,7 @@ def test_the_units_of_a_minute_cover_all_shards_exactly_once_and_evenly(shards: 
     assert len(made) == min(shards, count) and max(sizes) - min(sizes) <= 1
 
 
-def test_the_looks_at_a_closed_unit_follow_each_other_from_its_closing() -> None:
+def test_the_checks_of_a_closed_unit_follow_its_closing() -> None:
     look: Look | None = Look(Unit(UNIT, 0, 1), 0, NOW + leftover.LOOKS[0])
     seen = []
     while look is not None:
@@ -54,7 +54,7 @@ def fresh() -> Stage:
     return stage
 
 
-def test_a_new_ledger_starts_a_quarter_of_an_hour_back_and_opens_two_minutes_ahead() -> None:
+def test_a_new_ledger_opens_from_15_minutes_back_to_2_ahead() -> None:
     stage = Stage()
     stage.tick()
     assert opened(stage) == [at_minute(offset) for offset in range(-FIRST_MINUTES, 3)]
@@ -62,14 +62,14 @@ def test_a_new_ledger_starts_a_quarter_of_an_hour_back_and_opens_two_minutes_ahe
 
 
 def test_a_new_ledger_starts_at_the_oldest_slot_in_the_index_a4() -> None:
-    """A ledger restored or lost alone: what waits is days old."""
+    """The ledger alone was lost or restored: the waiting jobs are days old."""
     stage = Stage()
     stage.jobs.put(a_job(due_at=NOW - 3 * 3_600_000))
     stage.tick()
     assert opened(stage)[0] == at_minute(-180)
 
 
-def test_jobs_posted_long_before_the_first_tick_are_handed_out_a4() -> None:
+def test_jobs_posted_long_before_the_first_tick_are_published_a4() -> None:
     stage = Stage()
     job = stage.submit()
     stage.receive()  # its message is lost
@@ -99,7 +99,7 @@ def test_two_ticks_open_each_minute_once() -> None:
     assert first.opened + second.opened == len(opened(stage)) == len(set(opened(stage)))
 
 
-def test_a_tick_that_lost_the_race_for_the_cursor_leaves_the_opening_to_the_other() -> None:
+def test_a_tick_that_lost_the_cursor_opens_no_more_minutes() -> None:
     stage = Stage()
     stage.tick()
     stage.clock.advance(3 * slots.MINUTE)
@@ -115,7 +115,7 @@ def test_a_tick_that_lost_the_race_for_the_cursor_leaves_the_opening_to_the_othe
 
 
 def test_a_minute_is_opened_before_the_cursor_passes_it() -> None:
-    """A tick that dies in between opens it again; the other way round it would be lost."""
+    """If a tick dies in between, the next one opens the minute again; a cursor moved first would skip the minute."""
     stage = Stage()
     stage.ledger = Wrapped(stage.ledger, open_unit=refuse)
     with pytest.raises(Unavailable):
@@ -136,7 +136,7 @@ def test_shards_only_grow_a4() -> None:
     assert stage.ledger.open_units()[-1].last_shard == 15 and stage.ledger.cursor().shards == 16
 
 
-def test_every_unit_without_a_live_lease_gets_a_dispatcher_and_a_dead_one_is_replaced() -> None:
+def test_every_unit_without_a_lease_gets_a_dispatcher() -> None:
     stage = fresh()
     stage.tick()
     assert set(stage.started) == {unit.key for unit in stage.ledger.open_units()}
@@ -149,7 +149,7 @@ def test_every_unit_without_a_live_lease_gets_a_dispatcher_and_a_dead_one_is_rep
     assert stage.clock.now() - began < 60_000
 
 
-def test_a_dispatcher_just_started_is_given_time_to_take_its_lease() -> None:
+def test_a_new_dispatcher_has_time_to_take_its_lease() -> None:
     stage = fresh()
     stage.tick()
     assert 55_000 // 5_000 >= stage.started.count(UNIT) >= 2
@@ -197,7 +197,7 @@ def test_an_empty_minute_closes_as_soon_as_it_is_over(now: int, closed: int) -> 
     assert stage.tick().closed == closed
 
 
-def test_a_closed_minute_is_out_of_the_ledger_its_canary_gone_and_its_first_look_planned() -> None:
+def test_closing_drops_the_canary_and_plans_the_first_check() -> None:
     stage, closed = handed_out(), list[tuple[UnitKey, int]]()
 
     def close(verb: Any, unit: Unit, at: int, look: Look) -> bool:
@@ -219,15 +219,15 @@ def test_no_minute_closes_while_its_canary_is_not_visible_b5() -> None:
     assert stage.tick().closed == 0
 
 
-def test_a_minute_whose_canary_is_gone_gets_another_and_closes() -> None:
-    """A tick that stood still opened it anew after its closing, and the later look dropped the canary."""
+def test_a_minute_without_its_canary_gets_another_and_closes() -> None:
+    """A frozen tick opened it again after its closing, and the later check dropped the canary."""
     stage = handed_out()
     stage.jobs.drop_canary(UNIT)
     stage.clock.at = NOW + 60_000 + leftover.RECHECK_AFTER
     assert (stage.tick().closed, stage.tick().closed) == (0, 1)
 
 
-def test_a_canary_that_became_visible_after_the_slots_were_read_proves_nothing_b5() -> None:
+def test_a_canary_seen_after_the_slots_were_read_proves_nothing_b5() -> None:
     stage = handed_out(entries=1)
     stage.clock.at = NOW + 600_000
     shown = [False]
@@ -242,7 +242,7 @@ def test_a_canary_that_became_visible_after_the_slots_were_read_proves_nothing_b
     assert stage.tick().closed == 0
 
 
-def test_a_minute_with_something_left_waits_two_minutes_then_it_is_rechecked_and_closes() -> None:
+def test_a_minute_with_jobs_left_is_reconciled_and_closes() -> None:
     stage = handed_out(entries=2)
     stage.clock.at = NOW + 60_000 + leftover.RECHECK_AFTER - 1
     early = stage.tick()
@@ -253,7 +253,7 @@ def test_a_minute_with_something_left_waits_two_minutes_then_it_is_rechecked_and
     assert len(stage.waiting(Lane.ONE_TIME)) == 2
 
 
-def test_a_minute_whose_rest_could_not_be_moved_stays_open() -> None:
+def test_a_minute_stays_open_if_its_jobs_cannot_be_moved() -> None:
     stage = handed_out(entries=1)
     stage.clock.at = NOW + 600_000
     stage.jobs = Wrapped(stage.jobs, change=lambda verb, changes: [Written.REFUSED] * len(changes))
@@ -261,7 +261,7 @@ def test_a_minute_whose_rest_could_not_be_moved_stays_open() -> None:
     assert len(stage.ledger.open_units()) == 1
 
 
-def test_an_index_that_still_shows_what_has_left_keeps_no_minute_open() -> None:
+def test_an_index_entry_of_a_job_that_left_keeps_no_minute_open() -> None:
     stage = handed_out(entries=1)
     (entry,), _ = stage.jobs.due(f"{MINUTE}#00")
     stage.jobs.rows[entry.key] = replace(stage.jobs.rows[entry.key], slot=None, completed_at=NOW)
@@ -289,10 +289,10 @@ def test_a_refusal_while_closing_stops_that_unit_only() -> None:
     assert stage.tick().closed == 1
 
 
-# later looks
+# later checks
 
 
-def test_a_later_look_finds_what_the_index_hid_and_plans_the_next_one_b5() -> None:
+def test_a_later_check_finds_a_job_that_the_index_hid_b5() -> None:
     stage = Stage(rules=Rules(shards=1))
     stage.ledger.advance(None, Cursor("2026-11-21T00:00", 1))
     stage.ledger.open_unit(Unit(UNIT, 0, 0))
@@ -307,7 +307,7 @@ def test_a_later_look_finds_what_the_index_hid_and_plans_the_next_one_b5() -> No
     assert [(look.number, look.at) for look in stage.ledger.looks(NOW + 10**9)] == [(1, NOW + leftover.LOOKS[1])]
 
 
-def test_the_last_look_has_none_after_it() -> None:
+def test_no_check_follows_the_last_one() -> None:
     stage = Stage(rules=Rules(shards=1))
     stage.ledger.advance(None, Cursor("2026-11-21T00:00", 1))
     unit = Unit(UNIT, 0, 0)

@@ -1,4 +1,4 @@
-"""Who is handed over when a run has ended."""
+"""When a run has ended, the jobs that waited for it are enqueued."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ ENDED = a_job(slot=None, completed_at=NOW, origin=BY_HAND)
 
 
 def a_stage(waiting: Job, *, holder: str = ENDED.id) -> Stage:
-    """A task of which that run holds, and that job waits."""
+    """A task whose run lock that run has, and for which that job waits."""
     stage = Stage()
     stage.jobs.put(waiting)
     assert stage.tasks.hold([(None, Holder(TASK, holder, waiting.id))]) == [Written.YES]
@@ -33,7 +33,7 @@ def waiting(**fields: Any) -> Job:
     return a_job(**({"origin": BY_HAND, "fence": 2, "lane": Lane.RECURRING} | fields))
 
 
-def test_who_waits_for_the_ended_run_is_woken() -> None:
+def test_a_job_that_waits_for_the_ended_run_is_woken() -> None:
     job = waiting()
     assert woken(a_stage(job)) == [job]
 
@@ -48,16 +48,16 @@ def test_who_waits_for_the_ended_run_is_woken() -> None:
     ],
     ids=["over", "claimed", "never given back", "not due"],
 )
-def test_who_does_not_wait_for_a_message_gets_none(fields: dict[str, Any]) -> None:
+def test_a_job_that_needs_no_message_gets_none(fields: dict[str, Any]) -> None:
     assert woken(a_stage(waiting(**fields))) == []
 
 
-def test_the_end_of_a_run_that_does_not_hold_wakes_nobody() -> None:
+def test_the_end_of_a_run_without_the_run_lock_wakes_no_job() -> None:
     assert woken(a_stage(waiting(), holder="another")) == []
 
 
 @pytest.mark.parametrize("origin", [None, replace(BY_HAND, overlap=Overlap.SKIP), replace(BY_HAND, overlap=Overlap.ALLOW)])
-def test_a_job_for_which_nobody_can_wait_reads_nothing_when_it_ends(origin: Origin | None) -> None:
+def test_the_end_of_a_job_without_successors_reads_nothing(origin: Origin | None) -> None:
     stage = a_stage(waiting())
     ended = replace(ENDED, origin=origin)
     assert woken(stage, ended, tasks=Wrapped(stage.tasks, holders=None), jobs=Wrapped(stage.jobs, get_many=None)) == []
@@ -74,18 +74,18 @@ def test_the_next_run_of_a_row_is_read_once_it_is_due(ahead: int) -> None:
 
 
 @pytest.mark.parametrize("ports", [{"tasks": "holders"}, {"jobs": "get_many"}])
-def test_while_a_table_refuses_nobody_is_woken(ports: dict[str, str]) -> None:
+def test_no_job_is_woken_while_a_table_refuses(ports: dict[str, str]) -> None:
     stage = a_stage(waiting())
     assert woken(stage, **{port: Wrapped(getattr(stage, port), **{verb: refuse}) for port, verb in ports.items()}) == []
 
 
-def test_a_lane_that_refuses_fails_nobody() -> None:
+def test_a_refusing_lane_raises_nothing() -> None:
     stage = a_stage(waiting())
     wake([ENDED], stage.but(lanes=Wrapped(stage.lanes, send=refuse)), now=NOW)
     assert stage.waiting(Lane.RECURRING) == []
 
 
-def test_who_was_given_back_goes_on_if_its_blocker_is_over_or_gone() -> None:
+def test_a_requeued_job_goes_on_if_its_blocker_has_ended_or_is_gone() -> None:
     stage = Stage()
     still, over, gone = a_job(), ENDED, a_job()
     for job in (still, over):
