@@ -34,7 +34,7 @@ def step_out(left: Sequence[Job], *, orders: Orders) -> None:
     try:
         orders.leave(markers)
     except Unavailable:
-        log.info("could not remove ordering entries; the next executor that meets them does", extra={"markers": len(markers)})
+        log.info("could not remove ordering entries; the next executor that meets them does", extra={"entries": len(markers)})
 
 
 def next_in_line(of: Sequence[Job], ports: Ports) -> list[Job]:

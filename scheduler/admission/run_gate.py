@@ -164,7 +164,7 @@ def task_of(run: Job) -> TaskKey:
 def unwanted(run: Job, head: TaskHead | None) -> str | None:
     """Why the run must not start by the current state of its task; None if it may start.
 
-    An edit replaces the scheduled runs that have not started yet. A pause also ends the retries of runs that have.
+    An edit replaces the scheduled runs that have not started yet. A pause also ends retries and manual runs.
     """
     origin = _origin(run)
     if head is None:

@@ -179,7 +179,7 @@ def test_jobs_without_limits_read_once_and_start_on_time() -> None:
     assert offsets(stage.run(*some(5))) == [0] * 5
     assert len(reads) == 1, "of a whole batch, one read"
     stage.targets = Wrapped(stage.targets, targets=refuse)
-    assert len(stage.run(a_job()).starts) == 1, "who has no named target asks nothing"
+    assert len(stage.run(a_job()).starts) == 1, "a job without a named target reads nothing"
 
 
 def test_no_job_of_a_limited_target_starts_while_the_table_refuses() -> None:
