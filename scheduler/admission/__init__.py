@@ -1,1 +1,1 @@
-"""Whether a job may start now: overlap, ordering keys, limits, breakers and paused lanes. Each rule stands beside its gate."""
+"""Whether a job may start now: overlap, ordering keys, limits, breakers and paused lanes. Each rule is in a module beside its gate."""

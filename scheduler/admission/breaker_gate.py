@@ -1,7 +1,7 @@
-"""The breakers of dead targets: what an executor's process counts, and the gate that holds their jobs back.
+"""The breakers of dead targets: the failures that an executor's process counts, and the gate that defers the jobs of such targets.
 
-While everything is well nothing is read, nor written: a process counts its own failures, and the breakers that are open ride on the
-read of the lanes' states.
+While targets answer, the gate reads and writes nothing: a process counts its own failures, and open breakers come with the read of
+the lane states.
 """
 
 import logging
@@ -23,13 +23,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Circuits:
-    """What one process knows: failures in a row by circuit, and who of its jobs probes. Lives as long as the process."""
+    """The failures in a row by circuit and the probing jobs of one process. Lives as long as the process."""
 
     ports: Ports
     watch: Watch
     _failures: dict[str, tuple[int, int]] = field(default_factory=dict)  # how many in a row, and since when
     _probes: dict[str, JobKey] = field(default_factory=dict)
-    _own: dict[str, tuple[Breaker | None, int]] = field(default_factory=dict)  # as written here, and when: newer than what was read
+    _own: dict[str, tuple[Breaker | None, int]] = field(default_factory=dict)  # as written here, and when: newer than the last read
 
     def find(self, job: Job) -> Breaker | None:
         """The breaker of the job's target, if it is not closed."""
@@ -39,7 +39,7 @@ class Circuits:
         return None if circuit is None else self._known(circuit)
 
     def note(self, done: Finished) -> None:
-        """What an attempt says of its target: counts, opens, closes. Never raises."""
+        """Count the result of an attempt for its target; opens or closes the breaker where due. Never raises."""
         dead = rule.is_dead(done.result)
         if not dead and not self._failures and not self._probes:
             return
@@ -61,7 +61,7 @@ class Circuits:
                 self._write(circuit, None, rule.opened(circuit, now))
 
     def probe(self, breaker: Breaker, job: Job) -> bool:
-        """Whether this job is the one that tries."""
+        """Make this job the probe of the breaker. False if another job probes, or the table refuses."""
         if not self._write(breaker.circuit, breaker, rule.probed(breaker, job, self.ports.clock.now())):
             return False
         self._probes[breaker.circuit] = job.key
@@ -89,7 +89,7 @@ class Circuits:
 
 @dataclass(slots=True)
 class BreakerGate:
-    """See `admission.Gate`. A job that it has been asked about once concerns it until the end of its batch."""
+    """See `admission.Gate`. A job that has once concerned it concerns it until the end of its batch."""
 
     circuits: Circuits
     clock: Clock
@@ -101,18 +101,18 @@ class BreakerGate:
         return job.key in self._concerned
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """Nothing: it may close until then."""
+        """Return nothing: a breaker may close before the instant."""
         return {}
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
         return {job.key: self._decide(job) for job in jobs}
 
     def left(self, jobs: Sequence[Job]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def ended(self, done: Sequence[Finished]) -> None:
-        for each in done:
-            self.circuits.note(each)
+        for finished in done:
+            self.circuits.note(finished)
 
     def _decide(self, job: Job) -> Verdict:
         now, breaker = self.clock.now(), self.circuits.find(job)
@@ -120,6 +120,6 @@ class BreakerGate:
             return Clear(now)
         at = rule.back_at(breaker, now, zlib.crc32(f"{job.id}{job.fence}".encode()) / 2**32)
         if not rule.can_wait(job, at):
-            return Clear(now)  # waiting would end it: its attempts are its own
-        what = f"open until {instants.render(breaker.until)}" if now < breaker.until else "tried by another job"
+            return Clear(now)  # the job would expire while it waits; it uses its own attempts instead
+        what = f"open until {instants.render(breaker.until)}" if now < breaker.until else "another job is trying it"
         return Requeue(RequeueCause.BREAKER, f"breaker: {breaker.circuit} does not answer; {what}", at=at)

@@ -1,7 +1,7 @@
-"""Whether a job whose instant comes may start: a row of gates, each of which knows one rule and concerns only some jobs.
+"""Decides whether a due job may start: a sequence of gates, each of which applies one rule to some of the jobs.
 
-Usual jobs concern no gate and are never asked about. A gate is asked twice: `ahead`, at the last read, where it may settle
-what is settled already, so that the start is on the millisecond; and `decide`, at the instant, where it has to answer.
+Most jobs concern no gate, and no gate checks them. A gate checks a job twice. `ahead` runs at the last read and may already
+return verdicts that cannot change any more, so that the job starts on the millisecond. `decide` runs at the instant and must answer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,14 +11,14 @@ from typing import Protocol
 from scheduler.admission.overlap import Skip
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
 
-READ_AHEAD_MS = 120  # the last read of held jobs starts this long before their instant, and up to as much again ...
-READ_SPREAD_MS = 280  # ... earlier: a hundred executors holding for one instant do not read at once
-READ_WINDOW_MS = READ_AHEAD_MS + READ_SPREAD_MS  # nothing starts by what was read longer ago: who changed it waits no longer
+READ_AHEAD_MS = 120  # the last read of waiting jobs starts this long before their instant, and up to as much again ...
+READ_SPREAD_MS = 280  # ... earlier: a hundred executors waiting for one instant do not all read at once
+READ_WINDOW_MS = READ_AHEAD_MS + READ_SPREAD_MS  # no job starts by an older read, so that a writer needs to wait no longer than this
 
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """It may start, at `not_before` or later, by what was true just after `asked_at`."""
+    """The job may start at `not_before` or later, by a state read just after `asked_at`."""
 
     asked_at: int
     not_before: int = 0
@@ -26,17 +26,17 @@ class Clear:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Its task wants it no more."""
+    """The task of the run no longer wants it: the executor cancels the run."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """It has to go back to its queue.
+    """The executor requeues the job.
 
-    `blocker`: the job that must end first, and whose executor hands this one over. `at`: its new instant; `reserved`: that is its ticket
-    in the line of a limited target. `look_at`: when the scheduler need look at it again, if it is not handed over before; None: soon.
+    `blocker`: the job that must end first; its executor enqueues this one then. `at`: the new instant of the job. `reserved`: `at` is
+    its reservation with a limited target. `look_at`: when the job must be checked again if no executor enqueues it before; None: soon.
     """
 
     cause: RequeueCause
@@ -49,39 +49,39 @@ class Requeue:
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """Its gates are to be asked again at `at`; it does not start before."""
+    """The gates must check the job again at `at`; it does not start before."""
 
     at: int
 
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """What decides could not be read, or changes at this moment: ask again soon. Whoever asks gives up after a while."""
+    """The deciding state could not be read, or changes at this moment: check again soon. The executor gives up after a while."""
 
 
 Verdict = Clear | Cancel | Skip | Requeue | AskAgain | Undecided
 UNDECIDED = Undecided()
 PAUSED = Requeue(RequeueCause.PAUSED, "its lane is paused")
-REFUSED = Requeue(RequeueCause.REFUSED, "what lets it start could not be read")
+REFUSED = Requeue(RequeueCause.REFUSED, "the rules for its start could not be read")
 
 
 class Gate(Protocol):
     """One rule. No call raises Unavailable."""
 
     def concerns(self, job: Job) -> bool:
-        """Whether the rule has a say in this job; for ever the same for the job as claimed."""
+        """Whether the rule applies to this job; the answer never changes while the job stays claimed."""
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """Verdicts on jobs shortly before their instant: those that cannot change until then."""
+        """Return verdicts shortly before the instant of the jobs, but only verdicts that cannot change until then."""
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """A verdict on each of the jobs, whose instant has come."""
+        """Return a verdict on each of these due jobs."""
 
     def left(self, jobs: Sequence[Job]) -> None:
-        """These jobs occupy their targets no more: their work has come back, or does not begin here. A job may be named twice."""
+        """Note that these jobs no longer occupy their targets: their work has ended or does not begin here. A job may be passed twice."""
 
     def ended(self, done: Sequence[Finished]) -> None:
-        """The work of these jobs ended so, and they are about to be settled."""
+        """Note how the work of these jobs ended, just before the executor settles them."""
 
 
 Ask = Callable[[Gate, Sequence[Job]], Mapping[JobKey, Verdict]]
@@ -89,7 +89,7 @@ Ask = Callable[[Gate, Sequence[Job]], Mapping[JobKey, Verdict]]
 
 @dataclass(slots=True)
 class Admission:
-    """All gates, in the order in which they are asked: the next one only about jobs that the one before lets through."""
+    """All gates in order: each gate checks only the jobs that the gate before it lets through."""
 
     gates: Sequence[Gate]
 
@@ -130,7 +130,7 @@ class Admission:
 
 
 def _both(before: Verdict | None, answer: Verdict | None) -> Verdict | None:
-    """What two gates say together, of which the first one let the job through."""
+    """Combine the verdicts of two gates on a job that the first gate lets through."""
     if isinstance(before, Clear) and isinstance(answer, Clear):
         return Clear(min(before.asked_at, answer.asked_at), max(before.not_before, answer.not_before))
     return answer

@@ -1,7 +1,7 @@
-"""Pause lanes and resume them, and know of it while working.
+"""Pause lanes, resume them, and cache their states while a process works.
 
-An accepted job of a paused lane waits in its slot: dispatch publishes nothing, recheck leaves it where it is, executors
-start nothing. After the resume its misfire rule decides, as after any delay.
+An accepted job of a paused lane waits in its slot: dispatch publishes nothing, reconcile leaves the job where it is, executors
+start nothing. After the resume the job's misfire rule decides, as after any delay.
 """
 
 import logging
@@ -13,15 +13,15 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Lane, LaneState
 from scheduler.storage.ports import Ledger, Ports
 
-LOOK_MS = 1_000  # who works for longer reads the states so often
-SEEN_MS = 2_500  # an executor starts nothing by an older look; just before an instant a hundred of them have better things to do
-TRUSTED_MS = 5_000  # while the ledger refuses, a batch is begun by what was read so lately
+LOOK_MS = 1_000  # how often a working process reads the states
+SEEN_MS = 2_500  # an executor starts nothing by an older read; above LOOK_MS, lest a hundred executors read just before an instant
+TRUSTED_MS = 5_000  # while the ledger refuses, a batch may begin by states of this age at most
 
 log = logging.getLogger(__name__)
 
 
 def pause(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[LaneState]:
-    """Pause these lanes; the states of all. One that is paused stays so from when it was; a new reason replaces the old one."""
+    """Pause these lanes and return the states of all. A paused lane keeps its `paused_at`; a new reason replaces the old one."""
     stored = ports.ledger.watched().lanes
     for lane in lanes:
         before = stored.get(lane, LaneState(lane))
@@ -33,7 +33,7 @@ def pause(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[Lan
 
 
 def resume(lanes: Collection[Lane], reason: str | None, ports: Ports) -> list[LaneState]:
-    """Resume these lanes; the states of all. One that is not paused stays as it is."""
+    """Resume these lanes and return the states of all. A lane that is not paused stays unchanged."""
     stored = ports.ledger.watched().lanes
     for lane in lanes:
         if lane in stored and stored[lane].paused_at is not None:
@@ -53,22 +53,22 @@ def _all(stored: Mapping[Lane, LaneState]) -> list[LaneState]:
 
 @dataclass(slots=True)
 class Watch:
-    """What one who works for a while knows of lanes and breakers: read at most every `LOOK_MS`, and kept while the ledger refuses."""
+    """A cache of lane and breaker states for a working process: read at most every `LOOK_MS`, and kept while the ledger refuses."""
 
     ports: Ports
     known: Mapping[Lane, LaneState] | None = None  # None: never read
     paused: frozenset[Lane] = field(default_factory=frozenset)
-    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # those that are not closed
-    read_at: int = 0  # when `known` was asked for
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # open and probed ones only
+    read_at: int = 0  # when the read of `known` began
     tried_at: int = 0
 
     def is_due(self, age_ms: int = LOOK_MS) -> bool:
         return self.ports.clock.now() - self.tried_at >= age_ms
 
     def is_paused(self, lane: Lane, age_ms: int = LOOK_MS, *, trust_ms: int | None = None) -> bool:
-        """By the last look, or a new one if that is older.
+        """Whether the lane is paused, by the last read; reads again if that is older than `age_ms`.
 
-        Raises Unavailable if it is not known at all or, while the ledger refuses, not known as lately as `trust_ms`.
+        Raises Unavailable if the ledger refuses and the states were never read, or are older than `trust_ms`.
         """
         if not self._is_believed(trust_ms):
             self.tried_at = 0
@@ -83,14 +83,14 @@ class Watch:
         return self.known is not None and (trust_ms is None or self.ports.clock.now() - self.read_at <= trust_ms)
 
     def look(self) -> bool:
-        """Read the states if it is time. Whether other lanes are paused now than before."""
+        """Read the states if they are due. Returns whether the set of paused lanes has changed."""
         if not self.is_due():
             return False
         now = self.tried_at = self.ports.clock.now()
         try:
             watched = self.ports.ledger.watched()
         except Unavailable as error:
-            log.warning("the states of the lanes cannot be read for now", extra={"known": self.known is not None, "error": str(error)})
+            log.warning("could not read the lane states", extra={"known": self.known is not None, "error": str(error)})
             return False
         self.known, self.breakers = watched.lanes, watched.breakers
         before, self.read_at, self.paused = self.paused, now, paused_lanes(self.known)

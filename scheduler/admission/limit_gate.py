@@ -1,6 +1,6 @@
-"""The gate of a job of a named target: the target's rate, and how many run at once, held across all executors.
+"""The gate of a job of a named target: applies the target's rate and concurrency limit across all executors.
 
-Jobs without a named target are never asked about; those of one without limits cost a read of the target a second and process.
+Jobs without a named target do not concern it. Jobs of a target without limits cost one read of the target per second and process.
 """
 
 import logging
@@ -17,36 +17,36 @@ from scheduler.model.lifecycle import is_open
 from scheduler.storage.ports import Ports, Written
 from scheduler.targets.named_target import NamedTarget
 
-ROUNDS = 5  # tries at a usage of which others take what we were to have
-WAIT_MS = 2_000  # how long a job whose instant has come waits for a place before it is given back with another instant ...
-ASK_MS, SELDOM_MS = 50, 200  # ... and how often it looks, at first and later; reads only, until one is free
-AWAY_MS = 1_000  # who is given back comes no sooner
-LOOK_MS = 1_000  # how often it is looked whether those who have the places still run
+ROUNDS = 5  # tries at a usage that other executors change at the same time
+WAIT_MS = 2_000  # how long a due job waits for a concurrency slot before it is requeued with another instant ...
+ASK_MS, SELDOM_MS = 50, 200  # ... and how often it checks, at first and later; checks only read until a slot is free
+AWAY_MS = 1_000  # a requeued job is not delivered again sooner than this
+LOOK_MS = 1_000  # how often to check that the holders of concurrency slots are still running
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class LimitGate:
-    """See `admission.Gate`. Of one batch: it remembers what its jobs were given."""
+    """See `admission.Gate`. Belongs to one batch: it remembers the starts, reservations and slots of its jobs."""
 
     known: Known
     ports: Ports
     _starts: dict[JobKey, int] = field(default_factory=dict)
     _tickets: dict[JobKey, int] = field(default_factory=dict)
-    _waiting: dict[JobKey, int] = field(default_factory=dict)  # since when for a place
+    _waiting: dict[JobKey, int] = field(default_factory=dict)  # since when each job waits for a concurrency slot
     _placed: dict[JobKey, tuple[str, Place]] = field(default_factory=dict)  # by target
     _looked_at: dict[str, int] = field(default_factory=dict)
-    _lost: dict[str, set[Place]] = field(default_factory=dict)  # found at the last look
-    _took: dict[str, int] = field(default_factory=dict)  # how long jobs hold their places, as seen last
+    _lost: dict[str, set[Place]] = field(default_factory=dict)  # slots whose jobs no longer run, as of the last check
+    _took: dict[str, int] = field(default_factory=dict)  # how long jobs of a target keep their slots, as last read
 
     def concerns(self, job: Job) -> bool:
         return job.spec.target is not None
 
     def ahead(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """A rate gives its instants ahead: the start is on the millisecond, and who has to stand in line leaves before the instant comes.
+        """Reserve the starts of a rate ahead: a job starts on the millisecond, and a job that must wait is requeued before its instant.
 
-        A place is taken at the instant.
+        A concurrency slot is taken at the instant only.
         """
         return self._judged(jobs, ahead=True)
 
@@ -54,9 +54,9 @@ class LimitGate:
         return dict.fromkeys((job.key for job in jobs), UNDECIDED) | self._judged(jobs, ahead=False)
 
     def left(self, jobs: Sequence[Job]) -> None:
-        """The places of these jobs are free.
+        """Free the concurrency slots of these jobs.
 
-        Never raises: a place not freed is found out when it is missed.
+        Never raises: a slot that could not be freed is discovered when another job needs it.
         """
         if not self._placed:
             return
@@ -72,13 +72,16 @@ class LimitGate:
                 left = self._release(left)
         except Unavailable:
             pass
-        log.info("places not freed; their jobs have ended, which is seen when one is missed", extra={"targets": sorted(left)})
+        log.info("could not free concurrency slots; the next job that needs one frees them", extra={"targets": sorted(left)})
 
     def ended(self, done: Sequence[Finished]) -> None:
-        """Nothing: their places are free already."""
+        """Do nothing: their concurrency slots are free already."""
 
     def _release(self, ended: Mapping[str, list[Place]]) -> dict[str, list[Place]]:
-        """One round; those that are left. A place that is not there any more was taken for lost by somebody, or its lease is over."""
+        """Try once to free these slots and return the remaining ones.
+
+        A slot missing from the table is free: another executor considered it lost, or its lease has run out.
+        """
         now = self.ports.clock.now()
         uses = [limits.freed(name, places, self._took.get(name, limits.USUAL_MS), now) for name, places in ended.items()]
         left: dict[str, list[Place]] = {}
@@ -97,7 +100,7 @@ class LimitGate:
             for job in jobs:
                 target = found[job.spec.target or ""]
                 if target is None or not target.is_limited or not target.enabled:
-                    verdicts[job.key] = Clear(asked_at)  # one that is not there fails as its start finds out
+                    verdicts[job.key] = Clear(asked_at)  # a job whose target does not exist fails when it starts
                 elif not (ahead and target.rate is None):
                     limited.setdefault(target.name, []).append(job)
             targets = {name: target for name, target in found.items() if target is not None}
@@ -106,7 +109,7 @@ class LimitGate:
                 if limited:
                     limited = self._round(limited, targets, usages, verdicts, asked_at)
         except Unavailable:
-            log.info("limits not asked: the table refuses for now", extra={"jobs": len(jobs)})
+            log.info("could not read limits; the jobs are checked again", extra={"jobs": len(jobs)})
         return verdicts
 
     def _round(
@@ -117,7 +120,7 @@ class LimitGate:
         verdicts: dict[JobKey, Verdict],
         asked_at: int,
     ) -> dict[str, list[Job]]:
-        """Decide by the usages, of which those not known yet are read, and change them. The jobs of those whose change does not hold."""
+        """Decide by the usages, after reading the unknown ones, and write them. Returns the jobs of targets whose write was refused."""
         if unknown := sorted(asked.keys() - usages.keys()):
             usages |= {name: Usage(name) for name in unknown} | self.ports.targets.usages(unknown)
         now = self.ports.clock.now()
@@ -144,7 +147,7 @@ class LimitGate:
         return [self._ask(job, now) for job in sorted(jobs, key=lambda job: (job.due_at, job.id))]
 
     def _ask(self, job: Job, now: int) -> Ask:
-        """Who has waited too long for a place gives its start up for a ticket; until then it keeps it, as it is here and waits."""
+        """The request of a job. The job keeps its start for WAIT_MS while it waits for a slot; then it asks for a reservation instead."""
         waits, since = job.key in self._waiting, self._waiting.get(job.key, now)
         ticket = self._tickets.get(job.key, job.due_at if job.reserved_at == job.due_at else None)
         if now - since >= WAIT_MS:
@@ -153,7 +156,7 @@ class LimitGate:
         return Ask(job.key, job.fence, job.spec.timeout_ms, max(job.due_at, now), ticket, start)
 
     def _gone(self, usage: Usage, target: NamedTarget, now: int) -> Collection[Place]:
-        """Places whose executor has died, or could not free them; looked for only when none is free."""
+        """Concurrency slots whose executor has died or could not free them; checked only when no slot is free."""
         full = target.concurrency is not None and len(usage.places) >= target.concurrency
         if full and now - self._looked_at.get(target.name, -LOOK_MS) >= LOOK_MS:
             self._looked_at[target.name] = now
@@ -189,11 +192,11 @@ class LimitGate:
             return AskAgain(answer.at)
         if isinstance(answer, At):
             self._starts[job.key] = answer.at
-            return Clear(asked_at, answer.at) if target.concurrency is None else AskAgain(answer.at)  # for its place
+            return Clear(asked_at, answer.at) if target.concurrency is None else AskAgain(answer.at)  # for its concurrency slot
         waited = now - self._waiting.setdefault(job.key, now)
         return AskAgain(now + min(max(ASK_MS, waited // 4), SELDOM_MS))
 
 
 def _runs(job: Job | None, fence: int) -> bool:
-    """Whether the attempt is still the job's: claimed, by the executor that took the place."""
+    """Whether the attempt still runs: the job is claimed by the executor that took the slot."""
     return job is not None and is_open(job) and job.claim is not None and job.fence == fence

@@ -1,7 +1,7 @@
-"""The gate of a job with an ordering key: whether its turn has come.
+"""The gate of a job with an ordering key: whether the job is at the head of its ordering queue.
 
-It is asked at the instant alone, for a job with an earlier place may come until then. Whoever it lets through has written that the turn
-is his under a condition, so two executors never let two of a key through.
+It decides at the instant only, because a job with an earlier position may arrive until then. Before it lets a job through, it writes
+the job as the head under a condition, so two executors never let two jobs of a key through.
 """
 
 import logging
@@ -16,14 +16,14 @@ from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, Line, Marker, OrderKey, RequeueCause, Turn
 from scheduler.storage.ports import Ports, Written
 
-ROUNDS = 5  # looks at lines that others change at the same time, or that have to be tidied first
+ROUNDS = 5  # reads of queues that other executors change at the same time, or that must be cleaned up first
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class OrderGate:
-    """See `admission.Gate`. Of several jobs of one line in one call the first is decided; the others are behind it."""
+    """See `admission.Gate`. Of several jobs of one queue in one call, the first one is decided and the others wait behind it."""
 
     ports: Ports
 
@@ -34,24 +34,24 @@ class OrderGate:
         return {}
 
     def decide(self, jobs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """The verdicts on jobs whose instant has come."""
+        """Return the verdicts on due jobs."""
         left, verdicts = _by_line(jobs), dict[JobKey, Verdict]()
         try:
             for _ in range(ROUNDS):
                 if left:
                     verdicts |= self._round(left)
         except Unavailable:
-            log.info("lines not read: the table refuses for now", extra={"keys": len(left)})
+            log.info("could not read ordering queues; their jobs are checked again", extra={"keys": len(left)})
         return dict.fromkeys((job.key for job in jobs), UNDECIDED) | verdicts
 
     def left(self, jobs: Sequence[Job]) -> None:
-        """Nothing: the turn goes with its job."""
+        """Do nothing: a job stays the head of its queue until it ends."""
 
     def ended(self, done: Sequence[Finished]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def _round(self, left: dict[OrderKey, list[Job]]) -> dict[JobKey, Verdict]:
-        """One read of everything, one write of each kind. Takes those lines out of `left` that need no other look now."""
+        """Decide with one read of everything and one write of each kind. Removes queues from `left` that need no other read now."""
         asked_at = self.ports.clock.now()
         lines = self.ports.orders.lines(sorted(left), limit=HEAD)
         known = self._known(lines, left)
@@ -61,16 +61,17 @@ class OrderGate:
         verdicts: dict[JobKey, Verdict] = {}
         for order, (first, decision) in decisions.items():
             if isinstance(decision, LookLater) or (isinstance(decision, Start) and written.get(order) is Written.REFUSED):
-                del left[order]  # undecided: it is asked again, but not at once
+                del left[order]  # undecided: the executor checks again, but not at once
             elif isinstance(decision, Wait) or (isinstance(decision, Start) and written.get(order, Written.YES) is Written.YES):
                 verdicts |= _verdicts(first, left.pop(order), decision, asked_at)
         return verdicts
 
     def _known(self, lines: Mapping[OrderKey, Line], asking: Mapping[OrderKey, Sequence[Job]]) -> dict[JobKey, Job]:
-        """The jobs that the lines name and those that ask, as they are known to whoever asks, or else read now.
+        """The jobs to decide, as the executor knows them, and the jobs that the queues name, read now.
 
-        One that asks and had the last turn is read as well. An executor that stood still may have lost it: then it runs elsewhere, by
-        that turn. (If another one of them does, it took the turn after the lines were read, and a turn is only taken from its version.)
+        A job to decide that is already the head of its queue is read as well: an executor that stood still may have lost it, and the
+        job then runs elsewhere as that head. (If another of the jobs runs elsewhere, it became the head after this read; the write of
+        a new head is conditional on the version read, and fails.)
         """
         ours = {job.key: job for jobs in asking.values() for job in jobs}
         turns = {line.turn.key for line in lines.values() if line.turn is not None}
@@ -81,13 +82,13 @@ class OrderGate:
         missing = [decision.missing for decision in decisions if isinstance(decision, LookAgain) and decision.missing is not None]
         stale: list[Marker] = [marker for decision in decisions if isinstance(decision, Start | LookAgain) for marker in decision.stale]
         if missing:
-            log.info("markers were missing", extra={"jobs": [marker.job for marker in missing]})
+            log.info("ordering entries were missing and are stored again", extra={"jobs": [marker.job for marker in missing]})
             self.ports.orders.enqueue(missing)
         if stale:
             self.ports.orders.leave(stale)
 
     def _take_turns(self, decisions: Mapping[OrderKey, Decision], lines: Mapping[OrderKey, Line]) -> dict[OrderKey, Written]:
-        """Whether each turn that had to be written is."""
+        """Write the heads of these queues that have to be written, and return how each write ended."""
         changes: list[tuple[Turn | None, Turn]] = [
             (lines[order].turn, decision.turn)
             for order, decision in decisions.items()
@@ -105,7 +106,7 @@ def _by_line(jobs: Sequence[Job]) -> dict[OrderKey, list[Job]]:
 
 
 def _decide(jobs: Sequence[Job], line: Line, known: Mapping[JobKey, Job], now: int) -> tuple[Job, Decision]:
-    """The job of these that decides for all: one that goes on with the turn it has, else the first of them."""
+    """The job that decides for all of these: a job that is already the head, else the first of them."""
     asking = {job.key for job in jobs if known[job.key].claim == job.claim}
     decisions = [(job, ordering.decide(job, line, known, now, asking=asking)) for job in jobs]
     return next((each for each in decisions if isinstance(each[1], Start) and each[1].turn is None), decisions[0])

@@ -1,6 +1,6 @@
-"""The gate of a run of a task: whether it still may start, whether it must wait for the one before it, and overlap.
+"""The gate of a run of a task: whether its task still wants it, whether it must wait for the run before it, and overlap.
 
-Usual runs are through with it at the last read, so that they start on the millisecond.
+Most runs pass the gate at the last read, so that they start on the millisecond.
 """
 
 import logging
@@ -16,14 +16,14 @@ from scheduler.model.job import Finished, Holder, Job, JobKey, Origin, Overlap, 
 from scheduler.model.lifecycle import is_open
 from scheduler.storage.ports import Change, Ports, Written
 
-ROUNDS = 5  # tries at holder items that others change at the same time; each decides at least one run of the task
+ROUNDS = 5  # tries at run locks that other executors change at the same time; each try decides at least one run of the task
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was read for one round."""
+    """The items read for one round."""
 
     asked_at: int
     holders: Mapping[TaskKey, Holder]
@@ -32,7 +32,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _PassOn:
-    """It has the place of its task, but is late by now and has one before it, which gets the place (`hold`)."""
+    """The run has the run lock of its task, but is late by now: the lock passes to the run before it (`hold`)."""
 
     hold: Holder
     back: Requeue
@@ -43,7 +43,7 @@ _Write = overlap.Start | overlap.Wait | _PassOn
 
 @dataclass(slots=True)
 class RunGate:
-    """See `admission.Gate`. Of several runs of one task in one call, one is decided by what was read; the others look again."""
+    """See `admission.Gate`. Of several runs of one task in one call, one read decides one run; the others need another read."""
 
     ports: Ports
 
@@ -51,14 +51,14 @@ class RunGate:
         return job.origin is not None
 
     def ahead(self, runs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """Who is settled before its instant: may start then, or is not wanted any more. Skips nobody, and nobody waits yet."""
+        """Decide the runs that may start at their instant and the runs that their task no longer wants; no skip and no wait yet."""
         try:
             return self._round(runs, ahead=True)
         except Unavailable:
             return {}
 
     def decide(self, runs: Sequence[Job]) -> dict[JobKey, Verdict]:
-        """The verdicts on runs whose instant has come."""
+        """Return the verdicts on due runs."""
         left, verdicts = list(runs), dict[JobKey, Verdict]()
         try:
             for _ in range(ROUNDS):
@@ -66,19 +66,19 @@ class RunGate:
                     verdicts |= self._round(left, ahead=False)
                     left = [run for run in left if run.key not in verdicts]
         except Unavailable:
-            log.info("tasks not asked: the table refuses for now", extra={"runs": len(left)})
+            log.info("could not read tasks; their runs are checked again", extra={"runs": len(left)})
         return dict.fromkeys((run.key for run in runs), UNDECIDED) | verdicts
 
     def left(self, jobs: Sequence[Job]) -> None:
-        """Nothing: a holder holds until its job is final."""
+        """Do nothing: a run keeps the run lock until it is final."""
 
     def ended(self, done: Sequence[Finished]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def _round(self, runs: Sequence[Job], *, ahead: bool) -> dict[JobKey, Verdict]:
-        """One read of everything, one write of the holder items, the earlier run of a task first. Who has to look again is left out."""
+        """Decide with one read and one write of run locks, the earlier run of a task first. Omits runs that need another read."""
         asked_at = self.ports.clock.now()
-        # The holder items first: a delete takes the task before its item, so one that is gone with its task is no free place.
+        # Read run locks before tasks: a delete removes the task first, so a lock that is missing with its task must not be taken for free.
         exclusive = sorted({task_of(run) for run in runs if _origin(run).overlap is not Overlap.ALLOW})
         holders = self.ports.tasks.holders(exclusive) if exclusive else {}
         heads = self.ports.tasks.heads(sorted({task_of(run) for run in runs}))
@@ -103,9 +103,9 @@ class RunGate:
         return _Known(asked_at, holders, {run.key: run for run in runs} | read)
 
     def _before(self, run: Job) -> JobKey | None:
-        """The run before this one in a row of late runs; None if it needs no order: it starts in time, or has started once.
+        """The run before this one in a sequence of late runs; None if order does not matter: the run starts in time, or has started once.
 
-        What is cleared now may start as late as its clearance allows, and must be in time then.
+        A run cleared now may start up to READ_WINDOW_MS later, and must still be in time then.
         """
         origin = _origin(run)
         if origin.late_from is None or origin.previous_at is None or run.delay_ms is not None:
@@ -119,7 +119,7 @@ class RunGate:
         before = self._before(run)
         if before is not None and before in known.jobs and is_open(known.jobs[before]):
             back = Requeue(RequeueCause.MISFIRE, f"misfire: it runs after run {before.id}", before)
-            if holder is not None and holder.job == run.id:  # it stood still since it took the place; the one before may wait for that
+            if holder is not None and holder.job == run.id:  # its executor stood still since; the run before may wait for the lock
                 return _PassOn(overlap.passed_on(holder, before.id), back)
             return back
         if origin.overlap is Overlap.ALLOW:
@@ -146,7 +146,7 @@ class RunGate:
         return verdicts
 
     def _end(self, replaced: Sequence[Job]) -> bool:
-        """Cancel them, or ask it of those that run. True if one is not what it was: look again."""
+        """Cancel these jobs, or request it of running ones. True if one of them has changed: another read is needed."""
         now, changes = self.ports.clock.now(), []
         for job in replaced:
             if job.claim is None:
@@ -162,9 +162,9 @@ def task_of(run: Job) -> TaskKey:
 
 
 def unwanted(run: Job, head: TaskHead | None) -> str | None:
-    """Why the run must not start, by what its task says now; None if it may.
+    """Why the run must not start by the current state of its task; None if it may start.
 
-    An edit replaces the runs of the schedule that have not started yet; a pause ends the retries of others, too.
+    An edit replaces the scheduled runs that have not started yet. A pause also ends retries and manual runs.
     """
     origin = _origin(run)
     if head is None:
@@ -187,7 +187,7 @@ def _names(holder: Holder | None) -> tuple[str | None, str | None]:
 
 
 def _one_of_each(runs: Sequence[Job]) -> list[Job]:
-    """The first run of each task, and every one that may overlap: two of one task must not decide by the same look."""
+    """The first run of each task, and every run that may overlap: one read must not decide two runs of a task."""
     seen: set[TaskKey] = set()
     chosen = []
     for run in sorted(runs, key=lambda run: (run.due_at, run.id)):

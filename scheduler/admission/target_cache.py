@@ -1,4 +1,4 @@
-"""What one process knows of named targets: read at most once a second, all of a batch at once, and kept while the table refuses."""
+"""A cache of named targets for one process: one read per batch, at most once a second; stale entries serve while the table refuses."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from scheduler.model.errors import Unavailable
 from scheduler.storage.ports import Ports
 from scheduler.targets.named_target import NamedTarget
 
-KNOWN_MS = 1_000  # what was read longer ago is read again: a change takes hold that soon
+KNOWN_MS = 1_000  # an older entry is read again: a change applies after this time at the latest
 
 
 @dataclass(slots=True)
@@ -19,9 +19,9 @@ class Known:
     _read_at: dict[str, int] = field(default_factory=dict)
 
     def look(self, names: Iterable[str]) -> dict[str, NamedTarget | None]:
-        """What stands under each of the names; None: nothing. Raises Unavailable if of one nothing is known at all."""
-        now, wanted = self.ports.clock.now(), sorted(set(names))
-        stale = [name for name in wanted if not 0 <= now - self._read_at.get(name, -KNOWN_MS) < KNOWN_MS]
+        """The target of each name, or None if there is none. Raises Unavailable if a name was never read and cannot be read now."""
+        now, distinct = self.ports.clock.now(), sorted(set(names))
+        stale = [name for name in distinct if not 0 <= now - self._read_at.get(name, -KNOWN_MS) < KNOWN_MS]
         if stale:
             try:
                 read = self.ports.targets.targets(stale)
@@ -31,11 +31,11 @@ class Known:
             else:
                 for name in stale:
                     self._found[name], self._read_at[name] = read.get(name), now
-        return {name: self._found[name] for name in wanted}
+        return {name: self._found[name] for name in distinct}
 
     def find(self, name: str) -> NamedTarget | None:
         return self.look([name])[name]
 
     def forget(self, name: str) -> None:
-        """It was changed here: the next one to ask reads it."""
+        """Note that this process changed the target: the next call reads it again."""
         self._read_at.pop(name, None)

@@ -1,4 +1,4 @@
-"""What workers report of jobs that wait for their call-back: that they live, and how it ended. Each shows the token of its attempt."""
+"""The reports of workers on jobs that wait for their call-back: heartbeats and results. Each report carries its attempt's token."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,11 +14,11 @@ from scheduler.storage.ports import Change, Ports, Secrets, Written
 from scheduler.targets.base import CallBackAddress
 
 TRIES = 5
-SLACK_MS = 60_000  # a token outlives its attempt by so much: clocks differ
+SLACK_MS = 60_000  # a token outlives its attempt by this time: clocks differ
 
 
 class Beat(NamedTuple):
-    """The answer to a heartbeat: until when the next one must come, and whether to stop."""
+    """The answer to a heartbeat: the time limit for the next one, and whether the worker should stop."""
 
     lease_until: int
     cancel_requested: bool
@@ -26,23 +26,23 @@ class Beat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where workers report to."""
+    """The addresses to which workers report."""
 
     base: str  # of the API
     secrets: Secrets
 
     def of(self, job: Job, now: int) -> CallBackAddress:
-        """That of the attempt at the claimed job which starts now. Raises Unavailable if the keys cannot be read."""
+        """The address for the attempt of the claimed job that starts now. Raises Unavailable if the signing keys cannot be read."""
         most = 0 if job.spec.callback is None else job.spec.callback.max_ms
         token = tokens.sign(AttemptKey(job.key, job.fence), now + job.spec.timeout_ms + most + SLACK_MS, self.secrets.keys(now)[0])
         return CallBackAddress(f"{self.base}/api/v1/jobs/{job.id}", token, job.fence)
 
 
 def admit(token: str, job_id: str, secrets: Secrets, now: int) -> AttemptKey:
-    """Whose token it is. Raises Unauthorized if it was not signed for this job, or has expired; Unavailable."""
+    """Return the attempt of the token. Raises NotSigned if the token was not signed for this job or has expired; Unavailable."""
     try:
         which = tokens.read(token, secrets.keys(now), now)
-    except NotSigned:  # perhaps by a key that is younger than what we know
+    except NotSigned:  # the signing key may be newer than the cached ones
         which = tokens.read(token, secrets.keys(now, newest=True), now)
     if which.key.id != job_id:
         raise NotSigned
@@ -50,7 +50,7 @@ def admit(token: str, job_id: str, secrets: Secrets, now: int) -> AttemptKey:
 
 
 def heartbeat(which: AttemptKey, progress: Progress | None, ports: Ports) -> Beat:
-    """The worker lives: its lease is extended. One write, which the due index does not see.
+    """Extend the lease of a living worker. One write, which does not touch the due index.
 
     Raises NotFound, Conflict if the attempt is over, Unavailable.
     """
@@ -66,15 +66,15 @@ def heartbeat(which: AttemptKey, progress: Progress | None, ports: Ports) -> Bea
 
 
 def report(which: AttemptKey, result: Result, ports: Ports) -> Job:
-    """The attempt has ended so: the job as it stands then, settled as an executor settles it. Idempotent.
+    """Settle the attempt with its reported result, as an executor does, and return the job. Idempotent.
 
-    Raises NotFound, Conflict if the attempt was over otherwise, Unavailable.
+    Raises NotFound, Conflict if the attempt ended otherwise, Unavailable.
     """
 
     def settled(job: Job, now: int) -> Job:
         started_at = min(lifecycle.started_at(job), now)
-        told = replace(result, output=result.output or job.output, response=result.response or job.response)
-        return settlement.settle(Finished(job, started_at, now, told), now, shards=ports.rules.shards, retention=ports.rules.retention)
+        reported = replace(result, output=result.output or job.output, response=result.response or job.response)
+        return settlement.settle(Finished(job, started_at, now, reported), now, shards=ports.rules.shards, retention=ports.rules.retention)
 
     def again(job: Job) -> Job | None:
         return job if any(_is_told(attempt, which, result) for attempt in job.attempts) else None
@@ -85,14 +85,14 @@ def report(which: AttemptKey, result: Result, ports: Ports) -> Job:
 
 
 def _is_told(attempt: Attempt, which: AttemptKey, result: Result) -> bool:
-    """Whether the worker reports again what it has reported: its answer was lost."""
+    """Whether the attempt has ended with this result already: the worker repeats its report, as the answer was lost."""
     if result.failure is None:
         return attempt.fence == which.fence and attempt.outcome is Outcome.SUCCEEDED
     return attempt.fence == which.fence and attempt.failure == result.failure
 
 
 def _changed(which: AttemptKey, change: Callable[[Job, int], Job], again: Callable[[Job], Job | None], ports: Ports) -> Job:
-    """The job after the change of its attempt, or as it stands if that was made before."""
+    """Apply the change to the job of the attempt and return the job; the stored job if `again` recognizes a repeated report."""
     for _ in range(TRIES):
         job = ports.jobs.get(which.key)
         if job is None:

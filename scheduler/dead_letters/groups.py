@@ -1,4 +1,4 @@
-"""Dead letters: what failed or was killed, counted by error, and listed by error."""
+"""Dead letters: failed and killed jobs, counted and listed by error."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,24 +10,24 @@ from scheduler.model.job import Failure, Job, JobKey, Letter, Page
 from scheduler.model.paging import read_on, read_position
 from scheduler.storage.ports import Jobs
 
-READ = 10_000  # letters counted in one answer
+READ = 10_000  # letters read for one overview
 PAGE = 1_000
-GROUPS = 100  # in one answer: the largest
-NAMED = 20  # tasks of one group
+GROUPS = 100  # the largest groups, in one overview
+NAMED = 20  # task ids kept for one group
 
 
 @dataclass(slots=True)
 class Group:
     """The letters of one error."""
 
-    fingerprint: str | None  # None: from before there were fingerprints
+    fingerprint: str | None  # None: the job is older than fingerprints
     latest: Letter
     count: int = 0
     types: set[str] = field(default_factory=set)
     tasks: set[str] = field(default_factory=set)
     first_at: int = 0
     last_at: int = 0
-    sample: Failure | None = None  # of the latest; None: that has been redriven or has gone
+    sample: Failure | None = None  # the error of `latest`; None if that was redriven or deleted
 
     def add(self, letter: Letter) -> None:
         self.count += 1
@@ -41,7 +41,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """`complete`: all letters were read and every group is told; else only the `read` latest by scheduled time, or the largest groups."""
+    """`complete`: the groups cover all letters. Otherwise only the `read` latest letters by scheduled time or the largest groups."""
 
     groups: list[Group]
     read: int
@@ -49,13 +49,13 @@ class Overview:
 
 
 def check(filter: Filter) -> None:
-    """Raises Invalid for a range of times that holds nothing."""
+    """Raises Invalid for an empty time range."""
     if filter.since is not None and filter.until is not None and filter.since >= filter.until:
         raise Invalid.field("to", "must be later than from")
 
 
 def overview(owner: str, filter: Filter, *, jobs: Jobs) -> Overview:
-    """The letters of an owner by error, the most frequent first."""
+    """Group the letters of an owner by error, the most frequent first."""
     check(filter)
     found: dict[str | None, Group] = {}
     read, complete = 0, True
@@ -73,7 +73,7 @@ def overview(owner: str, filter: Filter, *, jobs: Jobs) -> Overview:
 
 
 def _pages(owner: str, filter: Filter, jobs: Jobs) -> Iterator[tuple[list[Letter], bool]]:
-    """Pages of letters, newest first, and whether there is another one."""
+    """Yield pages of letters, newest first, each with whether another page follows."""
     after: str | None = None
     while True:
         letters, after = jobs.letters(owner, since=filter.since, until=filter.until, after=after, limit=PAGE)
@@ -91,7 +91,7 @@ def _sample(groups: list[Group], jobs: Jobs) -> None:
 
 
 def listing(owner: str, filter: Filter, *, limit: int, cursor: str | None, jobs: Jobs) -> Page:
-    """A page of the jobs that the filter chooses, newest first. Its cursor is None only if nothing more can match."""
+    """Return a page of the jobs that match the filter, newest first. Its cursor is None only if no further job can match."""
     check(filter)
 
     def read(after: str | None, limit: int) -> tuple[list[Job], str | None]:

@@ -1,8 +1,8 @@
-"""redrive: works off the running redrives, each at its rate.
+"""redrive: processes the running redrives, each at its rate.
 
-An invocation leases the redrives that nobody holds, and takes them through their letters in small chunks: read the jobs, change
-them under their fences, hand them over, note how far it is. The next invocation waits beside it and takes over when it stops, or
-has died. Nothing is redriven twice, however many work at it: the fence sees to that, the lease only saves work.
+An invocation leases the redrives that no other invocation has leased, and processes their letters in small chunks: it reads the
+jobs, changes them under their fences, enqueues them and stores its progress. The next invocation waits beside it and takes over
+when it stops or has died. The fence ensures that no job is redriven twice, however many invocations work; the lease only saves work.
 """
 
 import logging
@@ -17,17 +17,17 @@ from scheduler.model.job import Job, Letter
 from scheduler.pipeline.enqueue import on_their_way
 from scheduler.storage.ports import Change, Ports, Written
 
-WORK_MS = 75_000  # longer than the minute after which the next one comes and waits
-LOOK_MS = 1_000  # how often it looks for redrives that nobody holds
+WORK_MS = 75_000  # longer than the minute after which the next invocation starts and waits
+LOOK_MS = 1_000  # how often it checks for redrives without a lease
 READ = 1_000  # letters read ahead
-TRIES = 4  # of a change that the table refuses for now
+TRIES = 4  # of a change that the table refuses
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class RedriveResult:
-    """What one invocation did."""
+    """The counts of one invocation."""
 
     redrives: int = 0
     redriven: int = 0
@@ -37,7 +37,7 @@ class RedriveResult:
 
 @dataclass(slots=True)
 class _Held:
-    """A redrive under our lease. `letters`: read ahead of it; `cursor`: where reading goes on (None: nowhere, once it has begun)."""
+    """A redrive under our lease. `letters`: read ahead. `cursor`: where reading continues; once it has `begun`, None means the end."""
 
     record: Redrive
     next_at: int  # when its next chunk is due
@@ -48,7 +48,7 @@ class _Held:
 
 @dataclass(slots=True)
 class Work:
-    """One invocation. `run` is its only entry."""
+    """One invocation. `run` is the only entry point."""
 
     ports: Ports
     result: RedriveResult = field(default_factory=RedriveResult)
@@ -61,7 +61,7 @@ class Work:
                 look_at = now + LOOK_MS
                 if not self._look(now):
                     return self.result
-            held = min(self._held.values(), key=lambda each: each.next_at, default=None)
+            held = min(self._held.values(), key=lambda redrive: redrive.next_at, default=None)
             if held is None or held.next_at > now:
                 self.ports.clock.sleep_until(look_at if held is None else min(held.next_at, look_at))
             else:
@@ -71,7 +71,7 @@ class Work:
         return self.result
 
     def _look(self, now: int) -> bool:
-        """Lease what nobody holds. Whether there is anything to do, now or if somebody dies."""
+        """Lease redrives without a lease. Returns whether any redrive runs: if its invocation dies, this one takes over."""
         running = self.ports.redrives.running()
         for record in running:
             key = (record.owner, record.id)
@@ -87,8 +87,8 @@ class Work:
             self._chunk(held)
         except Unavailable as error:
             self.result.refused += 1
-            log.warning("a redrive has to wait", extra=_context(held.record) | {"error": str(error)})
-            # What is stored may be the state before or after: with another one, the next change fails and the lease runs out.
+            log.warning("a redrive is interrupted until its lease is over", extra=_context(held.record) | {"error": str(error)})
+            # The record may be stored as before or as after the change. A next change could fail on it, so give up: the lease runs out.
             del self._held[(held.record.owner, held.record.id)]
 
     def _chunk(self, held: _Held) -> None:
@@ -113,7 +113,7 @@ class Work:
             held.next_at = max(held.next_at, now - LOOK_MS) + len(chosen) * 1000 // record.rate
 
     def _choose(self, held: _Held) -> tuple[list[Letter], str | None, bool]:
-        """The letters of the next chunk, the position of the last one looked at, and whether there is none behind it."""
+        """The letters of the next chunk, the position of the last letter checked, and whether it is the last of all."""
         record, chosen = held.record, list[Letter]()
         if not held.letters and (held.cursor is not None or not held.begun):
             times = record.filter
@@ -132,9 +132,9 @@ class Work:
         return chosen, after, not held.letters and held.cursor is None
 
     def _redrive(self, record: Redrive, letters: list[Letter]) -> int:
-        """How many of the jobs have another life now."""
+        """Redrive the jobs of these letters. Returns how many have been redriven, also by an earlier try."""
         stored = self.ports.jobs.get_many([letter.key for letter in letters]) if letters else {}
-        done = sum(1 for job in stored.values() if _was_redriven(job, record))  # by one who died before noting it, or by hand
+        done = sum(1 for job in stored.values() if _was_redriven(job, record))  # by an invocation that then died, or by hand
         dead = [job for job in stored.values() if model.is_dead(job) and _ended_at(job) <= record.started_at]
         runs = [job for job in dead if job.origin is not None]
         heads = self.ports.tasks.heads(sorted({task_of(run) for run in runs})) if runs else {}
@@ -142,13 +142,13 @@ class Work:
         wanted = [job for job in dead if job.origin is None or unwanted(job, heads.get(task_of(job))) is None]
         changes = [Change(job, model.again(job, now, self.ports.rules.shards)) for job in wanted]
         if not all(line_up([change.after for change in changes], orders=self.ports.orders, now=now)):
-            raise Unavailable("their markers were refused")
+            raise Unavailable("the table refused their ordering entries")
         again = self._change(changes)
         on_their_way(again, now, self.ports)
         return done + len(again)
 
     def _change(self, changes: list[Change]) -> list[Job]:
-        """The jobs whose change held. Raises Unavailable if the table keeps refusing one."""
+        """Write the changes and return the changed jobs. Raises Unavailable if the table keeps refusing one."""
         done: list[Job] = []
         for attempt in range(TRIES):
             held = self.ports.jobs.change(changes) if changes else []
@@ -158,16 +158,16 @@ class Work:
                 break
             self.ports.clock.sleep_until(self.ports.clock.now() + (200 << attempt))
         if changes:
-            log.warning("jobs could not be redriven: the table refuses", extra={"refused": len(changes)})
+            log.warning("could not redrive jobs: the table refuses", extra={"refused": len(changes)})
             on_their_way(done, self.ports.clock.now(), self.ports)
             raise Unavailable
         return done
 
     def _add(self, record: Redrive, redriven: int, skipped: int) -> None:
-        """Count a chunk that was in work when somebody aborted the redrive. Another one who holds it counts for itself."""
-        stands = self.ports.redrives.get(record.owner, record.id)
-        if stands is not None and stands.state is State.ABORTED:
-            self.ports.redrives.change(stands, _counted(stands, redriven, skipped))
+        """Add the counts of a chunk that was in work when the redrive was aborted. An invocation with a newer lease counts for itself."""
+        stored = self.ports.redrives.get(record.owner, record.id)
+        if stored is not None and stored.state is State.ABORTED:
+            self.ports.redrives.change(stored, _counted(stored, redriven, skipped))
 
 
 def _counted(record: Redrive, redriven: int, skipped: int) -> Redrive:
@@ -193,5 +193,5 @@ def _context(record: Redrive) -> dict[str, object]:
 
 
 def redrive(ports: Ports) -> RedriveResult:
-    """Work for a while, or until no redrive runs. Raises Unavailable if the ledger refuses: once the leases are over, others go on."""
+    """Work for WORK_MS or until no redrive runs. Raises Unavailable if the table refuses: other invocations continue after the leases."""
     return Work(ports).run()

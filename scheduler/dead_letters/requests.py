@@ -1,4 +1,4 @@
-"""Redrives, as their owner sees them: start one, look at it, abort it. `redrive` works them off."""
+"""The operations of an owner on redrives: start, read, abort. `redrive` processes them."""
 
 import logging
 from dataclasses import replace
@@ -9,15 +9,15 @@ from scheduler.dead_letters.model import Filter, Redrive, State
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.storage.ports import Ports, Redrives
 
-TRIES = 10  # whoever works it off changes the record several times a second
+TRIES = 10  # the working invocation changes the record several times a second
 
 log = logging.getLogger(__name__)
 
 
 def start(owner: str, filter: Filter, ports: Ports, *, rate: int, limit: int | None, random: int) -> Redrive:
-    """A new redrive of what has failed up to now, already at work. Raises Invalid; Conflict if too many run; Unavailable."""
+    """Start a redrive of the dead letters up to now and return it. Raises Invalid; Conflict if too many run; Unavailable."""
     check(filter)
-    running = [each for each in ports.redrives.running() if each.owner == owner]
+    running = [record for record in ports.redrives.running() if record.owner == owner]
     if len(running) >= model.MAX_RUNNING:
         raise Conflict(f"{model.MAX_RUNNING} redrives are running already: abort one, or wait")
     made = model.new(owner, ports.clock.now(), random, filter, rate=rate, limit=limit)
@@ -25,12 +25,15 @@ def start(owner: str, filter: Filter, ports: Ports, *, rate: int, limit: int | N
     try:
         ports.functions.start_redrive()
     except Unavailable as error:
-        log.warning("a redrive waits for the next minute", extra={"redrive_id": made.id, "user_id": owner, "error": str(error)})
+        log.warning(
+            "could not start an invocation; the redrive waits for the next minute",
+            extra={"redrive_id": made.id, "user_id": owner, "error": str(error)},
+        )
     return made
 
 
 def find(owner: str, id: str, *, redrives: Redrives) -> Redrive:
-    """The redrive as it stands. Raises NotFound."""
+    """Return the redrive. Raises NotFound."""
     found = redrives.get(owner, id)
     if found is None:
         raise NotFound("there is no such redrive")
@@ -38,7 +41,7 @@ def find(owner: str, id: str, *, redrives: Redrives) -> Redrive:
 
 
 def abort(owner: str, id: str, ports: Ports) -> Redrive:
-    """The redrive, aborted: no further chunk of it begins. Idempotent. Raises NotFound; Conflict if it is done; Unavailable."""
+    """Abort the redrive and return it; no further chunk of it begins. Idempotent. Raises NotFound; Conflict if it is done; Unavailable."""
     for _ in range(TRIES):
         before = find(owner, id, redrives=ports.redrives)
         if before.state is State.DONE:

@@ -1,1 +1,1 @@
-"""What an owner does with a job: cancel, change, retry, read its history, resume its ordering key."""
+"""The operations of an owner on a job: cancel, change, retry, list the history, resume an ordering key."""

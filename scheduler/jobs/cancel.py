@@ -1,4 +1,4 @@
-"""Cancel a job: at once if it has not started; a claimed one is flagged, and its executor answers: it drops the job or stops its work."""
+"""Cancel a job: at once if it has not started. A claimed job is flagged instead, and its executor drops it or stops its work."""
 
 from scheduler.model import lifecycle, settlement
 from scheduler.model.errors import Conflict, NotFound, Unavailable
@@ -11,12 +11,12 @@ POLL_MS = 100
 
 
 def cancel(key: JobKey, ports: Ports) -> Job:
-    """The job after the request: cancelled, or running with `cancel_requested_at` set. Idempotent.
+    """Return the job after the request: cancelled, or running with `cancel_requested_at` set. Idempotent.
 
-    A job that is claimed but held to its instant is flagged; the answer waits, no longer than to just after the
-    instant, for its executor to drop it. One that runs is flagged, and runs on until its executor has stopped it; one
-    that waits for its call-back until its worker, told by the next heartbeat, has reported, or its grace is over.
-    Raises NotFound, and Conflict if the job is finished otherwise.
+    A claimed job is flagged. If it still waits for its instant, this call waits until the executor has dropped it, at most until
+    just after the instant. A running job runs on until its executor has stopped it. A job that waits for its call-back runs on
+    until its worker, which learns of the request from its next heartbeat, has reported, or its grace is over.
+    Raises NotFound, Unavailable, and Conflict if the job has finished otherwise.
     """
     for _ in range(TRIES):
         job = _require(ports.jobs.get(key))
@@ -55,7 +55,7 @@ def _finished(job: Job) -> Job:
 
 
 def _settled(job: Job, ports: Ports) -> Job:
-    """The flagged job once its executor has dropped it or its instant has passed, whichever comes first."""
+    """Wait until the executor has dropped the flagged job or the instant has passed, and return the job."""
     if lifecycle.waits(job):
         return job
     give_up = min(job.due_at, ports.clock.now() + ports.rules.hold_ms) + POLL_MS

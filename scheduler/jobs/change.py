@@ -1,7 +1,7 @@
-"""Change a job before it starts, in place: its time, its content, its rules. One conditional write under a new fence.
+"""Change a job in place before it starts: its time, its content, its rules. One conditional write under a new fence.
 
-A message of the old fence is dropped by whoever receives it. A job that an executor has claimed is not taken from it, not even
-while it is held to its instant: an executor that cannot read the job again just before that starts what it holds.
+An executor drops a message of the old fence. A claimed job cannot be changed, not even while it waits for its instant: an executor
+that cannot read the job again just before the instant starts the job as claimed.
 """
 
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ from scheduler.pipeline.follow_up import wake_line
 from scheduler.storage.ports import Change, Ports, Written
 
 TRIES = 5
-TIMES = ("scheduled_at", "start_by")  # of a run of a schedule, these are its task's business
+TIMES = ("scheduled_at", "start_by")  # of a scheduled run, only its task determines these
 
 
 def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports) -> Job:
-    """The job with the fields in `wanted` (by their names in the record,
-    `spec` with those of it that change; each checked already), handed over if it is due soon.
+    """Change the job to the fields in `wanted`, enqueue it if it is due soon, and return it.
 
-    Raises NotFound; Conflict if it has started, is about to, is finished or being cancelled, or if its time is its
-    task's; Invalid if it would end before it starts; Unavailable.
+    `wanted` has validated values by their names in the record; its `spec` has only the changed fields of the spec.
+    Raises NotFound; Conflict if the job has started, is about to start, has finished or is being cancelled, or if its task
+    determines its time; Invalid if it would end before it starts; Unavailable.
     """
     for _ in range(TRIES):
         now = ports.clock.now()
@@ -52,7 +52,7 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports) -> Job:
 
 
 def _check(job: Job, wanted: Mapping[str, Any], now: int) -> None:
-    """Raises Conflict if the job may not be changed so."""
+    """Raises Conflict if the job may not be changed to these fields."""
     if not lifecycle.is_open(job):
         raise Conflict(f"it is finished: {lifecycle.state(job)}")
     if job.delay_ms is not None or (job.claim is not None and lifecycle.started_at(job) <= now):
@@ -66,7 +66,7 @@ def _check(job: Job, wanted: Mapping[str, Any], now: int) -> None:
 
 
 def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job:
-    """The changed job in a slot that is safe now."""
+    """The changed job, in a slot that the tick has yet to read."""
     start = max(wanted["scheduled_at"], now) if "scheduled_at" in wanted else job.due_at
     _check_end(job, wanted, max(start, now))
     slot = slots.place(start, now, job.shard_key, rules.shards).slot
@@ -74,12 +74,12 @@ def _changed(job: Job, wanted: Mapping[str, Any], now: int, rules: Rules) -> Job
 
 
 def _fields(job: Job, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are to be, the job's own `spec` completing what is wanted of it."""
+    """The fields after the change; the job's own `spec` completes the changed part of the spec."""
     return {**wanted, "spec": replace(job.spec, **wanted.get("spec", {}))}
 
 
 def _check_end(job: Job, wanted: Mapping[str, Any], start: int) -> None:
-    """Raises Invalid, naming the field that was given, if the job would end before it starts."""
+    """Raises Invalid for the given field if the job would end before it starts."""
     if wanted.get("start_by") is not None:
         instants.check_end("expires_at", wanted["start_by"], start)
     elif "scheduled_at" in wanted and "start_by" not in wanted and job.start_by is not None and job.start_by <= start:
@@ -87,5 +87,5 @@ def _check_end(job: Job, wanted: Mapping[str, Any], start: int) -> None:
 
 
 def _is_ours(stored: Job | None, wanted: Mapping[str, Any]) -> bool:
-    """Whether the change that held was this one: another one at the very same moment may have left the same fence and slot."""
+    """Whether this change was written: another one at the same moment may have left the same fence and slot."""
     return stored is not None and all(getattr(stored, name) == value for name, value in _fields(stored, wanted).items())

@@ -1,4 +1,4 @@
-"""What an owner's jobs did and will do: one of them, or a page of them by scheduled time."""
+"""Read the past and upcoming jobs of an owner: a single job, or a page of jobs by scheduled time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from scheduler.storage.ports import Jobs
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which jobs of an owner: those due up to now, newest first, or with `upcoming` those ahead, soonest first."""
+    """A filter over the jobs of an owner: due up to now, newest first, or with `upcoming` later ones, soonest first."""
 
     owner: str
     upcoming: bool = False
@@ -27,7 +27,7 @@ class Query:
 
 
 def find(key: JobKey, *, jobs: Jobs) -> Job:
-    """One job. Raises NotFound."""
+    """Return one job. Raises NotFound."""
     job = jobs.get(key)
     if job is None:
         raise NotFound("there is no such job")
@@ -35,11 +35,11 @@ def find(key: JobKey, *, jobs: Jobs) -> Job:
 
 
 def history(query: Query, *, jobs: Jobs, now: int) -> Page:
-    """A page of jobs. Its cursor is None only if nothing more can match. Raises Invalid for a bad range or cursor."""
+    """Return a page of jobs. Its cursor is None only if no further job can match. Raises Invalid for a bad range or cursor."""
     if query.since is not None and query.until is not None and query.since >= query.until:
         raise Invalid.field("to", "must be later than from")
     read = _reader(query, jobs, now)
-    filtered = any(wanted is not None for wanted in (query.status, query.type, query.tag))
+    filtered = any(criterion is not None for criterion in (query.status, query.type, query.tag))
 
     def records(after: str | None, limit: int) -> tuple[list[Job], str | None]:
         page = read(after, limit)
@@ -57,7 +57,7 @@ def history(query: Query, *, jobs: Jobs, now: int) -> Page:
 
 
 def _reader(query: Query, jobs: Jobs, now: int) -> Callable[[str | None, int], Page]:
-    """Where the jobs come from: dead ones have an index of their own, so that they are found among any number of successes."""
+    """Choose the index to read: dead jobs have their own, so that a search finds them among any number of successes."""
     since, until = query.since, query.until
     if query.upcoming:
         since = max(since or 0, now + 1)

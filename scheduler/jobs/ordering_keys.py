@@ -1,4 +1,4 @@
-"""What people see and do with an ordering key: who runs, who waits, which failure parks it; and resume it."""
+"""Shows the ordering queue of a key (the running job, the waiting jobs, the failure that parks it) and resumes a parked key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,34 +12,34 @@ from scheduler.pipeline.enqueue import enqueue
 from scheduler.pipeline.follow_up import waits
 from scheduler.storage.ports import Ports
 
-COUNTED = 100  # jobs of a line that are read to tell of it
+COUNTED = 100  # jobs of an ordering queue that a view reads and counts
 
 
 @dataclass(frozen=True, slots=True)
 class LineView:
-    """A line as people see it. `turn`: the job that runs, or waits for another attempt; `parked_by`: the failed one that stops it."""
+    """A view of an ordering queue. `turn`: its job that runs or waits for another attempt. `parked_by`: the failed job that stops it."""
 
     turn: Job | None
     parked_by: Job | None
     waiting: int
-    more: bool  # more are waiting than were counted
+    more: bool  # more jobs wait than were counted
 
 
 def look(order: OrderKey, ports: Ports) -> LineView:
-    """How the line of the key stands. A key that was never used has an empty one."""
+    """Return the view of the ordering queue of a key; empty for a key that was never used."""
     line, found = _read(order, ports)
-    standing = [job for marker in line.markers if (job := found.get(marker.key)) is not None and ordering.marker(job) == marker]
+    queued = [job for marker in line.markers if (job := found.get(marker.key)) is not None and ordering.marker(job) == marker]
     turn = ordering.holding(line, found)
-    parked = next((job for job in standing if ordering.parks(job)), None)
-    waiting = [job for job in standing if is_open(job) and job is not turn]
+    parked = next((job for job in queued if ordering.parks(job)), None)
+    waiting = [job for job in queued if is_open(job) and job is not turn]
     return LineView(turn, parked, len(waiting), line.more)
 
 
 def resume(order: OrderKey, ports: Ports) -> LineView:
-    """Let those go on that wait behind failed jobs; these stay failed, and lose their places. Raises Conflict if none parks the key.
+    """Let the jobs behind failed jobs go on; the failed jobs stay failed and leave the queue. Raises Conflict if no job parks the key.
 
-    Who waited may be looked at an hour later only, so its message has to go: raises Unavailable if it was refused, and asked again
-    sends it again.
+    Without a message, the next job might be checked only an hour later. If its message is refused, this raises Unavailable, and
+    another resume sends the message again.
     """
     line, found = _read(order, ports)
     parked = ordering.parked_by(line, found)
@@ -51,7 +51,7 @@ def resume(order: OrderKey, ports: Ports) -> LineView:
     if not parked and not sleeping:
         raise Conflict("the key is not parked")
     if enqueue(sleeping, lanes=ports.lanes, now=now):
-        raise Unavailable("the key goes on, but its next job could not be handed over; resume it again")
+        raise Unavailable("the key goes on, but its next job could not be enqueued; resume it again")
     return look(order, ports)
 
 

@@ -1,4 +1,4 @@
-"""Retry one job that failed or was killed: from the start, at once, under a new fence."""
+"""Retry a job that failed or was killed: from the start, at once, under a new fence."""
 
 from scheduler.admission.ordering_queue import line_up
 from scheduler.admission.run_gate import task_of, unwanted
@@ -11,9 +11,9 @@ from scheduler.storage.ports import Change, Ports, Tasks, Written
 
 
 def retry_job(key: JobKey, ports: Ports) -> Job:
-    """The job, scheduled again and handed over.
+    """Schedule the job again, enqueue it and return it.
 
-    Raises NotFound; Conflict if it has not ended, ended otherwise or is wanted no more by its task; Unavailable.
+    Raises NotFound; Conflict if it has not ended, ended otherwise, or its task no longer wants it; Unavailable.
     """
     now = ports.clock.now()
     job = ports.jobs.get(key)
@@ -27,13 +27,13 @@ def retry_job(key: JobKey, ports: Ports) -> Job:
     if held is Written.REFUSED:
         raise Unavailable
     if held is Written.NO:
-        raise Conflict("somebody has retried it already")
+        raise Conflict("another request has retried it already")
     (placed,) = on_their_way([after], now, ports)
     return placed
 
 
 def _check(job: Job, tasks: Tasks, now: int) -> None:
-    """Raises Conflict if the job may not be retried, or would be cancelled at its start."""
+    """Raises Conflict if the job may not be retried or would only be cancelled at its start."""
     if lifecycle.is_open(job):
         raise Conflict(f"it has not ended: {lifecycle.status(job, now)}")
     if not model.is_dead(job):

@@ -1,1 +1,1 @@
-"""Tasks: schedules (cron, rate, time zones), planning of runs, and what people do with a task."""
+"""Tasks: schedules (cron, rate, time zones), planning of runs, and the operations on a task."""

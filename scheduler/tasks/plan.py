@@ -1,8 +1,8 @@
-"""Every minute: top up the runs of the tasks whose minute it is.
+"""plan, every minute: tops up the runs of the tasks that are due for it in this minute.
 
-`now` decides, not the event that woke us: every minute from the ledger's plan cursor on is looked at, however long ago. The
-replenish index lags, so a minute is looked at again until it is over for a while and found empty; what shows up later still is
-found by the repair pass, which reads the whole (small) index.
+The clock decides, not the triggering event: plan checks every minute from the ledger's plan cursor on, however old. The
+replenish index lags, so plan checks a minute again until it has been over for SETTLED_MS and is empty. The repair pass, which
+reads the whole (small) index, finds the tasks that appear later still.
 """
 
 import logging
@@ -18,11 +18,11 @@ from scheduler.tasks.planning import PLAN_SHARDS
 from scheduler.tasks.task import Task
 from scheduler.tasks.top_up import TopUp
 
-WORK_MS = 45_000  # a plan works this long at most: the next one goes on
+WORK_MS = 45_000  # a plan works this long at most; the next one continues
 GROUP = 25  # tasks topped up together
-FIRST_MINUTES = 15  # without a cursor it starts this far back; what is older is found by the repair pass
-SETTLED_MS = 180_000  # a minute that is over for so long and empty is done: the index has shown it all, but for rare lags
-GIVEN_UP_MS = 900_000  # what still fails in a minute over for so long is left to the repair pass, that the cursor may move
+FIRST_MINUTES = 15  # without a cursor a plan starts this far back; the repair pass finds older tasks
+SETTLED_MS = 180_000  # an empty minute that ended this long ago is done: apart from rare lags, the index is complete
+GIVEN_UP_MS = 900_000  # the cursor passes a minute that ended this long ago; the repair pass takes its failing tasks
 REPAIR_EVERY = 10  # minutes
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class PlanResult:
-    """What one plan did, and how far behind it is: `lag_ms` is the age of the oldest minute it has not finished with."""
+    """The counts of one plan; `lag_ms` is how long the oldest unfinished minute is overdue."""
 
     minutes: int = 0
     tasks: int = 0
@@ -42,7 +42,7 @@ class PlanResult:
 
 @dataclass(slots=True)
 class Plan:
-    """One plan at work. `run` is its only entry."""
+    """One run of plan. `run` is the only entry point."""
 
     ports: Ports
     result: PlanResult = field(default_factory=PlanResult)
@@ -66,7 +66,7 @@ class Plan:
         return self.ports.ledger.plan_cursor() or start
 
     def _minutes(self, cursor: str, now: int) -> str:
-        """Look at every minute from the cursor to this one; where the cursor stands then."""
+        """Check every minute from the cursor to this one, and return the new cursor."""
         minute, follows = cursor, True
         while minute <= slots.minute_of(now) and self._has_time():
             done = self._minute(minute, now)
@@ -76,7 +76,7 @@ class Plan:
         return cursor
 
     def _minute(self, minute: str, now: int) -> bool:
-        """Top up what the slots of the minute hold. Whether it is done with."""
+        """Top up the tasks in the slots of the minute. Returns whether the minute is done."""
         self.result.minutes += 1
         failed, seen = self.result.failed, 0
         for shard in range(PLAN_SHARDS):
@@ -87,7 +87,7 @@ class Plan:
         return self._has_time() and (settled or age >= GIVEN_UP_MS)
 
     def _found(self, read: Callable[[str | None], tuple[list[TaskKey], str | None]], now: int) -> int:
-        """Top up the tasks of all pages, in groups. How many there were."""
+        """Top up the tasks of all pages, in groups. Returns how many keys were read."""
         seen = 0
         for group in self._groups(read):
             seen += len(group)
@@ -109,12 +109,12 @@ class Plan:
                 return
 
     def _due(self, key: TaskKey, now: int) -> Task | None:
-        """The task as it stands, if it waits for its top-up: the index may show what is done already."""
+        """The stored task, if it is due for its top-up: the index may still list a task that is topped up already."""
         try:
             task = self.ports.tasks.get(key)
         except Unavailable as error:
-            log.warning("a task could not be read for now", extra={"task_id": key.id, "user_id": key.owner, "error": str(error)})
-        except Exception:  # a broken item must not stop the planning of all other tasks
+            log.warning("could not read a task for now", extra={"task_id": key.id, "user_id": key.owner, "error": str(error)})
+        except Exception:  # one broken item must not stop the planning of all other tasks
             log.exception("a task cannot be read", extra={"task_id": key.id, "user_id": key.owner})
         else:
             return (
@@ -128,5 +128,5 @@ class Plan:
 
 
 def plan(ports: Ports) -> PlanResult:
-    """Run one plan to its end. Raises Unavailable if the ledger or the index refuses: the next one starts where this one stopped."""
+    """Run plan once. Raises Unavailable if the ledger or the index refuses: the next plan starts where this one stopped."""
     return Plan(ports).run()

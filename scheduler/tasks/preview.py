@@ -1,4 +1,4 @@
-"""What a schedule means, before anything is saved."""
+"""Shows the runs of a schedule before a task is saved."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,9 +9,9 @@ from scheduler.tasks.schedule import Once, Run, Schedule, Skipped, next_runs, sk
 
 
 def preview(form: Mapping[str, object], *, count: int, after: int | None, now: int) -> list[Run | Skipped]:
-    """The first `count` runs of a task with that schedule, made at `now`, and what it skips among them. Raises Invalid.
+    """The first `count` runs of a task created with that schedule at `now`, and the times it skips among them. Raises Invalid.
 
-    With jitter, `at` is an example: the task's own part of the window follows from its id, which it does not have yet.
+    With jitter, `at` is an example: the offset within the window follows from the id of the task, which does not exist yet.
     """
     schedule = schedule_form.parse(form, now)
     since = _since(schedule, after, now)
@@ -21,14 +21,14 @@ def preview(form: Mapping[str, object], *, count: int, after: int | None, now: i
 
 
 def with_skipped(schedule: Schedule, runs: Sequence[Run], since: int, *, ended: bool) -> list[Run | Skipped]:
-    """The runs later than `since`, and what the schedule skips among them; `ended`: also up to its end, as there are no more of them."""
+    """The runs later than `since`, and the times skipped among them; with `ended` (no run is left), also up to the end of the schedule."""
     last = runs[-1].nominal if runs else since
     until = schedule.end if ended and schedule.end is not None else last
     return sorted([*runs, *skipped(schedule, since, until)], key=lambda shown: (shown.nominal, shown.at is not None))
 
 
 def _since(schedule: Schedule, after: int | None, now: int) -> int:
-    """The instant after which runs are shown: never before now, but that one in the past that is still taken is run at once."""
+    """The instant after which runs are shown: never before now, except for a past `at` that is still accepted and runs at once."""
     if after is None:
         return min(now, schedule.spec.at - 1) if isinstance(schedule.spec, Once) else now
     instants.check_start("after", after, now)

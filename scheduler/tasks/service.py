@@ -1,4 +1,4 @@
-"""What people do with tasks: create, edit, pause, resume, delete, run now, look ahead, search."""
+"""The operations on tasks: create, edit, pause, resume, delete, run now, list the next runs, search."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,19 +20,19 @@ from scheduler.tasks.task import STORED_WITH_IT, Task, TaskPage, TaskStatus, sta
 from scheduler.tasks.top_up import TopUp
 from scheduler.tasks.withdraw import withdraw_runs
 
-TRIES = 5  # an edit that meets another one begins anew
+TRIES = 5  # an edit that loses a race against another one starts from scratch
 
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """A task as its owner asks for it; all but `schedule` is validated already. None where the default is wanted."""
+    """The draft of a task; all fields but `schedule` are validated already. None stands for the default."""
 
     owner: str
     name: str
     spec: JobSpec
-    schedule: Mapping[str, object] | None = None  # as `schedule_form.parse` takes it; None: at once
+    schedule: Mapping[str, object] | None = None  # as `schedule_form.parse` accepts it; None: run at once
     description: str | None = None
-    overlap: Overlap | None = None  # recurring: skip; else allow
+    overlap: Overlap | None = None  # default of a recurring task: skip; of others: allow
     misfire: Misfire | None = None  # of recurring tasks only
     misfire_threshold_ms: int | None = None
     max_catch_up: int | None = None
@@ -41,7 +41,7 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which tasks of an owner. `name`: part of the name, in any case."""
+    """A filter over the tasks of an owner. `name`: a part of the name, ignoring case."""
 
     owner: str
     name: str | None = None
@@ -53,10 +53,10 @@ class Search:
 
 
 def create(new: NewTask, ports: Ports, *, random: int, receipt: Receipt | None = None) -> Task:
-    """Store the task with its next runs, and hand over those that are due soon.
+    """Store the task with its next runs, and enqueue the runs that are due soon.
 
-    With a `receipt` whose key was used before for the same request, the task as it was made then, and nothing is stored.
-    Raises Invalid (fields of the schedule are led by `schedule.`), Conflict for a key used for another request, Unavailable.
+    With a `receipt` whose key was used before for the same request, return the task as created then, and store nothing.
+    Raises Invalid (with `schedule.` before the name of a field of the schedule), Conflict for a key used for another request, Unavailable.
     """
     now = ports.clock.now() if receipt is None else receipt.at
     if receipt is not None and (earlier := ports.receipts.find(receipt.owner, receipt.key, now)):
@@ -72,10 +72,10 @@ def create(new: NewTask, ports: Ports, *, random: int, receipt: Receipt | None =
 
 
 def edit(key: TaskKey, new: NewTask, ports: Ports, *, generation: int | None = None) -> Task:
-    """Replace the task; its runs that have not started are replaced by those of the new schedule when this returns.
+    """Replace the task. When this returns, the runs of the new schedule have replaced all runs that had not started.
 
-    A schedule that is sent back as it was read is the same schedule: a rate keeps its beat, and an instant already past does not
-    come again. Raises NotFound, Invalid, Unavailable, and Conflict if the task has another generation than the one given.
+    A schedule sent back as it was read is the same schedule: a rate keeps its rhythm, and an instant that has passed does not
+    run again. Raises NotFound, Invalid, Unavailable, and Conflict if the task has another generation than the one given.
     """
 
     def edited(task: Task, now: int) -> Task:
@@ -89,7 +89,7 @@ def edit(key: TaskKey, new: NewTask, ports: Ports, *, generation: int | None = N
 
 
 def deactivate(key: TaskKey, reason: str | None, ports: Ports) -> Task:
-    """Pause: its future runs are taken away, and none starts any more when this returns. Idempotent. Raises NotFound, Unavailable."""
+    """Pause the task and remove its future runs; when this returns, no run starts any more. Idempotent. Raises NotFound, Unavailable."""
 
     def paused(task: Task, now: int) -> Task | None:
         if task.inactive_at is not None:
@@ -100,7 +100,7 @@ def deactivate(key: TaskKey, reason: str | None, ports: Ports) -> Task:
 
 
 def activate(key: TaskKey, ports: Ports) -> Task:
-    """Resume: plan from now on. What would have run meanwhile does not. Idempotent. Raises NotFound, Unavailable."""
+    """Resume the task from now on; the runs of the pause are not made up for. Idempotent. Raises NotFound, Unavailable."""
 
     def resumed(task: Task, now: int) -> Task | None:
         if task.inactive_at is None:
@@ -112,7 +112,7 @@ def activate(key: TaskKey, ports: Ports) -> Task:
 
 
 def delete(key: TaskKey, ports: Ports) -> Task:
-    """Delete the task and its future runs; what has run stays in the history. Raises NotFound, Unavailable."""
+    """Delete the task and its future runs; past runs stay in the history. Raises NotFound, Unavailable."""
     for _ in range(TRIES):
         task = find(key, ports)
         if ports.tasks.delete(task):
@@ -122,31 +122,31 @@ def delete(key: TaskKey, ports: Ports) -> Task:
 
 
 def run_now(key: TaskKey, ports: Ports, *, random: int, overlap: Overlap | None = None, receipt: Receipt | None = None) -> Job:
-    """A run outside the schedule, now; `overlap` None: as the task says.
+    """Run the task now, outside its schedule; `overlap` None: the task's own setting applies.
 
-    With a `receipt` whose key was used before for the same request, the run as it was made then. Raises NotFound, Unavailable,
-    Conflict if the task is inactive or the key was used for another request.
+    With a `receipt` whose key was used before for the same request, return the run as created then. Raises NotFound, Unavailable,
+    and Conflict if the task is inactive or the key was used for another request.
     """
     now = at = ports.clock.now()
     if receipt is not None:
-        (standing,) = ports.receipts.keep([receipt], now)
-        if standing is None:
+        (stored,) = ports.receipts.keep([receipt], now)
+        if stored is None:
             raise Unavailable
-        _compare(receipt, standing)
-        at, random = standing.at, standing.random
-        if standing != receipt and (made := ports.jobs.get(JobKey(key.owner, ids.new(at, random)))):
+        _compare(receipt, stored)
+        at, random = stored.at, stored.random
+        if stored != receipt and (made := ports.jobs.get(JobKey(key.owner, ids.new(at, random)))):
             return planning.as_asked(made, ports.rules)
     task = find(key, ports)
     if task.inactive_at is not None:
         raise Conflict("the task is inactive")
     run = planning.by_hand(task, at, random, overlap, now, ports.rules)
     _line_up([run], now, ports)
-    ports.jobs.put(run)  # False can only be an earlier, unanswered try
+    ports.jobs.put(run)  # False means only that an earlier try stored it without an answer
     return _handed_over([run], now, ports)[0]
 
 
 def find(key: TaskKey, ports: Ports) -> Task:
-    """One task. Raises NotFound."""
+    """Return one task. Raises NotFound."""
     task = ports.tasks.get(key)
     if task is None:
         raise NotFound("there is no such task")
@@ -154,9 +154,9 @@ def find(key: TaskKey, ports: Ports) -> Task:
 
 
 def search(query: Search, ports: Ports) -> TaskPage:
-    """A page of tasks, the newest first. Its cursor is None only if nothing more can match. Raises Invalid for a bad cursor."""
+    """Return a page of tasks, newest first. Its cursor is None only if no further task can match. Raises Invalid for a bad cursor."""
     now = ports.clock.now()
-    filtered = any(wanted is not None for wanted in (query.name, query.tag, query.type, query.status))
+    filtered = any(criterion is not None for criterion in (query.name, query.tag, query.type, query.status))
 
     def read(after: str | None, limit: int) -> tuple[list[Task], str | None]:
         page = ports.tasks.page(query.owner, after=after, limit=limit)
@@ -174,12 +174,12 @@ def search(query: Search, ports: Ports) -> TaskPage:
 
 
 def next_runs(task: Task, count: int, now: int) -> list[Run]:
-    """Its next runs; none while it is inactive."""
+    """The next runs of the task; none while it is inactive."""
     return planning.next_runs(task, now, count)
 
 
 def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], ports: Ports) -> Task:
-    """The task after `change` (None: it is so already) in a new generation, its old runs withdrawn, its new ones stored."""
+    """Apply `change` in a new generation, withdraw the old runs and store the new ones. A change of None leaves the task as it is."""
     for _ in range(TRIES):
         task, now = find(key, ports), ports.clock.now()
         changed = change(task, now)
@@ -194,7 +194,7 @@ def _changed(key: TaskKey, change: Callable[[Task, int], Task | None], ports: Po
 
 
 def _store(before: Task | None, task: Task, ports: Ports, now: int, receipt: Receipt | None = None) -> planning.Planned | None:
-    """Store the task with its first runs and hand those over that are due soon. None if it was changed, or made, meanwhile."""
+    """Store the task with its first runs and enqueue runs that are due soon. None if another request changed or created it meanwhile."""
     plan = planning.further(task, now, ports.rules, most=STORED_WITH_IT)
     _line_up(plan.runs, now, ports)
     if not ports.tasks.store(before, plan.task, plan.runs, receipt):
@@ -204,14 +204,14 @@ def _store(before: Task | None, task: Task, ports: Ports, now: int, receipt: Rec
 
 
 def _filled(plan: planning.Planned, ports: Ports) -> Task:
-    """The task with all runs that are wanted now; what is refused here is made good by plan."""
+    """The task after storing all runs that it needs now; plan stores the runs that the table refuses here."""
     if plan.complete:
         return plan.task
     return next(iter(TopUp(ports).top_up([plan.task])), plan.task)
 
 
 def _line_up(runs: list[Job], now: int, ports: Ports) -> None:
-    """Put their markers before they are stored, if they have an ordering key. Raises Unavailable."""
+    """Store the ordering entries of runs with an ordering key; the runs are stored afterwards. Raises Unavailable."""
     if not all(line_up(runs, orders=ports.orders, now=now)):
         raise Unavailable
 
@@ -221,19 +221,19 @@ def _handed_over(runs: list[Job], began: int, ports: Ports) -> list[Job]:
 
 
 def _made_before(new: NewTask, receipt: Receipt, earlier: Receipt, rules: Rules) -> Task:
-    """The task as it was answered first: all of it follows from the request and its receipt."""
+    """The task as first returned: it follows entirely from the request and its receipt."""
     _compare(receipt, earlier)
     return planning.further(_first(new, earlier.at, earlier.random), earlier.at, rules, most=STORED_WITH_IT).task
 
 
 def _first(new: NewTask, at: int, random: int) -> Task:
-    """The task that is asked for at the instant `at`, before any run is planned."""
+    """The task as requested at the instant `at`, before any run is planned."""
     schedule = _parsed(new.schedule, None, at)
     return replace(_made(new, ids.new(at, random, partitions=1), schedule, at), planned_until=planning.since(None, schedule, at))
 
 
-def _compare(receipt: Receipt, standing: Receipt) -> None:
-    if receipt.fingerprint != standing.fingerprint:
+def _compare(receipt: Receipt, stored: Receipt) -> None:
+    if receipt.fingerprint != stored.fingerprint:
         raise Conflict("the idempotency key was used for another request")
 
 

@@ -1,7 +1,7 @@
-"""Store the next runs of tasks: what plan does every minute, and every request that changes a task, at once.
+"""Stores the next runs of tasks: for plan every minute, and for a request that changes a task at once.
 
-The runs first, under ids that follow from the task, then the note that they are there. Whoever dies in between has done no harm:
-the next one stores the same runs again, which changes nothing.
+A top-up stores the runs first, under ids derived from the task, and then notes on the task that they are stored. A process may die
+in between without harm: the next top-up stores the same runs again, which changes nothing.
 """
 
 import logging
@@ -27,16 +27,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class TopUp:
-    """One top-up of some tasks. `runs` counts what was stored, `failed` the tasks whose turn must come again."""
+    """One top-up of some tasks. `runs` counts the stored runs; `failed` lists the tasks that need another top-up."""
 
     ports: Ports
     runs: int = 0
     failed: list[TaskKey] = field(default_factory=list)
 
     def top_up(self, tasks: Sequence[Task], until: int | None = None) -> list[Task]:
-        """The tasks with all runs stored that are wanted now, or as many as there is time for; those that failed are left out.
+        """Store all runs that the tasks need now, or as many as fit before `until`. Returns the updated tasks without the failed ones.
 
-        A task that cannot be planned does not hold the others.
+        A task that cannot be planned does not block the others.
         """
         done, left = list[Task](), list(tasks)
         while left:
@@ -48,16 +48,16 @@ class TopUp:
         return done
 
     def _step(self, tasks: Sequence[Task]) -> list[Planned]:
-        """One step for each task: those whose step holds, as it is after it."""
+        """Plan one step of each task and store it. Returns the plans of the tasks whose step was stored."""
         now = self.ports.clock.now()
         planned = [(task, plan) for task in tasks if (plan := self._tolerate(task, partial(further, task, now, self.ports.rules)))]
         runs = [run for _, plan in planned for run in plan.runs]
         try:
             if not all(line_up(runs, orders=self.ports.orders, now=now)):
-                raise Unavailable("their markers were refused")
+                raise Unavailable("the table refused their ordering entries")
             stored = self.ports.jobs.put_many(runs) if runs else []
         except Unavailable as error:
-            log.warning("the runs were refused for now", extra={"tasks": len(planned), "error": str(error)})
+            log.warning("new runs were refused; the next top-up stores them", extra={"tasks": len(planned), "error": str(error)})
             self.failed += [task.key for task, _ in planned]
             return []
         on_their_way([run for run, holds in zip(runs, stored, strict=True) if holds is not Written.REFUSED], now, self.ports)
@@ -73,7 +73,7 @@ class TopUp:
         return moved
 
     def _move_on(self, task: Task, plan: Planned) -> bool:
-        """Note that the runs are stored. If the task is another by now they are taken away: their generation is over."""
+        """Note that the runs are stored. If the task has a new generation by now, withdraw them. Returns whether the note was written."""
         if self.ports.tasks.move_on(task, plan.task):
             return True
         current = self.ports.tasks.get(task.key)
@@ -83,11 +83,11 @@ class TopUp:
         return False
 
     def _tolerate(self, task: Task, step: Callable[[], T]) -> T | None:
-        """The step's result; None if it fails, whatever the reason: one broken task must not stop the planning of all others."""
+        """Return the step's result, or None if it fails for any reason: one broken task must not stop the planning of all others."""
         try:
             return step()
         except Unavailable as error:
-            log.warning("a task could not be planned for now", extra=_context(task) | {"error": str(error)})
+            log.warning("could not plan a task; it is tried again", extra=_context(task) | {"error": str(error)})
         except Exception:
             log.exception("a task cannot be planned", extra=_context(task))
         self.failed.append(task.key)

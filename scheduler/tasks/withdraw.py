@@ -1,4 +1,4 @@
-"""Take away the runs of a generation that is over, and see to it that none of them still starts."""
+"""Withdraw the runs of an old generation of a task, so that none of them starts any more."""
 
 import logging
 from collections.abc import Sequence
@@ -11,18 +11,19 @@ from scheduler.tasks.planning import to_withdraw
 from scheduler.tasks.task import Task
 
 TRIES = 3
-MARKERS = 2_000  # of a line, read to find those of the runs; what is left is taken away by who comes to it
-STARTED_MS = 100  # from the decision to start a run to its first effect
+MARKERS = 2_000  # entries read of an ordering queue to find those of the runs; executors remove the rest when they meet them
+STARTED_MS = 100  # allowed time from the decision to start a run to its first effect
 
 log = logging.getLogger(__name__)
 
 
 def withdraw_runs(old: Task, ports: Ports) -> None:
-    """Take away the future runs of the generation of `old`; the task has a newer one already, or is gone.
+    """Withdraw the future runs of the generation of `old`; the task has a newer generation already, or is deleted.
 
-    Their ids are derived, so no lagging index can hide one. What an executor has claimed cannot be taken away: it reads the
-    generation before it starts a run, at most `READ_WINDOW_MS` before. When this returns whoever read the old one has started.
-    What is due already stays: it is cancelled where it would start, so that every time that came has its record.
+    Their ids are derived, so no lagging index can hide a run. A run that an executor has claimed cannot be withdrawn: the executor
+    reads the generation at most `READ_WINDOW_MS` before it starts the run. When this returns, every executor that read the old
+    generation has started its run. A due run stays: its executor cancels it instead of starting it, so that every time that came
+    has its record.
     """
     if old.inactive_at is not None:
         return
@@ -35,7 +36,7 @@ def withdraw_runs(old: Task, ports: Ports) -> None:
 
 
 def withdraw(keys: Sequence[JobKey], jobs: Jobs) -> list[JobKey]:
-    """Take these runs away. Answers those that stay: claimed, ended, or refused; the generation of their task holds them back."""
+    """Withdraw these runs. Returns the runs that stay: claimed, ended, or refused. The new generation stops their start."""
     stay, left = list[JobKey](), list(keys)
     for _ in range(TRIES):
         try:
@@ -45,14 +46,14 @@ def withdraw(keys: Sequence[JobKey], jobs: Jobs) -> list[JobKey]:
         stay += [key for key, gone in zip(left, held, strict=True) if gone is Written.NO]
         left = [key for key, gone in zip(left, held, strict=True) if gone is Written.REFUSED]
     if left:
-        log.warning("runs of an older generation stay for now", extra={"runs": len(left), "first": left[0]})
+        log.warning("could not withdraw runs of an older generation; executors cancel them", extra={"runs": len(left), "first": left[0]})
     return stay + left
 
 
 def _step_out(order: OrderKey, gone: set[JobKey], orders: Orders) -> None:
-    """Take away the markers of runs that are gone: their places are known to the line alone, by when each was planned."""
+    """Remove the entries of withdrawn runs: only the queue knows their positions, which follow from when each was planned."""
     try:
         line = orders.lines([order], limit=MARKERS)[order]
         orders.leave([marker for marker in line.markers if marker.key in gone])
     except Unavailable:
-        log.info("markers stay for now; who comes to them takes them away", extra={"runs": len(gone)})
+        log.info("could not remove ordering entries; the next executor that meets them does", extra={"runs": len(gone)})

@@ -1,4 +1,4 @@
-"""The row of gates: each asked about what the one before lets through."""
+"""The sequence of gates: each checks the jobs that the gate before it lets through."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ FIRST, SECOND = a_job(id="01H000000000000000000000AA"), a_job(id="01H00000000000
 
 @dataclass
 class Says:
-    """A gate with its answers written down."""
+    """A gate with scripted answers."""
 
     answers: dict[JobKey, Verdict]
     about: Sequence[Job] = (FIRST, SECOND)
@@ -38,12 +38,12 @@ class Says:
         self.heard += [("left", job.key) for job in jobs]
 
 
-def test_a_job_that_concerns_no_gate_is_not_asked_about():
+def test_job_that_concerns_no_gate_is_not_checked():
     assert not Admission([Says({}, about=[])]).concerns(FIRST)
     assert Admission([Says({}, about=[]), Says({})]).concerns(FIRST)
 
 
-def test_a_later_gate_is_asked_only_about_what_the_earlier_one_lets_through():
+def test_later_gate_checks_only_jobs_that_the_earlier_one_clears():
     back = Requeue(RequeueCause.LIMIT, "not yet")
     last = Says({FIRST.key: Clear(2)})
     verdicts = Admission([Says({FIRST.key: Clear(1), SECOND.key: back}), last]).decide([FIRST, SECOND])
@@ -51,30 +51,30 @@ def test_a_later_gate_is_asked_only_about_what_the_earlier_one_lets_through():
     assert verdicts == {FIRST.key: Clear(1), SECOND.key: back}
 
 
-def test_what_one_gate_leaves_open_ahead_has_no_verdict():
+def test_job_left_open_ahead_by_one_gate_has_no_verdict():
     assert Admission([Says({FIRST.key: Clear(1)}), Says({})]).ahead([FIRST]) == {}
 
 
 @pytest.mark.parametrize("verdict", [UNDECIDED, AskAgain(70)])
-def test_a_job_that_a_gate_wants_to_be_asked_about_again_is_not_cleared(verdict: Verdict):
+def test_job_that_a_gate_must_check_again_is_not_cleared(verdict: Verdict):
     last = Says({FIRST.key: Clear(2)})
     assert Admission([Says({FIRST.key: Clear(1)}), Says({FIRST.key: verdict}), last]).decide([FIRST]) == {FIRST.key: verdict}
     assert last.asked == []
 
 
-def test_every_gate_hears_of_work_that_came_back_and_of_jobs_that_left():
+def test_every_gate_receives_ended_work_and_jobs_that_left():
     gates = [Says({}), Says({}, about=[])]
     Admission(gates).ended([Finished(FIRST, 1, 2, Result())])
     Admission(gates).left([SECOND])
     assert [gate.heard for gate in gates] == [[("ended", FIRST.key), ("left", SECOND.key)]] * 2
 
 
-def test_a_job_may_start_by_the_older_clearance_and_at_the_later_instant():
+def test_combined_clearance_has_the_older_read_and_the_later_start():
     gates = [Says({FIRST.key: Clear(5, not_before=70)}), Says({FIRST.key: Clear(9, not_before=60)})]
     assert Admission(gates).ahead([FIRST]) == {FIRST.key: Clear(5, 70)}
 
 
-def test_the_last_gate_decides_what_all_before_it_let_through():
+def test_last_gate_decides_jobs_that_all_earlier_ones_clear():
     back = Requeue(RequeueCause.LIMIT, "full", at=9)
     assert Admission([Says({FIRST.key: Clear(1)}), Says({FIRST.key: back})]).decide([FIRST]) == {FIRST.key: back}
 

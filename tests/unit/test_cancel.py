@@ -29,7 +29,7 @@ def test_the_message_of_a_cancelled_job_starts_nothing() -> None:
     assert stage.execute(stage.receive(), pool=pool) == [] and pool.starts == []
 
 
-def test_twice_is_as_good_as_once() -> None:
+def test_cancel_is_idempotent() -> None:
     stage = Stage()
     job = stage.submit(NOW + 600_000)
     assert ask(stage, job.key) == ask(stage, job.key)
@@ -45,7 +45,7 @@ def test_a_running_job_is_flagged() -> None:
     assert ask(stage, job.key) == flagged
 
 
-def test_the_flag_of_a_held_job_is_answered_when_its_executor_drops_it_a9() -> None:
+def test_cancel_of_a_waiting_job_returns_when_its_executor_drops_it_a9() -> None:
     stage = Stage()
     (item,) = stage.hand(a_job(due_at=NOW + 3_000))
     stage.claim(item)
@@ -65,7 +65,7 @@ def test_the_flag_of_a_held_job_is_answered_when_its_executor_drops_it_a9() -> N
     assert polls == [NOW, NOW + POLL_MS, NOW + 2 * POLL_MS]
 
 
-def test_the_answer_waits_no_longer_than_to_just_after_the_instant_a9() -> None:
+def test_cancel_returns_at_latest_just_after_the_instant_a9() -> None:
     stage = Stage()
     (item,) = stage.hand(a_job(due_at=NOW + 3_000))
     stage.claim(item)
@@ -83,7 +83,7 @@ def test_a_finished_job_is_a_conflict_and_an_unknown_one_is_not_found() -> None:
         ask(stage, a_key())
 
 
-def test_a_job_claimed_in_between_is_flagged_instead() -> None:
+def test_job_claimed_meanwhile_is_flagged() -> None:
     stage = Stage()
     (item,) = stage.hand(a_job())
 
@@ -95,7 +95,7 @@ def test_a_job_claimed_in_between_is_flagged_instead() -> None:
     assert ask(stage, item.message.key).cancel_requested_at == NOW
 
 
-def test_a_cancel_whose_answer_was_lost_is_there_when_asked_again() -> None:
+def test_repeated_cancel_finds_the_first_whose_answer_was_lost() -> None:
     stage = Stage()
     job = stage.submit(NOW + 600_000)
     stage.jobs = Wrapped(stage.jobs, change=times(1, lost_answer))
@@ -105,7 +105,7 @@ def test_a_cancel_whose_answer_was_lost_is_there_when_asked_again() -> None:
 
 
 @pytest.mark.parametrize(("answer", "calls"), [(Written.REFUSED, 1), (Written.NO, TRIES)])
-def test_it_gives_up_when_the_table_refuses_or_the_job_keeps_changing(answer: Written, calls: int) -> None:
+def test_cancel_gives_up_on_a_refusing_table_or_a_changing_job(answer: Written, calls: int) -> None:
     stage = Stage()
     job = stage.submit(NOW + 600_000)
     asked = []

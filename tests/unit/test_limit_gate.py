@@ -1,4 +1,4 @@
-"""Jobs of a limited target: when they start, when they are given back, and who frees their places."""
+"""Jobs of a limited target: when they start, when they are requeued, and how their concurrency slots are freed."""
 
 from dataclasses import replace
 from typing import Any
@@ -50,7 +50,7 @@ def test_jobs_of_a_limited_target_start_one_step_apart() -> None:
 
 
 @pytest.mark.parametrize("concurrency", [None, 5])
-def test_a_rate_is_asked_ahead_so_that_the_start_is_on_the_millisecond(concurrency: int | None) -> None:
+def test_rate_is_reserved_ahead_for_a_start_on_the_millisecond(concurrency: int | None) -> None:
     stage = Limited(rate=20.0, concurrency=concurrency)
     reads: list[int] = []
     stage.targets = Wrapped(stage.targets, usages=lambda verb, *args: (reads.append(stage.clock.now()), verb(*args))[1])
@@ -58,7 +58,7 @@ def test_a_rate_is_asked_ahead_so_that_the_start_is_on_the_millisecond(concurren
     assert NOW + 2_000 < reads[0] < NOW + 2_900
 
 
-def test_who_would_wait_long_is_given_back_with_an_instant_and_starts_exactly_then() -> None:
+def test_job_with_a_long_wait_is_requeued_and_starts_at_its_new_instant() -> None:
     stage = Limited(rate=0.5)
     first, second = some(2)
     assert offsets(stage.run(first, second)) == [0]
@@ -73,7 +73,7 @@ def test_who_would_wait_long_is_given_back_with_an_instant_and_starts_exactly_th
     assert stage.usage.next_us == line, "it had its ticket, and took no other"
 
 
-def test_an_owner_who_moves_a_job_does_not_take_its_ticket_along() -> None:
+def test_rescheduled_job_loses_its_reservation() -> None:
     stage = Limited(rate=0.1)
     stage.run(*some(2))
     moved = replace(a_job(target="t", due_at=NOW + 500), reserved_at=NOW + 400, fence=2)
@@ -81,7 +81,7 @@ def test_an_owner_who_moves_a_job_does_not_take_its_ticket_along() -> None:
     assert stage.stored(moved).due_at == NOW + 20_000, "behind the one that waits"
 
 
-def test_no_more_at_once_than_allowed_and_places_are_freed_by_ends() -> None:
+def test_concurrency_is_limited_and_each_end_frees_a_slot() -> None:
     stage = Limited(concurrency=2)
     pool = ScriptedPool(stage.clock, takes=300)
     stage.run(*some(4), pool=pool)
@@ -94,7 +94,7 @@ def test_no_more_at_once_than_allowed_and_places_are_freed_by_ends() -> None:
 @pytest.mark.parametrize(
     "result", [Result(failure=Failure(FailureKind.RETRYABLE, "no")), Result(failure=Failure(FailureKind.PERMANENT, "no"))]
 )
-def test_a_failed_attempt_frees_its_place_too(result: Result) -> None:
+def test_failed_attempt_frees_its_concurrency_slot(result: Result) -> None:
     stage = Limited(concurrency=1)
     stage.run(*some(1), pool=ScriptedPool(stage.clock, result=result))
     assert stage.usage.places == ()
@@ -105,7 +105,7 @@ def full_of(stage: Limited, *jobs: Job, since: int = NOW) -> None:
     stage.targets.use([Use("t", first=True, takes=places)])
 
 
-def test_who_waits_too_long_for_a_place_is_given_back_uncharged() -> None:
+def test_job_that_waits_too_long_is_requeued_without_using_an_attempt() -> None:
     stage = Limited(concurrency=1)
     (other,) = stage.hand(a_job())
     running = stage.claim(other)
@@ -119,7 +119,7 @@ def test_who_waits_too_long_for_a_place_is_given_back_uncharged() -> None:
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_a_place_of_a_job_that_runs_no_more_is_taken_over_at_once(missing: bool) -> None:
+def test_slot_of_a_job_that_no_longer_runs_is_taken_over_at_once(missing: bool) -> None:
     stage = Limited(concurrency=1)
     ended = replace(a_job(), slot=None, completed_at=NOW)
     if not missing:
@@ -129,7 +129,7 @@ def test_a_place_of_a_job_that_runs_no_more_is_taken_over_at_once(missing: bool)
     assert offsets(stage.run(job)) == [0]
 
 
-def test_a_place_that_could_not_be_freed_is_found_out_by_the_next() -> None:
+def test_next_job_discovers_a_slot_that_could_not_be_freed() -> None:
     stage = Limited(concurrency=1)
     real = stage.targets
     stage.targets = Wrapped(real, use=lambda verb, uses: [Used(Written.REFUSED, None)] if uses[0].drops else verb(uses))
@@ -141,7 +141,7 @@ def test_a_place_that_could_not_be_freed_is_found_out_by_the_next() -> None:
     assert len(stage.run(job).starts) == 1
 
 
-def test_a_place_is_freed_although_the_table_refuses_at_first() -> None:
+def test_slot_is_freed_although_the_table_refuses_at_first() -> None:
     stage = Limited(concurrency=1)
     refusals = iter([Used(Written.REFUSED, None)])
     real = stage.targets
@@ -150,13 +150,13 @@ def test_a_place_is_freed_although_the_table_refuses_at_first() -> None:
     assert next(refusals, None) is None and real.usages(["t"])["t"].places == ()
 
 
-def test_how_long_places_are_held_is_measured_from_end_to_end() -> None:
+def test_slot_duration_is_measured_from_end_to_end() -> None:
     stage = Limited(concurrency=1)
     stage.run(*some(3), pool=ScriptedPool(stage.clock, takes=300))
     assert stage.usage.took_ms == 300
 
 
-def test_of_two_executors_at_one_moment_one_looks_again() -> None:
+def test_one_of_two_simultaneous_executors_checks_again() -> None:
     stage = Limited(concurrency=1)
     real = stage.targets
 
@@ -172,17 +172,17 @@ def test_of_two_executors_at_one_moment_one_looks_again() -> None:
     assert [place.job for place in full.usages(["t"])["t"].places] == [claimed.key]
 
 
-def test_jobs_without_limits_ask_once_and_start_on_time() -> None:
+def test_jobs_without_limits_read_once_and_start_on_time() -> None:
     stage = Limited()
     reads: list[Any] = []
     stage.targets = Wrapped(stage.targets, targets=lambda verb, *args: (reads.append(args), verb(*args))[1], usages=refuse, use=refuse)
     assert offsets(stage.run(*some(5))) == [0] * 5
     assert len(reads) == 1, "of a whole batch, one read"
     stage.targets = Wrapped(stage.targets, targets=refuse)
-    assert len(stage.run(a_job()).starts) == 1, "who has no named target asks nothing"
+    assert len(stage.run(a_job()).starts) == 1, "a job without a named target reads nothing"
 
 
-def test_while_the_table_refuses_nothing_of_a_limited_target_starts() -> None:
+def test_no_job_of_a_limited_target_starts_while_the_table_refuses() -> None:
     stage = Limited(rate=5.0)
     stage.targets = Wrapped(stage.targets, usages=refuse)
     (job,) = some(1)
@@ -190,7 +190,7 @@ def test_while_the_table_refuses_nothing_of_a_limited_target_starts() -> None:
     assert stage.stored(job).fence == 2
 
 
-def test_a_job_whose_time_is_over_while_it_waits_is_skipped() -> None:
+def test_job_that_expires_while_it_waits_is_skipped() -> None:
     stage = Limited(rate=0.1)
     stage.run(*some(1))
     (job,) = some(1, start_by=NOW + 5_000)
@@ -201,7 +201,7 @@ def test_a_job_whose_time_is_over_while_it_waits_is_skipped() -> None:
     assert pool.starts == [] and stage.stored(job).skipped_at is not None
 
 
-def test_what_is_known_of_targets_is_read_once_a_second_and_kept_while_the_table_refuses() -> None:
+def test_targets_are_read_once_a_second_and_kept_while_refused() -> None:
     stage = Limited()
     first = stage.targets.targets(["t"])["t"]
     known = Known(stage)
@@ -233,7 +233,7 @@ def test_a_lease_is_as_long_as_the_job_may_take() -> None:
     assert seen == [Place(JobKey(job.owner, job.id), 1, NOW, NOW + 7_000 + limits.LEASE_MS)]
 
 
-def test_two_executors_that_ask_at_the_same_instant_are_not_given_the_same_one() -> None:
+def test_simultaneous_executors_get_different_starts() -> None:
     stage = Limited(rate=20.0)
     (first, second), pools = some(2), [ScriptedPool(stage.clock), ScriptedPool(stage.clock)]
 
@@ -248,7 +248,7 @@ def test_two_executors_that_ask_at_the_same_instant_are_not_given_the_same_one()
     assert offsets(pools[1]) + offsets(pools[0]) == [0, 50]
 
 
-def test_two_executors_that_ask_while_others_wait_get_tickets_one_step_apart() -> None:
+def test_reservations_of_two_executors_are_one_step_apart() -> None:
     stage = Limited(rate=0.5)
     stage.run(*some(2))
     first, second = some(2)

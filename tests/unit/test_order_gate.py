@@ -1,4 +1,4 @@
-"""From a job with an ordering key that arrives to the one behind it that goes on: the gate, the turn, and who is woken."""
+"""Jobs with an ordering key from their arrival to the start of the next job: the gate, the head, and the jobs that an end enqueues."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,7 +32,7 @@ FAILING, DEAD = Result(failure=Failure(FailureKind.RETRYABLE, "503")), Result(fa
 
 
 def in_line(stage: Stage, *places: int, park: bool = False, key: str = KEY.key, **fields: Any) -> list[Job]:
-    """Jobs stored with their markers, at these places of a line (earlier ones first), their messages in their lanes."""
+    """Jobs stored with their entries at these positions of a queue (earlier first), with their messages in their lanes."""
     jobs = []
     for place in places:
         at, rule = NOW - 1_000 + place, Ordering(key, OnFailure.PARK if park else OnFailure.BLOCK)
@@ -42,14 +42,14 @@ def in_line(stage: Stage, *places: int, park: bool = False, key: str = KEY.key, 
 
 
 def run(stage: Stage, *jobs: Job, lane: Lane = Lane.ONE_TIME, pool: ScriptedPool | None = None, **ports: Any) -> list[str]:
-    """Deliver these jobs (None: what is in the lane) in one batch; the ids of those that started."""
+    """Deliver these jobs (None: all jobs in the lane) in one batch; the ids of the started jobs."""
     pool = pool or ScriptedPool(stage.clock)
     stage.execute(stage.hand(*jobs) if jobs else stage.receive(lane), pool=pool, lane=lane, **ports)
     return [job.id for job, _ in pool.starts]
 
 
 def work_off(stage: Stage, result: Result | None = None, **ports: Any) -> list[str]:
-    """Run what is in the lanes until nothing is; the ids in the order of their starts."""
+    """Run the jobs in the lanes until the lanes are empty; the ids in the order of their starts."""
     started: list[str] = []
     for _ in range(60):
         for lane in Lane:
@@ -67,7 +67,7 @@ def markers(stage: Stage) -> list[str]:
 
 
 def end(stage: Stage, job: Job, event: Event = Event.SUCCEED) -> Job:
-    """The job ended by another executor, which died before it woke anybody."""
+    """The job ended by another executor, which died before it enqueued the next job."""
     before = stage.stored(job)
     after = happen(before, event, NOW, started_at=NOW, result=Result("x"), reason="because", due_at=NOW, slot=before.slot)
     assert stage.jobs.change([Change(before, after)]) == [Written.YES]
@@ -77,7 +77,7 @@ def end(stage: Stage, job: Job, event: Event = Event.SUCCEED) -> Job:
 # order
 
 
-def test_jobs_of_a_line_start_one_after_the_other_in_its_order_however_they_arrive() -> None:
+def test_jobs_of_one_key_start_in_order_however_they_arrive() -> None:
     stage = Stage()
     jobs = in_line(stage, 1, 2, 3, 4, 5)
     assert run(stage, *reversed(jobs)) == [jobs[0].id]
@@ -87,14 +87,14 @@ def test_jobs_of_a_line_start_one_after_the_other_in_its_order_however_they_arri
     assert markers(stage) == []
 
 
-def test_a_chain_goes_on_at_once_and_each_end_wakes_one() -> None:
+def test_each_end_enqueues_the_next_job_of_the_key_at_once() -> None:
     stage = Stage()
     jobs = in_line(stage, 1, 2, 3)
     run(stage, *jobs)
     assert stage.waiting(Lane.ONE_TIME) == [jobs[1].id]
 
 
-def test_lines_of_other_keys_and_owners_and_jobs_without_one_do_not_wait() -> None:
+def test_other_keys_other_owners_and_jobs_without_a_key_do_not_wait() -> None:
     stage = Stage()
     (first,) = in_line(stage, 1)
     (behind,) = in_line(stage, 2)
@@ -104,14 +104,14 @@ def test_lines_of_other_keys_and_owners_and_jobs_without_one_do_not_wait() -> No
     assert sorted(run(stage, first, behind, other, eve, plain)) == sorted([first.id, other.id, eve.id, plain.id])
 
 
-def test_who_comes_while_another_executor_runs_the_first_is_given_back_and_woken_at_its_end() -> None:
+def test_job_behind_a_running_one_is_requeued_and_enqueued_at_its_end() -> None:
     stage = Stage()
     first, second = in_line(stage, 1, 2)
     (item,) = stage.hand(first)
     pool = ScriptedPool(stage.clock)
 
     def beside(verb: Any, *args: Any) -> Any:
-        """The second comes while the first is at work."""
+        """The second job arrives while the first one runs."""
         if not pool.starts:
             return verb(*args)
         assert run(stage, second) == [] and state(stage, second) is Status.SCHEDULED
@@ -121,7 +121,7 @@ def test_who_comes_while_another_executor_runs_the_first_is_given_back_and_woken
     assert stage.waiting(Lane.ONE_TIME) == [second.id] and work_off(stage) == [second.id]
 
 
-def test_who_was_given_back_behind_a_job_that_ended_meanwhile_lets_the_next_one_go_on() -> None:
+def test_requeue_behind_a_job_that_just_ended_lets_the_next_start() -> None:
     stage = Stage()
     first, second, third = in_line(stage, 1, 2, 3)
     stage.claim(stage.hand(first)[0])
@@ -135,12 +135,12 @@ def test_who_was_given_back_behind_a_job_that_ended_meanwhile_lets_the_next_one_
     assert stage.waiting(Lane.ONE_TIME) == [first.id, second.id], "not the third: it would only come to wait again"
 
 
-def test_two_executors_that_both_see_a_free_line_let_one_through() -> None:
+def test_two_executors_that_see_a_free_queue_let_one_job_through() -> None:
     stage = Stage()
     (second,) = in_line(stage, 2)
 
     def take(verb: Any, changes: Any) -> Any:
-        """An earlier one comes, and is let through between our look and our write."""
+        """An earlier job arrives and becomes the head between our read and our write."""
         (earlier,) = in_line(stage, 0)
         stage.jobs.put(earlier)
         stage.lanes.add(a_letter(earlier), stage.clock.now())
@@ -153,7 +153,7 @@ def test_two_executors_that_both_see_a_free_line_let_one_through() -> None:
 
 
 @pytest.mark.parametrize("taken_back_at", [NOW, NOW - 999], ids=["had perhaps begun", "before its instant"])
-def test_an_executor_that_stood_still_while_its_jobs_ran_elsewhere_takes_the_turn_from_nobody(taken_back_at: int) -> None:
+def test_stalled_executor_does_not_replace_a_head_running_elsewhere(taken_back_at: int) -> None:
     stage = Stage()
     first, second = in_line(stage, 1, 2)
     gate = OrderGate(stage)
@@ -174,7 +174,7 @@ def a_letter(job: Job) -> Message:
     return message(job, NOW)
 
 
-def test_a_lost_answer_about_the_turn_does_not_stop_the_job() -> None:
+def test_job_starts_despite_a_lost_answer_about_the_head() -> None:
     stage = Stage()
     (job,) = in_line(stage, 1)
     assert run(stage, job, orders=Wrapped(stage.orders, take_turns=times(1, lost_answer))) == [job.id]
@@ -183,7 +183,7 @@ def test_a_lost_answer_about_the_turn_does_not_stop_the_job() -> None:
 # failures
 
 
-def test_a_retry_keeps_its_turn_and_the_others_wait_till_it_has_ended() -> None:
+def test_retry_stays_the_head_until_it_has_ended() -> None:
     stage = Stage()
     first, second = in_line(stage, 1, 2)
     pool = ScriptedPool(stage.clock, result=FAILING)
@@ -195,7 +195,7 @@ def test_a_retry_keeps_its_turn_and_the_others_wait_till_it_has_ended() -> None:
     assert run(stage, lane=Lane.RETRY) == [first.id] and work_off(stage) == [second.id]
 
 
-def test_after_the_last_failure_a_blocked_line_goes_on() -> None:
+def test_blocked_queue_continues_after_the_last_failure() -> None:
     stage = Stage()
     first, second = in_line(stage, 1, 2)
     run(stage, first, second, pool=ScriptedPool(stage.clock, result=DEAD))
@@ -211,7 +211,7 @@ def parked(stage: Stage) -> tuple[Job, Job, Job]:
     return first, second, third
 
 
-def test_a_parked_line_starts_nothing_and_is_looked_at_every_hour() -> None:
+def test_parked_queue_starts_nothing_and_is_checked_every_hour() -> None:
     stage = Stage()
     first, second, _ = parked(stage)
     stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
@@ -222,7 +222,7 @@ def test_a_parked_line_starts_nothing_and_is_looked_at_every_hour() -> None:
     assert work_off(stage) == []
 
 
-def test_a_resume_lets_the_next_go_on_and_the_failed_one_stays_failed() -> None:
+def test_resume_starts_the_next_job_and_the_failed_one_stays_failed() -> None:
     stage = Stage()
     first, second, third = parked(stage)
     view = ordering_keys.look(KEY, stage)
@@ -233,7 +233,7 @@ def test_a_resume_lets_the_next_go_on_and_the_failed_one_stays_failed() -> None:
         ordering_keys.resume(KEY, stage)
 
 
-def test_a_resume_that_could_not_wake_the_next_says_so_and_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_that_cannot_enqueue_the_next_job_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage()
     _, second, third = parked(stage)
     stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
@@ -246,14 +246,14 @@ def test_a_resume_that_could_not_wake_the_next_says_so_and_is_asked_again(monkey
     assert work_off(stage) == [second.id, third.id]
 
 
-def test_a_retry_of_the_failed_one_runs_first_and_unparks_by_succeeding() -> None:
+def test_successful_retry_of_the_failed_job_unparks_the_key() -> None:
     stage = Stage()
     first, second, third = parked(stage)
     retry_job(first.key, stage)
     assert work_off(stage) == [first.id, second.id, third.id] and markers(stage) == []
 
 
-def test_the_late_end_of_one_life_does_not_take_away_the_marker_of_the_next() -> None:
+def test_late_end_of_an_old_life_keeps_the_entry_of_the_next() -> None:
     stage = Stage()
     (first,) = in_line(stage, 1)
     run(stage, first, pool=ScriptedPool(stage.clock, result=DEAD))
@@ -263,28 +263,28 @@ def test_the_late_end_of_one_life_does_not_take_away_the_marker_of_the_next() ->
     assert markers(stage) == [first.id]
 
 
-def test_who_waits_behind_one_that_sleeps_though_nothing_parks_the_key_wakes_it() -> None:
+def test_job_behind_a_sleeping_one_of_an_unparked_key_wakes_it() -> None:
     stage = Stage()
     first, second, third = parked(stage)
     stage.lanes.add(a_letter(stage.stored(second)), stage.clock.now())
     run(stage)  # asleep for an hour
-    stage.orders.leave([ordering.marker(stage.stored(first))])  # resumed by one who died before the wake
+    stage.orders.leave([ordering.marker(stage.stored(first))])  # resumed by a process that died before it enqueued the next job
     stage.lanes.add(a_letter(stage.stored(third)), stage.clock.now())
     assert run(stage) == [] and work_off(stage) == [second.id, third.id]
 
 
-# who ends jobs
+# ways in which a job ends
 
 
 def waiting_behind(stage: Stage) -> tuple[Job, Job]:
-    """The first is claimed by somebody, the second was given back behind it."""
+    """The first job is claimed, and the second one was requeued behind it."""
     first, second = in_line(stage, 1, 2)
     stage.claim(stage.hand(first)[0])
     assert run(stage, second) == []
     return stage.stored(first), second
 
 
-def test_a_cancelled_job_leaves_its_line_and_the_next_goes_on() -> None:
+def test_cancelled_job_leaves_its_queue_and_the_next_starts() -> None:
     stage = Stage()
     first, second, third = in_line(stage, 1, 2, 3)
     run(stage, first, second, third)
@@ -292,7 +292,7 @@ def test_a_cancelled_job_leaves_its_line_and_the_next_goes_on() -> None:
     assert markers(stage) == [third.id] and work_off(stage) == [third.id]
 
 
-def test_what_a_recheck_ends_is_left_by_its_line() -> None:
+def test_job_ended_by_reconcile_leaves_its_queue() -> None:
     stage = Stage()
     first, second = waiting_behind(stage)
     stage.clock.advance(first.spec.timeout_ms + 2 * MINUTE)
@@ -302,7 +302,7 @@ def test_what_a_recheck_ends_is_left_by_its_line() -> None:
     assert state(stage, first) is Status.CANCELLED and second.id in stage.waiting(Lane.ONE_TIME) and markers(stage) == [second.id]
 
 
-def test_what_is_buried_is_left_by_its_line() -> None:
+def test_buried_job_leaves_its_queue() -> None:
     stage = Stage()
     first, second = in_line(stage, 1, 2)
     (item,) = stage.hand(first)
@@ -312,7 +312,7 @@ def test_what_is_buried_is_left_by_its_line() -> None:
     assert stage.waiting(Lane.ONE_TIME)[-1] == second.id and markers(stage) == [second.id]
 
 
-def test_a_job_moved_to_another_time_stands_there_in_its_line_and_lets_the_next_go_on() -> None:
+def test_rescheduled_job_moves_in_its_queue_and_the_next_starts() -> None:
     stage = Stage()
     first, second, third = in_line(stage, 1, 2, 3)
     stage.claim(stage.hand(first)[0])
@@ -324,24 +324,24 @@ def test_a_job_moved_to_another_time_stands_there_in_its_line_and_lets_the_next_
     assert work_off(stage) == [third.id]
 
 
-# what goes wrong
+# failures of the table
 
 
-def test_a_job_whose_marker_is_missing_puts_it_and_starts() -> None:
+def test_job_with_a_missing_entry_stores_it_and_starts() -> None:
     stage = Stage()
     (job,) = in_line(stage, 1)
     stage.orders.leave([ordering.marker(job)])
     assert run(stage, job) == [job.id] and markers(stage) == []
 
 
-def test_stale_markers_are_passed_and_taken_away_however_many_there_are() -> None:
+def test_any_number_of_stale_entries_is_skipped_and_removed() -> None:
     stage = Stage()
     ghosts = in_line(stage, *range(1, 26))
     (job,) = in_line(stage, 30)
     assert run(stage, job) == [job.id] and len(ghosts) == 25 and markers(stage) == []
 
 
-def test_a_job_behind_one_that_is_being_stored_waits_for_it() -> None:
+def test_job_waits_for_an_earlier_one_that_is_being_stored() -> None:
     stage = Stage()
     (ghost,) = in_line(Stage(), 1)
     assert stage.orders.enqueue([ordering.marker(ghost, NOW)]) == [Written.YES]
@@ -353,13 +353,13 @@ def test_a_job_behind_one_that_is_being_stored_waits_for_it() -> None:
 
 
 @pytest.mark.parametrize("verb", ["lines", "take_turns"])
-def test_while_the_table_refuses_it_is_asked_again(verb: str) -> None:
+def test_job_is_checked_again_while_the_table_refuses(verb: str) -> None:
     stage = Stage()
     (job,) = in_line(stage, 1)
     assert run(stage, job, orders=Wrapped(stage.orders, **{verb: times(3)})) == [job.id]
 
 
-def test_a_job_whose_line_cannot_be_read_is_given_back_and_comes_again() -> None:
+def test_job_with_an_unreadable_queue_is_requeued_and_comes_again() -> None:
     stage = Stage()
     (job,) = in_line(stage, 1)
     assert run(stage, job, orders=Wrapped(stage.orders, lines=refuse)) == []
@@ -368,27 +368,27 @@ def test_a_job_whose_line_cannot_be_read_is_given_back_and_comes_again() -> None
     assert run(stage) == [job.id]
 
 
-def test_a_marker_that_cannot_be_taken_away_stops_nobody() -> None:
+def test_entry_that_cannot_be_removed_blocks_no_job() -> None:
     stage = Stage()
     first, second = in_line(stage, 1, 2)
     run(stage, first, second, orders=Wrapped(stage.orders, leave=refuse))
     assert markers(stage) == [first.id, second.id] and work_off(stage) == [second.id]
 
 
-def test_a_job_without_an_ordering_key_asks_nothing_of_lines() -> None:
+def test_job_without_an_ordering_key_reads_no_queue() -> None:
     stage = Stage()
     orders = Wrapped(stage.orders, lines=refuse, enqueue=refuse, leave=refuse, take_turns=refuse)
     assert len(run(stage, a_job(), orders=orders)) == 1
 
 
-# making jobs
+# storing jobs
 
 
 def submitted(stage: Stage, *execute_at: int | None) -> list[Job | None]:
     return [stage.submit(at, ordering=Ordering(KEY.key)) for at in execute_at]
 
 
-def test_the_marker_is_there_before_the_job_and_without_it_the_job_is_refused() -> None:
+def test_entry_is_stored_before_the_job_or_the_job_is_refused() -> None:
     stage = Stage()
     seen: list[Any] = []
     stage.jobs = Wrapped(stage.jobs, put=lambda verb, job: (seen.append(markers(stage)), verb(job))[1])
@@ -406,7 +406,7 @@ def test_jobs_of_one_key_share_their_shard() -> None:
     assert len({job.slot for job in made}) == 1 and made[0].shard_key == "ann#order-17"
 
 
-def test_an_attempt_of_an_earlier_life_does_not_hold_the_turn() -> None:
+def test_attempt_of_an_earlier_life_is_not_the_head() -> None:
     old = Attempt(1, NOW - 900, NOW - 900, NOW - 800, Outcome.FAILED, Failure(FailureKind.PERMANENT, "404"))
     stage = Stage()
     first, second = in_line(stage, 1, 2, attempts=(old,), redriven_at=NOW - 500, fence=2)

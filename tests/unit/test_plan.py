@@ -1,4 +1,4 @@
-"""Plan: every minute, the runs of the tasks whose minute it is."""
+"""Plan: tops up, every minute, the runs of the tasks that are due for it."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ MINUTE, HOUR = 60_000, 3_600_000
 
 
 def minutes(stage: TaskStage, count: int) -> list[service.PlanResult]:
-    """Plan at the beginning of each of the next minutes."""
+    """Run plan at the beginning of each of the next minutes."""
     results = []
     for _ in range(count):
         stage.clock.at = (stage.clock.at // MINUTE + 1) * MINUTE
@@ -38,7 +38,7 @@ def left(stage: TaskStage, task: Task) -> int:
 
 
 @pytest.mark.parametrize("schedule", [{"cron": "* * * * *"}, {"rate": "5 seconds"}, {"rate": "90 seconds"}, {"rate": "1 hour"}])
-def test_a_task_never_runs_dry_and_none_is_stored_twice(schedule: dict[str, Any]) -> None:
+def test_task_never_lacks_runs_and_no_run_is_stored_twice(schedule: dict[str, Any]) -> None:
     stage = TaskStage()
     task = stage.create(schedule)
     for result in minutes(stage, 60):
@@ -49,7 +49,7 @@ def test_a_task_never_runs_dry_and_none_is_stored_twice(schedule: dict[str, Any]
 
 @pytest.mark.parametrize("schedule", [{"cron": "* * * * *"}, {"rate": "5 seconds"}])
 @pytest.mark.parametrize("phase", range(0, 15, 2))
-def test_five_minutes_without_plan_leave_no_task_dry(schedule: dict[str, Any], phase: int) -> None:
+def test_five_minutes_without_plan_leave_every_task_with_runs(schedule: dict[str, Any], phase: int) -> None:
     stage = TaskStage()
     task = stage.create(schedule)
     minutes(stage, phase)
@@ -67,7 +67,7 @@ def test_a_task_is_topped_up_in_its_minute_and_not_before() -> None:
     assert len(stage.runs(task)) == 22
 
 
-def test_after_hours_without_plan_everything_that_was_missed_is_inserted() -> None:
+def test_plan_stores_all_missed_runs_after_hours_without_it() -> None:
     stage = TaskStage()
     tasks = [stage.create(schedule) for schedule in ({"cron": "* * * * *"}, {"rate": "1 hour"}, {"rate": "30 seconds"})]
     stage.clock.advance(5 * HOUR)
@@ -86,7 +86,7 @@ def test_the_cursor_follows_three_minutes_behind() -> None:
     assert minutes(stage, 1)[0].lag_ms == 0
 
 
-def test_the_cursor_does_not_pass_a_minute_in_which_something_was_found_before_it_is_found_empty() -> None:
+def test_cursor_passes_a_minute_only_once_it_is_empty() -> None:
     stage = TaskStage()
     stage.create({"cron": "* * * * *"})
     minutes(stage, 5)
@@ -95,8 +95,8 @@ def test_the_cursor_does_not_pass_a_minute_in_which_something_was_found_before_i
     assert minutes(stage, 1)[0].tasks == 0 and stage.ledger.plan_cursor() == slots.minute_of(NOW + 10 * MINUTE)
 
 
-def test_a_minute_that_holds_a_task_is_looked_at_again() -> None:
-    """What cannot be topped up for now stays there, and the cursor with it, for a quarter of an hour at most."""
+def test_minute_with_a_task_is_checked_again() -> None:
+    """A task that cannot be topped up stays in its minute and stops the cursor for a quarter of an hour at most."""
     stage = TaskStage()
     task = stage.create({"cron": "* * * * *"})
     minutes(stage, 3)
@@ -111,7 +111,7 @@ def test_a_minute_that_holds_a_task_is_looked_at_again() -> None:
     assert stage.ledger.plan_cursor() == slots.minute_of(stage.clock.now() - 3 * MINUTE)
 
 
-def test_a_task_that_cannot_be_planned_holds_neither_the_others_nor_the_cursor(caplog: pytest.LogCaptureFixture) -> None:
+def test_broken_task_blocks_neither_other_tasks_nor_the_cursor(caplog: pytest.LogCaptureFixture) -> None:
     stage = TaskStage()
     broken, good = stage.create({"cron": "* * * * *"}), stage.create({"cron": "* * * * *"})
 
@@ -128,7 +128,7 @@ def test_a_task_that_cannot_be_planned_holds_neither_the_others_nor_the_cursor(c
     assert stage.ledger.plan_cursor() == slots.minute_of(stage.clock.now() - 3 * MINUTE)
 
 
-def test_a_task_whose_schedule_breaks_does_not_hold_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_schedule_does_not_block_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = TaskStage()
     broken, good = stage.create({"cron": "* * * * *"}), stage.create({"cron": "* * * * *"})
     real = further
@@ -143,7 +143,7 @@ def test_a_task_whose_schedule_breaks_does_not_hold_its_group(monkeypatch: pytes
     assert len(stage.runs(good)) == 22 and len(stage.runs(broken)) == 15
 
 
-def test_a_task_that_the_index_shows_too_late_is_found_by_the_repair_pass() -> None:
+def test_repair_pass_finds_a_task_that_the_index_shows_late() -> None:
     stage = TaskStage()
     task = stage.create({"cron": "* * * * *"})
     assert task.replenish is not None
@@ -157,7 +157,7 @@ def test_a_task_that_the_index_shows_too_late_is_found_by_the_repair_pass() -> N
     assert left(stage, task) >= 4
 
 
-def test_what_the_index_still_shows_though_it_is_done_is_not_done_again() -> None:
+def test_task_still_in_the_lagging_index_is_not_topped_up_again() -> None:
     stage = TaskStage()
     task = stage.create({"cron": "* * * * *"})
     old = stage.tasks._index[task.key]
@@ -168,7 +168,7 @@ def test_what_the_index_still_shows_though_it_is_done_is_not_done_again() -> Non
     assert stage.plan().tasks == 0 and stage.task(task) == done
 
 
-def test_the_first_plan_of_all_finds_what_is_overdue_however_long() -> None:
+def test_first_plan_finds_tasks_however_long_they_are_overdue() -> None:
     stage = TaskStage()
     task = stage.create({"cron": "* * * * *"})
     stage.clock.advance(2 * HOUR + 3 * MINUTE)
@@ -177,7 +177,7 @@ def test_the_first_plan_of_all_finds_what_is_overdue_however_long() -> None:
     assert_all_runs_are_stored(stage, task)
 
 
-def test_a_plan_works_for_a_bounded_time_and_the_next_one_goes_on() -> None:
+def test_plan_stops_after_its_time_and_the_next_one_continues() -> None:
     stage = TaskStage()
     tasks = [stage.create({"cron": "* * * * *"}) for _ in range(60)]
 
@@ -213,7 +213,7 @@ def test_two_plans_at_once_do_no_harm() -> None:
     assert stage.task(task).planned == 22
 
 
-def test_a_refusing_ledger_is_told_and_the_next_plan_starts_where_this_one_stopped() -> None:
+def test_refusing_ledger_stops_plan_and_the_next_one_continues() -> None:
     stage = TaskStage()
     task = stage.create({"cron": "* * * * *"})
     minutes(stage, 5)
@@ -226,7 +226,7 @@ def test_a_refusing_ledger_is_told_and_the_next_plan_starts_where_this_one_stopp
 
 
 class Crash(BaseException):
-    """The function is gone: nothing of it may catch this."""
+    """The function has died: none of its code may catch this."""
 
 
 def crash_before(verb: Any, *args: Any) -> Any:
@@ -263,7 +263,7 @@ SCHEDULES = st.sampled_from(
 
 @settings(max_examples=50)
 @given(SCHEDULES, st.lists(STEPS, max_size=8))
-def test_whatever_happens_to_plan_each_nominal_time_is_stored_exactly_once(schedule: dict[str, Any], steps: list[Any]) -> None:
+def test_each_nominal_time_is_stored_once_whatever_happens_to_plan(schedule: dict[str, Any], steps: list[Any]) -> None:
     stage = TaskStage()
     task = stage.create(schedule)
     furthest = stage.clock.now()
@@ -281,7 +281,7 @@ def test_whatever_happens_to_plan_each_nominal_time_is_stored_exactly_once(sched
         except (Crash, Unavailable):
             pass
         setattr(stage, port, real)
-    stage.clock.advance(furthest - stage.clock.now())  # what a fast clock stored, a slow one reaches later
+    stage.clock.advance(furthest - stage.clock.now())  # a slow clock reaches the runs stored by a fast one later
     minutes(stage, 11)
     stored = stage.task(task)
     due = nominal_times(task, NOW, stored.planned_until)
@@ -293,7 +293,7 @@ def test_whatever_happens_to_plan_each_nominal_time_is_stored_exactly_once(sched
         assert stored.planned == task.schedule.max_runs
 
 
-def test_every_shard_of_a_minute_is_looked_at() -> None:
+def test_every_shard_of_a_minute_is_checked() -> None:
     stage = TaskStage()
     tasks = [stage.create({"cron": "* * * * *"}) for _ in range(60)]
     assert len({task.replenish for task in tasks}) == PLAN_SHARDS

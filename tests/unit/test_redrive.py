@@ -1,4 +1,4 @@
-"""Many dead jobs again: at a rate, each once, with progress, however many work at it and wherever they die."""
+"""Redriving many dead jobs: at a rate, each once, with progress, whatever invocations work at it and die."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,7 +40,7 @@ class RedriveStage(TaskStage):
         return verbs.find(record.owner, record.id, redrives=self.redrives)
 
     def dead(self, count: int, **fields: Any) -> list[Job]:
-        """So many jobs that failed a minute apart, the last one before now."""
+        """This number of jobs that failed a minute apart, the last one before now."""
         made = []
         for number in range(count):
             self.requests += 1
@@ -74,7 +74,7 @@ def test_all_dead_jobs_are_redriven_at_the_rate_and_counted() -> None:
     assert stage.waiting(Lane.RETRY) == sorted(job.id for job in dead)
 
 
-def test_only_what_the_filter_chooses_is_redriven() -> None:
+def test_only_jobs_that_match_the_filter_are_redriven() -> None:
     stage = RedriveStage()
     mail, other, elsewhere = stage.dead(3, type="http"), stage.dead(3), stage.dead(2, reason="connection reset")
     eve = stage.dead(2, owner="eve")
@@ -93,7 +93,7 @@ def test_the_runs_of_one_task_are_redriven() -> None:
     assert (stage.lives(runs), stage.lives(others)) == ([1] * 3, [0] * 3)
 
 
-def test_what_the_task_does_not_want_any_more_is_skipped() -> None:
+def test_runs_no_longer_wanted_by_their_task_are_skipped() -> None:
     stage = RedriveStage()
     gone, paused = stage.create({"rate": "5 minutes"}), stage.create({"rate": "5 minutes"})
     runs = stage.dead(2, origin=Origin(gone.id, 1, NOW)) + stage.dead(2, origin=Origin(paused.id, 1, NOW))
@@ -106,7 +106,7 @@ def test_what_the_task_does_not_want_any_more_is_skipped() -> None:
     assert stage.counts(record) == (State.DONE, 5, 1, 4)
 
 
-def test_what_fails_after_the_start_is_left_alone() -> None:
+def test_jobs_that_fail_after_the_start_are_left_alone() -> None:
     stage = RedriveStage()
     before, record = stage.dead(2), stage.begin()
     after = stage.dead(2, failed_at=stage.clock.now() + 1)
@@ -115,7 +115,7 @@ def test_what_fails_after_the_start_is_left_alone() -> None:
     assert stage.counts(record) == (State.DONE, 2, 2, 0)
 
 
-def test_a_limit_ends_it() -> None:
+def test_limit_ends_the_redrive() -> None:
     stage = RedriveStage()
     dead, record = stage.dead(30), stage.begin(limit=7)
     stage.work()
@@ -123,7 +123,7 @@ def test_a_limit_ends_it() -> None:
     assert stage.counts(record) == (State.DONE, 7, 7, 0)
 
 
-def test_nothing_to_do_is_done_at_once() -> None:
+def test_redrive_without_letters_is_done_at_once() -> None:
     stage = RedriveStage()
     assert stage.work() == RedriveResult()
     record = stage.begin()
@@ -143,7 +143,7 @@ def test_letters_beyond_a_page_are_reached(monkeypatch: pytest.MonkeyPatch) -> N
     assert stage.lives(wanted) == [1, 1, 1] and stage.counts(record) == (State.DONE, 3, 3, 0)
 
 
-def test_a_long_redrive_goes_on_in_the_next_invocation_where_it_stopped() -> None:
+def test_next_invocation_continues_a_long_redrive() -> None:
     stage = RedriveStage()
     dead, record = stage.dead(100), stage.begin(rate=1)
     began = stage.clock.now()
@@ -155,7 +155,7 @@ def test_a_long_redrive_goes_on_in_the_next_invocation_where_it_stopped() -> Non
     assert stage.lives(dead) == [1] * 100 and stage.counts(record) == (State.DONE, 100, 100, 0)
 
 
-def test_who_finds_a_live_lease_waits_and_takes_over_when_it_is_not_renewed() -> None:
+def test_invocation_waits_for_a_live_lease_and_takes_over_an_expired_one() -> None:
     stage = RedriveStage()
     dead, record = stage.dead(3), stage.begin()
     now = stage.clock.now()
@@ -168,7 +168,7 @@ def test_who_finds_a_live_lease_waits_and_takes_over_when_it_is_not_renewed() ->
 
 @pytest.mark.parametrize("failing", ["change", "get_many", "letters"])
 @pytest.mark.parametrize("then", [refuse, lost_answer])
-def test_a_refusal_anywhere_costs_time_and_nothing_else(failing: str, then: Any) -> None:
+def test_refusal_of_any_call_only_costs_time(failing: str, then: Any) -> None:
     stage = RedriveStage()
     dead, record = stage.dead(20), stage.begin()
     stage.jobs = Wrapped(stage.jobs, **{failing: times(1, then)})
@@ -179,7 +179,7 @@ def test_a_refusal_anywhere_costs_time_and_nothing_else(failing: str, then: Any)
 
 @pytest.mark.parametrize("nth", range(1, 6))
 @pytest.mark.parametrize("then", [refuse, lost_answer])
-def test_whatever_write_of_the_record_fails_each_job_has_one_more_life(nth: int, then: Any) -> None:
+def test_each_job_is_redriven_once_whichever_record_write_fails(nth: int, then: Any) -> None:
     stage = RedriveStage()
     dead, record = stage.dead(40), stage.begin()
     calls, inner = [0], stage.redrives
@@ -198,7 +198,7 @@ def test_whatever_write_of_the_record_fails_each_job_has_one_more_life(nth: int,
     assert stage.found(record).state is State.DONE
 
 
-def test_a_death_in_the_middle_of_a_chunk_is_counted_once_where_the_index_lags() -> None:
+def test_chunk_of_a_dead_invocation_is_counted_once_by_a_lagging_index() -> None:
     stage = RedriveStage()
     dead, record = stage.dead(40), stage.begin()
     shown = stage.jobs.letters("ann", since=None, until=None, after=None, limit=100)
@@ -222,7 +222,7 @@ def test_a_death_in_the_middle_of_a_chunk_is_counted_once_where_the_index_lags()
     assert stage.lives(dead) == [1] * 40 and stage.counts(record) == (State.DONE, 40, 40, 0)
 
 
-def test_a_job_that_somebody_else_changes_meanwhile_is_not_redriven_twice() -> None:
+def test_concurrently_changed_job_is_not_redriven_twice() -> None:
     stage = RedriveStage()
     dead, record = stage.dead(5), stage.begin()
     inner = stage.jobs
@@ -246,7 +246,7 @@ def test_jobs_that_the_table_refuses_are_tried_again() -> None:
     assert stage.lives(dead) == [1] * 5 and stage.counts(record) == (State.DONE, 5, 5, 0)
 
 
-def test_two_redrives_share_one_invocation_each_at_its_own_rate() -> None:
+def test_two_redrives_share_an_invocation_each_at_its_own_rate() -> None:
     stage = RedriveStage()
     stage.dead(40)
     stage.dead(40, owner="eve")
@@ -260,7 +260,7 @@ def test_two_redrives_share_one_invocation_each_at_its_own_rate() -> None:
 # Abort
 
 
-def test_an_abort_stops_it_within_a_chunk_and_counts_what_was_in_work() -> None:
+def test_abort_stops_within_a_chunk_and_counts_that_chunk() -> None:
     stage = RedriveStage()
     dead, record = stage.dead(100), stage.begin(rate=20)
     inner, calls = stage.lanes, [0]
@@ -278,7 +278,7 @@ def test_an_abort_stops_it_within_a_chunk_and_counts_what_was_in_work() -> None:
     assert stage.work() == RedriveResult()
 
 
-def test_an_abort_is_idempotent_and_what_is_done_cannot_be_aborted() -> None:
+def test_abort_is_idempotent_and_a_finished_redrive_refuses_it() -> None:
     stage = RedriveStage()
     record = stage.begin()
     once = verbs.abort("ann", record.id, stage)
@@ -292,7 +292,7 @@ def test_an_abort_is_idempotent_and_what_is_done_cannot_be_aborted() -> None:
         verbs.abort("eve", done.id, stage)
 
 
-def test_an_owner_runs_only_so_many_at_once() -> None:
+def test_running_redrives_of_an_owner_are_limited() -> None:
     stage = RedriveStage()
     made = [stage.begin() for _ in range(MAX_RUNNING)]
     with pytest.raises(Conflict):
@@ -302,7 +302,7 @@ def test_an_owner_runs_only_so_many_at_once() -> None:
     stage.begin()
 
 
-def test_a_range_that_holds_nothing_is_refused() -> None:
+def test_empty_time_range_is_refused() -> None:
     with pytest.raises(Invalid):
         RedriveStage().begin(since=NOW, until=NOW)
 
@@ -313,7 +313,7 @@ def test_a_start_whose_invocation_is_refused_waits_for_the_next_minute() -> None
     assert stage.found(stage.begin()).state is State.RUNNING
 
 
-# What was counted
+# Counts
 
 
 def test_the_overview_groups_by_error_the_most_frequent_first() -> None:
@@ -333,7 +333,7 @@ def test_the_overview_groups_by_error_the_most_frequent_first() -> None:
     assert [group.count for group in overview("ann", Filter(task=task.id), jobs=stage.jobs).groups] == [1]
 
 
-def test_the_overview_says_when_it_stopped_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overview_reports_that_it_stopped_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scheduler.dead_letters.groups.READ", 20)
     monkeypatch.setattr("scheduler.dead_letters.groups.PAGE", 10)
     stage = RedriveStage()
@@ -344,7 +344,7 @@ def test_the_overview_says_when_it_stopped_reading(monkeypatch: pytest.MonkeyPat
     assert (told.read, told.complete, told.groups[0].count) == (20, False, 20)
 
 
-def test_a_group_whose_latest_letter_lives_again_has_no_sample() -> None:
+def test_group_whose_latest_letter_was_redriven_has_no_sample() -> None:
     stage = RedriveStage()
     (job,) = stage.dead(1)
     shown = stage.jobs.letters("ann", since=None, until=None, after=None, limit=100)

@@ -28,7 +28,7 @@ def put(stage: Stage, **fields: Any) -> Job:
 
 
 def held(ahead: int) -> tuple[Stage, Job]:
-    """A job that an executor has claimed and holds for its instant."""
+    """A job that an executor has claimed and that waits for its instant."""
     stage = Stage()
     job = a_job(due_at=NOW + ahead)
     (item,) = stage.hand(job)
@@ -36,7 +36,7 @@ def held(ahead: int) -> tuple[Stage, Job]:
 
 
 def run_all(stage: Stage, until: int) -> list[tuple[Job, int]]:
-    """Every job that starts up to an instant, by an executor that looks into the one-time lane every second."""
+    """The jobs that start up to an instant, with an executor that polls the one-time lane every second."""
     pool = ScriptedPool(stage.clock)
     while stage.clock.now() <= until:
         if deliveries := stage.receive():
@@ -52,7 +52,7 @@ def in_lane(stage: Stage) -> list[int]:
 # Its time
 
 
-def test_a_job_that_is_put_off_keeps_its_id_and_waits_in_the_slot_of_its_new_minute() -> None:
+def test_postponed_job_keeps_its_id_and_waits_in_its_new_slot() -> None:
     stage = Stage()
     job = stage.submit(NOW + DAY)
     moved = change(stage, job, scheduled_at=NOW + 2 * DAY)
@@ -62,20 +62,20 @@ def test_a_job_that_is_put_off_keeps_its_id_and_waits_in_the_slot_of_its_new_min
     assert stage.waiting(Lane.ONE_TIME) == []
 
 
-def test_a_job_that_is_brought_near_is_handed_over_and_has_a_slot_as_its_net() -> None:
+def test_job_moved_near_is_enqueued_and_has_a_safety_slot() -> None:
     stage = Stage()
     moved = change(stage, stage.submit(NOW + DAY), scheduled_at=NOW + MINUTE)
     assert stage.waiting(Lane.ONE_TIME) == [moved.id] and slots.minute(moved.slot or "") == slots.first_safe_minute(NOW)
 
 
-def test_a_job_that_is_moved_into_the_past_is_due_now() -> None:
+def test_job_moved_into_the_past_is_due_now() -> None:
     stage = Stage()
     moved = change(stage, stage.submit(NOW + DAY), scheduled_at=NOW - 5_000)
     assert (moved.scheduled_at, moved.due_at) == (NOW - 5_000, NOW) and stage.waiting(Lane.ONE_TIME) == [moved.id]
 
 
 @pytest.mark.parametrize("to", [20_000, 100_000], ids=["earlier", "later"])
-def test_a_job_starts_at_its_new_time_only_and_the_old_message_is_dropped(to: int) -> None:
+def test_job_starts_only_at_its_new_time(to: int) -> None:
     stage = Stage()
     job = stage.submit(NOW + MINUTE)
     change(stage, job, scheduled_at=NOW + to)
@@ -85,7 +85,7 @@ def test_a_job_starts_at_its_new_time_only_and_the_old_message_is_dropped(to: in
     assert stage.stored(job).completed_at is not None
 
 
-def test_a_job_that_is_moved_twice_starts_at_the_last_time_only() -> None:
+def test_job_moved_twice_starts_only_at_the_last_time() -> None:
     stage = Stage()
     job = stage.submit(NOW + MINUTE)
     change(stage, job, scheduled_at=NOW + 20_000)
@@ -93,7 +93,7 @@ def test_a_job_that_is_moved_twice_starts_at_the_last_time_only() -> None:
     assert [at for _, at in run_all(stage, NOW + 3 * MINUTE)] == [NOW + 90_000]
 
 
-def test_it_is_listed_at_its_new_time() -> None:
+def test_job_is_listed_at_its_new_time() -> None:
     stage = Stage()
     first, second = stage.submit(NOW + DAY), stage.submit(NOW + 2 * DAY)
     moved = change(stage, first, scheduled_at=NOW + 3 * DAY)
@@ -105,7 +105,7 @@ def test_it_is_listed_at_its_new_time() -> None:
 # Its content
 
 
-def test_content_and_rules_change_and_its_time_stays() -> None:
+def test_content_and_rules_change_without_the_time() -> None:
     stage = Stage()
     job = stage.submit(NOW + MINUTE, max_attempts=2)
     changed = change(stage, job, payload={"message": "new"}, max_attempts=5, timeout_ms=1_000, tags=("a",), start_by=NOW + DAY)
@@ -115,7 +115,7 @@ def test_content_and_rules_change_and_its_time_stays() -> None:
     assert (started.spec.payload, at) == ({"message": "new"}, NOW + MINUTE)
 
 
-def test_a_job_that_is_due_and_not_yet_claimed_can_still_be_changed() -> None:
+def test_due_unclaimed_job_can_be_changed() -> None:
     stage = Stage()
     job = stage.submit()
     stage.clock.advance(30_000)
@@ -123,7 +123,7 @@ def test_a_job_that_is_due_and_not_yet_claimed_can_still_be_changed() -> None:
     assert [started.spec.payload for started, _ in run_all(stage, NOW + MINUTE)] == [{"message": "new"}]
 
 
-def test_an_end_can_be_taken_away() -> None:
+def test_expiry_can_be_removed() -> None:
     stage = Stage()
     assert change(stage, stage.submit(NOW + MINUTE, expires_at=NOW + DAY), start_by=None).start_by is None
 
@@ -137,7 +137,7 @@ def test_an_end_can_be_taken_away() -> None:
         ({"scheduled_at": NOW + DAY}, "execute_at"),
     ],
 )
-def test_a_job_may_not_end_before_it_starts(wanted: dict[str, Any], field: str) -> None:
+def test_job_may_not_expire_before_it_starts(wanted: dict[str, Any], field: str) -> None:
     stage = Stage()
     job = stage.submit(NOW + MINUTE, expires_at=NOW + DAY)
     with pytest.raises(Invalid) as refused:
@@ -145,19 +145,19 @@ def test_a_job_may_not_end_before_it_starts(wanted: dict[str, Any], field: str) 
     assert [each["field"] for each in refused.value.details] == [field] and stage.stored(job) == job
 
 
-def test_its_time_and_its_end_can_move_together() -> None:
+def test_time_and_expiry_can_move_together() -> None:
     stage = Stage()
     job = stage.submit(NOW + MINUTE, expires_at=NOW + 2 * MINUTE)
     assert change(stage, job, scheduled_at=NOW + DAY, start_by=NOW + DAY + 1).start_by == NOW + DAY + 1
 
 
-def test_its_time_may_move_beyond_its_end_when_that_is_taken_away() -> None:
+def test_time_may_move_beyond_an_expiry_that_is_removed() -> None:
     stage = Stage()
     job = stage.submit(NOW + MINUTE, expires_at=NOW + 2 * MINUTE)
     assert change(stage, job, scheduled_at=NOW + DAY, start_by=None).start_by is None
 
 
-def test_a_job_that_is_due_may_not_be_given_an_end_in_the_past() -> None:
+def test_due_job_may_not_expire_in_the_past() -> None:
     stage = Stage()
     job = stage.submit()
     stage.clock.advance(30_000)
@@ -192,7 +192,7 @@ def test_a_job_whose_executor_died_before_its_instant_has_not_started() -> None:
     assert change(stage, job, scheduled_at=NOW + DAY).due_at == NOW + DAY
 
 
-def test_a_finished_job_is_a_conflict_that_says_how_it_ended() -> None:
+def test_finished_job_is_a_conflict_that_reports_how_it_ended() -> None:
     stage = Stage()
     job = stage.submit(NOW + DAY)
     stage.jobs.change([Change(job, lifecycle.cancel(job, NOW, reason="x"))])
@@ -200,7 +200,7 @@ def test_a_finished_job_is_a_conflict_that_says_how_it_ended() -> None:
         change(stage, job, payload={})
 
 
-def test_a_job_that_is_being_cancelled_stays_so() -> None:
+def test_job_being_cancelled_cannot_be_changed() -> None:
     stage, job = held(4_000)
     flagged = lifecycle.flag(job, NOW, reason="x")
     stage.jobs.change([Change(job, flagged)])
@@ -208,7 +208,7 @@ def test_a_job_that_is_being_cancelled_stays_so() -> None:
         change(stage, job, scheduled_at=NOW + DAY)
 
 
-def test_there_must_be_such_a_job() -> None:
+def test_missing_job_is_not_found() -> None:
     with pytest.raises(NotFound):
         change(Stage(), JobKey("ann", ids.new(NOW, 1)), payload={})
 
@@ -219,21 +219,21 @@ PLANNED = Origin("task", 1, nominal_at=NOW + DAY, overlap=Overlap.SKIP, misfire=
 
 
 @pytest.mark.parametrize("wanted", [{"scheduled_at": NOW + 2 * DAY}, {"start_by": NOW + 2 * DAY}, {"start_by": None}])
-def test_the_time_of_a_run_of_a_schedule_is_its_tasks_business(wanted: dict[str, Any]) -> None:
+def test_time_of_a_scheduled_run_cannot_be_changed(wanted: dict[str, Any]) -> None:
     stage = Stage()
     job = put(stage, due_at=NOW + DAY, origin=PLANNED, start_by=NOW + DAY + MINUTE)
     with pytest.raises(Conflict, match="editing its task"):
         change(stage, job, **wanted)
 
 
-def test_the_content_of_a_run_of_a_schedule_may_change() -> None:
+def test_content_of_a_scheduled_run_may_change() -> None:
     stage = Stage()
     job = put(stage, due_at=NOW + DAY, origin=PLANNED, start_by=NOW + DAY + MINUTE, lane=Lane.RECURRING)
     changed = change(stage, job, payload={"message": "new"})
     assert changed == replace(job, spec=JobSpec("log", {"message": "new"}), fence=2, slot=changed.slot)
 
 
-def test_a_run_that_was_asked_for_by_hand_may_be_put_off() -> None:
+def test_manual_run_may_be_postponed() -> None:
     stage = Stage()
     job = put(stage, due_at=NOW + MINUTE, origin=replace(PLANNED, nominal_at=None, misfire=None))
     assert change(stage, job, scheduled_at=NOW + DAY).due_at == NOW + DAY
@@ -243,7 +243,7 @@ def test_a_run_that_was_asked_for_by_hand_may_be_put_off() -> None:
 
 
 def race(stage: Stage, number: int) -> None:
-    """Something else changes the job just before each of the first `number` writes."""
+    """Another writer changes the job just before each of the first `number` writes."""
 
     def change_after_another(verb: Any, changes: Any) -> Any:
         stored = stage.stored(changes[0].before)
@@ -254,7 +254,7 @@ def race(stage: Stage, number: int) -> None:
     stage.jobs = Wrapped(stage.jobs, change=times(number, change_after_another))
 
 
-def test_a_change_that_lost_a_race_is_tried_again_on_the_job_as_it_is_then() -> None:
+def test_change_that_lost_a_race_is_retried_on_the_current_job() -> None:
     stage = Stage()
     job = stage.submit(NOW + DAY)
     race(stage, 4)
@@ -262,7 +262,7 @@ def test_a_change_that_lost_a_race_is_tried_again_on_the_job_as_it_is_then() -> 
     assert stage.stored(job) == changed and (changed.spec.max_attempts, changed.fence) == (7, 6)
 
 
-def test_after_five_lost_races_it_gives_up() -> None:
+def test_change_gives_up_after_five_lost_races() -> None:
     stage = Stage()
     job = stage.submit(NOW + DAY)
     race(stage, 5)
@@ -271,8 +271,8 @@ def test_after_five_lost_races_it_gives_up() -> None:
     assert stage.stored(job).scheduled_at == job.scheduled_at
 
 
-def test_of_two_changes_at_the_very_same_moment_neither_is_taken_for_the_other() -> None:
-    """Both leave fence, slot and time the same: the table cannot tell the second from a lost answer of its own."""
+def test_simultaneous_changes_are_not_mistaken_for_each_other() -> None:
+    """Both changes leave the same fence, slot and time: the table takes the second for a repeat of the first."""
     stage = Stage()
     job = stage.submit(NOW + DAY)
     real = stage.jobs
@@ -288,7 +288,7 @@ def test_of_two_changes_at_the_very_same_moment_neither_is_taken_for_the_other()
 
 
 @pytest.mark.parametrize("answer", [refuse, lost_answer, lambda verb, changes: [Written.REFUSED]])
-def test_a_change_that_is_refused_is_refused_to_the_caller_and_doing_it_again_is_harmless(answer: Any) -> None:
+def test_refused_change_is_reported_and_can_be_repeated(answer: Any) -> None:
     stage = Stage()
     job = stage.submit(NOW + MINUTE)
     stage.jobs = Wrapped(stage.jobs, change=times(1, answer))
@@ -298,7 +298,7 @@ def test_a_change_that_is_refused_is_refused_to_the_caller_and_doing_it_again_is
     assert [at for _, at in run_all(stage, NOW + 2 * MINUTE)] == [NOW + 20_000]
 
 
-def test_a_change_holds_even_if_the_hand_over_fails() -> None:
+def test_change_is_kept_although_the_enqueue_fails() -> None:
     stage = Stage()
     job = stage.submit(NOW + DAY)
     stage.lanes = Wrapped(stage.lanes, send=refuse)
@@ -306,7 +306,7 @@ def test_a_change_holds_even_if_the_hand_over_fails() -> None:
     assert stage.stored(job) == moved and slots.minute(moved.slot or "") == slots.first_safe_minute(NOW)
 
 
-def test_a_writer_whose_change_was_slow_looks_at_the_clock_again() -> None:
+def test_slow_change_enqueues_by_the_time_after_it() -> None:
     stage = Stage()
     job = stage.submit(NOW + DAY)
 

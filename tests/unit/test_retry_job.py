@@ -1,4 +1,4 @@
-"""One job again, by hand, after it failed or was killed."""
+"""Retrying one job on request after it failed or was killed."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def retry(stage: Stage, key: JobKey) -> Job:
 
 
 def die(stage: Stage, **fields: object) -> Job:
-    """A job that has run, and failed."""
+    """A job that has run and failed."""
     stage.execute(stage.hand(a_job(**fields)), pool=ScriptedPool(stage.clock, result=NO))
     job: Job = next(job for job in stage.jobs.rows.values() if job.failed_at is not None)
     return job
@@ -44,7 +44,7 @@ def test_a_failed_job_runs_again_at_once_from_the_retry_lane() -> None:
     assert [attempt.fence for attempt in done.attempts] == [1, 2] and done.redrives == 1
 
 
-def test_it_has_all_its_attempts_again() -> None:
+def test_retried_job_has_all_its_attempts_again() -> None:
     stage = Stage()
     dead = die(stage, max_attempts=2, charged=1)
     assert dead.charged == 2
@@ -55,7 +55,7 @@ def test_it_has_all_its_attempts_again() -> None:
     assert lifecycle.is_open(stage.stored(dead)) and stage.stored(dead).charged == 1
 
 
-def test_neither_its_expiry_nor_a_misfire_rule_ends_it_again() -> None:
+def test_neither_expiry_nor_a_misfire_rule_ends_the_retry() -> None:
     stage = Stage()
     dead = die(stage, start_by=NOW + 1_000)
     stage.clock.advance(3_600_000)
@@ -65,7 +65,7 @@ def test_neither_its_expiry_nor_a_misfire_rule_ends_it_again() -> None:
     assert lifecycle.state(stage.stored(dead)) is Status.SUCCEEDED
 
 
-def test_a_message_of_its_former_life_starts_nothing() -> None:
+def test_message_of_an_earlier_life_starts_nothing() -> None:
     stage = Stage()
     dead = die(stage)
     retry(stage, dead.key)
@@ -74,7 +74,7 @@ def test_a_message_of_its_former_life_starts_nothing() -> None:
     assert stage.execute(stage.receive(), pool=pool) == [] and pool.starts == []
 
 
-def test_a_lost_hand_over_leaves_its_slot_as_the_net() -> None:
+def test_refused_enqueue_leaves_the_safety_slot() -> None:
     stage = Stage()
     dead = die(stage)
     stage.lanes = Wrapped(stage.lanes, send=refuse)
@@ -94,7 +94,7 @@ def test_a_lost_hand_over_leaves_its_slot_as_the_net() -> None:
     ],
     ids=["queued", "scheduled", "running", "succeeded", "cancelled", "skipped"],
 )
-def test_anything_but_a_dead_job_is_refused_and_left_alone(job: Job, why: str) -> None:
+def test_retry_of_a_job_that_is_not_dead_is_refused(job: Job, why: str) -> None:
     stage = Stage()
     stage.jobs.put(job)
     with pytest.raises(Conflict, match=why):
@@ -112,12 +112,12 @@ def test_a_killed_job_is_retried_too_and_a_second_retry_is_refused() -> None:
         retry(stage, killed.key)
 
 
-def test_a_job_that_is_not_there_is_not_found() -> None:
+def test_missing_job_is_not_found() -> None:
     with pytest.raises(NotFound):
         retry(Stage(), a_key())
 
 
-def test_who_comes_second_at_the_same_time_is_told_so() -> None:
+def test_second_simultaneous_retry_is_a_conflict() -> None:
     stage = Stage()
     dead = die(stage)
     first = stage.jobs

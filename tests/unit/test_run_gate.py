@@ -1,4 +1,4 @@
-"""What happens before a run of a task starts, and who goes on when it has ended: gate, pause, misfire, order and overlap."""
+"""Checks before a run of a task starts, and the runs that its end enqueues: gate, pause, misfire, order and overlap."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -60,7 +60,7 @@ def a_run(at: int = NOW, overlap: Overlap = Overlap.SKIP, *, task: str = "t1", o
 
 
 def run(stage: Stage, *jobs: Job | Delivery, pool: ScriptedPool | None = None, **ports: Any) -> ScriptedPool:
-    """Deliver these jobs in one batch and work it off; the pool tells what started."""
+    """Deliver these jobs in one batch and run it; the pool records the started runs."""
     pool = pool or ScriptedPool(stage.clock)
     new = [job for job in jobs if isinstance(job, Job)]
     stage.execute(
@@ -74,7 +74,7 @@ def started(pool: ScriptedPool) -> list[JobKey]:
 
 
 def running(stage: Stage, job: Job) -> Job:
-    """Another executor has claimed it, and holds for its task."""
+    """Another executor has claimed the run, and the run has the run lock of its task."""
     (item,) = stage.hand(job)
     holder = stage.tasks.holders([TASK.key]).get(TASK.key)
     after = replace(holder, job=job.id, version=holder.version + 1) if holder else Holder(TASK.key, job.id)
@@ -101,7 +101,7 @@ def holder(stage: Stage) -> Holder | None:
 
 
 def counted(port: Any, *verbs: str) -> tuple[Any, list[str]]:
-    """The port, and the names of those verbs as they are called."""
+    """The port, and the list of its calls of these verbs."""
     calls: list[str] = []
 
     def count(name: str) -> Callable[..., Any]:
@@ -114,11 +114,11 @@ def counted(port: Any, *verbs: str) -> tuple[Any, list[str]]:
     return Wrapped(port, **{name: count(name) for name in verbs}), calls
 
 
-# the usual run
+# a run on time
 
 
 @pytest.mark.parametrize("early", [3_000, 100])
-def test_a_run_that_came_early_starts_on_the_millisecond_and_asked_everything_before(early: int) -> None:
+def test_early_run_reads_ahead_and_starts_on_the_millisecond(early: int) -> None:
     stage = a_stage()
     asked: list[int] = []
 
@@ -130,7 +130,7 @@ def test_a_run_that_came_early_starts_on_the_millisecond_and_asked_everything_be
     assert [at for _, at in pool.starts] == [NOW + early] and len(asked) == 3 and max(asked) < NOW + early
 
 
-def test_runs_that_are_due_together_are_asked_about_together() -> None:
+def test_runs_due_together_share_their_reads() -> None:
     stage = a_stage()
     others = [replace(TASK, id=f"t{number}") for number in range(2, 8)]
     assert all(stage.tasks.store(None, task, []) for task in others)
@@ -140,7 +140,7 @@ def test_runs_that_are_due_together_are_asked_about_together() -> None:
     assert len(pool.starts) == 7 and calls == ["holders", "heads", "hold"] and reads == ["get_many"]
 
 
-def test_jobs_of_no_task_ask_nothing() -> None:
+def test_job_without_a_task_reads_no_task() -> None:
     stage = a_stage()
     tasks = Wrapped(stage.tasks, heads=refuse, holders=refuse, hold=refuse)
     pool = ScriptedPool(stage.clock)
@@ -148,7 +148,7 @@ def test_jobs_of_no_task_ask_nothing() -> None:
     assert len(pool.starts) == 2
 
 
-def test_a_run_that_may_overlap_asks_for_no_holder() -> None:
+def test_run_that_may_overlap_reads_no_run_lock() -> None:
     stage = a_stage()
     pool = run(stage, a_run(overlap=Overlap.ALLOW), a_run(NOW - 1, Overlap.ALLOW), tasks=Wrapped(stage.tasks, holders=refuse, hold=refuse))
     assert len(pool.starts) == 2 and holder(stage) is None
@@ -167,7 +167,7 @@ def test_a_run_that_may_overlap_asks_for_no_holder() -> None:
         (replace(TASK, inactive_at=NOW), "its task was made inactive"),
     ],
 )
-def test_a_run_its_task_does_not_want_any_more_is_cancelled_instead_of_started(task: Task | None, why: str, at: int) -> None:
+def test_run_no_longer_wanted_by_its_task_is_cancelled(task: Task | None, why: str, at: int) -> None:
     stage = a_stage(task)
     job = a_run(at)
     assert started(run(stage, job)) == [] and stage.clock.now() <= at
@@ -187,15 +187,15 @@ def test_a_run_its_task_does_not_want_any_more_is_cancelled_instead_of_started(t
     ],
     ids=["retry, edited", "retry, paused", "retry, deleted", "by hand, edited", "by hand, paused", "waited, edited", "planned for an edit"],
 )
-def test_what_has_started_or_was_asked_for_by_hand_outlives_an_edit_but_no_pause(fields: Any, task: Task | None, starts: bool) -> None:
+def test_started_and_manual_runs_survive_an_edit_but_not_a_pause(fields: Any, task: Task | None, starts: bool) -> None:
     stage = a_stage(task)
     job = replace(a_run(), **fields)
     assert bool(run(stage, job).starts) is starts
 
 
 @pytest.mark.parametrize("at", [NOW, NOW + 3_000])
-def test_a_delete_between_the_reads_leaves_no_free_place(at: int) -> None:
-    """Another run is at work; the task and its holder item go together while the next run asks, between any two of its reads."""
+def test_delete_between_the_reads_frees_no_run_lock(at: int) -> None:
+    """Another run is at work; a delete removes the task and its run lock between any two reads of the next run."""
     for reads in (1, 2):
         stage = a_stage()
         running(stage, a_run(NOW - MINUTE))
@@ -212,8 +212,8 @@ def test_a_delete_between_the_reads_leaves_no_free_place(at: int) -> None:
         assert pool.starts == [] and state(stage, late) in (Status.CANCELLED, Status.SKIPPED)
 
 
-def test_an_edit_between_the_last_read_and_a_start_that_comes_too_late_is_seen() -> None:
-    """An executor frozen after its last read must not go by what it read: the edit has long returned."""
+def test_late_start_notices_an_edit_after_the_last_read() -> None:
+    """An executor that stalled after its last read must not rely on it: the edit has returned since."""
     stage = a_stage()
     job = a_run(NOW + 3_000)
 
@@ -227,7 +227,7 @@ def test_an_edit_between_the_last_read_and_a_start_that_comes_too_late_is_seen()
     assert state(stage, job) is Status.CANCELLED and reason(stage, job) == "its task was edited"
 
 
-def test_no_head_is_read_longer_before_the_start_than_the_window() -> None:
+def test_task_is_read_within_the_window_before_the_start() -> None:
     for request in range(40):
         stage = a_stage()
         reads: list[int] = []
@@ -240,7 +240,7 @@ def test_no_head_is_read_longer_before_the_start_than_the_window() -> None:
 
 @pytest.mark.parametrize("verb", ["heads", "holders", "hold"])
 @pytest.mark.parametrize("at", [NOW, NOW + 3_000], ids=["late", "held"])
-def test_while_the_table_of_tasks_refuses_it_is_asked_again(verb: str, at: int) -> None:
+def test_run_is_checked_again_while_the_task_table_refuses(verb: str, at: int) -> None:
     stage = a_stage()
     pool = run(stage, a_run(at), tasks=Wrapped(stage.tasks, **{verb: times(8)}))
     ((_, start),) = pool.starts
@@ -248,7 +248,7 @@ def test_while_the_table_of_tasks_refuses_it_is_asked_again(verb: str, at: int) 
 
 
 @pytest.mark.parametrize("at", [NOW, NOW + 3_000], ids=["late", "held"])
-def test_a_run_whose_task_cannot_be_asked_is_given_back_and_comes_again(at: int) -> None:
+def test_run_with_an_unreadable_task_is_requeued_and_comes_again(at: int) -> None:
     stage = a_stage()
     job = a_run(at)
     assert run(stage, job, tasks=Wrapped(stage.tasks, heads=refuse)).starts == []
@@ -275,14 +275,14 @@ def test_messages_of_a_paused_lane_are_dropped_unclaimed() -> None:
     assert stage.stored(job) == job and stage.waiting(Lane.RECURRING) == [] and len(stage.jobs.due(job.slot)[0]) == 1
 
 
-def test_another_lane_goes_on() -> None:
+def test_other_lanes_continue_during_a_pause() -> None:
     stage = a_stage()
     pause(stage, Lane.RETRY)
     assert len(run(stage, a_run()).starts) == 1
 
 
 @pytest.mark.parametrize("job", [a_run(NOW + 3_000), a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)], ids=["run", "job"])
-def test_a_held_job_of_a_lane_that_is_paused_meanwhile_goes_back_to_its_very_slot(job: Job) -> None:
+def test_waiting_job_of_a_paused_lane_returns_to_its_own_slot(job: Job) -> None:
     stage = a_stage()
 
     def claim(verb: Any, requests: Any) -> Any:
@@ -302,8 +302,8 @@ def test_a_held_job_of_a_lane_that_is_paused_meanwhile_goes_back_to_its_very_slo
 
 
 @pytest.mark.parametrize("paused", [True, False])
-def test_an_executor_that_stood_still_after_its_last_read_looks_at_its_lane_again(paused: bool) -> None:
-    """Found by the simulation: 27 s went by in the call that asked about another job of the batch."""
+def test_stalled_executor_reads_its_lane_again(paused: bool) -> None:
+    """Found by the simulation: the call that checked another job of the batch took 27 s."""
     stage = a_stage()
 
     def heads(verb: Any, keys: Any) -> Any:
@@ -319,8 +319,8 @@ def test_an_executor_that_stood_still_after_its_last_read_looks_at_its_lane_agai
 
 
 @pytest.mark.parametrize("paused", [True, False])
-def test_what_an_executor_that_stood_still_knew_is_not_believed_while_its_look_is_refused(paused: bool) -> None:
-    """Found by the simulation: 29 s went by in the call that renewed a lease, and the look after it was refused."""
+def test_stalled_executor_distrusts_old_lane_states_while_refused(paused: bool) -> None:
+    """Found by the simulation: the call that renewed a lease took 29 s, and the read after it was refused."""
     stage = a_stage()
 
     def claim(verb: Any, requests: Any) -> Any:
@@ -338,7 +338,7 @@ def test_what_an_executor_that_stood_still_knew_is_not_believed_while_its_look_i
     assert reason(stage, job) == (gate.PAUSED.reason if paused else None)
 
 
-def test_a_job_of_which_nobody_can_tell_whether_its_lane_is_paused_is_given_back_in_the_end() -> None:
+def test_job_is_requeued_when_its_lane_state_stays_unknown() -> None:
     stage = a_stage()
 
     def claim(verb: Any, requests: Any) -> Any:
@@ -354,7 +354,7 @@ def test_a_job_of_which_nobody_can_tell_whether_its_lane_is_paused_is_given_back
     assert NOW + 15_000 + ASK_LIMIT_MS <= stage.clock.now() <= NOW + 15_000 + ASK_LIMIT_MS + ASK_PAUSE_MS
 
 
-def test_a_run_that_could_not_be_asked_about_in_time_looks_at_its_lane_again() -> None:
+def test_run_decided_late_reads_its_lane_again() -> None:
     stage = a_stage()
 
     def heads(verb: Any, keys: Any) -> Any:
@@ -367,7 +367,7 @@ def test_a_run_that_could_not_be_asked_about_in_time_looks_at_its_lane_again() -
     assert reason(stage, job) == gate.PAUSED.reason
 
 
-def test_a_run_that_a_pause_gave_back_keeps_its_misfire_rule_api_23() -> None:
+def test_run_requeued_by_a_pause_keeps_its_misfire_rule_api_23() -> None:
     stage = a_stage()
     job = a_run(start_by=NOW + MINUTE, fence=2, reason=gate.PAUSED.reason, requeue_cause=RequeueCause.PAUSED)
     stage.clock.advance(MINUTE)
@@ -381,7 +381,7 @@ def test_nothing_is_sent_into_a_paused_lane() -> None:
     assert stage.waiting(Lane.RETRY) == []
 
 
-def test_a_new_executor_that_cannot_tell_whether_its_lane_is_paused_leaves_the_messages() -> None:
+def test_new_executor_leaves_messages_when_lane_state_is_unknown() -> None:
     stage = a_stage()
     job = a_run()
     assert run(stage, job, pauses=Watch(stage.but(ledger=Wrapped(stage.ledger, watched=refuse)))).starts == []
@@ -390,7 +390,7 @@ def test_a_new_executor_that_cannot_tell_whether_its_lane_is_paused_leaves_the_m
     assert started(run(stage, *stage.receive(Lane.RECURRING))) == [job.key]
 
 
-def test_the_batches_of_an_executor_look_at_the_lanes_once_a_second() -> None:
+def test_executor_reads_lane_states_once_a_second_across_batches() -> None:
     stage = a_stage()
     ledger, looks = counted(stage.ledger, "watched")
     pauses = Watch(stage.but(ledger=ledger))
@@ -405,7 +405,7 @@ def test_the_batches_of_an_executor_look_at_the_lanes_once_a_second() -> None:
 # misfire and expiry
 
 
-def test_a_run_that_comes_too_late_is_skipped_and_asks_nothing() -> None:
+def test_late_run_is_skipped_without_a_read() -> None:
     stage = a_stage()
     job = a_run(start_by=NOW + MINUTE)
     stage.clock.advance(MINUTE)
@@ -413,14 +413,14 @@ def test_a_run_that_comes_too_late_is_skipped_and_asks_nothing() -> None:
     assert state(stage, job) is Status.SKIPPED and str(reason(stage, job)).startswith("misfire: ")
 
 
-def test_a_run_that_comes_just_in_time_starts() -> None:
+def test_run_just_in_time_starts() -> None:
     stage = a_stage()
     job = a_run(start_by=NOW + MINUTE)
     stage.clock.advance(MINUTE - 1)
     assert len(run(stage, job).starts) == 1
 
 
-def test_an_expired_job_is_skipped_even_when_it_was_handed_back() -> None:
+def test_expired_job_is_skipped_even_after_a_requeue() -> None:
     stage = a_stage()
     job = a_job(start_by=NOW + 500, fence=3)
     stage.clock.advance(500)
@@ -444,7 +444,7 @@ def late_runs(*minutes_ago: int, overlap: Overlap = Overlap.ALLOW) -> list[Job]:
     ]
 
 
-def test_a_late_run_waits_for_the_one_before_it_and_is_woken_by_its_end() -> None:
+def test_late_run_waits_for_the_run_before_it_and_its_end_enqueues_it() -> None:
     stage = a_stage()
     first, second = late_runs(2, 1)
     stage.jobs.put(first)
@@ -467,7 +467,7 @@ def test_late_runs_of_one_batch_start_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_a_late_run_whose_predecessor_is_gone_or_over_starts(gone: bool) -> None:
+def test_late_run_starts_when_its_predecessor_is_deleted_or_over(gone: bool) -> None:
     stage = a_stage()
     first, second = late_runs(2, 1)
     if not gone:
@@ -475,7 +475,7 @@ def test_a_late_run_whose_predecessor_is_gone_or_over_starts(gone: bool) -> None
     assert started(run(stage, second)) == [second.key]
 
 
-def test_a_late_run_that_has_started_once_waits_for_nobody() -> None:
+def test_late_run_that_has_started_once_does_not_wait() -> None:
     stage = a_stage()
     first, second = late_runs(2, 1)
     stage.jobs.put(first)
@@ -484,8 +484,8 @@ def test_a_late_run_that_has_started_once_waits_for_nobody() -> None:
 
 
 @pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.QUEUE_ONE])
-def test_a_late_run_that_is_held_to_a_new_instant_keeps_to_the_row_too(overlap: Overlap) -> None:
-    """Planned only after its time, it comes ahead of the instant it was given then."""
+def test_late_run_with_a_new_instant_keeps_the_order(overlap: Overlap) -> None:
+    """The run was planned after its time, so it arrives ahead of the later instant it then got."""
     stage = a_stage()
     first, second = late_runs(2, 1, overlap=overlap)
     stage.jobs.put(first)
@@ -493,7 +493,7 @@ def test_a_late_run_that_is_held_to_a_new_instant_keeps_to_the_row_too(overlap: 
     assert reason(stage, second) == f"misfire: it runs after run {first.id}"
 
 
-def test_a_run_in_time_waits_for_nobody() -> None:
+def test_run_in_time_does_not_wait() -> None:
     stage = a_stage()
     first, second = late_runs(1, 0)
     stage.jobs.put(first)
@@ -501,7 +501,7 @@ def test_a_run_in_time_waits_for_nobody() -> None:
 
 
 @pytest.mark.parametrize("early_ms", [READ_WINDOW_MS, READ_WINDOW_MS + 1])
-def test_a_run_that_may_have_become_late_when_it_starts_keeps_to_the_row(early_ms: int) -> None:
+def test_run_that_may_become_late_keeps_the_order(early_ms: int) -> None:
     """Found by the simulation: cleared just before it was late, started just after, while the one before it had not ended."""
     stage = a_stage()
     first, second = late_runs(1, 0)
@@ -511,7 +511,7 @@ def test_a_run_that_may_have_become_late_when_it_starts_keeps_to_the_row(early_m
     assert started(run(stage, second)) == ([second.key] if early_ms > READ_WINDOW_MS else [])
 
 
-def test_a_predecessor_that_ends_between_the_look_and_the_wait_wakes_nobody_and_needs_not() -> None:
+def test_run_is_enqueued_when_its_predecessor_ends_before_the_wait() -> None:
     stage = a_stage()
     first, second = late_runs(2, 1)
     stage.jobs.put(first)
@@ -525,8 +525,8 @@ def test_a_predecessor_that_ends_between_the_look_and_the_wait_wakes_nobody_and_
 
 
 @pytest.mark.parametrize("waiting", ["first", "third", None])
-def test_who_is_late_and_holds_for_its_task_leaves_the_place_to_the_one_before_which_may_wait_for_it(waiting: str | None) -> None:
-    """Found by the simulation: its executor stood still for 23 s after it had taken the place in time."""
+def test_late_run_passes_its_run_lock_to_the_run_before_it(waiting: str | None) -> None:
+    """Found by the simulation: its executor stalled for 23 s after it had taken the run lock in time."""
     stage = a_stage()
     first, second, third = late_runs(3, 2, 1, overlap=Overlap.QUEUE_ONE)
     for job in (first, third):
@@ -541,7 +541,7 @@ def test_who_is_late_and_holds_for_its_task_leaves_the_place_to_the_one_before_w
     assert started(run(stage, *stage.receive(Lane.RECURRING))) == [second.key]
 
 
-def test_who_could_not_leave_the_place_looks_again() -> None:
+def test_run_that_cannot_pass_on_its_run_lock_checks_again() -> None:
     stage = a_stage()
     first, second = late_runs(2, 1, overlap=Overlap.QUEUE_ONE)
     stage.jobs.put(first)
@@ -554,7 +554,7 @@ def test_who_could_not_leave_the_place_looks_again() -> None:
     assert started(run(stage, second, tasks=Wrapped(stage.tasks, hold=times(1, hold)))) == [second.key]
 
 
-def test_the_row_goes_on_when_one_of_it_is_skipped_or_cancelled() -> None:
+def test_late_runs_continue_after_a_skipped_or_cancelled_run() -> None:
     for how in ("skip", "cancel"):
         stage = a_stage()
         first, second = late_runs(2, 1)
@@ -572,7 +572,7 @@ def test_the_row_goes_on_when_one_of_it_is_skipped_or_cancelled() -> None:
 
 
 @pytest.mark.parametrize("at", [NOW, NOW + 3_000], ids=["late", "held"])
-def test_skip_a_run_is_skipped_while_another_has_not_ended(at: int) -> None:
+def test_skip_policy_skips_a_run_while_another_is_open(at: int) -> None:
     stage = a_stage()
     other = running(stage, a_run(NOW - MINUTE))
     job = a_run(at)
@@ -581,7 +581,7 @@ def test_skip_a_run_is_skipped_while_another_has_not_ended(at: int) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_run_starts_when_the_other_ends_between_the_last_read_and_its_instant(policy: Overlap) -> None:
+def test_run_starts_when_the_other_ends_after_the_last_read(policy: Overlap) -> None:
     stage = a_stage()
     other = running(stage, a_run(NOW - MINUTE, policy))
     job = a_run(NOW + 3_000, policy)
@@ -598,7 +598,7 @@ def test_a_run_starts_when_the_other_ends_between_the_last_read_and_its_instant(
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("gone", [True, False])
-def test_a_holder_left_by_a_crash_is_taken_over_sch_7(policy: Overlap, gone: bool) -> None:
+def test_run_lock_left_by_a_crash_is_taken_over_sch_7(policy: Overlap, gone: bool) -> None:
     stage = a_stage()
     leaked = a_run(NOW - MINUTE)
     if not gone:
@@ -609,7 +609,7 @@ def test_a_holder_left_by_a_crash_is_taken_over_sch_7(policy: Overlap, gone: boo
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_run_that_waits_for_its_retry_still_counts_and_goes_on_itself(policy: Overlap) -> None:
+def test_run_between_retries_keeps_its_run_lock(policy: Overlap) -> None:
     stage = a_stage()
     first = a_run(NOW - MINUTE)
     run(stage, first, pool=ScriptedPool(stage.clock, result=FAILING))
@@ -627,7 +627,7 @@ def test_a_run_that_waits_for_its_retry_still_counts_and_goes_on_itself(policy: 
 
 
 @pytest.mark.parametrize("at", [NOW, NOW + 3_000], ids=["late", "held"])
-def test_two_of_one_task_in_one_batch_do_not_both_start_under_skip(at: int) -> None:
+def test_two_runs_of_one_batch_do_not_both_start_under_skip(at: int) -> None:
     stage = a_stage()
     first, second = a_run(at - 1), a_run(at)
 
@@ -640,7 +640,7 @@ def test_two_of_one_task_in_one_batch_do_not_both_start_under_skip(at: int) -> N
     assert state(stage, second) is Status.SKIPPED
 
 
-def test_who_loses_the_write_of_the_holder_item_looks_again() -> None:
+def test_run_that_loses_the_run_lock_write_checks_again() -> None:
     stage = a_stage()
     other = a_run(NOW - MINUTE)
     job = a_run()
@@ -653,13 +653,13 @@ def test_who_loses_the_write_of_the_holder_item_looks_again() -> None:
     assert state(stage, job) is Status.SKIPPED
 
 
-def test_a_hold_whose_answer_was_lost_is_taken_up() -> None:
+def test_run_lock_is_recognized_after_a_lost_answer() -> None:
     stage = a_stage()
     job = a_run()
     assert started(run(stage, job, tasks=Wrapped(stage.tasks, hold=times(1, lost_answer)))) == [job.key]
 
 
-def test_queue_one_waits_is_woken_and_runs() -> None:
+def test_queue_policy_lets_one_run_wait_until_the_end_enqueues_it() -> None:
     stage = a_stage()
     first, second = a_run(NOW - MINUTE, Overlap.QUEUE_ONE), a_run(overlap=Overlap.QUEUE_ONE, start_by=NOW + MINUTE)
     claimed = running(stage, first)
@@ -676,13 +676,13 @@ def test_queue_one_waits_is_woken_and_runs() -> None:
 
 
 def cancel_running(stage: Stage, claimed: Job) -> None:
-    """It goes back for a retry that is not due yet, and a person cancels it there: that ends it, too."""
+    """The run waits for a retry that is not due yet, and its owner cancels it: that ends the run, too."""
     after = lifecycle.retry(claimed, NOW, started_at=NOW, result=FAILING, due_at=NOW + 20 * MINUTE, slot="2026-11-20T10:20#00")
     assert stage.jobs.change([Change(claimed, after)]) == [Written.YES]
     cancel(claimed.key, stage)
 
 
-def test_the_executor_that_ends_a_run_wakes_who_waits() -> None:
+def test_executor_that_ends_a_run_enqueues_the_waiting_run() -> None:
     stage = a_stage()
     first, second = a_run(NOW - MINUTE, Overlap.QUEUE_ONE), a_run(overlap=Overlap.QUEUE_ONE)
     item = stage.hand(second)
@@ -696,7 +696,7 @@ def test_the_executor_that_ends_a_run_wakes_who_waits() -> None:
     assert stage.waiting(Lane.RECURRING) == [second.id]
 
 
-def test_a_third_run_is_skipped_and_the_two_others_run() -> None:
+def test_queue_policy_skips_a_third_run() -> None:
     stage = a_stage()
     running(stage, a_run(NOW - 2 * MINUTE, Overlap.QUEUE_ONE))
     second, third = a_run(NOW - MINUTE, Overlap.QUEUE_ONE), a_run(overlap=Overlap.QUEUE_ONE)
@@ -705,8 +705,8 @@ def test_a_third_run_is_skipped_and_the_two_others_run() -> None:
     assert f"run {second.id} waits for it" in str(reason(stage, third))
 
 
-def test_a_holder_that_ends_between_the_look_and_the_wait_is_noticed() -> None:
-    """Its settler saw nobody waiting yet, or one that was still claimed: who waits must look again."""
+def test_run_lock_freed_before_the_wait_is_noticed() -> None:
+    """The executor that settled the other run saw no waiting run, or a claimed one: the waiting run must check again."""
     stage = a_stage()
     other = running(stage, a_run(NOW - MINUTE, Overlap.QUEUE_ONE))
     job = a_run(overlap=Overlap.QUEUE_ONE)
@@ -720,7 +720,7 @@ def test_a_holder_that_ends_between_the_look_and_the_wait_is_noticed() -> None:
     assert started(run(stage, *stage.receive(Lane.RECURRING))) == [job.key]
 
 
-def test_when_the_wake_is_lost_the_slot_saves_the_run() -> None:
+def test_waiting_run_starts_from_its_slot_after_a_lost_wake() -> None:
     stage = a_stage()
     other = running(stage, a_run(NOW - MINUTE, Overlap.QUEUE_ONE))
     job = a_run(overlap=Overlap.QUEUE_ONE)
@@ -732,7 +732,7 @@ def test_when_the_wake_is_lost_the_slot_saves_the_run() -> None:
     assert started(run(stage, *stage.receive(Lane.RECURRING))) == [job.key]
 
 
-def test_a_run_whose_task_is_edited_while_it_waits_does_not_start() -> None:
+def test_waiting_run_of_an_edited_task_does_not_start() -> None:
     stage = a_stage()
     other = running(stage, a_run(NOW - MINUTE, Overlap.QUEUE_ONE))
     job = a_run(overlap=Overlap.QUEUE_ONE)
@@ -743,7 +743,7 @@ def test_a_run_whose_task_is_edited_while_it_waits_does_not_start() -> None:
     assert run(stage, *stage.receive(Lane.RECURRING)).starts == [] and state(stage, job) is Status.CANCELLED
 
 
-def test_cancel_running_flags_the_other_and_runs_when_it_has_ended() -> None:
+def test_cancel_running_flags_the_other_run_and_starts_after_its_end() -> None:
     stage = a_stage()
     first, second = a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING), a_run(overlap=Overlap.CANCEL_RUNNING)
     item = stage.hand(second)
@@ -760,7 +760,7 @@ def test_cancel_running_flags_the_other_and_runs_when_it_has_ended() -> None:
     assert started(run(stage, *stage.receive(Lane.RECURRING))) == [second.key]
 
 
-def test_cancel_running_leaves_a_run_alone_of_which_a_cancel_was_asked_already() -> None:
+def test_cancel_running_ignores_a_run_already_being_cancelled() -> None:
     stage = a_stage()
     other = running(stage, a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING))
     assert stage.jobs.change([Change(other, lifecycle.flag(other, NOW, reason="asked"))]) == [Written.YES]
@@ -769,7 +769,7 @@ def test_cancel_running_leaves_a_run_alone_of_which_a_cancel_was_asked_already()
     assert reason(stage, other) == "asked" and state(stage, job) is Status.SCHEDULED
 
 
-def test_cancel_running_replaces_the_run_that_waits() -> None:
+def test_cancel_running_replaces_the_waiting_run() -> None:
     stage = a_stage()
     first = running(stage, a_run(NOW - 2 * MINUTE, Overlap.CANCEL_RUNNING))
     second, third = a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING), a_run(overlap=Overlap.CANCEL_RUNNING)
@@ -781,7 +781,7 @@ def test_cancel_running_replaces_the_run_that_waits() -> None:
     assert state(stage, third) is Status.SCHEDULED and stage.stored(first).cancel_requested_at is not None
 
 
-def test_cancel_running_flags_again_when_its_first_write_was_lost() -> None:
+def test_cancel_running_flags_again_after_a_lost_write() -> None:
     stage = a_stage()
     other = running(stage, a_run(NOW - MINUTE, Overlap.CANCEL_RUNNING))
     job = a_run(overlap=Overlap.CANCEL_RUNNING)
@@ -789,7 +789,7 @@ def test_cancel_running_flags_again_when_its_first_write_was_lost() -> None:
     assert stage.stored(other).cancel_requested_at is not None and state(stage, job) is Status.SCHEDULED
 
 
-def test_a_run_of_another_owner_with_the_same_task_id_is_another_task() -> None:
+def test_same_task_id_of_another_owner_is_another_task() -> None:
     stage = a_stage()
     assert stage.tasks.store(None, replace(TASK, owner="bob"), [])
     running(stage, a_run(NOW - MINUTE))

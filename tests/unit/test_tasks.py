@@ -1,4 +1,4 @@
-"""What people do with tasks, and what it leaves stored."""
+"""The operations on tasks, and the items that they leave stored."""
 
 from dataclasses import replace
 from typing import Any
@@ -51,21 +51,21 @@ def test_a_task_is_stored_with_its_next_ten_runs_in_one_transaction() -> None:
     assert (task.overlap, status(task, NOW)) == (Overlap.SKIP, TaskStatus.ACTIVE)
 
 
-def test_a_dense_task_has_a_quarter_of_an_hour_stored_when_its_creation_is_answered() -> None:
+def test_creating_a_dense_task_stores_a_quarter_of_an_hour_of_runs() -> None:
     stage = TaskStage()
     task = stage.create({"rate": "5 seconds"})
     assert stage.times(task) == nominal_times(task, NOW, NOW + 15 * MINUTE)
     assert stage.task(task) == task and task.planned == 180
 
 
-def test_runs_due_soon_are_handed_over_and_the_others_wait_in_their_slots() -> None:
+def test_runs_due_soon_are_enqueued_and_later_ones_wait_in_slots() -> None:
     stage = TaskStage()
     task = stage.create(MINUTELY)
     assert stage.waiting(Lane.RECURRING) == [run.id for run in stage.runs(task) if run.scheduled_at < NOW + slots.HORIZON]
     assert {slots.minute(run.slot or "") for run in stage.runs(task)[:3]} == {slots.first_safe_minute(NOW)}
 
 
-def test_a_slow_transaction_is_looked_at_again() -> None:
+def test_runs_of_a_slow_transaction_are_in_safe_slots_and_enqueued() -> None:
     stage = TaskStage()
 
     def slowly(verb: Any, *args: Any) -> Any:
@@ -79,7 +79,7 @@ def test_a_slow_transaction_is_looked_at_again() -> None:
     assert first.id in stage.waiting(Lane.RECURRING)
 
 
-def test_a_slow_top_up_is_looked_at_again() -> None:
+def test_runs_of_a_slow_top_up_are_in_safe_slots_and_enqueued() -> None:
     stage = TaskStage()
 
     def slowly(verb: Any, jobs: Any) -> Any:
@@ -118,7 +118,7 @@ def test_a_one_time_task_for_an_instant_just_past_runs_at_once() -> None:
     ("schedule", "field"),
     [({"cron": "* * * *"}, "schedule.cron"), ({}, "schedule"), ({"rate": "1 day", "end": "x"}, "schedule.end")],
 )
-def test_what_is_wrong_with_a_schedule_is_named_by_its_path_and_nothing_is_stored(schedule: dict[str, Any], field: str) -> None:
+def test_invalid_schedule_is_reported_by_its_path_and_not_stored(schedule: dict[str, Any], field: str) -> None:
     stage = TaskStage()
     with pytest.raises(Invalid) as refused:
         stage.create(schedule)
@@ -133,7 +133,7 @@ def test_a_refused_creation_is_refused_to_the_caller(store: Any) -> None:
         stage.create(HOURLY)
 
 
-def test_what_cannot_be_filled_in_the_request_is_filled_by_plan() -> None:
+def test_plan_stores_runs_that_the_request_could_not_store() -> None:
     stage = TaskStage()
     stage.jobs = Wrapped(stage.jobs, put_many=times(1))
     task = stage.create({"rate": "5 seconds"})
@@ -146,13 +146,13 @@ def test_what_cannot_be_filled_in_the_request_is_filled_by_plan() -> None:
 # Idempotency keys
 
 
-def test_the_same_creation_again_answers_the_same_task_and_stores_nothing() -> None:
+def test_repeated_creation_returns_the_same_task_and_stores_nothing() -> None:
     stage = TaskStage()
     first = stage.create(MINUTELY, receipt=a_receipt())
     stored = dict(stage.jobs.rows)
     stage.clock.advance(HOUR)
     again = stage.create(MINUTELY, receipt=a_receipt(at=stage.clock.now(), random=1))
-    planned = {"planned_until": first.planned_until, "planned": first.planned, "replenish": first.replenish}  # not told to anybody
+    planned = {"planned_until": first.planned_until, "planned": first.planned, "replenish": first.replenish}  # not part of any answer
     assert replace(again, **planned) == first and stage.jobs.rows == stored and len(stage.tasks.rows) == 1
 
 
@@ -167,14 +167,14 @@ def test_a_creation_whose_answer_was_lost_is_found_by_its_key() -> None:
 
 
 def test_two_creations_with_one_key_at_once_make_one_task() -> None:
-    """The second one finds the key free and taken when it stores."""
+    """The second creation finds the key free at first and taken when it stores."""
     stage = TaskStage()
     first = stage.create(HOURLY, receipt=a_receipt())
     stage.receipts = Wrapped(stage.receipts, find=times(1, lambda verb, *args: None))
     assert stage.create(HOURLY, receipt=a_receipt(random=1)) == first and len(stage.tasks.rows) == 1
 
 
-def test_a_key_that_was_used_for_something_else_is_refused() -> None:
+def test_idempotency_key_of_another_request_is_refused() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY, receipt=a_receipt())
     with pytest.raises(Conflict):
@@ -184,7 +184,7 @@ def test_a_key_that_was_used_for_something_else_is_refused() -> None:
     assert len(stage.tasks.rows) == 1 and len(stage.jobs.rows) == 10
 
 
-def test_a_key_whose_task_is_deleted_makes_no_second_one() -> None:
+def test_idempotency_key_of_a_deleted_task_creates_no_second_task() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY, receipt=a_receipt())
     service.delete(task.key, stage)
@@ -212,13 +212,13 @@ def test_an_edit_that_leaves_the_schedule_replaces_the_runs_too() -> None:
     task = stage.create({"rate": "5 seconds"})
     stage.clock.advance(67_000)
     edited = stage.edit(task, {"rate": "rate(5 seconds)", "start": render(NOW)}, payload={"message": "new"})
-    assert edited.schedule == task.schedule  # sent back as it was read: the rate keeps its beat
-    assert stage.times(task, 1) == nominal_times(task, NOW, NOW + 67_000)  # what was due stays, to be cancelled where it would start
+    assert edited.schedule == task.schedule  # sent back as it was read: the rate keeps its rhythm
+    assert stage.times(task, 1) == nominal_times(task, NOW, NOW + 67_000)  # due runs stay; executors cancel them instead of starting them
     assert stage.times(task, 2) == nominal_times(task, NOW + 67_000, edited.planned_until)
     assert edited.planned == 13 + len(stage.times(task, 2))
 
 
-def test_an_edit_waits_until_whoever_read_the_old_generation_has_started() -> None:
+def test_edit_waits_for_executors_that_read_the_old_generation() -> None:
     stage = TaskStage()
     task = stage.create(MINUTELY)
     first, second = stage.runs(task)[:2]
@@ -228,7 +228,7 @@ def test_an_edit_waits_until_whoever_read_the_old_generation_has_started() -> No
         assert stage.jobs.change([Change(run, claimed)]) == [Written.YES]
     stage.edit(task, {"cron": "0 0 * * *"})
     assert stage.clock.now() == first.due_at - 300 + READ_WINDOW_MS + STARTED_MS
-    assert [run.id for run in stage.runs(task, 1)] == [first.id, second.id]  # they are dropped at their instant
+    assert [run.id for run in stage.runs(task, 1)] == [first.id, second.id]  # executors drop them at their instant
 
 
 def test_an_edit_of_a_paused_task_waits_for_nothing() -> None:
@@ -241,14 +241,14 @@ def test_an_edit_of_a_paused_task_waits_for_nothing() -> None:
     assert stage.clock.slept == []
 
 
-def test_runs_that_cannot_be_taken_away_for_now_do_not_fail_the_edit() -> None:
+def test_edit_succeeds_although_old_runs_cannot_be_withdrawn() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     stage.jobs = Wrapped(stage.jobs, withdraw=refuse)
     assert stage.edit(task, {"cron": "30 * * * *"}).generation == 2 and len(stage.times(task, 1)) == 10
 
 
-def test_runs_refused_at_first_are_taken_away_at_the_second_try() -> None:
+def test_runs_refused_at_first_are_withdrawn_at_the_second_try() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     stage.jobs = Wrapped(stage.jobs, withdraw=times(2, lambda verb, keys: [Written.REFUSED] * len(keys)))
@@ -272,7 +272,7 @@ def test_two_edits_at_once_leave_the_runs_of_the_later_one_only() -> None:
     assert {at % HOUR for at in stage.times(task)} == {30 * MINUTE}
 
 
-def test_an_edit_that_named_its_generation_is_refused_if_another_came_first() -> None:
+def test_edit_of_a_named_generation_is_refused_after_another_edit() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     stage.edit(task, MINUTELY, generation=1)
@@ -301,7 +301,7 @@ def test_max_runs_counts_over_edits() -> None:
     assert stage.edit(task, {**HOURLY, "max_runs": 3}).planned == 3 and stage.times(task) == hours(1, 2, 3)
 
 
-def test_an_edit_keeps_the_run_that_is_put_off_past_it() -> None:
+def test_edit_keeps_a_run_that_jitter_moves_past_it() -> None:
     stage = TaskStage()
     task = stage.create({**HOURLY, "jitter_seconds": 3_600})
     before = stage.times(task)
@@ -312,8 +312,8 @@ def test_an_edit_keeps_the_run_that_is_put_off_past_it() -> None:
     assert edited.planned == len(stage.times(task, 2))
 
 
-def test_an_edit_adds_no_run_of_before_the_task_was_there() -> None:
-    """Its nominal time is past, and its instant is not: but it was none of the task's."""
+def test_edit_adds_no_run_from_before_the_task_existed() -> None:
+    """The nominal time is past and the instant is not, but the task did not exist at the nominal time."""
     stage = TaskStage()
     stage.clock.at = NOW + 1
     task = stage.create({**HOURLY, "jitter_seconds": 3_600})
@@ -322,7 +322,7 @@ def test_an_edit_adds_no_run_of_before_the_task_was_there() -> None:
     assert stage.times(task) == before
 
 
-def test_a_resumed_task_has_the_run_that_is_put_off_past_now() -> None:
+def test_resumed_task_has_the_run_that_jitter_moves_past_now() -> None:
     stage = TaskStage()
     task = stage.create({**HOURLY, "jitter_seconds": 3_600})
     before = stage.times(task)
@@ -348,7 +348,7 @@ def test_a_one_time_task_that_has_run_takes_a_new_instant() -> None:
     assert stage.times(task) == hours(1, 3) and status(edited, stage.clock.now()) is TaskStatus.ACTIVE
 
 
-def test_a_task_at_once_does_not_run_again_because_it_is_renamed_but_becomes_a_recurring_one() -> None:
+def test_immediate_task_runs_once_when_renamed_and_can_become_recurring() -> None:
     stage = TaskStage()
     task = stage.create(None)
     stage.clock.advance(HOUR)
@@ -392,7 +392,7 @@ def test_a_resumed_task_runs_from_now_on() -> None:
     assert stage.times(task) == hours(1, *range(5, 15)) and resumed.planned == 11
 
 
-def test_pause_and_resume_twice_are_as_good_as_once() -> None:
+def test_pause_and_resume_are_idempotent() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     assert service.activate(task.key, stage) == task
@@ -402,7 +402,7 @@ def test_pause_and_resume_twice_are_as_good_as_once() -> None:
     assert service.activate(task.key, stage) == resumed and resumed.generation == 3
 
 
-def test_a_task_that_ended_while_it_was_paused_can_be_resumed_and_has_ended() -> None:
+def test_task_that_ended_during_a_pause_has_ended_after_the_resume() -> None:
     stage = TaskStage()
     for schedule in ({**HOURLY, "end": render(NOW + 2 * HOUR)}, {"at": render(NOW + HOUR)}):
         task = stage.create(schedule)
@@ -424,7 +424,7 @@ def test_a_deleted_task_leaves_its_history_only() -> None:
             verb(task.key, stage)
 
 
-def test_somebody_elses_task_is_none() -> None:
+def test_task_of_another_owner_is_not_found() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     key = TaskKey("bob", task.id)
@@ -436,7 +436,7 @@ def test_somebody_elses_task_is_none() -> None:
 # Run now
 
 
-def test_a_run_by_hand_is_stored_and_handed_over_and_uses_up_nothing() -> None:
+def test_manual_run_is_enqueued_and_uses_no_planned_run() -> None:
     stage = TaskStage()
     task = stage.create({**HOURLY, "max_runs": 3})
     stage.clock.advance(MINUTE)
@@ -448,7 +448,7 @@ def test_a_run_by_hand_is_stored_and_handed_over_and_uses_up_nothing() -> None:
     assert chosen.origin is not None and chosen.origin.overlap is Overlap.ALLOW
 
 
-def test_an_ended_task_can_be_run_by_hand_and_a_paused_one_cannot() -> None:
+def test_ended_task_can_run_manually_and_a_paused_one_cannot() -> None:
     stage = TaskStage()
     task = stage.create(None)
     stage.clock.advance(DAY)
@@ -458,7 +458,7 @@ def test_an_ended_task_can_be_run_by_hand_and_a_paused_one_cannot() -> None:
         service.run_now(task.key, stage, random=6)
 
 
-def test_an_edit_leaves_runs_by_hand_alone() -> None:
+def test_edit_leaves_manual_runs_alone() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     run = service.run_now(task.key, stage, random=5)
@@ -466,7 +466,7 @@ def test_an_edit_leaves_runs_by_hand_alone() -> None:
     assert stage.stored(run) == run
 
 
-def test_the_same_run_by_hand_again_is_the_same_run_even_when_the_task_is_gone() -> None:
+def test_repeated_manual_run_is_the_same_run_even_of_a_deleted_task() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     first = service.run_now(task.key, stage, random=99, receipt=a_receipt())
@@ -478,7 +478,7 @@ def test_the_same_run_by_hand_again_is_the_same_run_even_when_the_task_is_gone()
 
 
 @pytest.mark.parametrize("put", [refuse, lost_answer])
-def test_a_run_by_hand_whose_put_failed_is_made_good_by_the_same_request(put: Any) -> None:
+def test_repeated_request_stores_a_manual_run_whose_put_failed(put: Any) -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     stage.jobs = Wrapped(stage.jobs, put=times(1, put))
@@ -517,7 +517,7 @@ def test_tasks_are_found_by_name_tag_type_and_status() -> None:
     assert service.search(Search("bob"), stage).tasks == []
 
 
-def test_pages_go_on_where_they_stopped_and_read_a_bounded_amount(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_continue_where_they_stopped_and_read_a_bounded_amount(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "CHUNK", 2)
     monkeypatch.setattr(paging, "READS", 3)
     stage = TaskStage()
@@ -535,7 +535,7 @@ def test_pages_go_on_where_they_stopped_and_read_a_bounded_amount(monkeypatch: p
     assert seen == names[::-1]
 
 
-def test_a_cursor_that_was_never_answered_is_refused() -> None:
+def test_cursor_that_was_never_returned_is_refused() -> None:
     with pytest.raises(Invalid):
         service.search(Search("ann", cursor="x"), TaskStage())
 
@@ -543,7 +543,7 @@ def test_a_cursor_that_was_never_answered_is_refused() -> None:
 # A top-up and an edit at once
 
 
-def test_a_top_up_that_was_frozen_over_an_edit_leaves_no_old_run_behind() -> None:
+def test_top_up_stalled_during_an_edit_leaves_no_old_run() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     stage.clock.advance(7 * HOUR + 1)
@@ -562,8 +562,8 @@ def test_a_top_up_that_was_frozen_over_an_edit_leaves_no_old_run_behind() -> Non
 
 @pytest.mark.parametrize("schedule", [HOURLY, MINUTELY, {"rate": "5 seconds"}])
 @pytest.mark.parametrize("verb", ["store", "delete"])
-def test_a_top_up_that_comes_in_between_an_edit_leaves_no_old_run_behind(verb: str, schedule: dict[str, Any]) -> None:
-    """The edit has read how far the runs were stored; the top-up stores more; then the edit is written."""
+def test_top_up_in_the_middle_of_an_edit_leaves_no_old_run(verb: str, schedule: dict[str, Any]) -> None:
+    """The edit reads how far runs are stored, the top-up stores more, and then the edit is written."""
     stage = TaskStage()
     task = stage.create(schedule)
     assert task.replenish is not None
@@ -580,7 +580,7 @@ def test_a_top_up_that_comes_in_between_an_edit_leaves_no_old_run_behind(verb: s
     assert [at for at in stage.times(task, 1) if at > stage.clock.now()] == []
 
 
-def test_a_top_up_of_a_task_deleted_meanwhile_leaves_nothing_behind() -> None:
+def test_top_up_of_a_deleted_task_leaves_nothing_behind() -> None:
     stage = TaskStage()
     task = stage.create(HOURLY)
     stage.clock.advance(7 * HOUR)
@@ -598,10 +598,10 @@ def test_a_run_that_the_table_refuses_is_stored_by_the_next_top_up() -> None:
     assert stage.top_up(task).failed == [] and stage.times(task) == hours(*range(1, 18))
 
 
-def test_what_a_top_up_stored_whose_answer_was_lost_is_handed_over_by_the_next_one() -> None:
+def test_next_top_up_enqueues_runs_stored_before_a_lost_answer() -> None:
     stage = TaskStage()
     task = stage.create({"rate": "25 seconds"})
-    stage.clock.at = task.planned_until - MINUTE  # plan was away: its runs are due very soon
+    stage.clock.at = task.planned_until - MINUTE  # plan did not run: the runs of the task are due very soon
     real, stage.jobs = stage.jobs, Wrapped(stage.jobs, put_many=lost_answer)
     assert stage.top_up(task).failed == [task.key]
     stage.jobs = real
@@ -611,7 +611,7 @@ def test_what_a_top_up_stored_whose_answer_was_lost_is_handed_over_by_the_next_o
     assert set(near) <= set(stage.waiting(Lane.RECURRING))
 
 
-def test_the_verbs_agree_with_what_planning_derives() -> None:
+def test_stored_runs_agree_with_the_runs_that_planning_derives() -> None:
     stage = TaskStage()
     task = stage.create(MINUTELY)
     assert set(planning.to_withdraw(stage.task(task), NOW)) >= {run.key for run in stage.runs(task)}
