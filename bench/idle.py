@@ -28,7 +28,7 @@ from scheduler.storage.aws import clients
 from scheduler.storage.aws.counters import DynamoCounters
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.ledger import DynamoLedger
-from scheduler.storage.aws.orders import DynamoOrders
+from scheduler.storage.aws.ordering_queues import DynamoOrderingQueues
 from scheduler.storage.aws.tasks import DynamoTasks
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import Ports
@@ -128,7 +128,7 @@ class _Idle:
         self._recorder = Recorder(client, reader)
         client.meta.events.register("before-call.dynamodb", self._called)
         jobs, ledger = DynamoJobs(client, "jobs"), DynamoLedger(client, "ledger")
-        tasks, orders = DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger"), DynamoOrders(client, "tasks")
+        tasks, orders = DynamoTasks(client, "tasks", jobs="jobs", ledger="ledger"), DynamoOrderingQueues(client, "tasks")
         counters = DynamoCounters(client, "counters")
         self._ports = MemoryPorts(VirtualClock(0), rules, jobs, tasks, orders, ledger, functions=self, counters=counters)
 

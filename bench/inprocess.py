@@ -19,7 +19,7 @@ from typing import Any
 from bench.answered import Answered
 from lambdas._settings import Settings
 from scheduler.model import ids, lifecycle, settlement, slots
-from scheduler.model.job import Claim, Finished, Job, Lane, Message, Misfire, Origin, Overlap, Result, TaskKey, UnitKey
+from scheduler.model.job import Claim, Finished, Job, Lane, Message, Misfire, Overlap, Result, RunInfo, TaskKey, UnitKey
 from scheduler.model.lifecycle import Retention
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
@@ -340,7 +340,7 @@ def _job(at: int) -> Job:
 
 def _as_run(job: Job) -> Job:
     """Return the job as a run of its own recurring task, with default overlap and misfire rules."""
-    origin = Origin(ids.new(job.created_at, next(_numbers), partitions=1), 1, job.scheduled_at, Overlap.SKIP, Misfire.RUN_LATEST)
+    origin = RunInfo(ids.new(job.created_at, next(_numbers), partitions=1), 1, job.scheduled_at, Overlap.SKIP, Misfire.RUN_LATEST)
     return replace(job, lane=Lane.RECURRING, origin=origin, start_by=job.scheduled_at + 3_600_000)
 
 

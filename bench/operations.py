@@ -22,7 +22,7 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.execute import Process, execute
-from scheduler.pipeline.submit import Asked, NewJob, submit_all
+from scheduler.pipeline.submit import NewJob, Submission, submit_all
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.items import Item
 from scheduler.storage.aws.jobs import DynamoJobs
@@ -143,18 +143,18 @@ class Bench(MemoryPorts):
     def submit(self, count: int = 1) -> None:
         """Accept jobs that are due now, one a call: they are enqueued at once."""
         for number in range(count):
-            self._submit(Asked(REQUEST, number * 7919 + self.now_ms))
+            self._submit(Submission(REQUEST, number * 7919 + self.now_ms))
 
     def submit_batch(self, count: int) -> None:
         """Accept jobs that are due now in one call."""
-        self._submit(*(Asked(REQUEST, number * 7919 + self.now_ms) for number in range(count)))
+        self._submit(*(Submission(REQUEST, number * 7919 + self.now_ms) for number in range(count)))
 
     def submit_keyed(self) -> None:
         """Accept a job with an idempotency key."""
         receipt = Receipt(REQUEST.owner, "order 17 of 2026-11-20", "f" * 64, self.now_ms, random=7919)
-        self._submit(Asked(REQUEST, receipt.random, receipt))
+        self._submit(Submission(REQUEST, receipt.random, receipt))
 
-    def _submit(self, *asked: Asked) -> None:
+    def _submit(self, *asked: Submission) -> None:
         submit_all(asked, self)
 
     def create(self, overlap: Overlap) -> None:

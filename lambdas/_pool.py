@@ -11,7 +11,7 @@ from functools import partial
 
 from lambdas._children import Children
 from lambdas._clock import seconds_until
-from scheduler.admission.target_cache import Known
+from scheduler.admission.target_cache import TargetCache
 from scheduler.model.errors import SchedulerError
 from scheduler.model.job import Failure, FailureKind, Finished, Job, JobKey, Result
 from scheduler.pipeline.output_store import keep
@@ -42,7 +42,7 @@ class ThreadPool:
         reach: Reach | None = None,
         calls: Callable[[], Calls] = no_calls,
         callbacks: Callable[[Job, int], CallBackAddress] | None = None,
-        named: Known | None = None,
+        named: TargetCache | None = None,
         fetcher: str = "",
         secrets: Callable[[Job, str], Sequence[str]] = lambda job, name: no_secrets(name),
     ) -> None:

@@ -31,7 +31,7 @@ from scheduler.storage.ports import (
     Lanes,
     Ledger,
     Notices,
-    Orders,
+    OrderingQueues,
     Outputs,
     Receipts,
     Redrives,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from lambdas._pool import ThreadPool
     from scheduler.accounts.quota import QuotaGate
-    from scheduler.admission.target_cache import Known
+    from scheduler.admission.target_cache import TargetCache
     from scheduler.pipeline.direct_path import DirectPath
     from scheduler.storage.aws.notice_queue import SqsNoticeQueue
     from scheduler.targets.base import Reach
@@ -86,10 +86,10 @@ class AwsPorts:
         return DynamoTasks(self._dynamodb, settings.tasks_table, jobs=settings.given("jobs_table"), ledger=settings.given("ledger_table"))
 
     @cached_property
-    def orders(self) -> Orders:
-        from scheduler.storage.aws.orders import DynamoOrders
+    def orders(self) -> OrderingQueues:
+        from scheduler.storage.aws.ordering_queues import DynamoOrderingQueues
 
-        return DynamoOrders(self._dynamodb, self.settings.tasks_table)
+        return DynamoOrderingQueues(self._dynamodb, self.settings.tasks_table)
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -199,10 +199,10 @@ class Api(AwsPorts):
     """The ports of api, and the caches that its process keeps from one request to the next."""
 
     @cached_property
-    def named(self) -> "Known":
-        from scheduler.admission.target_cache import Known
+    def named(self) -> "TargetCache":
+        from scheduler.admission.target_cache import TargetCache
 
-        return Known(self)
+        return TargetCache(self)
 
     @cached_property
     def direct(self) -> "DirectPath":

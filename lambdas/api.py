@@ -45,7 +45,7 @@ from scheduler.model.errors import Conflict, NotFound, Unauthorized, Unavailable
 from scheduler.model.job import Job, JobKey, Status
 from scheduler.pipeline import output_store
 from scheduler.pipeline.lag import lag
-from scheduler.pipeline.submit import Accepted, Asked, submit_all
+from scheduler.pipeline.submit import Accepted, Submission, submit_all
 from scheduler.storage.ports import Outputs
 
 BATCH = "/api/v1/me/jobs/batch"
@@ -141,13 +141,13 @@ def create_job(body: Annotated[JobRequest, Body(openapi_examples=EXAMPLES)]) -> 
     now = world.clock.now()
     receipt = idempotency.of_request(app.current_event.raw_event, app.owner, now)
     new = idempotency.judged(lambda at: body.asked(app.owner, at), receipt, now, world.receipts)
-    (done,) = _submit([Asked(new, secrets.randbits(ids.RANDOM_BITS), receipt)])
+    (done,) = _submit([Submission(new, secrets.randbits(ids.RANDOM_BITS), receipt)])
     if not isinstance(done, Accepted):
         raise done or Unavailable()
     return _created(done.job, done.at, idempotency.REPLAYED if done.replayed else None)
 
 
-def _submit(asked: Sequence[Asked]) -> list[Accepted | Conflict | None]:
+def _submit(asked: Sequence[Submission]) -> list[Accepted | Conflict | None]:
     world = _runtime.api()
     return submit_all(asked, world, direct=world.direct)
 
@@ -170,7 +170,7 @@ def create_jobs(body: Annotated[BatchRequest, Body()]) -> Response[str]:
     world.quotas.admit(app.owner, len(body.jobs))
     key = idempotency.header(app.current_event.raw_event)
     asked = batch.read(body.jobs, app.owner, world.clock.now(), key, world.receipts, stage())
-    good = [each for each in asked if isinstance(each, Asked)]
+    good = [each for each in asked if isinstance(each, Submission)]
     made = _submit(good)
     done = batch.results(asked, made)
     return answer(done, 207 if done["refused"] else 200)

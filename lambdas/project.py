@@ -11,10 +11,7 @@ from scheduler.storage.aws.stream import batch
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Project a batch; Lambda delivers a failed batch again.
-
-    The stream has a tumbling window only so that events name their shard; the event at its end has no records.
-    """
+    """Project a batch; Lambda delivers a failed batch again. The event at the end of a tumbling window has no records."""
     ports = _runtime.ports()
     read = batch(event, one_shard=ports.rules.one_shard)
     done = project(read.shard, read.changes, ports, details=_details)

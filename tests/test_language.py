@@ -2,7 +2,6 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,6 @@ from tests import language
 from tests.language import ROOT, of_file, of_markdown, of_python
 from tests.test_architecture import SOURCES, parsed
 
-BACKLOG = Path(__file__).parent / "language_backlog.txt"  # files still to be reworded: a list that only gets shorter
 TEXTS_OF_THE_API_AND_THE_DOCS = ("lambdas/rest/", "lambdas/api.py", "docs/", "console/", "CHANGELOG.md")  # reworded in a step of their own
 TEST_NAMES_BELOW = 100  # characters; the aim is 70
 
@@ -67,18 +65,14 @@ def test_a_document_is_read_by_paragraphs_and_without_its_code() -> None:
 
 
 def test_the_product_speaks_plain_english() -> None:
-    """`python -m tests.language FILE` prints the findings of a file. One on the backlog that has none any more leaves it."""
+    """`python -m tests.language FILE` prints the findings of a file."""
     names = {path.relative_to(ROOT).as_posix(): path for path in [*SOURCES, ROOT / "app.py", ROOT / "README.md"]}
     found = {
         name: of_python(parsed(path), path.read_text()) if path.suffix == ".py" else of_file(path)
         for name, path in names.items()
         if not name.startswith(TEXTS_OF_THE_API_AND_THE_DOCS)
     }
-    backlog = BACKLOG.read_text().split()
-    report = [f"{name}:{each.line}: {each.rule}: {each.excerpt}" for name in found if name not in backlog for each in found[name]]
-    report += [f"{name}: remove it from the list {BACKLOG.name}" for name in backlog if not found.get(name)]
-    assert report == []
-    assert backlog == sorted(set(backlog))
+    assert [f"{name}:{each.line}: {each.rule}: {each.excerpt}" for name in found for each in found[name]] == []
 
 
 def test_the_name_of_a_test_fits_on_a_line() -> None:

@@ -13,7 +13,7 @@ from lambdas.rest.resolution import Stage
 from lambdas.rest.shapes import Json
 from scheduler.model import ids
 from scheduler.model.errors import Conflict, Invalid, SchedulerError, TooLarge, Unavailable
-from scheduler.pipeline.submit import Accepted, Asked
+from scheduler.pipeline.submit import Accepted, Submission
 from scheduler.storage.ports import Receipts
 
 SINGLE = "/api/v1/me/jobs"  # an item is the same request as one to this path: a key used for both is one key
@@ -21,7 +21,7 @@ SINGLE = "/api/v1/me/jobs"  # an item is the same request as one to this path: a
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def read(items: Sequence[Any], owner: str, now: int, key: str | None, receipts: Receipts, stage: Stage) -> list[Asked | Invalid]:
+def read(items: Sequence[Any], owner: str, now: int, key: str | None, receipts: Receipts, stage: Stage) -> list[Submission | Invalid]:
     """The job that each item requests, or its error. `key` is that of the whole call; each item without a key gets one derived from it.
 
     Ids of jobs for the same instant sort in the order of the call: the order in which an ordering key runs them.
@@ -30,14 +30,16 @@ def read(items: Sequence[Any], owner: str, now: int, key: str | None, receipts: 
     return [_read(item, index, owner, now, key, receipts, randoms[index], stage) for index, item in enumerate(items)]
 
 
-def results(asked: Sequence[Asked | Invalid], submitted: Sequence[Accepted | Conflict | None]) -> Json:
+def results(asked: Sequence[Submission | Invalid], submitted: Sequence[Accepted | Conflict | None]) -> Json:
     """The answer: one result per item, in order. `submitted`: the results of the valid items, None where the table refused."""
     done = iter(submitted)
     ended = [item if isinstance(item, Invalid) else _ended(next(done), index) for index, item in enumerate(asked)]
     return BatchShape.of([ResultShape.of(index, result) for index, result in enumerate(ended)])
 
 
-def _read(item: Any, index: int, owner: str, now: int, key: str | None, receipts: Receipts, random: int, stage: Stage) -> Asked | Invalid:
+def _read(
+    item: Any, index: int, owner: str, now: int, key: str | None, receipts: Receipts, random: int, stage: Stage
+) -> Submission | Invalid:
     path, size = _path(index), len(_json(item).encode())
     if size > request_body.LIMIT:
         rule = f"has {size:,} bytes; a job has at most {request_body.LIMIT:,} (256 KB)"
@@ -53,7 +55,7 @@ def _read(item: Any, index: int, owner: str, now: int, key: str | None, receipts
         return envelope.item_violations(error.errors(include_url=False, include_input=False), path)
     except Invalid as error:
         return error
-    return Asked(request, random, receipt)
+    return Submission(request, random, receipt)
 
 
 def _ended(done: Accepted | Conflict | None, index: int) -> Accepted | SchedulerError:

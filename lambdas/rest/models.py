@@ -25,7 +25,7 @@ from scheduler.jobs.ordering_keys import LineView
 from scheduler.model import instants
 from scheduler.model.errors import Invalid, SchedulerError
 from scheduler.model.job import Lane
-from scheduler.model.spec import USUAL_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
+from scheduler.model.spec import DEFAULT_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 from scheduler.pipeline.lag import Lag
 from scheduler.pipeline.submit import Accepted, NewJob
 from scheduler.storage.ports import Session
@@ -124,15 +124,15 @@ class Refresh(Request):
 class RetryRequest(Request):
     """How long to wait before another attempt, and until when to try."""
 
-    base_seconds: Annotated[float, Field(ge=0.1, le=3_600)] = USUAL_RETRIES.base_ms / 1_000
+    base_seconds: Annotated[float, Field(ge=0.1, le=3_600)] = DEFAULT_RETRIES.base_ms / 1_000
     """The first wait at most; each one after it is twice the one before."""
-    cap_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = Field(USUAL_RETRIES.cap_ms / 1_000, validate_default=True)
+    cap_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = Field(DEFAULT_RETRIES.cap_ms / 1_000, validate_default=True)
     """No wait is longer."""
-    jitter: Annotated[Jitter, Field(strict=False)] = USUAL_RETRIES.jitter
+    jitter: Annotated[Jitter, Field(strict=False)] = DEFAULT_RETRIES.jitter
     """What chance takes off a wait: `full` any part of it, `equal` up to half, `none` nothing."""
     max_elapsed_seconds: Annotated[float, Field(ge=1, le=30 * 86_400)] | None = None
     """No attempt starts later than this after the first start. Absent: no such limit, but a day for throttled attempts."""
-    on_timeout: bool = USUAL_RETRIES.on_timeout
+    on_timeout: bool = DEFAULT_RETRIES.on_timeout
     """Whether an attempt that ran into its time-out is followed by another."""
 
     @field_validator("cap_seconds")
@@ -274,7 +274,7 @@ class WorkRequest(Request):
             target=self.target,
             tags=tuple(self.tags),
             max_attempts=self.max_attempts,
-            retry=USUAL_RETRIES if self.retry is None else self.retry.policy,
+            retry=DEFAULT_RETRIES if self.retry is None else self.retry.policy,
             timeout_ms=self.timeout_seconds * 1_000,
             callback=None if self.callback is None else self.callback.policy,
             ordering=None if self.ordering_key is None else Ordering(self.ordering_key, self.on_failure or OnFailure.BLOCK),

@@ -11,7 +11,7 @@ from lambdas.rest.shapes import Json, Shape, WrittenTime
 from scheduler.accounts.access import Caller, Role, Scope
 from scheduler.accounts.audit import Entry
 from scheduler.accounts.model import Quotas
-from scheduler.accounts.user_admin import Known
+from scheduler.accounts.user_admin import KnownUser
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -108,7 +108,7 @@ class AccountShape(Shape):
     created_at: WrittenTime | None
 
     @classmethod
-    def of(cls, known: Known, allowed: Quotas, *, machine: bool) -> Json:
+    def of(cls, known: KnownUser, allowed: Quotas, *, machine: bool) -> Json:
         hidden = {"role": None, "created_at": None} if machine else {}
         return cls.from_record(
             known.account, quotas=QuotasShape.from_record(known.profile.quotas), allowed=QuotasShape.from_record(allowed), **hidden

@@ -27,7 +27,7 @@ from scheduler.accounts import user_admin
 from scheduler.accounts.access import Need
 from scheduler.accounts.login import change_password
 from scheduler.accounts.model import Quotas
-from scheduler.accounts.user_admin import Known
+from scheduler.accounts.user_admin import KnownUser
 from scheduler.model.errors import NotFound, Unauthorized
 
 router = APIGatewayHttpRouter()  # type: ignore[no-untyped-call]
@@ -166,11 +166,11 @@ def _caller() -> str:
     return access.caller_of(router.current_event.raw_event).id
 
 
-def _user(known: Known, status: int = 200, headers: Any = None) -> Response[str]:
+def _user(known: KnownUser, status: int = 200, headers: Any = None) -> Response[str]:
     _runtime.api().quotas.forget(known.account.id)
     return answer(_shown(known), status, headers)
 
 
-def _shown(known: Known) -> Json:
+def _shown(known: KnownUser) -> Json:
     world = _runtime.api()
     return AccountShape.of(known, world.quotas.allowed(known.profile), machine=known.account.id in world.identity.clients)

@@ -11,23 +11,23 @@ from scheduler.storage.ports import Ports
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownUser:
     """A user: account and profile."""
 
     account: Account
     profile: Profile
 
 
-def create(username: str, password: str, role: Role, weight: float, quotas: Quotas, ports: Ports) -> Known:
+def create(username: str, password: str, role: Role, weight: float, quotas: Quotas, ports: Ports) -> KnownUser:
     """Create a user. Raises Conflict for a name that is taken, Invalid for a password that the policy refuses."""
     account = ports.identity.create(username, password, role, weight)
     ports.users.set_weight(account.id, weight)
     if quotas != Quotas():
         ports.users.set_quotas(account.id, quotas)
-    return Known(account, Profile(account.id, quotas))
+    return KnownUser(account, Profile(account.id, quotas))
 
 
-def find(id: str, ports: Ports) -> Known:
+def find(id: str, ports: Ports) -> KnownUser:
     """Find a person, or a machine client in the form of one. Raises NotFound."""
     account = _client(id, ports) or ports.identity.get(id)
     if account is None:
@@ -35,13 +35,13 @@ def find(id: str, ports: Ports) -> Known:
     return _known([account], ports)[0]
 
 
-def page(cursor: str | None, limit: int, ports: Ports) -> tuple[list[Known], str | None]:
+def page(cursor: str | None, limit: int, ports: Ports) -> tuple[list[KnownUser], str | None]:
     """A page of all users, and the cursor of the next page."""
     accounts, after = ports.identity.page(cursor, limit)
     return _known(accounts, ports), after
 
 
-def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> Known:
+def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> KnownUser:
     """Change the given ones of `role`, `job_weight` and `quotas`. Raises NotFound, and Conflict if administrators change their own role."""
     known = find(id, ports)
     if "role" in wanted:
@@ -56,10 +56,10 @@ def change(id: str, wanted: Mapping[str, Any], by: str, ports: Ports) -> Known:
     if "quotas" in wanted:
         ports.users.set_quotas(id, wanted["quotas"])
     account = replace(known.account, **{name: wanted[name] for name in ("role", "job_weight") if name in wanted})
-    return Known(account, replace(known.profile, quotas=wanted.get("quotas", known.profile.quotas)))
+    return KnownUser(account, replace(known.profile, quotas=wanted.get("quotas", known.profile.quotas)))
 
 
-def disable(id: str, by: str, ports: Ports) -> Known:
+def disable(id: str, by: str, ports: Ports) -> KnownUser:
     """Disable a user: within half a minute the API refuses the user's tokens, and the user cannot sign in. Idempotent.
 
     Raises NotFound, and Conflict if administrators disable themselves.
@@ -71,19 +71,19 @@ def disable(id: str, by: str, ports: Ports) -> Known:
     ports.users.set_disabled(id, at)  # first: this also blocks tokens that were issued before
     if id not in ports.identity.clients:
         ports.identity.set_enabled(id, False)
-    return Known(replace(known.account, enabled=False), replace(known.profile, disabled_at=at))
+    return KnownUser(replace(known.account, enabled=False), replace(known.profile, disabled_at=at))
 
 
-def enable(id: str, ports: Ports) -> Known:
+def enable(id: str, ports: Ports) -> KnownUser:
     """Enable a user again. Idempotent. Raises NotFound."""
     known = find(id, ports)
     if id not in ports.identity.clients:
         ports.identity.set_enabled(id, True)
     ports.users.set_disabled(id, None)
-    return Known(replace(known.account, enabled=True), replace(known.profile, disabled_at=None))
+    return KnownUser(replace(known.account, enabled=True), replace(known.profile, disabled_at=None))
 
 
-def set_password(id: str, password: str, ports: Ports) -> Known:
+def set_password(id: str, password: str, ports: Ports) -> KnownUser:
     """Set a forgotten password, and sign the user out everywhere. Raises NotFound, Invalid, and Conflict for a machine client."""
     known = find(id, ports)
     _check_person(known, ports)
@@ -91,7 +91,7 @@ def set_password(id: str, password: str, ports: Ports) -> Known:
     return known
 
 
-def _check_person(known: Known, ports: Ports) -> None:
+def _check_person(known: KnownUser, ports: Ports) -> None:
     if known.account.id in ports.identity.clients:
         raise Conflict("a machine client has neither a role nor a password: its scopes and its secret come with the deployment")
 
@@ -100,12 +100,12 @@ def _client(id: str, ports: Ports) -> Account | None:
     return Account(id, ports.identity.clients[id]) if id in ports.identity.clients else None
 
 
-def _known(accounts: list[Account], ports: Ports) -> list[Known]:
+def _known(accounts: list[Account], ports: Ports) -> list[KnownUser]:
     ids = [account.id for account in accounts]
     profiles, weights = ports.users.profiles(ids), ports.users.weights(ids)
     found = []
     for account in accounts:
         profile, weight = profiles[account.id], weights.get(account.id, account.job_weight)
         enabled = account.enabled and profile.disabled_at is None
-        found.append(Known(replace(account, job_weight=weight, enabled=enabled), profile))
+        found.append(KnownUser(replace(account, job_weight=weight, enabled=enabled), profile))
     return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from scheduler.admission import breaker as rule
 from scheduler.admission.breaker import Breaker
 from scheduler.admission.gate import Clear, Requeue, Verdict
-from scheduler.admission.lane_state import Watch
+from scheduler.admission.lane_state import LaneStateCache
 from scheduler.model import instants
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Circuits:
+class BreakerRegistry:
     """The failures in a row by circuit and the probing jobs of one process. Lives as long as the process."""
 
     ports: Ports
-    watch: Watch
+    watch: LaneStateCache
     _failures: dict[str, tuple[int, int]] = field(default_factory=dict)  # how many in a row, and since when
     _probes: dict[str, JobKey] = field(default_factory=dict)
     _own: dict[str, tuple[Breaker | None, int]] = field(default_factory=dict)  # as written here, and when: newer than the last read
@@ -91,7 +91,7 @@ class Circuits:
 class BreakerGate:
     """See `admission.Gate`. A job that has once concerned it concerns it until the end of its batch."""
 
-    circuits: Circuits
+    circuits: BreakerRegistry
     clock: Clock
     _concerned: set[JobKey] = field(default_factory=set)
 

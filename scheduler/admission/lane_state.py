@@ -52,7 +52,7 @@ def _all(stored: Mapping[Lane, LaneState]) -> list[LaneState]:
 
 
 @dataclass(slots=True)
-class Watch:
+class LaneStateCache:
     """A cache of lane and breaker states for a working process: read at most every `LOOK_MS`, and kept while the ledger refuses."""
 
     ports: Ports

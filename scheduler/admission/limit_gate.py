@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from scheduler.admission import limits
 from scheduler.admission.gate import UNDECIDED, AskAgain, Clear, Requeue, Verdict
-from scheduler.admission.limits import Answer, Ask, At, Place, Start, Ticket, Usage, Use
-from scheduler.admission.target_cache import Known
+from scheduler.admission.limits import Answer, Ask, At, Place, Start, TargetUsage, Ticket, UsageChange
+from scheduler.admission.target_cache import TargetCache
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Finished, Job, JobKey, RequeueCause
 from scheduler.model.lifecycle import is_open
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class LimitGate:
     """See `admission.Gate`. Belongs to one batch: it remembers the starts, reservations and slots of its jobs."""
 
-    known: Known
+    known: TargetCache
     ports: Ports
     _starts: dict[JobKey, int] = field(default_factory=dict)
     _tickets: dict[JobKey, int] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class LimitGate:
                 elif not (ahead and target.rate is None):
                     limited.setdefault(target.name, []).append(job)
             targets = {name: target for name, target in found.items() if target is not None}
-            usages: dict[str, Usage] = {}
+            usages: dict[str, TargetUsage] = {}
             for _ in range(ROUNDS):
                 if limited:
                     limited = self._round(limited, targets, usages, verdicts, asked_at)
@@ -116,15 +116,15 @@ class LimitGate:
         self,
         asked: Mapping[str, list[Job]],
         targets: Mapping[str, NamedTarget],
-        usages: dict[str, Usage],
+        usages: dict[str, TargetUsage],
         verdicts: dict[JobKey, Verdict],
         asked_at: int,
     ) -> dict[str, list[Job]]:
         """Decide by the usages, after reading the unknown ones, and write them. Returns the jobs of targets whose write was refused."""
         if unknown := sorted(asked.keys() - usages.keys()):
-            usages |= {name: Usage(name) for name in unknown} | self.ports.targets.usages(unknown)
+            usages |= {name: TargetUsage(name) for name in unknown} | self.ports.targets.usages(unknown)
         now = self.ports.clock.now()
-        uses: list[tuple[Use, dict[JobKey, Answer]]] = []
+        uses: list[tuple[UsageChange, dict[JobKey, Answer]]] = []
         left: dict[str, list[Job]] = {}
         for name, jobs in asked.items():
             gone = self._gone(usages[name], targets[name], now)
@@ -155,7 +155,7 @@ class LimitGate:
         start = now if waits else self._starts.get(job.key)
         return Ask(job.key, job.fence, job.spec.timeout_ms, max(job.due_at, now), ticket, start)
 
-    def _gone(self, usage: Usage, target: NamedTarget, now: int) -> Collection[Place]:
+    def _gone(self, usage: TargetUsage, target: NamedTarget, now: int) -> Collection[Place]:
         """Concurrency slots whose executor has died or could not free them; checked only when no slot is free."""
         full = target.concurrency is not None and len(usage.places) >= target.concurrency
         if full and now - self._looked_at.get(target.name, -LOOK_MS) >= LOOK_MS:

@@ -40,7 +40,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TargetUsage:
     """The state of a target's limits. Its two cursors, of the reservations and of the starts, are instants in microseconds."""
 
     target: str
@@ -72,7 +72,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class UsageChange:
     """One atomic change of a target's usage. It is valid if both moves are, if enough slots are free and if all `drops` still exist."""
 
     target: str
@@ -133,8 +133,8 @@ Answer = Start | At | Ticket | Full
 
 
 def admit(
-    usage: Usage, limit: NamedTarget, asks: Sequence[Ask], now: int, gone: Collection[Place] = ()
-) -> tuple[Use | None, dict[JobKey, Answer]]:
+    usage: TargetUsage, limit: NamedTarget, asks: Sequence[Ask], now: int, gone: Collection[Place] = ()
+) -> tuple[UsageChange | None, dict[JobKey, Answer]]:
     """The answers to requests, in order, and the change to write before they apply (None: no change). See `confirmed`.
 
     A repeated request gets the same answer: a slot belongs to a job and fence, and the request itself has its reservation and start
@@ -151,7 +151,7 @@ def admit(
     return plan.use(), answers
 
 
-def confirmed(answers: Mapping[JobKey, Answer], use: Use, after: Usage) -> dict[JobKey, Answer]:
+def confirmed(answers: Mapping[JobKey, Answer], use: UsageChange, after: TargetUsage) -> dict[JobKey, Answer]:
     """The answers after the change was written: reservations and starts are later by as much as others advanced the cursors meanwhile."""
     moved: dict[JobKey, Answer] = {job: Ticket(at) for job, at in _given(use.line, after.next_us)}
     moved |= {job: At(at) for job, at in _given(use.starts, after.start_us)}
@@ -165,7 +165,7 @@ def _given(move: Move | None, end_us: int) -> Iterator[tuple[JobKey, int]]:
         yield from ((job, _ms(at_us + later_us)) for job, at_us in move.given)
 
 
-def used(usage: Usage, use: Use) -> Usage | None:
+def used(usage: TargetUsage, use: UsageChange) -> TargetUsage | None:
     """The usage after the change; None if the change is not valid."""
     line, starts = _moved(usage.next_us, use.line), _moved(usage.start_us, use.starts)
     full = use.room is not None and len(usage.places) > use.room
@@ -174,7 +174,7 @@ def used(usage: Usage, use: Use) -> Usage | None:
     taken = {place.job for place in use.takes}
     kept = tuple(place for place in usage.places if place not in use.drops and place.job not in taken)
     took_ms = usage.took_ms if use.took_ms is None else use.took_ms
-    return Usage(usage.target, line, starts, kept + use.takes, took_ms, stored=True)
+    return TargetUsage(usage.target, line, starts, kept + use.takes, took_ms, stored=True)
 
 
 def _moved(end_us: int, move: Move | None) -> int | None:
@@ -184,12 +184,12 @@ def _moved(end_us: int, move: Move | None) -> int | None:
     return None if begins_us is None else begins_us + move.by_us
 
 
-def freed(target: str, ended: Sequence[Place], took_ms: int, now: int) -> Use:
+def freed(target: str, ended: Sequence[Place], took_ms: int, now: int) -> UsageChange:
     """The change that frees these slots, whose attempts have ended at `now`; `took_ms` is that of the usage read last."""
     for place in ended:
         took = now - place.since
         took_ms = min(took, took_ms * UP // DOWN + 1) if took > took_ms else max(took, took_ms * DOWN // UP, 1)
-    return Use(target, drops=tuple(ended), took_ms=took_ms)
+    return UsageChange(target, drops=tuple(ended), took_ms=took_ms)
 
 
 @dataclass(slots=True)
@@ -217,7 +217,7 @@ class _Cursor:
 class _Plan:
     """The change of a usage, built up request by request."""
 
-    def __init__(self, usage: Usage, limit: NamedTarget, now: int, gone: Collection[Place]) -> None:
+    def __init__(self, usage: TargetUsage, limit: NamedTarget, now: int, gone: Collection[Place]) -> None:
         self.usage, self.limit, self.now = usage, limit, now
         self.line, self.starts = _Cursor(usage.next_us, usage.next_us), _Cursor(usage.start_us, usage.start_us)
         self.held = {place.job: place for place in usage.places if place.until > now and place not in gone}
@@ -225,14 +225,16 @@ class _Plan:
         self.near_us = 0  # the cursor of the starts must not be beyond this, so that no executor waits long with a job ...
         self.at_once = False  # ... nor beyond its first instant, if a job is to start now: it would start late
 
-    def use(self) -> Use | None:
+    def use(self) -> UsageChange | None:
         """The whole change; None if nothing changes."""
         starts = self.starts.move(self.starts.base_us if self.at_once else self.near_us)
         if self.line.base_us is None and starts is None and not self.takes:
             return None
         kept = set(self.held.values())
         drops = tuple(place for place in self.usage.places if place not in kept) if self.takes else ()
-        return Use(self.usage.target, not self.usage.stored, self.line.move(), starts, tuple(self.takes), drops, self.limit.concurrency)
+        return UsageChange(
+            self.usage.target, not self.usage.stored, self.line.move(), starts, tuple(self.takes), drops, self.limit.concurrency
+        )
 
     def answer(self, ask: Ask) -> Answer:
         """Answer a job that does not have a concurrency slot yet."""

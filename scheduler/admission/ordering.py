@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from scheduler.model.job import Job, JobKey, Line, Marker, OrderKey, Turn
+from scheduler.model.job import Job, JobKey, OrderingQueue, OrderKey, QueueEntry, QueueHead
 from scheduler.model.lifecycle import DEAD, is_open, state
 from scheduler.model.spec import OnFailure
 
@@ -24,8 +24,8 @@ KEPT_PARKED_MS = 3_600_000  # how often a job of a parked key is checked: only a
 class Start:
     """The job may start once `turn` is written as head of the queue (None: the job is the head already)."""
 
-    turn: Turn | None
-    stale: tuple[Marker, ...] = ()  # entries to remove
+    turn: QueueHead | None
+    stale: tuple[QueueEntry, ...] = ()  # entries to remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Wait:
 class LookAgain:
     """The queue has to be repaired: remove the `stale` entries, write the `missing` one, read the queue again and decide again."""
 
-    stale: tuple[Marker, ...] = ()
-    missing: Marker | None = None
+    stale: tuple[QueueEntry, ...] = ()
+    missing: QueueEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ def order_of(job: Job) -> OrderKey:
     return OrderKey(job.owner, job.spec.ordering.key)
 
 
-def marker(job: Job, at: int = 0) -> Marker:
+def marker(job: Job, at: int = 0) -> QueueEntry:
     """The job's entry in its ordering queue, written at the instant `at` (ms). Raises ValueError if it has no ordering key."""
-    return Marker(order_of(job), job.id, job.scheduled_at, job.created_at, job.redrives, at)
+    return QueueEntry(order_of(job), job.id, job.scheduled_at, job.created_at, job.redrives, at)
 
 
 def parks(job: Job) -> bool:
@@ -86,12 +86,12 @@ def has_begun(job: Job) -> bool:
     return job.charged + job.throttled > 0 or any(each.started_at is not None and each.picked_at >= since for each in job.attempts)
 
 
-def decide(job: Job, line: Line, jobs: Mapping[JobKey, Job], now: int, *, asking: Collection[JobKey] = ()) -> Decision:
+def decide(job: Job, line: OrderingQueue, jobs: Mapping[JobKey, Job], now: int, *, asking: Collection[JobKey] = ()) -> Decision:
     """Decide about the claimed `job` by the beginning of its queue. `jobs`: the existing jobs of the head and the entries.
 
     `asking`: jobs that the deciding executor has claimed itself, and which therefore have not started under their claims.
     """
-    mine, stale = marker(job, now), list[Marker]()
+    mine, stale = marker(job, now), list[QueueEntry]()
     if mine not in line.markers and (not line.more or mine.position < line.markers[-1].position):
         return LookAgain(missing=mine)
     holds = holding(line, jobs, asking)
@@ -117,7 +117,7 @@ def after(job_id: str) -> str:
     return f"order: it runs after job {job_id}"
 
 
-def holding(line: Line, jobs: Mapping[JobKey, Job], asking: Collection[JobKey] = ()) -> Job | None:
+def holding(line: OrderingQueue, jobs: Mapping[JobKey, Job], asking: Collection[JobKey] = ()) -> Job | None:
     """The open job at the head of the queue, if it may be running or has run; else None. A job requeued before it started is not head."""
     job = jobs.get(line.turn.key) if line.turn is not None else None
     if job is None or not is_open(job):
@@ -125,7 +125,7 @@ def holding(line: Line, jobs: Mapping[JobKey, Job], asking: Collection[JobKey] =
     return job if has_begun(job) or (job.claim is not None and job.key not in asking) else None
 
 
-def next_up(line: Line, jobs: Mapping[JobKey, Job]) -> Job | None:
+def next_up(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> Job | None:
     """The job that may start next, as far as the entries that were read show; None while the queue has a head or the key is parked."""
     if holding(line, jobs) is not None:
         return None
@@ -138,12 +138,12 @@ def next_up(line: Line, jobs: Mapping[JobKey, Job]) -> Job | None:
     return None
 
 
-def parked_by(line: Line, jobs: Mapping[JobKey, Job]) -> list[Marker]:
+def parked_by(line: OrderingQueue, jobs: Mapping[JobKey, Job]) -> list[QueueEntry]:
     """The entries of the dead jobs that park the key, in order."""
     return [each for each in line.markers if (job := jobs.get(each.key)) is not None and parks(job) and marker(job) == each]
 
 
-def _entry_state(each: Marker, job: Job | None, now: int) -> _EntryState:
+def _entry_state(each: QueueEntry, job: Job | None, now: int) -> _EntryState:
     is_young = now - each.at < YOUNG_MS
     if job is None:
         return _EntryState.UNSURE if is_young else _EntryState.STALE
@@ -154,6 +154,6 @@ def _entry_state(each: Marker, job: Job | None, now: int) -> _EntryState:
     return _EntryState.PARKS if parks(job) else _EntryState.STALE
 
 
-def _turn(job: Job, line: Line, now: int) -> Turn:
+def _turn(job: Job, line: OrderingQueue, now: int) -> QueueHead:
     """The job as head of the queue, always with another version: a job whose executor has read the version before must not become head."""
-    return Turn(order_of(job), job.id, now, line.turn.version + 1 if line.turn is not None else 1)
+    return QueueHead(order_of(job), job.id, now, line.turn.version + 1 if line.turn is not None else 1)

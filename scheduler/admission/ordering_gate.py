@@ -13,7 +13,7 @@ from scheduler.admission.gate import UNDECIDED, Clear, Requeue, Verdict
 from scheduler.admission.ordering import Decision, LookAgain, LookLater, Start, Wait
 from scheduler.admission.ordering_queue import HEAD, named
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Finished, Job, JobKey, Line, Marker, OrderKey, RequeueCause, Turn
+from scheduler.model.job import Finished, Job, JobKey, OrderingQueue, OrderKey, QueueEntry, QueueHead, RequeueCause
 from scheduler.storage.ports import Ports, Written
 
 ROUNDS = 5  # reads of queues that other executors change at the same time, or that must be cleaned up first
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class OrderGate:
+class OrderingGate:
     """See `admission.Gate`. Of several jobs of one queue in one call, the first one is decided and the others wait behind it."""
 
     ports: Ports
@@ -66,7 +66,7 @@ class OrderGate:
                 verdicts |= _verdicts(first, left.pop(order), decision, asked_at)
         return verdicts
 
-    def _known(self, lines: Mapping[OrderKey, Line], asking: Mapping[OrderKey, Sequence[Job]]) -> dict[JobKey, Job]:
+    def _known(self, lines: Mapping[OrderKey, OrderingQueue], asking: Mapping[OrderKey, Sequence[Job]]) -> dict[JobKey, Job]:
         """The jobs to decide, as the executor knows them, and the jobs that the queues name, read now.
 
         A job to decide that is already the head of its queue is read as well: an executor that stood still may have lost it, and the
@@ -80,16 +80,16 @@ class OrderGate:
 
     def _tidy(self, decisions: Sequence[Decision]) -> None:
         missing = [decision.missing for decision in decisions if isinstance(decision, LookAgain) and decision.missing is not None]
-        stale: list[Marker] = [marker for decision in decisions if isinstance(decision, Start | LookAgain) for marker in decision.stale]
+        stale: list[QueueEntry] = [marker for decision in decisions if isinstance(decision, Start | LookAgain) for marker in decision.stale]
         if missing:
             log.info("ordering entries were missing and are stored again", extra={"jobs": [marker.job for marker in missing]})
             self.ports.orders.enqueue(missing)
         if stale:
             self.ports.orders.leave(stale)
 
-    def _take_turns(self, decisions: Mapping[OrderKey, Decision], lines: Mapping[OrderKey, Line]) -> dict[OrderKey, Written]:
+    def _take_turns(self, decisions: Mapping[OrderKey, Decision], lines: Mapping[OrderKey, OrderingQueue]) -> dict[OrderKey, Written]:
         """Write the heads of these queues that have to be written, and return how each write ended."""
-        changes: list[tuple[Turn | None, Turn]] = [
+        changes: list[tuple[QueueHead | None, QueueHead]] = [
             (lines[order].turn, decision.turn)
             for order, decision in decisions.items()
             if isinstance(decision, Start) and decision.turn is not None
@@ -105,7 +105,7 @@ def _by_line(jobs: Sequence[Job]) -> dict[OrderKey, list[Job]]:
     return lines
 
 
-def _decide(jobs: Sequence[Job], line: Line, known: Mapping[JobKey, Job], now: int) -> tuple[Job, Decision]:
+def _decide(jobs: Sequence[Job], line: OrderingQueue, known: Mapping[JobKey, Job], now: int) -> tuple[Job, Decision]:
     """The job that decides for all of these: a job that is already the head, else the first of them."""
     asking = {job.key for job in jobs if known[job.key].claim == job.claim}
     decisions = [(job, ordering.decide(job, line, known, now, asking=asking)) for job in jobs]

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 
 from scheduler.admission import ordering
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, JobKey, Line
-from scheduler.storage.ports import Orders, Ports, Written
+from scheduler.model.job import Job, JobKey, OrderingQueue
+from scheduler.storage.ports import OrderingQueues, Ports, Written
 
 HEAD = 10  # entries read of a queue: in most cases the first one decides
 
 log = logging.getLogger(__name__)
 
 
-def line_up(jobs: Sequence[Job], *, orders: Orders, now: int) -> list[bool]:
+def join_queues(jobs: Sequence[Job], *, orders: OrderingQueues, now: int) -> list[bool]:
     """Store the entries of jobs that have an ordering key. Returns in order whether each job may be stored: not without its entry."""
     ordered = [job for job in jobs if job.spec.ordering is not None]
     if not ordered:
@@ -26,7 +26,7 @@ def line_up(jobs: Sequence[Job], *, orders: Orders, now: int) -> list[bool]:
     return [job.key not in refused for job in jobs]
 
 
-def step_out(left: Sequence[Job], *, orders: Orders) -> None:
+def leave_queues(left: Sequence[Job], *, orders: OrderingQueues) -> None:
     """Remove the entries of jobs that have ended or whose time has changed. A job that parks its key keeps its entry."""
     markers = [ordering.marker(job) for job in left if job.spec.ordering is not None and not ordering.parks(job)]
     if not markers:
@@ -51,7 +51,7 @@ def next_in_line(of: Sequence[Job], ports: Ports) -> list[Job]:
     return [job for line in lines.values() if (job := ordering.next_up(line, found)) is not None]
 
 
-def named(line: Line) -> set[JobKey]:
+def named(line: OrderingQueue) -> set[JobKey]:
     """The jobs that the entries and the head of a queue name."""
     turn = {line.turn.key} if line.turn is not None else set()
     return turn | {marker.key for marker in line.markers}

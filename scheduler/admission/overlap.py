@@ -8,7 +8,7 @@ conditional on its version; an executor whose change is refused reads the item a
 
 from dataclasses import dataclass, replace
 
-from scheduler.model.job import Holder, Job, Origin, Overlap, TaskKey
+from scheduler.model.job import Job, Overlap, RunInfo, RunLock, TaskKey
 from scheduler.model.lifecycle import is_open
 
 REPLACED = "overlap: replaced by a later run"
@@ -19,7 +19,7 @@ WAKES = (Overlap.QUEUE_ONE, Overlap.CANCEL_RUNNING)  # the rules under which a r
 class Start:
     """The run may start once `hold` is written (None: nothing is to be written). Then the jobs in `cancel` are to be cancelled."""
 
-    hold: Holder | None
+    hold: RunLock | None
     cancel: tuple[Job, ...] = ()
 
 
@@ -37,14 +37,14 @@ class Wait:
     Then the jobs in `cancel` are to be cancelled; for those that run, a cancel is to be requested.
     """
 
-    hold: Holder | None
+    hold: RunLock | None
     cancel: tuple[Job, ...] = ()
 
 
-def decide(job: Job, origin: Origin, holder: Holder | None, holding: Job | None, waiting: Job | None) -> Start | Skip | Wait:
+def decide(job: Job, origin: RunInfo, holder: RunLock | None, holding: Job | None, waiting: Job | None) -> Start | Skip | Wait:
     """Decide about the run `job` at its instant. `holding` and `waiting` are the jobs that the run lock names, as stored (None: gone)."""
     if holder is None:
-        return Start(Holder(TaskKey(job.owner, origin.task), job.id))
+        return Start(RunLock(TaskKey(job.owner, origin.task), job.id))
     if holder.job == job.id:
         # Another run may be about to take the lock, since this one had ended before its redrive: the write shows which of them has it.
         return Start(replace(holder, version=holder.version + 1) if job.redrives else None)
@@ -59,12 +59,12 @@ def decide(job: Job, origin: Origin, holder: Holder | None, holding: Job | None,
     return Skip(f"overlap: run {holding.id} has not ended{queued}")
 
 
-def passed_on(holder: Holder, to: str) -> Holder:
+def passed_on(holder: RunLock, to: str) -> RunLock:
     """The run lock after its run, which has not started, passed it on to the job `to`. A run that waits continues to wait."""
     return replace(holder, job=to, waiting=None if holder.waiting == to else holder.waiting, version=holder.version + 1)
 
 
-def _take_over(job: Job, origin: Origin, holder: Holder, other: Job | None) -> Start | Skip:
+def _take_over(job: Job, origin: RunInfo, holder: RunLock, other: Job | None) -> Start | Skip:
     """Take the lock of a job that has ended, although the waiting run `other` has been enqueued and was slower.
 
     `other` waits again; if the later run replaces the earlier one, the earlier of the two is dropped.
@@ -76,16 +76,16 @@ def _take_over(job: Job, origin: Origin, holder: Holder, other: Job | None) -> S
     return Start(_held(job, holder, other))
 
 
-def _replace(job: Job, holder: Holder, holding: Job, other: Job | None) -> Wait | Skip:
+def _replace(job: Job, holder: RunLock, holding: Job, other: Job | None) -> Wait | Skip:
     """The run with the latest scheduled time wins, in whatever order the runs come."""
     if any(each is not None and each.scheduled_at > job.scheduled_at for each in (holding, other)):
         return Skip(REPLACED)
     return Wait(_waits(job, holder), (holding,) if other is None else (holding, other))
 
 
-def _held(job: Job, holder: Holder, waiting: Job | None) -> Holder:
+def _held(job: Job, holder: RunLock, waiting: Job | None) -> RunLock:
     return replace(holder, job=job.id, waiting=waiting.id if waiting is not None else None, version=holder.version + 1)
 
 
-def _waits(job: Job, holder: Holder) -> Holder | None:
+def _waits(job: Job, holder: RunLock) -> RunLock | None:
     return None if holder.waiting == job.id else replace(holder, waiting=job.id, version=holder.version + 1)

@@ -12,7 +12,7 @@ from scheduler.admission.gate import READ_WINDOW_MS, UNDECIDED, Cancel, Clear, R
 from scheduler.admission.overlap import Skip
 from scheduler.model import ids, lifecycle, settlement
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Finished, Holder, Job, JobKey, Origin, Overlap, RequeueCause, TaskHead, TaskKey
+from scheduler.model.job import Finished, Job, JobKey, Overlap, RequeueCause, RunInfo, RunLock, TaskHead, TaskKey
 from scheduler.model.lifecycle import is_open
 from scheduler.storage.ports import Change, Ports, Written
 
@@ -26,7 +26,7 @@ class _Known:
     """The items read for one round."""
 
     asked_at: int
-    holders: Mapping[TaskKey, Holder]
+    holders: Mapping[TaskKey, RunLock]
     jobs: Mapping[JobKey, Job]
 
 
@@ -34,7 +34,7 @@ class _Known:
 class _PassOn:
     """The run has the run lock of its task, but is late by now: the lock passes to the run before it (`hold`)."""
 
-    hold: Holder
+    hold: RunLock
     back: Requeue
 
 
@@ -95,7 +95,7 @@ class RunGate:
                 verdicts[run.key] = decision
         return verdicts | self._carry_out(writes, known)
 
-    def _known(self, asked_at: int, runs: Sequence[Job], holders: Mapping[TaskKey, Holder]) -> _Known:
+    def _known(self, asked_at: int, runs: Sequence[Job], holders: Mapping[TaskKey, RunLock]) -> _Known:
         names = {JobKey(key.owner, name) for key, holder in holders.items() for name in (holder.job, holder.waiting) if name}
         names |= {before for run in runs if (before := self._before(run)) is not None}
         keys = sorted(names - {run.key for run in runs})
@@ -176,13 +176,13 @@ def unwanted(run: Job, head: TaskHead | None) -> str | None:
     return None
 
 
-def _origin(run: Job) -> Origin:
+def _origin(run: Job) -> RunInfo:
     if run.origin is None:
         raise ValueError(f"job {run.id} is no run of a task")
     return run.origin
 
 
-def _names(holder: Holder | None) -> tuple[str | None, str | None]:
+def _names(holder: RunLock | None) -> tuple[str | None, str | None]:
     return (holder.job, holder.waiting) if holder is not None else (None, None)
 
 

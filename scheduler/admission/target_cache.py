@@ -11,7 +11,7 @@ KNOWN_MS = 1_000  # an older entry is read again: a change applies after this ti
 
 
 @dataclass(slots=True)
-class Known:
+class TargetCache:
     """Lives as long as its process."""
 
     ports: Ports

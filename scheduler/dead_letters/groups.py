@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from scheduler.dead_letters.model import Filter, is_dead
 from scheduler.model import fingerprint, ids
 from scheduler.model.errors import Invalid
-from scheduler.model.job import Failure, Job, JobKey, Letter, Page
+from scheduler.model.job import DeadLetter, Failure, Job, JobKey, Page
 from scheduler.model.paging import read_on, read_position
 from scheduler.storage.ports import Jobs
 
@@ -21,7 +21,7 @@ class Group:
     """The letters of one error."""
 
     fingerprint: str | None  # None: the job is older than fingerprints
-    latest: Letter
+    latest: DeadLetter
     count: int = 0
     types: set[str] = field(default_factory=set)
     tasks: set[str] = field(default_factory=set)
@@ -29,7 +29,7 @@ class Group:
     last_at: int = 0
     sample: Failure | None = None  # the error of `latest`; None if that was redriven or deleted
 
-    def add(self, letter: Letter) -> None:
+    def add(self, letter: DeadLetter) -> None:
         self.count += 1
         self.types.add(letter.type)
         if letter.task is not None and len(self.tasks) < NAMED:
@@ -72,7 +72,7 @@ def overview(owner: str, filter: Filter, *, jobs: Jobs) -> Overview:
     return Overview(largest, read, complete and len(found) <= GROUPS)
 
 
-def _pages(owner: str, filter: Filter, jobs: Jobs) -> Iterator[tuple[list[Letter], bool]]:
+def _pages(owner: str, filter: Filter, jobs: Jobs) -> Iterator[tuple[list[DeadLetter], bool]]:
     """Yield pages of letters, newest first, each with whether another page follows."""
     after: str | None = None
     while True:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from scheduler.model import ids, lifecycle, slots
-from scheduler.model.job import Job, Letter
+from scheduler.model.job import DeadLetter, Job
 from scheduler.model.lifecycle import DEAD, is_open, state
 
 DEFAULT_RATE = 50
@@ -38,7 +38,7 @@ class Filter:
     since: int | None = None
     until: int | None = None  # exclusive
 
-    def matches(self, letter: Letter) -> bool:
+    def matches(self, letter: DeadLetter) -> bool:
         """Whether task, type and fingerprint match. The caller reads only letters within `since` and `until`."""
         return (
             self.task in (None, letter.task)

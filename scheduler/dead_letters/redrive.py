@@ -8,13 +8,13 @@ when it stops or has died. The fence ensures that no job is redriven twice, howe
 import logging
 from dataclasses import dataclass, field, replace
 
-from scheduler.admission.ordering_queue import line_up
+from scheduler.admission.ordering_queue import join_queues
 from scheduler.admission.run_gate import task_of, unwanted
 from scheduler.dead_letters import model
 from scheduler.dead_letters.model import Redrive, State
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Job, Letter
-from scheduler.pipeline.enqueue import on_their_way
+from scheduler.model.job import DeadLetter, Job
+from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Change, Ports, Written
 
 WORK_MS = 75_000  # longer than the minute after which the next invocation starts and waits
@@ -41,13 +41,13 @@ class _Held:
 
     record: Redrive
     next_at: int  # when its next chunk is due
-    letters: list[Letter] = field(default_factory=list)
+    letters: list[DeadLetter] = field(default_factory=list)
     cursor: str | None = None
     begun: bool = False
 
 
 @dataclass(slots=True)
-class Work:
+class RedriveWorker:
     """One invocation. `run` is the only entry point."""
 
     ports: Ports
@@ -112,9 +112,9 @@ class Work:
             held.record = changed
             held.next_at = max(held.next_at, now - LOOK_MS) + len(chosen) * 1000 // record.rate
 
-    def _choose(self, held: _Held) -> tuple[list[Letter], str | None, bool]:
+    def _choose(self, held: _Held) -> tuple[list[DeadLetter], str | None, bool]:
         """The letters of the next chunk, the position of the last letter checked, and whether it is the last of all."""
-        record, chosen = held.record, list[Letter]()
+        record, chosen = held.record, list[DeadLetter]()
         if not held.letters and (held.cursor is not None or not held.begun):
             times = record.filter
             held.letters, held.cursor = self.ports.jobs.letters(
@@ -131,7 +131,7 @@ class Work:
         held.letters = held.letters[looked:]
         return chosen, after, not held.letters and held.cursor is None
 
-    def _redrive(self, record: Redrive, letters: list[Letter]) -> int:
+    def _redrive(self, record: Redrive, letters: list[DeadLetter]) -> int:
         """Redrive the jobs of these letters. Returns how many have been redriven, also by an earlier try."""
         stored = self.ports.jobs.get_many([letter.key for letter in letters]) if letters else {}
         done = sum(1 for job in stored.values() if _was_redriven(job, record))  # by an invocation that then died, or by hand
@@ -141,10 +141,10 @@ class Work:
         now = self.ports.clock.now()
         wanted = [job for job in dead if job.origin is None or unwanted(job, heads.get(task_of(job))) is None]
         changes = [Change(job, model.again(job, now, self.ports.rules.shards)) for job in wanted]
-        if not all(line_up([change.after for change in changes], orders=self.ports.orders, now=now)):
+        if not all(join_queues([change.after for change in changes], orders=self.ports.orders, now=now)):
             raise Unavailable("the table refused their ordering entries")
         again = self._change(changes)
-        on_their_way(again, now, self.ports)
+        enqueue_if_due_soon(again, now, self.ports)
         return done + len(again)
 
     def _change(self, changes: list[Change]) -> list[Job]:
@@ -159,7 +159,7 @@ class Work:
             self.ports.clock.sleep_until(self.ports.clock.now() + (200 << attempt))
         if changes:
             log.warning("could not redrive jobs: the table refuses", extra={"refused": len(changes)})
-            on_their_way(done, self.ports.clock.now(), self.ports)
+            enqueue_if_due_soon(done, self.ports.clock.now(), self.ports)
             raise Unavailable
         return done
 
@@ -194,4 +194,4 @@ def _context(record: Redrive) -> dict[str, object]:
 
 def redrive(ports: Ports) -> RedriveResult:
     """Work for WORK_MS or until no redrive runs. Raises Unavailable if the table refuses: other invocations continue after the leases."""
-    return Work(ports).run()
+    return RedriveWorker(ports).run()

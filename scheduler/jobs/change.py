@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from scheduler.admission import ordering
-from scheduler.admission.ordering_queue import line_up, step_out
+from scheduler.admission.ordering_queue import join_queues, leave_queues
 from scheduler.model import instants, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey
 from scheduler.model.rules import Rules
-from scheduler.pipeline.enqueue import on_their_way
+from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.pipeline.follow_up import wake_line
 from scheduler.storage.ports import Change, Ports, Written
 
@@ -37,15 +37,15 @@ def reschedule(key: JobKey, wanted: Mapping[str, Any], ports: Ports) -> Job:
         _check(before, wanted, now)
         after = _changed(before, wanted, now, ports.rules)
         moved = before.spec.ordering is not None and ordering.marker(before) != ordering.marker(after)
-        if moved and not all(line_up([after], orders=ports.orders, now=now)):
+        if moved and not all(join_queues([after], orders=ports.orders, now=now)):
             raise Unavailable
         (held,) = ports.jobs.change([Change(before, after)])
         if held is Written.REFUSED:
             raise Unavailable
         if held is Written.YES and _is_ours(ports.jobs.get(key), wanted):
-            (job,) = on_their_way([after], now, ports)
+            (job,) = enqueue_if_due_soon([after], now, ports)
             if moved:
-                step_out([before], orders=ports.orders)
+                leave_queues([before], orders=ports.orders)
                 wake_line(before, ports, now=ports.clock.now())
             return job
     raise Unavailable("the job keeps changing; try again")

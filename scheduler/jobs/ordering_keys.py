@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from scheduler.admission import ordering
 from scheduler.admission.ordering_queue import named
 from scheduler.model.errors import Conflict, Unavailable
-from scheduler.model.job import Job, JobKey, Line, OrderKey
+from scheduler.model.job import Job, JobKey, OrderingQueue, OrderKey
 from scheduler.model.lifecycle import is_open
 from scheduler.pipeline.enqueue import enqueue
 from scheduler.pipeline.follow_up import waits
@@ -55,6 +55,6 @@ def resume(order: OrderKey, ports: Ports) -> LineView:
     return look(order, ports)
 
 
-def _read(order: OrderKey, ports: Ports) -> tuple[Line, Mapping[JobKey, Job]]:
+def _read(order: OrderKey, ports: Ports) -> tuple[OrderingQueue, Mapping[JobKey, Job]]:
     line = ports.orders.lines([order], limit=COUNTED)[order]
     return line, ports.jobs.get_many(sorted(named(line)))

@@ -1,12 +1,12 @@
 """Retry a job that failed or was killed: from the start, at once, under a new fence."""
 
-from scheduler.admission.ordering_queue import line_up
+from scheduler.admission.ordering_queue import join_queues
 from scheduler.admission.run_gate import task_of, unwanted
 from scheduler.dead_letters import model
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey
-from scheduler.pipeline.enqueue import on_their_way
+from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Change, Ports, Tasks, Written
 
 
@@ -21,14 +21,14 @@ def retry_job(key: JobKey, ports: Ports) -> Job:
         raise NotFound("there is no such job")
     _check(job, ports.tasks, now)
     after = model.again(job, now, ports.rules.shards)
-    if not all(line_up([after], orders=ports.orders, now=now)):
+    if not all(join_queues([after], orders=ports.orders, now=now)):
         raise Unavailable
     (held,) = ports.jobs.change([Change(job, after)])
     if held is Written.REFUSED:
         raise Unavailable
     if held is Written.NO:
         raise Conflict("another request has retried it already")
-    (placed,) = on_their_way([after], now, ports)
+    (placed,) = enqueue_if_due_soon([after], now, ports)
     return placed
 
 

@@ -19,7 +19,7 @@ WHOLE = 1_048_576  # bytes of an output, and of a log, that are stored at most
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class FullOutput:
     """The full output and log of an attempt, up to `WHOLE` bytes of each."""
 
     output: str | None
@@ -31,7 +31,7 @@ def output_of(output: str | None, response: Mapping[str, Any] | None) -> str | N
     return output if output is not None or response is None else response.get("body") or None
 
 
-def split(job: Job, result: Result) -> tuple[Result, Whole | None]:
+def split(job: Job, result: Result) -> tuple[Result, FullOutput | None]:
     """Cut the result of a claimed job to the previews that fit into the job's item.
 
     Also returns the full output and log if something was cut, else None. The log loses its beginning, the output its end.
@@ -48,7 +48,7 @@ def split(job: Job, result: Result) -> tuple[Result, Whole | None]:
         fits = replace(fits, output=kept_output)
     elif result.response is not None:
         fits = replace(fits, response={**result.response, "body": kept_output or ""})
-    return fits, Whole(_begin(output, WHOLE), _end(result.log, WHOLE))
+    return fits, FullOutput(_begin(output, WHOLE), _end(result.log, WHOLE))
 
 
 def superseded(job: Job) -> dict[str, Any]:

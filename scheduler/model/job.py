@@ -78,7 +78,7 @@ class OrderKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RunInfo:
     """The run info: the part of a task that its run carries, so that an executor can decide at the instant without the schedule."""
 
     task: str  # the task's id
@@ -103,7 +103,7 @@ class TaskHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class RunLock:
     """The run lock of a task: the item that names the run that may run, until its job is final, and the run that waits for it."""
 
     task: TaskKey
@@ -113,7 +113,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Marker:
+class QueueEntry:
     """A job's entry in the ordering queue of its key."""
 
     order: OrderKey
@@ -134,7 +134,7 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class QueueHead:
     """The head of an ordering queue: the item that names the last job of the key that was let through."""
 
     order: OrderKey
@@ -148,11 +148,11 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class OrderingQueue:
     """The beginning of an ordering queue: its head and its first entries, in order."""
 
-    turn: Turn | None = None
-    markers: tuple[Marker, ...] = ()
+    turn: QueueHead | None = None
+    markers: tuple[QueueEntry, ...] = ()
     more: bool = False  # whether there are further entries
 
 
@@ -287,7 +287,7 @@ class Job:
     created_at: int
     slot: str | None
     lane: Lane = Lane.ONE_TIME
-    origin: Origin | None = None  # the task it is a run of
+    origin: RunInfo | None = None  # the task it is a run of
     start_by: int | None = None  # the start deadline (exclusive): by its misfire rule, else the expiry that its owner set
     fence: int = 1
     charged: int = 0
@@ -373,7 +373,7 @@ class DueEntry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DeadLetter:
     """The entry of a dead letter, a job that failed or was killed, in the failures index: enough to count and to filter."""
 
     key: JobKey
@@ -414,7 +414,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LaterCheck:
     """A later check of a closed unit, for the case that the index lagged longer than the canary could prove.
 
     `number` counts the checks of the unit from 0, see `scheduler.pipeline.leftover.LOOKS`.

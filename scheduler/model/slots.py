@@ -14,7 +14,7 @@ MINUTE = 60_000
 HORIZON = 240_000  # ms; a new slot never starts sooner than this
 OPEN_AHEAD = 135_000  # ms; ticks open minutes up to here: two missed ticks in a row delay no job (75 s would, in simulation)
 SLOW_PUT = 10_000  # ms; a writer whose put took longer reads the clock again
-INTAKE = "intake"  # names the overflow slots, which are always open: for jobs due too soon for a minute, of owners above their share
+OVERFLOW = "intake"  # names the overflow slots, which are always open: for jobs due too soon for a minute, of owners above their share
 DIRECT_LEAD = 1_500  # ms; a job enqueued directly reaches its lane this long, plus at most a second, before its instant
 
 
@@ -47,7 +47,7 @@ def following(minute: str) -> str:
 
 
 def minute(slot: str) -> str:
-    """The minute of a slot, `INTAKE` for an overflow slot."""
+    """The minute of a slot, `OVERFLOW` for an overflow slot."""
     return slot.partition("#")[0]
 
 
@@ -58,7 +58,7 @@ def first_safe_minute(now: int) -> str:
 
 def is_safe(slot: str, now: int) -> bool:
     """Whether dispatch of the slot's minute cannot have begun yet; half of the slack between `HORIZON` and `OPEN_AHEAD` is left."""
-    return is_intake(slot) or start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
+    return is_overflow(slot) or start_of(minute(slot)) - now >= (HORIZON + OPEN_AHEAD) // 2
 
 
 def slot(minute: str, shard_key: str, shards: int) -> str:
@@ -66,19 +66,19 @@ def slot(minute: str, shard_key: str, shards: int) -> str:
     return f"{minute}#{zlib.crc32(shard_key.encode()) % shards:02d}"
 
 
-def intake(shard_key: str, shards: int) -> str:
+def overflow(shard_key: str, shards: int) -> str:
     """The overflow slot for this key."""
-    return slot(INTAKE, shard_key, shards)
+    return slot(OVERFLOW, shard_key, shards)
 
 
-def is_intake(slot: str) -> bool:
+def is_overflow(slot: str) -> bool:
     """Whether it is an overflow slot."""
-    return minute(slot) == INTAKE
+    return minute(slot) == OVERFLOW
 
 
-def is_net(slot: str | None, due_at: int) -> bool:
+def is_safety_slot(slot: str | None, due_at: int) -> bool:
     """Whether it is the safety slot of a job placed just now: the job was due too soon for its own minute, so its writer enqueues it."""
-    return slot is not None and not is_intake(slot) and minute(slot) != minute_of(due_at)
+    return slot is not None and not is_overflow(slot) and minute(slot) != minute_of(due_at)
 
 
 def place(due_at: int, now: int, shard_key: str, shards: int) -> Placement:

@@ -40,7 +40,7 @@ class RetryPolicy:
     on_timeout: bool = False  # whether an attempt that exceeded its time-out is retried, too
 
 
-USUAL_RETRIES = RetryPolicy()
+DEFAULT_RETRIES = RetryPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class JobSpec:
     target: str | None = None  # a named target, whose defaults complete the payload; `type` is then its kind
     tags: tuple[str, ...] = ()
     max_attempts: int = 3
-    retry: RetryPolicy = USUAL_RETRIES
+    retry: RetryPolicy = DEFAULT_RETRIES
     timeout_ms: int = 300_000
     callback: CallBack | None = None
     ordering: Ordering | None = None  # None: the job waits for no other

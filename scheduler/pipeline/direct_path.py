@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, Lane
-from scheduler.pipeline.overflow import INTAKE, open_intake
+from scheduler.pipeline.overflow import OVERFLOW, open_intake
 from scheduler.sharing.fair_queue import Backlog
 from scheduler.sharing.window import PUBLISHED_MS
 from scheduler.storage.ports import Ports
@@ -46,14 +46,14 @@ class DirectPath:
 
         The drafts were placed by `slots.place` at `now`.
         """
-        soon = sorted((job for job in drafts if slots.is_net(job.slot, job.due_at)), key=lambda job: job.due_at)
+        soon = sorted((job for job in drafts if slots.is_safety_slot(job.slot, job.due_at)), key=lambda job: job.due_at)
         groups: dict[tuple[str, Lane], list[Job]] = {}
         for job in soon:
             groups.setdefault((job.owner, job.lane), []).append(job)
         over = {job.key for (owner, lane), jobs in groups.items() for job in jobs[self._allowed(owner, lane, len(jobs), now) :]}
         if not over or not self._open(now):
             return list(drafts)
-        return [replace(job, slot=slots.intake(job.shard_key, self.ports.rules.shards)) if job.key in over else job for job in drafts]
+        return [replace(job, slot=slots.overflow(job.shard_key, self.ports.rules.shards)) if job.key in over else job for job in drafts]
 
     def start(self) -> None:
         """Start the overflow's dispatcher, after jobs were put there. Never raises: the tick starts one, too."""
@@ -62,7 +62,7 @@ class DirectPath:
             return
         self._started_at = now
         try:
-            self.ports.functions.start_dispatch(INTAKE)
+            self.ports.functions.start_dispatch(OVERFLOW)
         except Unavailable as error:
             log.warning("could not start the overflow's dispatcher; the next tick starts it", extra={"error": str(error)})
 

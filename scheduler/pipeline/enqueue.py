@@ -41,7 +41,7 @@ def try_enqueue(jobs: Sequence[Job], *, lanes: Lanes, now: int, after: int = 0) 
     return refused
 
 
-def on_their_way(stored: Sequence[Job], began: int, ports: Ports) -> list[Job]:
+def enqueue_if_due_soon(stored: Sequence[Job], began: int, ports: Ports) -> list[Job]:
     """Enqueue newly stored jobs that are due before a dispatcher reads their slots. Returns all jobs as they are stored then.
 
     The jobs were placed by `slots.place` at `began`, when their puts began. If the puts took long, jobs are moved to safe slots first.
@@ -52,7 +52,7 @@ def on_their_way(stored: Sequence[Job], began: int, ports: Ports) -> list[Job]:
     if now - began > slots.SLOW_PUT:
         unsafe = {job.key for job in stored if not slots.is_safe(job.slot or "", now)}
         stored = _moved(stored, unsafe, now, ports)
-    _enqueue_in_parts([job for job in stored if job.key in unsafe or slots.is_net(job.slot, job.due_at)], ports)
+    _enqueue_in_parts([job for job in stored if job.key in unsafe or slots.is_safety_slot(job.slot, job.due_at)], ports)
     return list(stored)
 
 

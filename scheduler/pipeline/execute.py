@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.admission import gate
-from scheduler.admission.breaker_gate import BreakerGate, Circuits
+from scheduler.admission.breaker_gate import BreakerGate, BreakerRegistry
 from scheduler.admission.gate import (
     READ_AHEAD_MS,
     READ_SPREAD_MS,
@@ -27,21 +27,21 @@ from scheduler.admission.gate import (
     Undecided,
     Verdict,
 )
-from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, Watch
+from scheduler.admission.lane_state import SEEN_MS, TRUSTED_MS, LaneStateCache
 from scheduler.admission.limit_gate import LimitGate
-from scheduler.admission.ordering_gate import OrderGate
+from scheduler.admission.ordering_gate import OrderingGate
 from scheduler.admission.overlap import Skip
 from scheduler.admission.run_gate import RunGate
-from scheduler.admission.target_cache import Known
+from scheduler.admission.target_cache import TargetCache
 from scheduler.model import lifecycle, misfire, settlement, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Finished, Job, JobKey, Lane
 from scheduler.model.lifecycle import is_open, waits
 from scheduler.pipeline import delivery
-from scheduler.pipeline.follow_up import Onward
+from scheduler.pipeline.follow_up import FollowUps
 from scheduler.pipeline.latency import LatencyMeter
 from scheduler.pipeline.lease import Lease
-from scheduler.pipeline.running_jobs import Work
+from scheduler.pipeline.running_jobs import RunningJobs
 from scheduler.storage.ports import Change, ClaimRequest, Guard, Pool, Ports, Written
 
 FRESH_CLAIM_MS = 250  # a job claimed this shortly before its instant is not read again
@@ -82,16 +82,16 @@ class Process:
     """The state that an executor's process keeps from one batch to the next."""
 
     meter: LatencyMeter
-    pauses: Watch
-    named: Known
-    circuits: Circuits
+    pauses: LaneStateCache
+    named: TargetCache
+    circuits: BreakerRegistry
     ahead: Callable[[Job], int] = lambda job: 0  # how long before its instant (ms) a job goes to the pool, which keeps to the instant
 
     @classmethod
     def of(cls, lane: Lane, reporter: str, ports: Ports, ahead: Callable[[Job], int] = lambda job: 0) -> "Process":
         """Return the state of a new process of the lane, which reports its latencies as `reporter`."""
-        pauses = Watch(ports)
-        return cls(LatencyMeter(lane, reporter), pauses, Known(ports), Circuits(ports, pauses), ahead)
+        pauses = LaneStateCache(ports)
+        return cls(LatencyMeter(lane, reporter), pauses, TargetCache(ports), BreakerRegistry(ports, pauses), ahead)
 
 
 @dataclass(slots=True)
@@ -105,8 +105,8 @@ class Execution:
     process: Process
     lease: Lease
     admission: Admission
-    work: Work
-    onward: Onward
+    work: RunningJobs
+    onward: FollowUps
     returned: set[str] = field(default_factory=set)  # message ids that stay in the queue
     _in_hand: dict[JobKey, Delivery] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list)
@@ -114,7 +114,7 @@ class Execution:
     _settle_at: int = 0
 
     def run(self) -> list[str]:
-        """Work until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
+        """RunningJobs until every job of the batch is done. Returns the ids of the messages to leave in the queue."""
         try:
             if self.process.pauses.is_paused(self.lane, trust_ms=TRUSTED_MS):
                 log.info("the lane is paused: messages dropped, their jobs stay in their slots", extra={"messages": len(self.deliveries)})
@@ -414,7 +414,7 @@ class Execution:
 def execute(lane: Lane, deliveries: Sequence[Delivery], ports: Ports, process: Process, *, pool: Pool, request_id: str) -> list[str]:
     """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted."""
     limits = LimitGate(process.named, ports)
-    gates: list[Gate] = [OrderGate(ports), RunGate(ports), BreakerGate(process.circuits, ports.clock), limits]
+    gates: list[Gate] = [OrderingGate(ports), RunGate(ports), BreakerGate(process.circuits, ports.clock), limits]
     batch = Execution(
         lane,
         deliveries,
@@ -423,8 +423,8 @@ def execute(lane: Lane, deliveries: Sequence[Delivery], ports: Ports, process: P
         process,
         lease=Lease(lane, ports),
         admission=Admission(gates),
-        work=Work(pool, ports),
-        onward=Onward(ports, process.pauses.is_paused),
+        work=RunningJobs(pool, ports),
+        onward=FollowUps(ports, process.pauses.is_paused),
     )
     left = batch.run()
     process.meter.report(ports.ledger, ports.clock.now())

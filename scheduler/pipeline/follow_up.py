@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from scheduler.admission import overlap
 from scheduler.admission.gate import Requeue
-from scheduler.admission.ordering_queue import next_in_line, step_out
+from scheduler.admission.ordering_queue import leave_queues, next_in_line
 from scheduler.model import ids, slots
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Job, JobKey, Lane, RequeueCause, TaskKey
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Onward:
+class FollowUps:
     """Enqueues the jobs released by what a batch just wrote. A refused one is picked up from its slot."""
 
     ports: Ports
@@ -103,7 +103,7 @@ def in_line(ended: Sequence[Job], free: Sequence[Job], ports: Ports, *, now: int
     of = [job for job in (*ended, *free) if job.spec.ordering is not None]
     if not of:
         return []
-    step_out(ended, orders=ports.orders)
+    leave_queues(ended, orders=ports.orders)
     return [job for job in next_in_line(of, ports) if waits(job, now)]
 
 

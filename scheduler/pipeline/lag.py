@@ -6,7 +6,7 @@ from scheduler.admission.lane_state import paused_lanes
 from scheduler.model import slots
 from scheduler.model.job import Lane
 from scheduler.pipeline import leftover
-from scheduler.pipeline.overflow import INTAKE
+from scheduler.pipeline.overflow import OVERFLOW
 from scheduler.storage.ports import Ledger
 
 
@@ -29,8 +29,10 @@ def lag(ledger: Ledger, now: int) -> Lag:
     """Return the scheduler's lag. Without a tick the ledger's cursor does not move, so its age counts as well."""
     cursor, units, states = ledger.cursor(), ledger.open_units(), ledger.watched().lanes
     awake = [unit.key.minute for unit in units if not leftover.rests(unit, states, now)]
-    intake = ledger.unit(INTAKE)
-    minutes = awake[:1] + ([cursor.minute] if cursor else []) + ([slots.minute_of(intake.progress)] if intake and intake.progress else [])
+    overflow = ledger.unit(OVERFLOW)
+    minutes = (
+        awake[:1] + ([cursor.minute] if cursor else []) + ([slots.minute_of(overflow.progress)] if overflow and overflow.progress else [])
+    )
     paused = tuple(lane for lane in Lane if lane in paused_lanes(states))
     if not minutes:
         return Lag(None, 0, paused, len(units))

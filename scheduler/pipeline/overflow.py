@@ -14,7 +14,7 @@ from scheduler.pipeline.publisher import LEASE_MS, DispatchResult, Publisher, ma
 from scheduler.pipeline.reconcile import everything, read, recheck, remaining
 from scheduler.storage.ports import Ports
 
-INTAKE = UnitKey(slots.INTAKE, 0)
+OVERFLOW = UnitKey(slots.OVERFLOW, 0)
 READ_MS = 1_000
 SAME_LOOK_MS = 250  # lanes polled within this time share one read of the slots
 EMPTY_MS = 3_000  # the dispatcher stays this long after the last job was there: the next job then needs no start
@@ -22,7 +22,7 @@ RECHECK_AGAIN_MS = 10_000  # the time until a job is reconciled again if the tab
 
 
 @dataclass(slots=True)
-class Intake:
+class Overflow:
     """One dispatcher of the overflow. `run` is its only entry point."""
 
     ports: Ports
@@ -37,7 +37,7 @@ class Intake:
     )  # by mark: entries sent and still there at the last read, and when they were sent (ms)
 
     @classmethod
-    def of(cls, unit: Unit, ports: Ports) -> "Intake":
+    def of(cls, unit: Unit, ports: Ports) -> "Overflow":
         """Return a dispatcher of the overflow, which is leased to it."""
         made = cls(ports)
         made.publisher = Publisher(unit, ports, made._outstanding, made._progress)
@@ -131,13 +131,13 @@ class Intake:
 
 def open_intake(ports: Ports, now: int) -> None:
     """Create the unit of the overflow. A process does this before it puts jobs there: else no tick would read them. Idempotent."""
-    ports.ledger.open_unit(Unit(INTAKE, 0, ports.rules.shards - 1, opened_at=now))
+    ports.ledger.open_unit(Unit(OVERFLOW, 0, ports.rules.shards - 1, opened_at=now))
 
 
 def take_lease(ports: Ports) -> Unit | None:
     """Lease the overflow under a new epoch and return its unit; None if it was never opened, or is leased to another dispatcher."""
     now = ports.clock.now()
-    unit = ports.ledger.unit(INTAKE)
+    unit = ports.ledger.unit(OVERFLOW)
     if unit is None or unit.lease_until > now:
         return None
     last = max(unit.last_shard, ports.rules.shards - 1)
@@ -145,22 +145,22 @@ def take_lease(ports: Ports) -> Unit | None:
     return leased if ports.ledger.change_unit(unit, leased) else None
 
 
-def intake(ports: Ports) -> DispatchResult:
+def overflow(ports: Ports) -> DispatchResult:
     """Dispatch the overflow, unless another dispatcher does.
 
     Raises Unavailable if a service refuses: the tick then starts another dispatcher.
     """
     unit = take_lease(ports)
-    return DispatchResult() if unit is None else Intake.of(unit, ports).run()
+    return DispatchResult() if unit is None else Overflow.of(unit, ports).run()
 
 
 def start_if_waiting(ports: Ports, now: int) -> bool:
     """Start a dispatcher if a job is in the overflow and no dispatcher is at work: the process that put the job there may have died."""
-    unit = ports.ledger.unit(INTAKE)
+    unit = ports.ledger.unit(OVERFLOW)
     if unit is None or unit.lease_until > now:
         return False
     last = max(ports.rules.shards - 1, unit.last_shard)
-    if not any(ports.jobs.due(slot)[0] for slot in Unit(INTAKE, 0, last).slots):
+    if not any(ports.jobs.due(slot)[0] for slot in Unit(OVERFLOW, 0, last).slots):
         return False
-    ports.functions.start_dispatch(INTAKE)
+    ports.functions.start_dispatch(OVERFLOW)
     return True

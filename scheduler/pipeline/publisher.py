@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from operator import attrgetter
 
-from scheduler.admission.lane_state import LOOK_MS, Watch
+from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.model.job import DueEntry, Lane, Message, Unit
 from scheduler.pipeline import lead
 from scheduler.sharing.window import Flow
@@ -59,7 +59,7 @@ class Publisher:
     planned: list[Planned] = field(default_factory=list)  # in order of the time at which they leave
     sent: set[str] = field(default_factory=set)  # marks of the entries that were published, or wait in the flow
     held: list[Planned] = field(default_factory=list)  # entries that should leave now, but their lane is paused
-    watch: Watch = field(init=False)
+    watch: LaneStateCache = field(init=False)
     flow: Flow = field(init=False)
     _rate: float = RATE
     _renew_at: int = 0
@@ -68,7 +68,7 @@ class Publisher:
     def __post_init__(self) -> None:
         # As long as the lane states were never read, the dispatcher publishes all jobs. A ledger that refuses then starts nothing that
         # is paused: executors check the pause themselves before a job starts. Waiting for the ledger would make every job late.
-        self.watch = Watch(self.ports)
+        self.watch = LaneStateCache(self.ports)
         self.flow = Flow(self.unit.key, self.outstanding, self.ports.lanes.backlog, self.ports)
         self._stay_until = self.ports.clock.now() + STAY_MS
 

@@ -18,7 +18,7 @@ class _Started:
 
 
 @dataclass(slots=True)
-class Work:
+class RunningJobs:
     """The jobs that run in the pool. Most batches are done before the first check, and read nothing."""
 
     pool: Pool

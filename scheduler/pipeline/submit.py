@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from scheduler.admission.ordering_queue import line_up
+from scheduler.admission.ordering_queue import join_queues
 from scheduler.model import ids, slots
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Job, JobKey, Receipt, shard_key
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
-from scheduler.pipeline.enqueue import on_their_way
+from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Jobs, Ports, Receipts, Written
 
 
@@ -29,7 +29,7 @@ class NewJob:
     expires_at: int | None = None  # the job is not started at this instant (ms) or later
 
 
-class Asked(NamedTuple):
+class Submission(NamedTuple):
     """One job of a call: `random` fills its id, unless a receipt of its key is stored already."""
 
     request: NewJob
@@ -51,14 +51,14 @@ class Accepted:
 
 def submit(request: NewJob, ports: Ports, *, random: int, direct: DirectPath | None = None) -> Job:
     """Accept one job without a key, as `submit_all` does. Raises Unavailable if the table refuses: then nothing was accepted."""
-    asked = [Asked(request, random)]
+    asked = [Submission(request, random)]
     (done,) = submit_all(asked, ports, direct=direct)
     if not isinstance(done, Accepted):
         raise Unavailable
     return done.job
 
 
-def submit_all(asked: Sequence[Asked], ports: Ports, *, direct: DirectPath | None = None) -> list[Accepted | Conflict | None]:
+def submit_all(asked: Sequence[Submission], ports: Ports, *, direct: DirectPath | None = None) -> list[Accepted | Conflict | None]:
     """Store jobs of one owner, each accepted or not on its own. The answers come in order; None where a table refused.
 
     A job is accepted once it is stored, even if it then cannot be enqueued. `direct` decides which jobs may be enqueued at once (None:
@@ -75,7 +75,7 @@ def submit_all(asked: Sequence[Asked], ports: Ports, *, direct: DirectPath | Non
     held = _put(drafts, now, ports) if drafts else []
     stored = [draft for draft, holds in zip(drafts, held, strict=True) if holds]
     waiting = [job for job in found.values() if _never_started(job)]  # the call that stored it may have died before it enqueued the job
-    handed = on_their_way([*stored, *waiting], now, ports)
+    handed = enqueue_if_due_soon([*stored, *waiting], now, ports)
     _start_intake([*stored, *waiting], direct)
     new = {job.key: job for job in handed[: len(stored)]}
     return [_settled(answer, new) if isinstance(answer, Accepted) and answer.job.key not in found else answer for answer in answers]
@@ -86,7 +86,7 @@ def _put(drafts: Sequence[Job], now: int, ports: Ports) -> list[bool]:
 
     Raises Unavailable if all are refused at once.
     """
-    may = line_up(drafts, orders=ports.orders, now=now)
+    may = join_queues(drafts, orders=ports.orders, now=now)
     put = iter(_insert([draft for draft, ready in zip(drafts, may, strict=True) if ready], ports.jobs) if any(may) else [])
     return [ready and next(put) is not Written.REFUSED for ready in may]
 
@@ -112,11 +112,11 @@ def _shared(drafts: list[Job], now: int, direct: DirectPath | None) -> list[Job]
 
 
 def _start_intake(stored: Sequence[Job], direct: DirectPath | None) -> None:
-    if direct is not None and any(slots.is_intake(job.slot or "") for job in stored):
+    if direct is not None and any(slots.is_overflow(job.slot or "") for job in stored):
         direct.start()
 
 
-def _keep(asked: Sequence[Asked], receipts: Receipts, now: int) -> dict[str, Receipt | None]:
+def _keep(asked: Sequence[Submission], receipts: Receipts, now: int) -> dict[str, Receipt | None]:
     """Store the receipts; return the valid receipt of each key (None: refused). If a key comes twice, its first receipt is stored."""
     first: dict[str, Receipt] = {}
     for each in asked:
@@ -132,7 +132,7 @@ def _keep(asked: Sequence[Asked], receipts: Receipts, now: int) -> dict[str, Rec
         return dict.fromkeys(first)  # jobs without a key need no receipt
 
 
-def _answer(asked: Asked, standing: Mapping[str, Receipt | None], now: int, rules: Rules) -> Accepted | Conflict | None:
+def _answer(asked: Submission, standing: Mapping[str, Receipt | None], now: int, rules: Rules) -> Accepted | Conflict | None:
     """Return the answer to give once the job is stored; None if its receipt was refused."""
     receipt = asked.receipt
     if receipt is None:

@@ -8,10 +8,10 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from scheduler.admission.lane_state import Watch, resumed_lanes
+from scheduler.admission.lane_state import LaneStateCache, resumed_lanes
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Cursor, DueEntry, Job, Lane, Look, Unit, UnitKey
+from scheduler.model.job import Cursor, DueEntry, Job, Lane, LaterCheck, Unit, UnitKey
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import lag
 from scheduler.pipeline.overflow import start_if_waiting
@@ -48,13 +48,13 @@ class Tick:
     result: TickResult = field(default_factory=TickResult)
     _started: dict[UnitKey, int] = field(default_factory=dict)
     _sung: set[UnitKey] = field(default_factory=set)  # units whose canary this tick stored again
-    _watch: Watch = field(init=False)
+    _watch: LaneStateCache = field(init=False)
     _room: int = 0  # how many jobs of resumed lanes this pass may still enqueue
     _behind: dict[Lane, bool] = field(default_factory=dict)  # by resumed lane, in this pass
     _unreleased: bool = False  # this pass left jobs of resumed lanes for the next pass
 
     def __post_init__(self) -> None:
-        self._watch = Watch(self.ports)
+        self._watch = LaneStateCache(self.ports)
 
     def run(self) -> TickResult:
         """Do everything that is due, then watch the units that still have work, until the next tick is due."""
@@ -197,7 +197,7 @@ class Tick:
 
     def _closed(self, unit: Unit) -> None:
         now = self.ports.clock.now()
-        if self.ports.ledger.close_unit(unit, now, Look(unit, 0, now + leftover.LOOKS[0])):
+        if self.ports.ledger.close_unit(unit, now, LaterCheck(unit, 0, now + leftover.LOOKS[0])):
             self.ports.jobs.drop_canary(unit.key)
             self.result.closed += 1
 
@@ -217,7 +217,7 @@ class Tick:
             self.result.looks += 1
 
 
-def following(look: Look) -> Look | None:
+def following(look: LaterCheck) -> LaterCheck | None:
     """Return the check that follows this one, if there is one."""
     number = look.number + 1
     if number == len(leftover.LOOKS):

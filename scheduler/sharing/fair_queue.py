@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 
 from scheduler.model.job import Lane, UnitKey
 
-USUAL_WEIGHT = 1.0  # of a user without a weight
+DEFAULT_WEIGHT = 1.0  # of a user without a weight
 AHEAD_S = 1.0  # seconds of work that wait in a lane: enough until the next poll, and for jobs that the index does not show yet
 LEAST_WEIGHT = 0.001  # lower bound: jobs of a user with weight 0 would never start
 NAMED = 50  # users that a published backlog names
@@ -53,7 +53,7 @@ class FairQueue(Generic[T]):
         return (item for user in self._users.values() for _, _, item in user.waiting)
 
     def weigh(self, weights: Mapping[str, float]) -> None:
-        """Apply these weights, from the next job of each user on. A user not listed has `USUAL_WEIGHT`."""
+        """Apply these weights, from the next job of each user on. A user not listed has `DEFAULT_WEIGHT`."""
         self._weights = weights
 
     def counts(self) -> dict[str, int]:
@@ -89,7 +89,7 @@ class FairQueue(Generic[T]):
         return item
 
     def _line_up(self, name: str, user: _User[T]) -> None:
-        finish = max(user.finish, self._clock) + 1 / max(self._weights.get(name, USUAL_WEIGHT), LEAST_WEIGHT)
+        finish = max(user.finish, self._clock) + 1 / max(self._weights.get(name, DEFAULT_WEIGHT), LEAST_WEIGHT)
         heapq.heappush(self._heads, (finish, next(self._numbers), name))
 
 

@@ -237,7 +237,7 @@ class Flow:
         if len(gate.queue) <= gate.room(first, now) and not gate.told:
             gate.credit = float(gate.room(first, now))
             return
-        mine = {name: Demand(weights.get(name, fair_queue.USUAL_WEIGHT), count) for name, count in counts.items()}
+        mine = {name: Demand(weights.get(name, fair_queue.DEFAULT_WEIGHT), count) for name, count in counts.items()}
         others = self._tell(gate, Backlog(self.unit, gate.lane, now, gate.in_hand, gate.rate, fair_queue.published(mine)))
         rate, in_hand = gate.rate + sum(each.rate for each in others), gate.in_hand + sum(each.outstanding for each in others)
         backlogs: dict[str, Mapping[str, Demand]] = {_name(each.unit): _apart(each) for each in others}
@@ -270,7 +270,7 @@ class Flow:
         now, names = self.ports.clock.now(), set(users)
         if self._weighed_at is None or now - self._weighed_at >= WEIGHTS_MS or not names <= self._weights.keys():
             try:
-                self._weights |= dict.fromkeys(names, fair_queue.USUAL_WEIGHT) | self.ports.users.weights(sorted(names))
+                self._weights |= dict.fromkeys(names, fair_queue.DEFAULT_WEIGHT) | self.ports.users.weights(sorted(names))
                 self._weighed_at = now
             except Unavailable as error:
                 log.info("could not read weights; the known ones apply", extra={"users": len(names), "error": str(error)})

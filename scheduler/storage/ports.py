@@ -22,24 +22,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from scheduler.model.job import (
     Cursor,
+    DeadLetter,
     DueEntry,
     Finished,
-    Holder,
     Job,
     JobKey,
     Lane,
     LaneState,
-    Letter,
-    Line,
-    Look,
-    Marker,
+    LaterCheck,
     Message,
+    OrderingQueue,
     OrderKey,
     Page,
+    QueueEntry,
+    QueueHead,
     Receipt,
+    RunLock,
     TaskHead,
     TaskKey,
-    Turn,
     Unit,
     UnitKey,
 )
@@ -49,10 +49,10 @@ if TYPE_CHECKING:  # hot functions never load schedules
     from scheduler.accounts.audit import Entry as AuditEntry
     from scheduler.accounts.model import Account, Profile, Quotas, Stock, Tally
     from scheduler.admission.breaker import Breaker
-    from scheduler.admission.limits import Usage, Use
+    from scheduler.admission.limits import TargetUsage, UsageChange
     from scheduler.dead_letters.model import Redrive
     from scheduler.insight.counting import Counted, Entry
-    from scheduler.model.attempt_output import Whole
+    from scheduler.model.attempt_output import FullOutput
     from scheduler.model.rules import Rules
     from scheduler.notify.messages import Message as NoticeMessage
     from scheduler.notify.policy import DeliveryRecord, NotificationState, Outbox
@@ -202,7 +202,7 @@ class Jobs(Protocol):
 
     def letters(
         self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
-    ) -> tuple[list[Letter], str | None]:
+    ) -> tuple[list[DeadLetter], str | None]:
         """Return a page of the entries of an owner's failures index, newest first, and the cursor of the next page.
 
         Bounds and cursor as in `history`. It reads the index only, at a small part of the cost of `failures`. Eventually consistent.
@@ -233,16 +233,16 @@ class Ledger(Protocol):
         If `after` has another epoch (a take-over), the stored lease must be that of `before` as well: nobody renewed it.
         """
 
-    def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
+    def close_unit(self, unit: Unit, at: int, look: LaterCheck) -> bool:
         """Close the unit if it is open and has this epoch, and store its first later check, in one transaction.
 
         False: nothing was changed.
         """
 
-    def looks(self, by: int) -> list[Look]:
+    def looks(self, by: int) -> list[LaterCheck]:
         """Return the later checks planned for the instant `by` or earlier, the earliest first (strongly consistent)."""
 
-    def replace_look(self, look: Look, following: Look | None) -> None:
+    def replace_look(self, look: LaterCheck, following: LaterCheck | None) -> None:
         """Delete a later check that is done and store the `following` one, if any, in one transaction.
 
         Do nothing if the check is gone. Idempotent.
@@ -296,10 +296,10 @@ class Tasks(Protocol):
     def heads(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskHead]:
         """Return the heads of the tasks that exist: the part that runs need (strongly consistent)."""
 
-    def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, Holder]:
+    def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, RunLock]:
         """Return the run locks that exist (strongly consistent)."""
 
-    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[Written]:
+    def hold(self, changes: Sequence[tuple[RunLock | None, RunLock]]) -> list[Written]:
         """Replace each run lock if the stored one has the version of the pair's first element (None: no lock is stored).
 
         NO: it has another version. YES also if an earlier try, whose answer was lost, applied it. One lock may appear several times.
@@ -346,37 +346,37 @@ class Tasks(Protocol):
         """
 
 
-class Orders(Protocol):
+class OrderingQueues(Protocol):
     """The ordering queues, one for each ordering key: an entry for each open job, and the head.
 
     `scheduler.admission.ordering` defines them.
     """
 
-    def enqueue(self, markers: Sequence[Marker]) -> list[Written]:
+    def enqueue(self, markers: Sequence[QueueEntry]) -> list[Written]:
         """Insert each of these different entries. NO: the entry exists, and is unchanged. REFUSED: it may or may not be stored."""
 
-    def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, Line]:
+    def lines(self, orders: Sequence[OrderKey], *, limit: int) -> dict[OrderKey, OrderingQueue]:
         """Return the beginning of each ordering queue: its head and at most `limit` entries, sorted by position (strongly consistent).
 
-        Every queue of `orders` is in the mapping, an empty one as an empty `Line`.
+        Every queue of `orders` is in the mapping, an empty one as an empty `OrderingQueue`.
         """
 
-    def take_turns(self, changes: Sequence[tuple[Turn | None, Turn]]) -> list[Written]:
+    def take_turns(self, changes: Sequence[tuple[QueueHead | None, QueueHead]]) -> list[Written]:
         """Replace the heads of different queues, each if the stored head has the version of the pair's first element (None: no head is
         stored).
 
         NO: it has another version. YES also if an earlier try, whose answer was lost, applied it.
         """
 
-    def leave(self, markers: Sequence[Marker]) -> None:
+    def leave(self, markers: Sequence[QueueEntry]) -> None:
         """Delete these entries. Idempotent. Raises Unavailable if the deletion of any was refused."""
 
 
-class Used(NamedTuple):
-    """The answer to one `Use`. `usage` is the stored usage after it (None if refused)."""
+class ChangeResult(NamedTuple):
+    """The answer to one `UsageChange`. `usage` is the stored usage after it (None if refused)."""
 
     done: Written
-    usage: Usage | None
+    usage: TargetUsage | None
 
 
 class Targets(Protocol):
@@ -385,10 +385,10 @@ class Targets(Protocol):
     def targets(self, names: Sequence[str]) -> dict[str, NamedTarget]:
         """Return the targets that exist, by name (strongly consistent)."""
 
-    def usages(self, names: Sequence[str]) -> dict[str, Usage]:
+    def usages(self, names: Sequence[str]) -> dict[str, TargetUsage]:
         """Return the usages that exist, by the name of their target (strongly consistent)."""
 
-    def use(self, uses: Sequence[Use]) -> list[Used]:
+    def use(self, uses: Sequence[UsageChange]) -> list[ChangeResult]:
         """Apply each change, of different targets, if it is valid (see `limits.used`); one result per change, in order.
 
         NO: it is not valid for the stored usage. If refused, the change may still have been applied: a concurrency slot that was taken
@@ -572,10 +572,10 @@ class Pool(Protocol):
 class Outputs(Protocol):
     """The full output and log of attempts, where the job's item cannot hold them; and the archive of jobs that have left their table."""
 
-    def put(self, key: JobKey, fence: int, whole: Whole) -> None:
+    def put(self, key: JobKey, fence: int, whole: FullOutput) -> None:
         """Store the full output and log of the attempt that ran under `fence`. Idempotent."""
 
-    def get(self, key: JobKey, fence: int) -> Whole | None:
+    def get(self, key: JobKey, fence: int) -> FullOutput | None:
         """Return what is stored of that attempt; None if nothing is, or if it has expired."""
 
     def archive(self, records: Sequence[Mapping[str, Any]]) -> None:
@@ -605,7 +605,7 @@ class Users(Protocol):
     """The scheduler's own records of users: weights, quotas, states; and tallies, counts by name that many processes share."""
 
     def weights(self, ids: Sequence[str]) -> dict[str, float]:
-        """Return the fair-share weights of these users. Users without a weight are omitted (they get `fair_queue.USUAL_WEIGHT`)."""
+        """Return the fair-share weights of these users. Users without a weight are omitted (they get `fair_queue.DEFAULT_WEIGHT`)."""
 
     def set_weight(self, id: str, weight: float) -> None:
         """Store the weight of a user. It applies within a minute, to jobs stored already as well."""
@@ -727,7 +727,7 @@ class Ports(Protocol):
     @property
     def tasks(self) -> Tasks: ...
     @property
-    def orders(self) -> Orders: ...
+    def orders(self) -> OrderingQueues: ...
     @property
     def ledger(self) -> Ledger: ...
     @property

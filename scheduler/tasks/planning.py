@@ -10,7 +10,7 @@ from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
 from scheduler.model import ids, slots
-from scheduler.model.job import Job, JobKey, Lane, Misfire, Origin, Overlap, shard_key
+from scheduler.model.job import Job, JobKey, Lane, Misfire, Overlap, RunInfo, shard_key
 from scheduler.model.misfire import plan_start_by
 from scheduler.model.rules import Rules
 from scheduler.model.slots import MINUTE
@@ -63,7 +63,7 @@ def by_hand(task: Task, at: int, random: int, overlap: Overlap | None, now: int,
 
     `random` fills its id: see `ids.new`. `overlap` None: the task's own rule applies.
     """
-    origin = Origin(task.id, task.generation, overlap=overlap or task.overlap, notify=task.notifications is not None)
+    origin = RunInfo(task.id, task.generation, overlap=overlap or task.overlap, notify=task.notifications is not None)
     return replace(_job(task, ids.new(at, random), at, now, rules, origin), lane=Lane.ONE_TIME)
 
 
@@ -186,7 +186,7 @@ def _jobs(task: Task, previous: list[Run], new: list[Run], later: list[Run], now
 
 
 def _run(task: Task, run: Run, previous: int | None, following: list[int], now: int, rules: Rules) -> Job:
-    origin = Origin(task.id, task.generation, run.nominal, task.overlap, notify=task.notifications is not None)
+    origin = RunInfo(task.id, task.generation, run.nominal, task.overlap, notify=task.notifications is not None)
     start_by = None
     if task.is_recurring:
         origin = replace(origin, misfire=task.misfire)
@@ -197,7 +197,7 @@ def _run(task: Task, run: Run, previous: int | None, following: list[int], now: 
     return replace(_job(task, ids.run(run.at, task.id, task.generation), run.at, now, rules, origin), start_by=start_by)
 
 
-def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: Origin) -> Job:
+def _job(task: Task, job_id: str, at: int, now: int, rules: Rules, origin: RunInfo) -> Job:
     due_at = max(at, now)
     return Job(
         owner=task.owner,

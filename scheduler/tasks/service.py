@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scheduler.admission.ordering_queue import line_up
+from scheduler.admission.ordering_queue import join_queues
 from scheduler.model import ids
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.job import Job, JobKey, Misfire, Overlap, Receipt, TaskKey
@@ -12,7 +12,7 @@ from scheduler.model.notifications import Notifications
 from scheduler.model.paging import read_on, read_position
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
-from scheduler.pipeline.enqueue import on_their_way
+from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Ports
 from scheduler.tasks import planning, schedule_form
 from scheduler.tasks.schedule import Once, Run, Schedule
@@ -212,12 +212,12 @@ def _filled(plan: planning.Planned, ports: Ports) -> Task:
 
 def _line_up(runs: list[Job], now: int, ports: Ports) -> None:
     """Store the ordering entries of runs with an ordering key; the runs are stored afterwards. Raises Unavailable."""
-    if not all(line_up(runs, orders=ports.orders, now=now)):
+    if not all(join_queues(runs, orders=ports.orders, now=now)):
         raise Unavailable
 
 
 def _handed_over(runs: list[Job], began: int, ports: Ports) -> list[Job]:
-    return on_their_way(runs, began, ports)
+    return enqueue_if_due_soon(runs, began, ports)
 
 
 def _made_before(new: NewTask, receipt: Receipt, earlier: Receipt, rules: Rules) -> Task:

@@ -1,4 +1,4 @@
-"""The record of a task: work and a schedule. Its runs are jobs; hot functions read only `model.Origin` and `model.TaskHead` of it."""
+"""The record of a task: work and a schedule. Its runs are jobs; hot functions read only `model.RunInfo` and `model.TaskHead` of it."""
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum

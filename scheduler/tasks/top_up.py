@@ -11,10 +11,10 @@ from functools import partial
 from itertools import accumulate
 from typing import TypeVar
 
-from scheduler.admission.ordering_queue import line_up, step_out
+from scheduler.admission.ordering_queue import join_queues, leave_queues
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import TaskKey
-from scheduler.pipeline.enqueue import on_their_way
+from scheduler.pipeline.enqueue import enqueue_if_due_soon
 from scheduler.storage.ports import Ports, Written
 from scheduler.tasks.planning import Planned, further
 from scheduler.tasks.task import Task
@@ -53,14 +53,14 @@ class TopUp:
         planned = [(task, plan) for task in tasks if (plan := self._tolerate(task, partial(further, task, now, self.ports.rules)))]
         runs = [run for _, plan in planned for run in plan.runs]
         try:
-            if not all(line_up(runs, orders=self.ports.orders, now=now)):
+            if not all(join_queues(runs, orders=self.ports.orders, now=now)):
                 raise Unavailable("the table refused their ordering entries")
             stored = self.ports.jobs.put_many(runs) if runs else []
         except Unavailable as error:
             log.warning("new runs were refused; the next top-up stores them", extra={"tasks": len(planned), "error": str(error)})
             self.failed += [task.key for task, _ in planned]
             return []
-        on_their_way([run for run, holds in zip(runs, stored, strict=True) if holds is not Written.REFUSED], now, self.ports)
+        enqueue_if_due_soon([run for run, holds in zip(runs, stored, strict=True) if holds is not Written.REFUSED], now, self.ports)
         ends = list(accumulate(len(plan.runs) for _, plan in planned))
         moved = list[Planned]()
         for (task, plan), end in zip(planned, ends, strict=True):
@@ -79,7 +79,7 @@ class TopUp:
         current = self.ports.tasks.get(task.key)
         if current is None or current.generation != task.generation:
             stay = set(withdraw([run.key for run in plan.runs], self.ports.jobs))
-            step_out([run for run in plan.runs if run.key not in stay], orders=self.ports.orders)
+            leave_queues([run for run in plan.runs if run.key not in stay], orders=self.ports.orders)
         return False
 
     def _tolerate(self, task: Task, step: Callable[[], T]) -> T | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from scheduler.admission.gate import READ_WINDOW_MS
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import JobKey, OrderKey
-from scheduler.storage.ports import Jobs, Orders, Ports, Written
+from scheduler.storage.ports import Jobs, OrderingQueues, Ports, Written
 from scheduler.tasks.planning import to_withdraw
 from scheduler.tasks.task import Task
 
@@ -50,7 +50,7 @@ def withdraw(keys: Sequence[JobKey], jobs: Jobs) -> list[JobKey]:
     return stay + left
 
 
-def _step_out(order: OrderKey, gone: set[JobKey], orders: Orders) -> None:
+def _step_out(order: OrderKey, gone: set[JobKey], orders: OrderingQueues) -> None:
     """Remove the entries of withdrawn runs: only the queue knows their positions, which follow from when each was planned."""
     try:
         line = orders.lines([order], limit=MARKERS)[order]

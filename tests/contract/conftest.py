@@ -23,7 +23,7 @@ from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.lanes import SqsLanes
 from scheduler.storage.aws.ledger import DynamoLedger
 from scheduler.storage.aws.notices import DynamoNotices
-from scheduler.storage.aws.orders import DynamoOrders
+from scheduler.storage.aws.ordering_queues import DynamoOrderingQueues
 from scheduler.storage.aws.receipts import DynamoReceipts
 from scheduler.storage.aws.redrives import DynamoRedrives
 from scheduler.storage.aws.targets import DynamoTargets
@@ -32,11 +32,11 @@ from scheduler.storage.aws.users import DynamoUsers
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.notices import MemoryNotices
-from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, MemoryRedrives
 from scheduler.storage.memory.targets import MemoryTargets
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
-from scheduler.storage.ports import Counters, Jobs, Lanes, Ledger, Notices, Orders, Receipts, Redrives, Targets, Tasks, Users
+from scheduler.storage.ports import Counters, Jobs, Lanes, Ledger, Notices, OrderingQueues, Receipts, Redrives, Targets, Tasks, Users
 from tests.contract import tables
 
 
@@ -124,14 +124,14 @@ def receipts(stores: Stores) -> Receipts:
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
-def orders(request: pytest.FixtureRequest) -> Iterator[Orders]:
+def orders(request: pytest.FixtureRequest) -> Iterator[OrderingQueues]:
     if request.param == "memory":
-        yield MemoryOrders()
+        yield MemoryOrderingQueues()
         return
     client = clients.dynamodb(endpoint_url=request.getfixturevalue("local_aws"))
     name = f"tasks-{uuid.uuid4().hex}"
     client.create_table(TableName=name, **tables.TASKS)
-    yield DynamoOrders(client, name)
+    yield DynamoOrderingQueues(client, name)
     client.delete_table(TableName=name)
 
 

@@ -4,7 +4,21 @@ import itertools
 from typing import Any
 
 from scheduler.model import ids, lifecycle, slots
-from scheduler.model.job import Claim, Failure, FailureKind, Holder, Job, JobKey, Lane, Message, Origin, Progress, Receipt, Result, TaskKey
+from scheduler.model.job import (
+    Claim,
+    Failure,
+    FailureKind,
+    Job,
+    JobKey,
+    Lane,
+    Message,
+    Progress,
+    Receipt,
+    Result,
+    RunInfo,
+    RunLock,
+    TaskKey,
+)
 from scheduler.storage.ports import ClaimRequest
 from scheduler.tasks.schedule import Rate, Schedule
 from scheduler.tasks.task import Task
@@ -43,9 +57,9 @@ def task(**fields: Any) -> Task:
     return Task(**with_spec(chosen | fields))
 
 
-def holder(task: TaskKey | None = None, **fields: Any) -> Holder:
+def holder(task: TaskKey | None = None, **fields: Any) -> RunLock:
     chosen: dict[str, Any] = {"task": task or TaskKey("ada", ids.new(NOW, next(_numbers))), "job": "a"}
-    return Holder(**(chosen | fields))
+    return RunLock(**(chosen | fields))
 
 
 def receipt(**fields: Any) -> Receipt:
@@ -56,7 +70,7 @@ def receipt(**fields: Any) -> Receipt:
 def run(task: TaskKey, **fields: Any) -> Job:
     """A run of a task."""
     at = fields.get("at", NOW)
-    chosen = {"owner": task.owner, "id": ids.run(at, task.id, 1), "lane": Lane.RECURRING, "origin": Origin(task.id, 1, at)}
+    chosen = {"owner": task.owner, "id": ids.run(at, task.id, 1), "lane": Lane.RECURRING, "origin": RunInfo(task.id, 1, at)}
     return job(**(chosen | fields))
 
 

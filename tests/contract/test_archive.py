@@ -13,7 +13,7 @@ from scheduler.insight import archive
 from scheduler.insight.archive import COLUMNS, DAY, where
 from scheduler.model import ids
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Origin
+from scheduler.model.job import RunInfo
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.archive import FirehoseArchive
 from scheduler.storage.aws.outputs import S3Outputs
@@ -24,7 +24,7 @@ KINDS: dict[str, tuple[type, ...]] = {"string": (str,), "bigint": (int,), "int":
 
 
 def ended(**fields: Any) -> dict[str, Any]:
-    return archive.record(make.failed(make.claimed(make.job(origin=Origin("t1", 1, NOW), tags=("a",), **fields))), JobShape.of)
+    return archive.record(make.failed(make.claimed(make.job(origin=RunInfo("t1", 1, NOW), tags=("a",), **fields))), JobShape.of)
 
 
 def test_a_record_has_the_columns_of_the_table_and_its_partition() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.model import ids
-from scheduler.model.job import Job, JobKey, Letter, Page, TaskKey
+from scheduler.model.job import DeadLetter, Job, JobKey, Page, TaskKey
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.memory.stores import MemoryJobs
@@ -195,7 +195,7 @@ def test_letters_list_dead_jobs_without_reading_them(jobs: Jobs) -> None:
     """Page by page, newest first, in the same bounds as failures."""
     ended = settle(jobs, *(make.job(at=NOW + number, payload={"number": number}) for number in range(10)))
     settle(jobs, make.job(owner="eve", payload={"number": 1}))
-    expected = [Letter(job.key, job.id, "log", None, job.fingerprint, NOW + 100) for job in reversed(ended) if job.failed_at]
+    expected = [DeadLetter(job.key, job.id, "log", None, job.fingerprint, NOW + 100) for job in reversed(ended) if job.failed_at]
     first, cursor = jobs.letters("ada", since=None, until=None, after=None, limit=3)
     assert first == expected[:3] and cursor == first[-1].position
     assert jobs.letters("ada", since=None, until=None, after=cursor, limit=3) == (expected[3:], None)

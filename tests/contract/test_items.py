@@ -13,19 +13,19 @@ from scheduler.model import ids, lifecycle, settlement
 from scheduler.model.job import (
     Attempt,
     Claim,
+    DeadLetter,
     Failure,
     FailureKind,
     Job,
     Kept,
     Lane,
-    Letter,
     Misfire,
-    Origin,
     Outcome,
     Overlap,
     Progress,
     RequeueCause,
     Result,
+    RunInfo,
 )
 from scheduler.model.lifecycle import Event
 from scheduler.model.spec import CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
@@ -69,7 +69,7 @@ job_specs = st.builds(
     ordering=st.none() | st.builds(Ordering, st.text(), st.sampled_from(OnFailure)),
 )
 origins = st.builds(
-    Origin,
+    RunInfo,
     task=st.builds(ids.new, instants, st.integers(0, 2**75 - 1)),
     generation=counts,
     nominal_at=maybe_instants,
@@ -221,7 +221,7 @@ def test_a_typical_job_always_fits_into_one_write_unit() -> None:
 def run(**fields: Any) -> Job:
     """A run of a recurring task, with fields of typical lengths."""
     task = ids.new(NOW - 86_400_000, 2**75 - 1)
-    origin = Origin(task, 12, NOW, Overlap.CANCEL_RUNNING, Misfire.RUN_LATEST)
+    origin = RunInfo(task, 12, NOW, Overlap.CANCEL_RUNNING, Misfire.RUN_LATEST)
     return make.job(
         **({"owner": "0" * 36, "id": ids.run(NOW, task, 12), "lane": Lane.RECURRING, "origin": origin, "start_by": NOW} | fields)
     )
@@ -277,7 +277,7 @@ def test_the_failures_index_projects_the_dead_letter() -> None:
     job = run(slot=None, killed_at=NOW + 5, fingerprint="0123456789ab")
     assert job.origin is not None
     projected = {name: value for name, value in items.encode(job).items() if name in ("pk", "sk", "failed_owner", "position", *tables.TOLD)}
-    assert items.letter(projected) == Letter(job.key, job.id, "log", job.origin.task, "0123456789ab", NOW + 5)
+    assert items.letter(projected) == DeadLetter(job.key, job.id, "log", job.origin.task, "0123456789ab", NOW + 5)
     assert set(tables.TOLD) <= {*projected, "failed_at"}
 
 

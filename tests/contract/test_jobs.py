@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.model.job import DueEntry, Job, JobKey, Lane, Misfire, Origin, Overlap, Progress, UnitKey
+from scheduler.model.job import DueEntry, Job, JobKey, Lane, Misfire, Overlap, Progress, RunInfo, UnitKey
 from scheduler.model.spec import CallBack
 from scheduler.storage.ports import Change, ClaimRequest, ClaimResult, Guard, Jobs, Written
 from tests.contract import make
@@ -58,7 +58,7 @@ def running(jobs: Jobs, job: Job | None = None, **fields: object) -> Job:
 
 def test_a_stored_job_is_read_back_whole(jobs: Jobs) -> None:
     job = make.job(payload={"deep": [1, 2.5, {"": None}]}, lane=Lane.RECURRING, fence=3, max_attempts=7, reason="")
-    origin = Origin("01JD4Q8XKZ38W2M5R7T9V1C4FH", 3, NOW, Overlap.SKIP, Misfire.RUN_ALL, NOW + 1, NOW + 2, NOW + 3)
+    origin = RunInfo("01JD4Q8XKZ38W2M5R7T9V1C4FH", 3, NOW, Overlap.SKIP, Misfire.RUN_ALL, NOW + 1, NOW + 2, NOW + 3)
     job = replace(job, spec=replace(job.spec, tags=("a", "b")), origin=origin, start_by=NOW + 9)
     assert jobs.put(job)
     assert jobs.get(job.key) == job

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scheduler.model import slots
-from scheduler.model.job import Cursor, Lane, LaneState, Look, Unit, UnitKey
+from scheduler.model.job import Cursor, Lane, LaneState, LaterCheck, Unit, UnitKey
 from scheduler.sharing.fair_queue import Backlog, Demand
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.ledger import DynamoLedger
@@ -20,8 +20,8 @@ def unit(minute: str = "2026-11-20T10:01", part: int = 0) -> Unit:
     return Unit(UnitKey(minute, part), 0, 15, opened_at=AT)
 
 
-def look(of: Unit, number: int = 0, at: int = AT) -> Look:
-    return Look(of, number, at)
+def look(of: Unit, number: int = 0, at: int = AT) -> LaterCheck:
+    return LaterCheck(of, number, at)
 
 
 def test_the_cursor_moves_only_from_its_last_epoch(ledger: Ledger) -> None:
@@ -186,9 +186,9 @@ def test_a_dropped_backlog_is_gone(ledger: Ledger) -> None:
 
 
 def test_the_intake_is_a_unit_that_never_closes(ledger: Ledger) -> None:
-    intake = Unit(UnitKey(slots.INTAKE, 0), 0, 15)
+    overflow = Unit(UnitKey(slots.OVERFLOW, 0), 0, 15)
     ledger.open_unit(unit())
-    assert ledger.open_unit(intake) and not ledger.open_unit(intake)
-    leased = replace(intake, epoch=1, lease_until=AT)
-    assert ledger.change_unit(intake, leased) and ledger.unit(intake.key) == leased
+    assert ledger.open_unit(overflow) and not ledger.open_unit(overflow)
+    leased = replace(overflow, epoch=1, lease_until=AT)
+    assert ledger.change_unit(overflow, leased) and ledger.unit(overflow.key) == leased
     assert ledger.open_units() == [unit()]

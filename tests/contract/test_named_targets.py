@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from scheduler.admission import breaker
-from scheduler.admission.limits import Move, Place, Usage, Use
+from scheduler.admission.limits import Move, Place, TargetUsage, UsageChange
 from scheduler.model.job import JobKey, Lane, LaneState
-from scheduler.storage.ports import Ledger, Targets, Used, Watched, Written
+from scheduler.storage.ports import ChangeResult, Ledger, Targets, Watched, Written
 from scheduler.targets.named_target import NamedTarget
 from tests.contract.make import NOW
 
@@ -57,30 +57,34 @@ SOON = 1_795_000_000_000_122
 FIRST, SECOND, THIRD = (Place(JobKey("ada#b", f"j{n}"), n, NOW + n, NOW + 9) for n in (1, 2, 3))
 
 
-def one(targets: Targets, use: Use) -> Usage | None:
+def one(targets: Targets, use: UsageChange) -> TargetUsage | None:
     """The usage after the change, which is also stored; None: the change was refused, and the answer shows the stored usage."""
     (answer,) = targets.use([use])
-    assert answer.usage == targets.usages([use.target]).get(use.target, Usage(use.target))
+    assert answer.usage == targets.usages([use.target]).get(use.target, TargetUsage(use.target))
     return answer.usage if answer.done is Written.YES else None
 
 
 def test_a_usage_is_created_once(targets: Targets) -> None:
     assert targets.usages(["invoices"]) == {}
-    begin = Use("invoices", first=True, line=Move(SOON + 50, 100, behind=False), takes=(FIRST,), most=5)
-    assert one(targets, begin) == Usage("invoices", SOON + 150, 0, (FIRST,), stored=True)
+    begin = UsageChange("invoices", first=True, line=Move(SOON + 50, 100, behind=False), takes=(FIRST,), most=5)
+    assert one(targets, begin) == TargetUsage("invoices", SOON + 150, 0, (FIRST,), stored=True)
     assert one(targets, begin) is None
     assert targets.usages(["other"]) == {}
-    for later in (Use("other", line=Move(SOON, 9, behind=True)), Use("other", takes=(FIRST,), most=5), Use("other", drops=(FIRST,))):
+    for later in (
+        UsageChange("other", line=Move(SOON, 9, behind=True)),
+        UsageChange("other", takes=(FIRST,), most=5),
+        UsageChange("other", drops=(FIRST,)),
+    ):
         assert one(targets, later) is None, "there is nothing to change"
 
 
 @pytest.mark.parametrize("end", ["line", "starts"])
 def test_an_end_moves_from_its_current_place_or_is_set_if_absent(targets: Targets, end: str) -> None:
     def moved(base: int, by: int, behind: bool, latest: int | None = None) -> int | None:
-        after = one(targets, replace(Use("invoices"), **{end: Move(base, by, behind, latest)}))
+        after = one(targets, replace(UsageChange("invoices"), **{end: Move(base, by, behind, latest)}))
         return None if after is None else (after.next_us if end == "line" else after.start_us) - SOON
 
-    targets.use([replace(Use("invoices", first=True), **{end: Move(SOON, 10, behind=False)})])
+    targets.use([replace(UsageChange("invoices", first=True), **{end: Move(SOON, 10, behind=False)})])
     assert moved(SOON + 10, 5, behind=True) == 15
     assert moved(SOON + 10, 5, behind=True) == 20, "the second one is queued behind the first"
     assert moved(SOON + 21, 5, behind=True) is None, "the end has moved since it was read"
@@ -91,39 +95,39 @@ def test_an_end_moves_from_its_current_place_or_is_set_if_absent(targets: Target
 
 
 def test_free_places_are_taken_and_only_their_holders_release_them(targets: Targets) -> None:
-    targets.use([Use("invoices", first=True)])
-    assert one(targets, Use("invoices", takes=(FIRST,), most=2)) == Usage("invoices", places=(FIRST,), stored=True)
-    assert one(targets, Use("invoices", takes=(SECOND, THIRD), most=2)) is None
-    assert one(targets, Use("invoices", takes=(SECOND,), most=2)) is not None
-    assert one(targets, Use("invoices", takes=(THIRD,), most=2)) is None
-    assert one(targets, Use("invoices", drops=(replace(FIRST, fence=7),))) is None, "the place belongs to another attempt"
-    assert one(targets, Use("invoices", takes=(THIRD,), drops=(FIRST, replace(SECOND, until=1)), most=2)) is None
+    targets.use([UsageChange("invoices", first=True)])
+    assert one(targets, UsageChange("invoices", takes=(FIRST,), most=2)) == TargetUsage("invoices", places=(FIRST,), stored=True)
+    assert one(targets, UsageChange("invoices", takes=(SECOND, THIRD), most=2)) is None
+    assert one(targets, UsageChange("invoices", takes=(SECOND,), most=2)) is not None
+    assert one(targets, UsageChange("invoices", takes=(THIRD,), most=2)) is None
+    assert one(targets, UsageChange("invoices", drops=(replace(FIRST, fence=7),))) is None, "the place belongs to another attempt"
+    assert one(targets, UsageChange("invoices", takes=(THIRD,), drops=(FIRST, replace(SECOND, until=1)), most=2)) is None
     again = replace(SECOND, fence=5, since=NOW + 5)
-    changed = one(targets, Use("invoices", takes=(THIRD, again), drops=(FIRST, SECOND), most=2, took_ms=70))
-    assert changed == Usage("invoices", places=(THIRD, again), took_ms=70, stored=True)
-    assert one(targets, Use("invoices", drops=(THIRD, again), took_ms=60)) == Usage("invoices", took_ms=60, stored=True)
-    assert one(targets, Use("invoices", drops=(THIRD,))) is None
+    changed = one(targets, UsageChange("invoices", takes=(THIRD, again), drops=(FIRST, SECOND), most=2, took_ms=70))
+    assert changed == TargetUsage("invoices", places=(THIRD, again), took_ms=70, stored=True)
+    assert one(targets, UsageChange("invoices", drops=(THIRD, again), took_ms=60)) == TargetUsage("invoices", took_ms=60, stored=True)
+    assert one(targets, UsageChange("invoices", drops=(THIRD,))) is None
 
 
 def test_a_change_of_usage_is_atomic(targets: Targets) -> None:
-    targets.use([Use("invoices", first=True, line=Move(SOON, 10, behind=False), takes=(FIRST,))])
-    assert one(targets, Use("invoices", line=Move(SOON + 10, 5, behind=True), takes=(SECOND,), most=1)) is None
-    assert one(targets, Use("invoices", line=Move(SOON + 11, 5, behind=True), drops=(FIRST,))) is None
-    both = Use("invoices", line=Move(SOON + 10, 5, behind=True), starts=Move(SOON, 7, behind=False), takes=(SECOND,), most=2)
-    assert one(targets, both) == Usage("invoices", SOON + 15, SOON + 7, (FIRST, SECOND), stored=True)
+    targets.use([UsageChange("invoices", first=True, line=Move(SOON, 10, behind=False), takes=(FIRST,))])
+    assert one(targets, UsageChange("invoices", line=Move(SOON + 10, 5, behind=True), takes=(SECOND,), most=1)) is None
+    assert one(targets, UsageChange("invoices", line=Move(SOON + 11, 5, behind=True), drops=(FIRST,))) is None
+    both = UsageChange("invoices", line=Move(SOON + 10, 5, behind=True), starts=Move(SOON, 7, behind=False), takes=(SECOND,), most=2)
+    assert one(targets, both) == TargetUsage("invoices", SOON + 15, SOON + 7, (FIRST, SECOND), stored=True)
 
 
 def test_usages_of_several_targets_change_independently(targets: Targets) -> None:
-    first, second = (Use(name, first=True, takes=(FIRST,)) for name in ("invoices", "other"))
-    stands = [Usage(name, places=(FIRST,), stored=True) for name in ("invoices", "other")]
-    assert targets.use([first]) == [Used(Written.YES, stands[0])]
-    assert targets.use([first, second]) == [Used(Written.NO, stands[0]), Used(Written.YES, stands[1])]
+    first, second = (UsageChange(name, first=True, takes=(FIRST,)) for name in ("invoices", "other"))
+    stands = [TargetUsage(name, places=(FIRST,), stored=True) for name in ("invoices", "other")]
+    assert targets.use([first]) == [ChangeResult(Written.YES, stands[0])]
+    assert targets.use([first, second]) == [ChangeResult(Written.NO, stands[0]), ChangeResult(Written.YES, stands[1])]
     assert targets.usages(["invoices", "other", "third"]) == {"invoices": stands[0], "other": stands[1]}
 
 
 def test_a_new_target_of_the_same_name_inherits_no_usage(targets: Targets) -> None:
     targets.put(None, target())
-    targets.use([Use("invoices", first=True, takes=(FIRST,))])
+    targets.use([UsageChange("invoices", first=True, takes=(FIRST,))])
     targets.delete(target())
     assert targets.usages(["invoices"]) == {}
 

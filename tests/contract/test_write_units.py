@@ -10,8 +10,8 @@ from bench import operations
 from bench.operations import AGAIN, BUDGET, GOOD, REQUEST, RUN_BUDGET, Bench, Recorder
 from local import drills
 from scheduler.model import ids
-from scheduler.model.job import Job, Lane, Misfire, Origin, Overlap, Receipt
-from scheduler.pipeline.submit import Accepted, Asked, submit_all
+from scheduler.model.job import Job, Lane, Misfire, Overlap, Receipt, RunInfo
+from scheduler.pipeline.submit import Accepted, Submission, submit_all
 from scheduler.storage.aws import clients
 from scheduler.storage.aws.jobs import DynamoJobs
 from scheduler.storage.aws.receipts import DynamoReceipts
@@ -71,7 +71,7 @@ def test_a_job_of_a_batch_costs_as_much_as_a_single_one(counted: tuple[DynamoJob
 
 def test_an_idempotency_key_costs_one_more_unit(jobs: DynamoJobs, recorder: Recorder) -> None:
     receipts, clock = DynamoReceipts(recorder.client, made(recorder, "ledger")), FixedClock(NOW)
-    asked = [Asked(REQUEST, number, Receipt(REQUEST.owner, f"key-{number}", "a" * 64, NOW, number)) for number in range(25)]
+    asked = [Submission(REQUEST, number, Receipt(REQUEST.owner, f"key-{number}", "a" * 64, NOW, number)) for number in range(25)]
     ports = MemoryPorts(clock, jobs=jobs, receipts=receipts)
     first = submit_all(asked, ports)
     assert recorder.by_operation() == {"BatchExecuteStatement": drills.KEYED_UNITS * 25}
@@ -136,7 +136,7 @@ def test_a_run_of_a_recurring_task_stays_within_its_budget(
 
 def run(task: Task, at: int) -> Job:
     in_order = {"late_from": at, "previous_at": at, "next_at": at} if task.misfire is Misfire.RUN_ALL else {}
-    origin = Origin(task.id, 1, at, task.overlap, task.misfire, **in_order)
+    origin = RunInfo(task.id, 1, at, task.overlap, task.misfire, **in_order)
     return make.run(task.key, at=at, origin=origin, start_by=at + 60_000, payload=REQUEST.spec.payload, tags=("billing",))
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from lambdas import api
 from lambdas._settings import Settings
 from scheduler.accounts.quota import QuotaGate
-from scheduler.admission.target_cache import Known
+from scheduler.admission.target_cache import TargetCache
 from scheduler.model.errors import Invalid, Unauthorized
 from scheduler.model.instants import parse
 from scheduler.pipeline.direct_path import DirectPath
@@ -52,7 +52,7 @@ class World(MemoryPorts):
         super().__init__(FixedClock(NOW), identity=OneAccount({"3h5robot": "robot"}))
         self.settings = Settings(stage="test")
         self.reach = reach or Reach()
-        self.named, self.direct, self.quotas = Known(self), DirectPath(self), QuotaGate(self)
+        self.named, self.direct, self.quotas = TargetCache(self), DirectPath(self), QuotaGate(self)
 
 
 @dataclass(frozen=True)

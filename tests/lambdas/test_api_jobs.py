@@ -12,7 +12,7 @@ from lambdas._settings import Settings
 from lambdas.rest import job_answers, models, shapes
 from scheduler.model import ids, lifecycle, paging
 from scheduler.model.instants import DAY, render
-from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Origin, Outcome, Overlap, Result
+from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Outcome, Overlap, Result, RunInfo
 from scheduler.model.spec import Jitter, JobSpec, RetryPolicy
 from tests.conftest import with_spec
 from tests.lambdas.gateway import NOW, World, send
@@ -259,7 +259,7 @@ def test_a_job_without_a_task_shows_its_expiry_and_no_task_fields(world: World) 
 
 
 def test_a_run_shows_the_fields_of_its_task(world: World) -> None:
-    origin = Origin(ids.new(NOW, 7), 3, NOW + DAY - 5, Overlap.SKIP, Misfire.RUN_LATEST)
+    origin = RunInfo(ids.new(NOW, 7), 3, NOW + DAY - 5, Overlap.SKIP, Misfire.RUN_LATEST)
     run = stored(world, NOW + DAY, origin=origin, start_by=NOW + 2 * DAY, lane=Lane.RECURRING, tags=("a",))
     shown = send("GET", f"/me/jobs/{run.id}").data
     assert {name: shown[name] for name in OF_NO_TASK} == {
@@ -273,7 +273,7 @@ def test_a_run_shows_the_fields_of_its_task(world: World) -> None:
 
 
 def test_a_run_by_hand_has_no_nominal_time_and_no_misfire_rule(world: World) -> None:
-    shown = send("GET", f"/me/jobs/{stored(world, origin=Origin('T', 1)).id}").data
+    shown = send("GET", f"/me/jobs/{stored(world, origin=RunInfo('T', 1)).id}").data
     assert (shown["nominal_at"], shown["misfire"], shown["overlap"]) == (None, None, "allow")
 
 
@@ -404,8 +404,8 @@ TASK, OTHER = ids.new(NOW - DAY, 1), ids.new(NOW - DAY, 2)
 def test_the_task_filter_finds_the_runs_of_that_task(world: World) -> None:
     for number, task in enumerate([TASK, OTHER, TASK, None]):
         for at in (NOW - number, NOW + DAY + number):
-            stored(world, at, origin=task and Origin(task, 1), tags=("a",) if number == 2 else ())
-    stored(world, NOW - 9, owner="sub-bob", origin=Origin(TASK, 1))
+            stored(world, at, origin=task and RunInfo(task, 1), tags=("a",) if number == 2 else ())
+    stored(world, NOW - 9, owner="sub-bob", origin=RunInfo(TASK, 1))
     assert listed(task=TASK) == [f"at {NOW}", f"at {NOW - 2}"]
     assert listed(task=TASK, upcoming="true") == [f"at {NOW + DAY}", f"at {NOW + DAY + 2}"]
     assert listed(task=TASK, tag="a") == [f"at {NOW - 2}"]
@@ -414,9 +414,9 @@ def test_the_task_filter_finds_the_runs_of_that_task(world: World) -> None:
 
 def test_the_failures_of_one_task_are_found(world: World) -> None:
     for number, task in enumerate([TASK, OTHER, TASK]):
-        job = stored(world, NOW - 1_000 - number, origin=Origin(task, 1))
+        job = stored(world, NOW - 1_000 - number, origin=RunInfo(task, 1))
         world.jobs.rows[job.key] = failed(job)
-    stored(world, NOW - 2_000, origin=Origin(TASK, 1))
+    stored(world, NOW - 2_000, origin=RunInfo(TASK, 1))
     assert listed(task=TASK, status="failed") == [f"at {NOW - 1_000}", f"at {NOW - 1_002}"]
 
 

@@ -11,7 +11,7 @@ from lambdas import _runtime, project, scale
 from lambdas._metrics import emit
 from scheduler.insight import counting, metrics
 from scheduler.model.errors import Invalid
-from scheduler.model.job import Job, Origin, Status, UnitKey
+from scheduler.model.job import Job, RunInfo, Status, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.storage.aws import items, keys, task_items
 from scheduler.storage.memory.ports import MemoryPorts
@@ -141,7 +141,7 @@ def test_items_beside_jobs_and_tasks_are_ignored(world: MemoryPorts, capsys: pyt
 
 
 def test_the_end_of_a_notified_run_is_sent_with_every_delivery(world: MemoryPorts) -> None:
-    claimed = make.claimed(make.job(at=make.NOW, origin=Origin("t1", 1, make.NOW, notify=True)))
+    claimed = make.claimed(make.job(at=make.NOW, origin=RunInfo("t1", 1, make.NOW, notify=True)))
     batch = event(record(1, claimed, make.failed(claimed)), *ended(2))
     for _ in range(2):
         project.handler(batch, None)

@@ -11,7 +11,7 @@ from moto import mock_aws
 from lambdas import _notifying, _runtime, notify, project
 from lambdas._settings import Settings
 from local.receiver import Receiver
-from scheduler.model.job import Job, Origin
+from scheduler.model.job import Job, RunInfo
 from scheduler.model.notifications import Notifications, Webhook
 from scheduler.model.rules import Rules
 from scheduler.notify.notify import LEASE_MS, Post
@@ -39,7 +39,7 @@ class World(SimpleNamespace):
 
     def end(self, make_end: Any, at: int) -> None:
         """A run of the task ends; the stream delivers it twice."""
-        job = make.job(at=at, owner=self.task.owner, origin=Origin(self.task.id, 1, at, notify=True))
+        job = make.job(at=at, owner=self.task.owner, origin=RunInfo(self.task.id, 1, at, notify=True))
         claimed: Job = make.claimed(job)
         batch = event(record(at % 1_000_000, claimed, make_end(claimed, at + 100)))
         for _ in range(2):

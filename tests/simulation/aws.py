@@ -7,7 +7,21 @@ from functools import partial
 from random import Random
 
 from scheduler.model import slots
-from scheduler.model.job import Delivery, DueEntry, Failure, FailureKind, Finished, Job, JobKey, Lane, Look, Message, Result, Unit, UnitKey
+from scheduler.model.job import (
+    Delivery,
+    DueEntry,
+    Failure,
+    FailureKind,
+    Finished,
+    Job,
+    JobKey,
+    Lane,
+    LaterCheck,
+    Message,
+    Result,
+    Unit,
+    UnitKey,
+)
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLanes, MemoryLedger, Queued
 from scheduler.storage.ports import Change, Guard, Written
 from tests.simulation.faults import Faults
@@ -160,7 +174,7 @@ class WatchedLedger(MemoryLedger):
             self._fell(after)
         return held
 
-    def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
+    def close_unit(self, unit: Unit, at: int, look: LaterCheck) -> bool:
         held = super().close_unit(unit, at, look)
         if held:
             self._on_close(unit)

@@ -11,7 +11,7 @@ from scheduler.model import ids
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Job, Receipt
 from scheduler.pipeline.direct_path import DirectPath
-from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
+from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from scheduler.storage.ports import Ports
 from tests.simulation.faults import Faults
 from tests.simulation.hub import Hub, Killed
@@ -82,7 +82,9 @@ class Clients:
         self.faults.counts["asked again"] += post.tries > 1
         ports = self.ports()
         now = ports.clock.now()
-        asked = [Asked(request, random, _receipt(request, random, now)) for request, random in zip(post.requests, randoms, strict=True)]
+        asked = [
+            Submission(request, random, _receipt(request, random, now)) for request, random in zip(post.requests, randoms, strict=True)
+        ]
         try:
             answers = submit_all(asked, ports, direct=post.direct)
         except Unavailable:
@@ -101,7 +103,7 @@ class Clients:
         if post.key is not None and post.tries < TRIES:
             self._ask_again(post, self.random.choice(PAUSES_MS))
 
-    def _hear(self, asked: Asked, answer: Accepted | Conflict | None) -> None:
+    def _hear(self, asked: Submission, answer: Accepted | Conflict | None) -> None:
         if isinstance(answer, Conflict):
             self.violation("conflict_with_itself", f"key {asked.receipt and asked.receipt.key}")
         if not isinstance(answer, Accepted):

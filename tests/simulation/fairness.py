@@ -18,7 +18,7 @@ from scheduler.model.job import Job, Lane, Message
 from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.direct_path import DirectPath
-from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
+from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from tests.simulation.faults import Rates
 from tests.simulation.world import START, World
 
@@ -96,7 +96,7 @@ class Flood(World):
         self.hub.spawn(lambda: self._call(requests), at)
 
     def _call(self, requests: list[NewJob]) -> None:
-        asked = [Asked(request, self.random.getrandbits(ids.RANDOM_BITS)) for request in requests]
+        asked = [Submission(request, self.random.getrandbits(ids.RANDOM_BITS)) for request in requests]
         try:
             made = submit_all(asked, self._ports(), direct=self._direct())
         except Unavailable:

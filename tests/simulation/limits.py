@@ -45,12 +45,12 @@ from scheduler.model.rules import Rules
 from scheduler.model.spec import JobSpec
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.execute import Process, execute
-from scheduler.pipeline.overflow import INTAKE
+from scheduler.pipeline.overflow import OVERFLOW
 from scheduler.pipeline.tick import tick
 from scheduler.storage.aws.stream import JobChange
 from scheduler.storage.memory.accounts import MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
-from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.stores import MemoryLanes, MemoryLedger
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
@@ -237,7 +237,7 @@ class Scene:
         self.hub, self.rules, self.random = Hub(AT - AHEAD), rules, Random(3)
         self.waits: Counter[str] = Counter()
         self.jobs = LimitedJobs(self.hub, limits, self.waits)
-        self.ledger, self.users, self.orders = MemoryLedger(), MemoryUsers(), MemoryOrders()
+        self.ledger, self.users, self.orders = MemoryLedger(), MemoryUsers(), MemoryOrderingQueues()
         self.tasks, self.counters = MemoryTasks(self.jobs, MemoryReceipts()), MemoryCounters()
         self.lanes = LimitedLanes(self.hub, limits, self.waits, lambda lane, at: self.hub.at(at, self._wake))
         self.executors = Executors(self.hub, limits, kept=scaling.LEAST if most_pollers else 0)
@@ -295,7 +295,7 @@ class Scene:
 
     def start_dispatch(self, unit: UnitKey) -> None:
         """Implement the port `Functions`."""
-        if unit != INTAKE:
+        if unit != OVERFLOW:
             self.hub.spawn(lambda: self._dispatch(unit), self.hub.time + 50)
 
     def _dispatch(self, unit: UnitKey) -> None:

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from scheduler.admission import ordering, overlap, run_gate
-from scheduler.admission.lane_state import Watch
+from scheduler.admission.lane_state import LaneStateCache
 from scheduler.admission.run_gate import RunGate
 from scheduler.model import lifecycle, misfire, settlement, slots
-from scheduler.model.job import DueEntry, Job, Line, OrderKey, Receipt, Unit
+from scheduler.model.job import DueEntry, Job, OrderingQueue, OrderKey, Receipt, Unit
 from scheduler.model.rules import Rules
 from scheduler.pipeline import delivery, leftover, submit
 from scheduler.pipeline.execute import Execution
 from scheduler.storage.memory import stores
-from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import MemoryJobs, MemoryLedger
 from scheduler.storage.memory.tasks import MemoryReceipts, MemoryTasks
 from scheduler.storage.ports import Change, ClaimResult, Guard
@@ -135,12 +135,12 @@ def _bury_without_message(job: Job, message_id: str, fence: int, now: int, **res
     return _bury(job, job.claim.message_id if job.claim is not None else message_id, fence, now, **rest)
 
 
-def _line_without_markers(self: MemoryOrders, order: OrderKey, limit: int) -> Line:
+def _line_without_markers(self: MemoryOrderingQueues, order: OrderKey, limit: int) -> OrderingQueue:
     line = _line(self, order, limit)
     return replace(line, markers=line.markers[-1:])
 
 
-def _turn_without_version(self: MemoryOrders, before: Any, after: Any) -> bool:
+def _turn_without_version(self: MemoryOrderingQueues, before: Any, after: Any) -> bool:
     self.turns[after.order] = after
     return True
 
@@ -167,7 +167,7 @@ def _put_refused_unseen(self: LaggingJobs, job: Job) -> bool:
     return True if self._faults.strike("put refused", self._faults.rates.refuse) else self.put(job)
 
 
-def _answer_by_own_random(asked: submit.Asked, standing: Mapping[str, Receipt | None], now: int, rules: Rules) -> Any:
+def _answer_by_own_random(asked: submit.Submission, standing: Mapping[str, Receipt | None], now: int, rules: Rules) -> Any:
     if asked.receipt is not None and (stands := standing[asked.receipt.key]) is not None:
         standing = {stands.key: replace(stands, random=asked.random)}
     return _answer(asked, standing, now, rules)
@@ -197,7 +197,7 @@ def _everywhere(owner: Any, name: str, broken: Any) -> Iterator[None]:
 
 
 _put, _entry, _decide, _place = MemoryJobs.put, stores._entry, delivery.decide, slots.place
-_overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrders._line, lifecycle.retry
+_overlap, _bury, _line, _retry = overlap.decide, settlement.bury, MemoryOrderingQueues._line, lifecycle.retry
 _take, _recheck, _lagging_change = Execution._take, leftover.decide, LaggingJobs._change
 _answer = submit._answer
 
@@ -212,7 +212,7 @@ SABOTAGES = [
     Sabotage("a run lock that no later run takes over", _patched(overlap, "decide", _overlap_without_take_over)),
     Sabotage("bury without a check of the message", _patched(settlement, "bury", _bury_without_message)),
     Sabotage("units changed without the epoch", _patched(MemoryLedger, "change_unit", _change_unit_without_epoch)),
-    Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrders, "_line", _line_without_markers)),
+    Sabotage("other entries of the ordering queue ignored", _patched(MemoryOrderingQueues, "_line", _line_without_markers)),
     # one for each other oracle
     Sabotage("a start 100 ms ahead", _patched(Execution, "_take", _take_early)),
     Sabotage("retries under the old fence", _patched(lifecycle, "retry", _retry_without_fence)),
@@ -229,9 +229,9 @@ UNPROVED = [
     Sabotage("the last read before the instant ignored", _patched(Execution, "_still_ours", lambda *_: True)),
     Sabotage("running jobs never taken back by reconcile", _patched(leftover, "decide", _recheck_without_take_back)),
     Sabotage("late runs do not wait for the run before", _patched(RunGate, "_before", lambda *_: None)),
-    Sabotage("executors ignore pauses", _patched(Watch, "is_paused", lambda *_: False)),
+    Sabotage("executors ignore pauses", _patched(LaneStateCache, "is_paused", lambda *_: False)),
     Sabotage("take-back of a lease that was extended", _patched(LaggingJobs, "_change", _change_without_lease)),
-    Sabotage("turns written without their version", _patched(MemoryOrders, "_take_turn", _turn_without_version)),
+    Sabotage("turns written without their version", _patched(MemoryOrderingQueues, "_take_turn", _turn_without_version)),
     Sabotage("a failure parks no key", lambda: _everywhere(ordering, "parks", lambda job: False)),
 ]
 

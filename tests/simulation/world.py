@@ -18,11 +18,11 @@ from scheduler.pipeline.bury import bury
 from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.execute import Process, execute
-from scheduler.pipeline.overflow import INTAKE, intake
+from scheduler.pipeline.overflow import OVERFLOW, overflow
 from scheduler.pipeline.submit import NewJob
 from scheduler.pipeline.tick import tick
 from scheduler.storage.memory.accounts import MemoryUsers
-from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.tasks.plan import plan
@@ -99,7 +99,7 @@ class World:
         self.receipts = MemoryReceipts()
         self.users = MemoryUsers()
         self.users.set_weight("other", 3.0)
-        self.orders = MemoryOrders()
+        self.orders = MemoryOrderingQueues()
         self.tasks = LaggingTasks(self.hub, self.faults, self.jobs, self.receipts, self.people.stored)
         self.plain = MemoryPorts(SimClock(self.hub, 0), self.rules, functions=self, **{name: getattr(self, name) for name in PORTS})
         self.plain.targets = self.limited.store
@@ -270,9 +270,9 @@ class World:
     def _dispatch(self, unit: UnitKey) -> None:
         ports = self._dispatchers.but(clock=self._clock())
         try:
-            done = intake(ports) if unit == INTAKE else dispatch(unit, ports)
+            done = overflow(ports) if unit == OVERFLOW else dispatch(unit, ports)
             self.faults.counts["waited for their turn"] += done.waited
-            self.faults.counts["through the intake"] += done.published if unit == INTAKE else 0
+            self.faults.counts["through the intake"] += done.published if unit == OVERFLOW else 0
         except Unavailable:
             self.faults.counts["dispatch failed"] += 1
 
@@ -417,7 +417,7 @@ class World:
         self._violation("settlement_refused", job.id)
 
     def _fell(self, unit: Unit) -> None:
-        if unit.key != INTAKE:  # the overflow is never done, so its progress may go back
+        if unit.key != OVERFLOW:  # the overflow is never done, so its progress may go back
             self._violation("unit_fell", unit.key.minute)
 
     def _closed(self, unit: Unit) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from scheduler.admission.breaker_gate import Circuits
+from scheduler.admission.breaker_gate import BreakerRegistry
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Delivery, Job, JobKey, Lane, UnitKey
 from scheduler.model.rules import Rules
@@ -13,9 +13,9 @@ from scheduler.pipeline.direct_path import DirectPath
 from scheduler.pipeline.dispatch import dispatch
 from scheduler.pipeline.enqueue import message
 from scheduler.pipeline.execute import Process, execute
-from scheduler.pipeline.overflow import INTAKE, intake
+from scheduler.pipeline.overflow import OVERFLOW, overflow
 from scheduler.pipeline.publisher import DispatchResult
-from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit, submit_all
+from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit, submit_all
 from scheduler.pipeline.tick import TickResult, tick
 from scheduler.storage.memory.ports import MemoryPorts
 from scheduler.storage.ports import ClaimRequest
@@ -49,7 +49,7 @@ class Stage(MemoryPorts):
         """All of them in one call; None for what was refused."""
         first = self.requests + 1
         self.requests += len(requests)
-        asked = [Asked(request, random) for random, request in enumerate(requests, first)]
+        asked = [Submission(request, random) for random, request in enumerate(requests, first)]
         done = submit_all(asked, self, direct=direct)
         return [each.job if isinstance(each, Accepted) else None for each in done]
 
@@ -58,7 +58,7 @@ class Stage(MemoryPorts):
 
     def dispatch(self, unit: UnitKey) -> DispatchResult:
         """One dispatcher for a unit, or for the intake."""
-        return intake(self) if unit == INTAKE else dispatch(unit, self)
+        return overflow(self) if unit == OVERFLOW else dispatch(unit, self)
 
     def direct(self) -> DirectPath:
         """What one process knows of its users' direct hand-overs."""
@@ -82,7 +82,7 @@ class Stage(MemoryPorts):
         view = self.but(**ports)
         process = Process.of(lane, "me", view)
         if "pauses" in kept:
-            process.circuits = Circuits(view, kept["pauses"])
+            process.circuits = BreakerRegistry(view, kept["pauses"])
         left = execute(
             lane,
             deliveries,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model import attempt_output, lifecycle, settlement
-from scheduler.model.attempt_output import FORMER, ROOM, WHOLE, Whole
+from scheduler.model.attempt_output import FORMER, ROOM, WHOLE, FullOutput
 from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Kept, Result
 from scheduler.model.lifecycle import Retention
 from tests.conftest import NOW, a_job
@@ -44,14 +44,14 @@ def test_output_that_fits_is_kept_unchanged() -> None:
 def test_the_item_keeps_the_beginning_of_long_output_and_the_end_of_its_log() -> None:
     output, log = "o" * 5_000 + "end", "begin" + "l" * 5_000
     fits, whole = attempt_output.split(claimed(a_job()), Result(output, log=log))
-    assert whole == Whole(output, log)
+    assert whole == FullOutput(output, log)
     assert fits == Result("o" * (ROOM - 1_024), log="l" * 1_024, kept=Kept.STORED)
 
 
 def test_the_body_of_a_response_is_the_output() -> None:
     answer = {"status": 200, "headers": {"a": "b"}, "body": "x" * 10_000}
     fits, whole = attempt_output.split(claimed(a_job()), Result(response=answer))
-    assert whole == Whole("x" * 10_000, None)
+    assert whole == FullOutput("x" * 10_000, None)
     assert fits.response == {"status": 200, "headers": {"a": "b"}, "body": "x" * ROOM}
 
 
@@ -67,7 +67,7 @@ def test_no_character_is_cut_in_two() -> None:
 
 def test_an_endless_output_is_stored_up_to_a_megabyte() -> None:
     _, whole = attempt_output.split(claimed(a_job()), Result("o" * (WHOLE + 1), log="l" * (WHOLE + 1)))
-    assert whole == Whole("o" * WHOLE, "l" * WHOLE)
+    assert whole == FullOutput("o" * WHOLE, "l" * WHOLE)
 
 
 def test_an_attempt_keeps_its_output_when_another_one_follows() -> None:

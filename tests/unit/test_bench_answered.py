@@ -8,7 +8,7 @@ import pytest
 
 from bench import cpu
 from bench.answered import Answered
-from scheduler.model.job import Holder, TaskHead, TaskKey
+from scheduler.model.job import RunLock, TaskHead, TaskKey
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.tasks import DynamoTasks
 
@@ -35,7 +35,7 @@ def heads(gate: DynamoTasks) -> None:
 
 
 def holders(gate: DynamoTasks) -> None:
-    assert gate.holders([ONE, OTHER]) == {key: Holder(key, "j", None, 7) for key in (ONE, OTHER)}
+    assert gate.holders([ONE, OTHER]) == {key: RunLock(key, "j", None, 7) for key in (ONE, OTHER)}
 
 
 @pytest.mark.parametrize("reads", [(heads, holders), (holders, heads)])

@@ -6,8 +6,8 @@ import pytest
 
 from scheduler.admission import breaker
 from scheduler.admission.breaker import Breaker
-from scheduler.admission.breaker_gate import Circuits
-from scheduler.admission.lane_state import Watch
+from scheduler.admission.breaker_gate import BreakerRegistry
+from scheduler.admission.lane_state import LaneStateCache
 from scheduler.model import lifecycle
 from scheduler.model.job import Failure, FailureKind, Finished, Job, Lane, Result
 from scheduler.model.spec import RetryPolicy
@@ -71,16 +71,16 @@ class Executors:
         self.stage = Stage()
         self.a, self.b = self.process(), self.process()
 
-    def process(self) -> Circuits:
-        return Circuits(self.stage, Watch(self.stage))
+    def process(self) -> BreakerRegistry:
+        return BreakerRegistry(self.stage, LaneStateCache(self.stage))
 
-    def fail(self, circuits: Circuits, times: int, *, every: int = 300, result: Result = DEAD) -> None:
+    def fail(self, circuits: BreakerRegistry, times: int, *, every: int = 300, result: Result = DEAD) -> None:
         for _ in range(times):
             now = self.stage.clock.now()
             circuits.note(Finished(http(), now, now, result))
             self.stage.clock.advance(every)
 
-    def run(self, circuits: Circuits, job: Job, result: Result = WELL) -> ScriptedPool:
+    def run(self, circuits: BreakerRegistry, job: Job, result: Result = WELL) -> ScriptedPool:
         pool = ScriptedPool(self.stage.clock, result=result)
         self.stage.execute(self.stage.hand(job), pool=pool, lane=job.lane, pauses=circuits.watch, circuits=circuits)
         return pool
@@ -124,7 +124,7 @@ def test_a_batch_that_fails_at_one_instant_does_not_open_the_breaker() -> None:
 def test_without_failures_no_breaker_is_read_or_written() -> None:
     at = Executors()
     ledger = Wrapped(at.stage.ledger, set_breaker=refuse, watched=refuse)
-    circuits = Circuits(at.stage.but(ledger=ledger), Watch(at.stage.but(ledger=ledger)))
+    circuits = BreakerRegistry(at.stage.but(ledger=ledger), LaneStateCache(at.stage.but(ledger=ledger)))
     at.fail(circuits, 10, result=WELL)
     assert circuits.find(http()) is None
 

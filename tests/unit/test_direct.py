@@ -14,7 +14,7 @@ from scheduler.model.spec import JobSpec, Ordering
 from scheduler.pipeline import direct_path as service
 from scheduler.pipeline import leftover, overflow
 from scheduler.pipeline.lag import lag
-from scheduler.pipeline.overflow import EMPTY_MS, INTAKE
+from scheduler.pipeline.overflow import EMPTY_MS, OVERFLOW
 from scheduler.pipeline.submit import NewJob, submit
 from scheduler.sharing.fair_queue import Backlog, Demand
 from tests.conftest import NOW
@@ -34,7 +34,7 @@ def post(stage: Stage, direct: service.DirectPath, count: int, execute_at: int |
 
 
 def in_intake(jobs: list[Job]) -> list[Job]:
-    return [job for job in jobs if slots.is_intake(job.slot or "")]
+    return [job for job in jobs if slots.is_overflow(job.slot or "")]
 
 
 # the direct path
@@ -53,10 +53,10 @@ def test_jobs_beyond_the_burst_go_to_the_overflow() -> None:
     jobs = post(stage, direct, 20)
     assert len(in_intake(jobs)) == 15 and len(stage.waiting(Lane.ONE_TIME)) == BURST
     post(stage, direct, 3)
-    assert stage.started == [INTAKE]
+    assert stage.started == [OVERFLOW]
     stage.clock.advance(1_000)
     post(stage, direct, 5)
-    assert stage.started == [INTAKE, INTAKE]
+    assert stage.started == [OVERFLOW, OVERFLOW]
 
 
 def test_the_soonest_jobs_of_a_call_keep_the_direct_path() -> None:
@@ -98,7 +98,7 @@ def test_the_tick_starts_an_overflow_that_could_not_be_started() -> None:
     direct = service.DirectPath(stage.but(functions=Wrapped(stage.functions, start_dispatch=refuse)))
     assert len(in_intake(post(stage, direct, 20))) == 15 and not stage.started
     stage.clock.advance(1_000)
-    assert stage.tick().started >= 1 and INTAKE in stage.started
+    assert stage.tick().started >= 1 and OVERFLOW in stage.started
 
 
 def test_the_tick_ignores_an_overflow_that_is_empty_or_leased() -> None:
@@ -117,14 +117,14 @@ def test_jobs_of_one_ordering_key_share_a_slot_of_the_overflow() -> None:
     requests = [NewJob("ann", JobSpec("log", {}, ordering=Ordering(key))) for key in ("a", "b", "a", "b", "a")]
     made = stage.post(*requests, direct=stage.direct())
     slots_of_a, slots_of_b = ({job.slot for job in made[place::2] if job is not None} for place in (0, 1))
-    assert slots_of_a == {slots.intake(shard_key("ann", "", Ordering("a")), 16)} and len(slots_of_b) == 1 and slots_of_a != slots_of_b
+    assert slots_of_a == {slots.overflow(shard_key("ann", "", Ordering("a")), 16)} and len(slots_of_b) == 1 and slots_of_a != slots_of_b
 
 
 def test_a_single_job_counts_for_the_bucket() -> None:
     stage = a_stage()
     direct = stage.direct()
     made = [submit(NewJob("ann", JobSpec("log", {})), stage, random=n, direct=direct) for n in range(BURST + 1)]
-    assert [slots.is_intake(job.slot or "") for job in made] == [False] * BURST + [True]
+    assert [slots.is_overflow(job.slot or "") for job in made] == [False] * BURST + [True]
 
 
 # the dispatcher of the overflow
@@ -156,19 +156,19 @@ def stage() -> Working:
 def test_the_overflow_publishes_in_time_and_ends_when_empty(stage: Working) -> None:
     now = [job.id for job in post(stage, stage.direct(), 3)]
     (soon,) = post(stage, stage.direct(), 1, NOW + 20_000)
-    done = stage.dispatch(INTAKE)
+    done = stage.dispatch(OVERFLOW)
     assert done.published == 4
     assert {id for id, at in stage.sent if at <= NOW + 100} == set(now)
     (left,) = [at for id, at in stage.sent if id == soon.id]
     assert 0 <= NOW + 20_000 - stage.rules.lead_ms - left <= 150
     assert stage.clock.at <= NOW + 20_000 + EMPTY_MS + 2_000
-    assert stage.ledger.unit(INTAKE).lease_until == 0
+    assert stage.ledger.unit(OVERFLOW).lease_until == 0
 
 
 def test_a_second_dispatcher_of_the_overflow_does_nothing(stage: Working) -> None:
     post(stage, stage.direct(), 3)
     overflow.take_lease(stage)
-    assert stage.dispatch(INTAKE).published == 0
+    assert stage.dispatch(OVERFLOW).published == 0
 
 
 def test_a_job_stored_while_the_lease_is_released_is_found(stage: Working) -> None:
@@ -181,7 +181,7 @@ def test_a_job_stored_while_the_lease_is_released_is_found(stage: Working) -> No
         return verb(before, after)
 
     stage.ledger = Wrapped(stage.ledger, change_unit=change)
-    assert stage.dispatch(INTAKE).published == 2
+    assert stage.dispatch(OVERFLOW).published == 2
     assert late[0].id in [id for id, _ in stage.sent]
 
 
@@ -190,7 +190,7 @@ def test_jobs_beside_a_flood_are_published_in_fair_order() -> None:
     direct = stage.direct()
     flood = post(stage, direct, 200)
     others = post(stage, direct, 5, owner="ben")
-    stage.dispatch(INTAKE)
+    stage.dispatch(OVERFLOW)
     places = [id for id, _ in stage.sent]
     assert max(places.index(job.id) for job in others) < 25 and len(places) == len(flood) + 5
 
@@ -208,7 +208,7 @@ def test_lanes_polled_together_share_one_read() -> None:
         return verb(of, **after)
 
     stage.jobs = Wrapped(stage.jobs, due=due)
-    assert stage.dispatch(INTAKE).published == 200
+    assert stage.dispatch(OVERFLOW).published == 200
     assert len(reads) > 5 and min(later - read for read, later in pairwise(reads)) >= 250
 
 
@@ -229,7 +229,7 @@ def test_jobs_read_while_planning_was_refused_are_planned_later() -> None:
         return verb(lane, since)
 
     stage.lanes, stage.ledger = Wrapped(stage.lanes, backlog=backlog), Wrapped(stage.ledger, latency=latency)
-    stage.dispatch(INTAKE)
+    stage.dispatch(OVERFLOW)
     (sent_at,) = [at for id, at in stage.sent if id == came[0].id]
     assert refused and sent_at <= NOW + 5_000
 
@@ -237,10 +237,10 @@ def test_jobs_read_while_planning_was_refused_are_planned_later() -> None:
 def test_a_job_sent_long_ago_is_reconciled_and_moves_to_a_minute(stage: Working) -> None:
     lost, _ = post(stage, stage.direct(), 2)
     stage.stuck.add(lost.id)
-    done = stage.dispatch(INTAKE)
+    done = stage.dispatch(OVERFLOW)
     assert done.published == 2
     moved = stage.stored(lost)
-    assert not slots.is_intake(moved.slot or "") and moved.looks == 1
+    assert not slots.is_overflow(moved.slot or "") and moved.looks == 1
     assert leftover.RECHECK_AFTER <= stage.clock.at - NOW <= leftover.RECHECK_AFTER + 10_000
     assert stage.waiting(Lane.ONE_TIME) == [lost.id]
 
@@ -255,12 +255,12 @@ def test_a_lost_job_is_reconciled_in_time_under_a_flood() -> None:
         """Two jobs finish between two polls: all of them take longer than the time until the lost job is reconciled."""
         for job in islice(at_work, 2):
             stage.jobs._store(stage.stored(job), replace(stage.stored(job), slot=None, completed_at=stage.clock.at))
-        if not slots.is_intake(stage.stored(flood[stage.sent[0][0]]).slot or ""):
+        if not slots.is_overflow(stage.stored(flood[stage.sent[0][0]]).slot or ""):
             moved_at.append(stage.clock.at)
         return 0
 
     stage.lanes = Wrapped(stage.lanes, backlog=backlog)
-    stage.dispatch(INTAKE)
+    stage.dispatch(OVERFLOW)
     assert stage.clock.at - NOW > leftover.RECHECK_AFTER + 60_000
     assert leftover.RECHECK_AFTER <= moved_at[0] - NOW <= leftover.RECHECK_AFTER + 2_000
 
@@ -273,7 +273,7 @@ def test_a_job_that_waited_for_a_dead_one_in_the_overflow_goes_on(stage: Working
     claim = Claim("m", "nonce", NOW, alone=True)
     stage.jobs._store(first, replace(stage.stored(first), claim=claim, cancel_requested_at=NOW))
     stage.jobs._store(second, replace(stage.stored(second), fence=2, slot=slots.place(NOW, NOW, second.shard_key, 2).slot))  # it waits
-    stage.dispatch(INTAKE)
+    stage.dispatch(OVERFLOW)
     assert stage.stored(first).cancelled_at is not None
     assert stage.waiting(Lane.ONE_TIME) == [second.id]
 
@@ -288,12 +288,12 @@ def test_the_oldest_job_in_the_overflow_counts_as_lag() -> None:
         return verb(before, after)
 
     stage.ledger = Wrapped(ledger, change_unit=change)
-    stage.dispatch(INTAKE)
+    stage.dispatch(OVERFLOW)
     assert max(seen) > 30_000
 
 
 def test_a_finished_overflow_has_no_lag(stage: Working) -> None:
     post(stage, stage.direct(), 5)
-    stage.dispatch(INTAKE)
+    stage.dispatch(OVERFLOW)
     stage.clock.advance(600_000)
     assert lag(stage.ledger, stage.clock.at).ms == 0

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from scheduler.model import lifecycle, settlement
-from scheduler.model.attempt_output import Whole
+from scheduler.model.attempt_output import FullOutput
 from scheduler.model.errors import Gone, NotFound
 from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Kept, Result
 from scheduler.model.lifecycle import Retention
@@ -40,7 +40,7 @@ def test_an_output_that_fits_is_not_stored() -> None:
 def test_the_full_text_is_read_from_where_it_is_stored() -> None:
     outputs = MemoryOutputs()
     job = run(outputs, Result("short", failure=AGAIN, log="log 1"), Result(LONG, log="log 2"))
-    assert outputs.rows == {(job.key, 2): Whole(LONG, "log 2")}
+    assert outputs.rows == {(job.key, 2): FullOutput(LONG, "log 2")}
     assert (output(job, 1, outputs), logged(job, 1, outputs)) == (Text("short", True), Text("log 1", True))
     assert (output(job, 2, outputs), logged(job, 2, outputs)) == (Text(LONG, True), Text("log 2", True))
 

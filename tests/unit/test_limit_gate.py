@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from scheduler.admission import limits
-from scheduler.admission.limits import Place, Usage, Use
-from scheduler.admission.target_cache import KNOWN_MS, Known
+from scheduler.admission.limits import Place, TargetUsage, UsageChange
+from scheduler.admission.target_cache import KNOWN_MS, TargetCache
 from scheduler.model import lifecycle
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import Failure, FailureKind, Job, JobKey, Result
 from scheduler.storage.memory.targets import MemoryTargets
-from scheduler.storage.ports import Used, Written
+from scheduler.storage.ports import ChangeResult, Written
 from scheduler.targets.named_target import NamedTarget
 from tests.conftest import NOW, ScriptedPool, a_job
 from tests.unit.stage import Stage, Wrapped, refuse, times
@@ -32,8 +32,8 @@ class Limited(Stage):
         return pool
 
     @property
-    def usage(self) -> Usage:
-        return self.targets.usages(["t"]).get("t", Usage("t"))  # type: ignore[no-any-return]
+    def usage(self) -> TargetUsage:
+        return self.targets.usages(["t"]).get("t", TargetUsage("t"))  # type: ignore[no-any-return]
 
 
 def some(count: int, **fields: Any) -> list[Job]:
@@ -102,7 +102,7 @@ def test_failed_attempt_frees_its_concurrency_slot(result: Result) -> None:
 
 def full_of(stage: Limited, *jobs: Job, since: int = NOW) -> None:
     places = tuple(Place(job.key, job.fence, since, since + 600_000) for job in jobs)
-    stage.targets.use([Use("t", first=True, takes=places)])
+    stage.targets.use([UsageChange("t", first=True, takes=places)])
 
 
 def test_job_that_waits_too_long_is_requeued_without_using_an_attempt() -> None:
@@ -132,7 +132,7 @@ def test_slot_of_a_job_that_no_longer_runs_is_taken_over_at_once(missing: bool) 
 def test_next_job_discovers_a_slot_that_could_not_be_freed() -> None:
     stage = Limited(concurrency=1)
     real = stage.targets
-    stage.targets = Wrapped(real, use=lambda verb, uses: [Used(Written.REFUSED, None)] if uses[0].drops else verb(uses))
+    stage.targets = Wrapped(real, use=lambda verb, uses: [ChangeResult(Written.REFUSED, None)] if uses[0].drops else verb(uses))
     stage.run(*some(1))
     assert len(real.usages(["t"])["t"].places) == 1
     stage.targets = real
@@ -143,7 +143,7 @@ def test_next_job_discovers_a_slot_that_could_not_be_freed() -> None:
 
 def test_slot_is_freed_although_the_table_refuses_at_first() -> None:
     stage = Limited(concurrency=1)
-    refusals = iter([Used(Written.REFUSED, None)])
+    refusals = iter([ChangeResult(Written.REFUSED, None)])
     real = stage.targets
     stage.targets = Wrapped(real, use=lambda verb, uses: [next(refusals, None) or verb(uses)[0]] if uses[0].drops else verb(uses))
     stage.run(*some(1))
@@ -204,7 +204,7 @@ def test_job_that_expires_while_it_waits_is_skipped() -> None:
 def test_targets_are_read_once_a_second_and_kept_while_refused() -> None:
     stage = Limited()
     first = stage.targets.targets(["t"])["t"]
-    known = Known(stage)
+    known = TargetCache(stage)
     assert known.find("t") == first and known.find("u") is None
     second = replace(first, version=2, enabled=False)
     stage.targets.put(first, second)

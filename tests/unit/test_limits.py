@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.admission import limits
-from scheduler.admission.limits import Ask, At, Full, Start, Ticket, Usage, Use
+from scheduler.admission.limits import Ask, At, Full, Start, TargetUsage, Ticket, UsageChange
 from scheduler.model.job import JobKey
 from scheduler.targets.named_target import NamedTarget
 from tests.conftest import NOW
@@ -25,7 +25,7 @@ def ask(name: str, **fields: Any) -> Ask:
     return Ask(**({"job": JobKey("ann", name), "fence": 1, "timeout_ms": 1_000, "earliest": NOW} | fields))
 
 
-def answers(usage: Usage, target: NamedTarget, *asks: Ask, now: int = NOW) -> tuple[Usage, list[Any]]:
+def answers(usage: TargetUsage, target: NamedTarget, *asks: Ask, now: int = NOW) -> tuple[TargetUsage, list[Any]]:
     """The usage after these requests, which is the same one without a change, and their answers; those of starts without their slots."""
     use, found = limits.admit(usage, target, asks, now)
     after = usage if use is None else changed(usage, use)
@@ -33,13 +33,13 @@ def answers(usage: Usage, target: NamedTarget, *asks: Ask, now: int = NOW) -> tu
     return after, [Start() if isinstance(final[each.job], Start) else final[each.job] for each in asks]
 
 
-def changed(usage: Usage, use: Use) -> Usage:
+def changed(usage: TargetUsage, use: UsageChange) -> TargetUsage:
     after = limits.used(usage, use)
     assert after is not None
     return after
 
 
-def in_turn(usage: Usage, uses: Sequence[Use | None]) -> tuple[Usage, list[bool]]:
+def in_turn(usage: TargetUsage, uses: Sequence[UsageChange | None]) -> tuple[TargetUsage, list[bool]]:
     """The usage after changes that were all decided before any of them was written, and which of them were valid."""
     held = []
     for use in uses:
@@ -50,25 +50,25 @@ def in_turn(usage: Usage, uses: Sequence[Use | None]) -> tuple[Usage, list[bool]
     return usage, held
 
 
-def free(usage: Usage, name: str, now: int) -> Usage:
+def free(usage: TargetUsage, name: str, now: int) -> TargetUsage:
     """The usage after the attempts of the job have ended."""
     places = [place for place in usage.places if place.job.id == name]
     return changed(usage, limits.freed(usage.target, places, usage.took_ms, now)) if places else usage
 
 
 def test_each_start_is_one_step_after_the_one_before_it() -> None:
-    usage, found = answers(Usage("t"), limit(rate=20.0), *(ask(name) for name in "abc"))
+    usage, found = answers(TargetUsage("t"), limit(rate=20.0), *(ask(name) for name in "abc"))
     assert found == [Start(), At(NOW + 50), At(NOW + 100)]
     assert answers(usage, limit(rate=20.0), ask("d"))[1] == [At(NOW + 150)]
 
 
 def test_a_start_requested_ahead_is_no_sooner_than_the_due_time() -> None:
-    _, found = answers(Usage("t"), limit(rate=20.0), ask("a", earliest=NOW + 300), ask("b", earliest=NOW + 300))
+    _, found = answers(TargetUsage("t"), limit(rate=20.0), ask("a", earliest=NOW + 300), ask("b", earliest=NOW + 300))
     assert found == [At(NOW + 300), At(NOW + 350)]
 
 
 def test_a_job_that_comes_at_its_instant_starts_and_takes_nothing_more() -> None:
-    usage = Usage("t", start_us=(NOW + 500) * 1_000, stored=True)
+    usage = TargetUsage("t", start_us=(NOW + 500) * 1_000, stored=True)
     for late in (0, limits.LATE_MS):
         after, found = answers(usage, limit(rate=20.0), ask("a", start=NOW - late))
         assert found == [Start()] and after is usage
@@ -78,7 +78,7 @@ def test_a_job_that_comes_at_its_instant_starts_and_takes_nothing_more() -> None
 
 def test_a_job_that_would_wait_long_gets_a_reservation() -> None:
     target = limit(rate=1.0)
-    usage, found = answers(Usage("t"), target, *(ask(name) for name in "abcd"))
+    usage, found = answers(TargetUsage("t"), target, *(ask(name) for name in "abcd"))
     assert found == [Start(), At(NOW + 1_000), Ticket(NOW + 2_000), Ticket(NOW + 3_000)]
     again, found = answers(usage, target, ask("c", ticket=NOW + 2_000), now=NOW + 2_000)
     assert found == [Start()] and again.next_us == usage.next_us
@@ -86,7 +86,7 @@ def test_a_job_that_would_wait_long_gets_a_reservation() -> None:
 
 def test_late_reservations_are_valid_and_many_at_once_start_one_step_apart() -> None:
     target = limit(rate=1.0)
-    usage, _ = answers(Usage("t"), target, *(ask(name) for name in "abcdef"))
+    usage, _ = answers(TargetUsage("t"), target, *(ask(name) for name in "abcdef"))
     late = [ask(name, ticket=NOW + at) for name, at in (("c", 2_000), ("d", 3_000), ("e", 4_000))]
     _, found = answers(usage, target, *late, now=NOW + 60_000)
     assert found[:2] == [Start(), At(NOW + 61_000)]
@@ -95,32 +95,32 @@ def test_late_reservations_are_valid_and_many_at_once_start_one_step_apart() -> 
 
 def test_an_executor_that_lost_its_job_takes_no_slot_of_the_next_attempt() -> None:
     target = limit(concurrency=1)
-    usage, _ = answers(Usage("t"), target, ask("a", fence=2))
+    usage, _ = answers(TargetUsage("t"), target, ask("a", fence=2))
     use, found = limits.admit(usage, target, [ask("a", fence=1), ask("b", ticket=NOW)], NOW)
     assert use is None and found == {JobKey("ann", "b"): Full()}
 
 
 def test_a_new_job_comes_after_all_reservations() -> None:
-    usage, _ = answers(Usage("t"), limit(rate=1.0), *(ask(name) for name in "abcd"))
+    usage, _ = answers(TargetUsage("t"), limit(rate=1.0), *(ask(name) for name in "abcd"))
     assert answers(usage, limit(rate=1.0), ask("z"), now=NOW + 1_500)[1] == [Ticket(NOW + 4_000)]
 
 
 def test_no_more_jobs_start_than_there_are_slots() -> None:
-    usage, found = answers(Usage("t"), limit(concurrency=2), ask("a"), ask("b"), ask("c"), ask("d"))
+    usage, found = answers(TargetUsage("t"), limit(concurrency=2), ask("a"), ask("b"), ask("c"), ask("d"))
     assert found[:3] == [Start(), Start(), Full()] and isinstance(found[3], Ticket)
     assert [place.job.id for place in usage.places] == ["a", "b"]
     assert {place.until for place in usage.places} == {NOW + 1_000 + limits.LEASE_MS}
 
 
 def test_a_job_that_asks_again_has_its_slot_already() -> None:
-    usage, _ = answers(Usage("t"), limit(concurrency=1), ask("a"))
+    usage, _ = answers(TargetUsage("t"), limit(concurrency=1), ask("a"))
     again, found = answers(usage, limit(concurrency=1), ask("a", earliest=NOW + 10), now=NOW + 10)
     assert found == [Start()] and again is usage
 
 
 def test_a_slot_is_free_after_its_job_its_fence_or_its_lease_has_ended() -> None:
     target = limit(concurrency=1)
-    usage, _ = answers(Usage("t"), target, ask("a"))
+    usage, _ = answers(TargetUsage("t"), target, ask("a"))
     assert answers(usage, target, ask("b", ticket=NOW))[1] == [Full()]
     assert answers(free(usage, "a", NOW + 9), target, ask("b", ticket=NOW))[1] == [Start()]
     (place,) = usage.places
@@ -132,13 +132,13 @@ def test_a_slot_is_free_after_its_job_its_fence_or_its_lease_has_ended() -> None
 
 
 def test_a_new_job_comes_after_waiting_ones_even_if_a_slot_is_free() -> None:
-    waiting = Usage("t", next_us=(NOW + 400) * 1_000, took_ms=100, stored=True)
+    waiting = TargetUsage("t", next_us=(NOW + 400) * 1_000, took_ms=100, stored=True)
     assert answers(waiting, limit(concurrency=1), ask("z"))[1] == [Ticket(NOW + 400)]
     assert answers(waiting, limit(concurrency=1), ask("z", earliest=NOW + 400), now=NOW + 400)[1] == [Start()]
 
 
 def test_jobs_without_a_slot_ask_again_at_the_pace_of_freed_slots() -> None:
-    busy, target = Usage("t", took_ms=10_000, stored=True), limit(concurrency=5, rate=20.0)
+    busy, target = TargetUsage("t", took_ms=10_000, stored=True), limit(concurrency=5, rate=20.0)
     back = [ask(name, earliest=NOW + 1_000, again=True) for name in "abc"]
     assert answers(busy, target, *back)[1] == [Ticket(NOW + 1_000), Ticket(NOW + 2_600), Ticket(NOW + 4_200)]
     assert answers(busy, target, *(ask(name) for name in "abc"))[1] == [Start(), At(NOW + 50), At(NOW + 100)], "others by the rate"
@@ -147,7 +147,7 @@ def test_jobs_without_a_slot_ask_again_at_the_pace_of_freed_slots() -> None:
 
 
 def test_the_time_that_slots_are_used_is_measured_as_a_median() -> None:
-    usage, _ = answers(Usage("t"), limit(concurrency=1), ask("a"))
+    usage, _ = answers(TargetUsage("t"), limit(concurrency=1), ask("a"))
     for took, measure in ((800, 251), (60_000, 251), (100, 160), (150, 160)):
         assert free(usage, "a", NOW + took).took_ms == measure, "one job changes the measure only a little"
 
@@ -157,7 +157,7 @@ def test_the_time_that_slots_are_used_is_measured_as_a_median() -> None:
 @given(st.integers(0, 2**32))
 def test_rate_and_concurrency_are_never_exceeded_and_every_job_starts(fields: dict[str, Any], seed: int) -> None:
     """Forty jobs come, end and die in any order, and all of them follow the answers they get."""
-    random, target, usage = Random(seed), limit(**fields), Usage("t")
+    random, target, usage = Random(seed), limit(**fields), TargetUsage("t")
     pending: dict[str, tuple[int, Ticket | At | None]] = {f"{n}": (NOW + random.randint(0, 2_000), None) for n in range(40)}
     running: dict[str, int] = {}
     held: dict[str, int] = {}  # when the slot of each job is freed
@@ -201,13 +201,13 @@ def test_rate_and_concurrency_are_never_exceeded_and_every_job_starts(fields: di
 
 
 def test_a_usage_without_a_change_stays_the_same() -> None:
-    usage, _ = answers(Usage("t"), limit(concurrency=1), ask("a"))
+    usage, _ = answers(TargetUsage("t"), limit(concurrency=1), ask("a"))
     assert answers(usage, limit(concurrency=1), ask("b", ticket=NOW))[0] is usage
 
 
 def test_the_second_of_two_simultaneous_changes_comes_after_the_first() -> None:
     target = limit(rate=1.0)
-    usage, _ = answers(Usage("t"), target, *(ask(name) for name in "abc"))
+    usage, _ = answers(TargetUsage("t"), target, *(ask(name) for name in "abc"))
     plans = [limits.admit(usage, target, [ask(name), ask(name * 2)], NOW) for name in "xyz"]
     tickets: list[Any] = []
     for use, found in plans:
@@ -219,23 +219,23 @@ def test_the_second_of_two_simultaneous_changes_comes_after_the_first() -> None:
 
 def test_one_of_two_first_reservations_is_written_and_the_other_repeats() -> None:
     target = limit(rate=1.0)
-    (first, _), (second, _) = (limits.admit(Usage("t"), target, [ask(name)], NOW) for name in "ab")
+    (first, _), (second, _) = (limits.admit(TargetUsage("t"), target, [ask(name)], NOW) for name in "ab")
     assert first is not None and second is not None
-    usage = changed(Usage("t"), first)
+    usage = changed(TargetUsage("t"), first)
     assert limits.used(usage, second) is None
     assert answers(usage, target, ask("b"))[1] == [At(NOW + 1_000)]
 
 
 def test_a_start_that_others_moved_too_far_is_refused() -> None:
     target = limit(rate=2.0)
-    usage, _ = answers(Usage("t"), target, ask("a"))
+    usage, _ = answers(TargetUsage("t"), target, ask("a"))
     plans = [limits.admit(usage, target, [ask(name), ask(name * 2)], NOW)[0] for name in "bcd"]
     usage, held = in_turn(usage, plans)
     assert held == [True, True, False] and usage.start_us == (NOW + 2_500) * 1_000
 
 
 def test_one_of_two_jobs_for_the_present_instant_starts() -> None:
-    target, usage = limit(rate=1.0), Usage("t", start_us=NOW * 1_000, stored=True)
+    target, usage = limit(rate=1.0), TargetUsage("t", start_us=NOW * 1_000, stored=True)
     (first, found), (second, _) = (limits.admit(usage, target, [ask(name)], NOW) for name in "ab")
     assert first is not None and second is not None
     assert found[JobKey("ann", "a")] == Start()
@@ -244,7 +244,7 @@ def test_one_of_two_jobs_for_the_present_instant_starts() -> None:
 
 def test_simultaneous_changes_take_slots_while_there_are_free_ones() -> None:
     target = limit(concurrency=2)
-    usage = Usage("t", stored=True)
+    usage = TargetUsage("t", stored=True)
     plans = [limits.admit(usage, target, [ask(name)], NOW)[0] for name in "abc"]
     usage, held = in_turn(usage, plans)
     assert held == [True, True, False] and [place.job.id for place in usage.places] == ["a", "b"]
@@ -252,7 +252,7 @@ def test_simultaneous_changes_take_slots_while_there_are_free_ones() -> None:
 
 def test_one_of_two_executors_gets_a_slot_that_both_found_free() -> None:
     target = limit(concurrency=1)
-    usage, _ = answers(Usage("t"), target, ask("a"))
+    usage, _ = answers(TargetUsage("t"), target, ask("a"))
     plans = [limits.admit(usage, target, [ask(name, ticket=NOW)], NOW, usage.places)[0] for name in "bc"]
     assert plans[0] is not None and plans[1] is not None
     usage = changed(usage, plans[0])

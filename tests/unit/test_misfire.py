@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler.model.job import Attempt, Job, Misfire, Origin, Outcome, RequeueCause
+from scheduler.model.job import Attempt, Job, Misfire, Outcome, RequeueCause, RunInfo
 from scheduler.model.misfire import expires_at, plan_start_by, too_late
 from tests.conftest import NOW, a_job
 
@@ -29,7 +29,7 @@ def test_the_misfire_rule_determines_the_start_deadline(misfire: Misfire, follow
 
 
 def a_run(**fields: object) -> Job:
-    return a_job(origin=Origin("t1", 1, NOW, misfire=Misfire.RUN_LATEST), **({"start_by": NOW + MINUTE} | fields))
+    return a_job(origin=RunInfo("t1", 1, NOW, misfire=Misfire.RUN_LATEST), **({"start_by": NOW + MINUTE} | fields))
 
 
 def test_a_run_is_skipped_from_its_start_deadline_on() -> None:
@@ -55,8 +55,8 @@ def test_a_misfire_rule_spares_runs_that_were_tried_or_waited_but_not_paused(fie
     assert (too_late(a_run(**fields), NOW + HOUR) is not None) is skipped
 
 
-@pytest.mark.parametrize("origin", [None, Origin("t1", 1), Origin("t1", 1, NOW)])
-def test_an_expiry_is_a_start_deadline_without_a_misfire_rule(origin: Origin | None) -> None:
+@pytest.mark.parametrize("origin", [None, RunInfo("t1", 1), RunInfo("t1", 1, NOW)])
+def test_an_expiry_is_a_start_deadline_without_a_misfire_rule(origin: RunInfo | None) -> None:
     job = a_job(origin=origin, start_by=NOW + MINUTE, fence=4)
     assert expires_at(job) == NOW + MINUTE and too_late(job, NOW + MINUTE - 1) is None
     assert too_late(job, NOW + MINUTE) == "expired: it was not to start at 2026-11-20T10:01:00.000Z or later"

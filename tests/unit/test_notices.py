@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model import lifecycle
-from scheduler.model.job import Claim, Failure, FailureKind, Job, Origin, Result, Status, TaskKey
+from scheduler.model.job import Claim, Failure, FailureKind, Job, Result, RunInfo, Status, TaskKey
 from scheduler.model.notifications import Notifications, Occasion, Webhook
 from scheduler.notify.messages import decode, decode_outbox, decode_state, encode, encode_outbox, encode_state
 from scheduler.notify.policy import News, Notice, NotificationState, Outbox, Sending, Window, WindowEnd, decide, digest, of_change
@@ -192,7 +192,7 @@ def test_every_receiver_gets_its_own_sending_under_a_stable_id() -> None:
 
 
 def a_run(**fields: Any) -> Job:
-    return make.job(**{"origin": Origin("t1", 1, NOW, notify=True)} | fields)
+    return make.job(**{"origin": RunInfo("t1", 1, NOW, notify=True)} | fields)
 
 
 def test_an_end_is_news_with_its_error_and_the_response_beginning() -> None:
@@ -206,7 +206,7 @@ def test_an_end_is_news_with_its_error_and_the_response_beginning() -> None:
 
 
 def test_jobs_without_receivers_give_no_news() -> None:
-    for job in (make.job(), make.job(origin=Origin("t1", 1, NOW))):
+    for job in (make.job(), make.job(origin=RunInfo("t1", 1, NOW))):
         claimed = make.claimed(job)
         assert list(of_change(claimed, make.failed(claimed))) == []
 

@@ -7,7 +7,7 @@ import pytest
 
 from scheduler.admission import gate as admission
 from scheduler.admission import ordering
-from scheduler.admission.ordering_gate import OrderGate
+from scheduler.admission.ordering_gate import OrderingGate
 from scheduler.jobs import ordering_keys
 from scheduler.jobs.cancel import cancel
 from scheduler.jobs.change import reschedule
@@ -156,7 +156,7 @@ def test_two_executors_that_see_a_free_queue_let_one_job_through() -> None:
 def test_stalled_executor_does_not_replace_a_head_running_elsewhere(taken_back_at: int) -> None:
     stage = Stage()
     first, second = in_line(stage, 1, 2)
-    gate = OrderGate(stage)
+    gate = OrderingGate(stage)
     stood_still = [stage.claim(item, nonce="stood still") for item in stage.hand(first, second)]
     end(stage, first)
     lost = stage.stored(second)

@@ -20,7 +20,7 @@ from scheduler.admission.ordering import (
     parks,
 )
 from scheduler.model import ids
-from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, JobKey, Line, Marker, OrderKey, Outcome, Turn
+from scheduler.model.job import Attempt, Claim, Failure, FailureKind, Job, JobKey, OrderingQueue, OrderKey, Outcome, QueueEntry, QueueHead
 from scheduler.model.lifecycle import is_open
 from scheduler.model.spec import OnFailure, Ordering
 from tests.conftest import NOW, a_job
@@ -38,24 +38,24 @@ def in_line(place: int, **fields: Any) -> Job:
     return a_job(**({"scheduled_at": at, "due_at": at, "id": ids.new(at, place), "ordering": rule} | fields))
 
 
-def a_line(*jobs: Job | Marker, turn: Job | None = None, more: bool = False) -> Line:
-    markers = [each if isinstance(each, Marker) else marker(each, NOW - 600_000) for each in jobs]
-    holds = None if turn is None else Turn(KEY, turn.id, NOW - 700, 7)
-    return Line(holds, tuple(sorted(markers, key=lambda each: each.position)), more)
+def a_line(*jobs: Job | QueueEntry, turn: Job | None = None, more: bool = False) -> OrderingQueue:
+    markers = [each if isinstance(each, QueueEntry) else marker(each, NOW - 600_000) for each in jobs]
+    holds = None if turn is None else QueueHead(KEY, turn.id, NOW - 700, 7)
+    return OrderingQueue(holds, tuple(sorted(markers, key=lambda each: each.position)), more)
 
 
 def known(*jobs: Job) -> dict[JobKey, Job]:
     return {job.key: job for job in jobs}
 
 
-def asked(job: Job, line: Line, *others: Job, asking: tuple[Job, ...] = ()) -> Decision:
+def asked(job: Job, line: OrderingQueue, *others: Job, asking: tuple[Job, ...] = ()) -> Decision:
     mine = replace(job, claim=job.claim or CLAIM)
     return decide(mine, line, known(*others, mine), NOW, asking={mine.key, *(each.key for each in asking)})
 
 
 def test_the_first_job_of_its_queue_starts_as_its_head() -> None:
     first, second = in_line(1), in_line(2)
-    assert asked(first, a_line(first, second), second) == Start(Turn(KEY, first.id, NOW, 1))
+    assert asked(first, a_line(first, second), second) == Start(QueueHead(KEY, first.id, NOW, 1))
 
 
 def test_a_job_that_is_not_first_waits_for_the_open_job_before_it() -> None:
@@ -94,9 +94,11 @@ def test_a_retry_stays_head_of_its_queue() -> None:
 def test_a_head_that_has_not_begun_queues_again(fields: dict[str, Any]) -> None:
     first, second = in_line(1), in_line(2, **fields)
     line = a_line(first, second, turn=second)
-    assert asked(first, line, second) == Start(Turn(KEY, first.id, NOW, 8))
+    assert asked(first, line, second) == Start(QueueHead(KEY, first.id, NOW, 8))
     assert asked(second, line, first) == Wait(f"order: it runs after job {first.id}", first.key)
-    assert asked(second, a_line(second, turn=second)) == Start(Turn(KEY, second.id, NOW, 8)), "a new version: others may have read the old"
+    assert asked(second, a_line(second, turn=second)) == Start(QueueHead(KEY, second.id, NOW, 8)), (
+        "a new version: others may have read the old"
+    )
 
 
 def test_claims_of_the_deciding_executor_do_not_make_a_job_head() -> None:
@@ -107,7 +109,7 @@ def test_claims_of_the_deciding_executor_do_not_make_a_job_head() -> None:
 def test_a_head_that_is_gone_or_has_ended_blocks_no_job() -> None:
     done, mine = in_line(1, slot=None, completed_at=NOW - 1), in_line(2)
     for others in ([], [done]):
-        assert asked(mine, a_line(mine, turn=done), *others) == Start(Turn(KEY, mine.id, NOW, 8))
+        assert asked(mine, a_line(mine, turn=done), *others) == Start(QueueHead(KEY, mine.id, NOW, 8))
 
 
 @pytest.mark.parametrize("end", ["completed_at", "cancelled_at", "skipped_at", "failed_at", "killed_at"])
@@ -163,7 +165,7 @@ def test_the_first_open_job_is_next_unless_a_head_or_a_parked_key_blocks() -> No
     line = a_line(over, in_line(0), first, second, turn=over)
     assert next_up(line, known(over, first, second)) == first
     running = replace(first, claim=CLAIM)
-    assert next_up(replace(line, turn=Turn(KEY, first.id, NOW)), known(running, second)) is None
+    assert next_up(replace(line, turn=QueueHead(KEY, first.id, NOW)), known(running, second)) is None
     dead = in_line(0, **DEAD, on_failure=OnFailure.PARK)
     assert next_up(line, known(over, dead, first, second)) is None and not is_open(dead)
     assert parked_by(line, known(over, dead, first)) == [marker(dead)]

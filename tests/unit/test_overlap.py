@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from scheduler.admission.overlap import REPLACED, Skip, Start, Wait, decide
-from scheduler.model.job import Holder, Job, Origin, Overlap, TaskKey
+from scheduler.model.job import Job, Overlap, RunInfo, RunLock, TaskKey
 from tests.conftest import NOW, a_job
 
 TASK = TaskKey("ann", "t1")
@@ -21,13 +21,13 @@ def ended(job: Job) -> Job:
 
 def decided(policy: Overlap, holding: Job | None, waiting: Job | None = None, *, gone: str | None = None) -> Start | Skip | Wait:
     """The decision about MINE, with a run lock that names these jobs (`gone`: a waiting one that is not stored any more)."""
-    holder = Holder(TASK, holding.id if holding else "gone", waiting.id if waiting else gone, 7)
-    return decide(MINE, Origin("t1", 1, NOW, policy), holder, holding, waiting)
+    holder = RunLock(TASK, holding.id if holding else "gone", waiting.id if waiting else gone, 7)
+    return decide(MINE, RunInfo("t1", 1, NOW, policy), holder, holding, waiting)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_first_run_of_a_task_takes_the_lock(policy: Overlap) -> None:
-    assert decide(MINE, Origin("t1", 1, NOW, policy), None, None, None) == Start(Holder(TASK, MINE.id))
+    assert decide(MINE, RunInfo("t1", 1, NOW, policy), None, None, None) == Start(RunLock(TASK, MINE.id))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -38,17 +38,17 @@ def test_a_run_that_has_the_lock_starts_without_a_write(policy: Overlap) -> None
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("holding", [None, ended(EARLIER), ended(LATER)], ids=["gone", "ended", "a later one ended"])
 def test_a_run_takes_the_lock_of_a_job_that_has_ended(policy: Overlap, holding: Job | None) -> None:
-    assert decided(policy, holding) == Start(Holder(TASK, MINE.id, None, 8))
+    assert decided(policy, holding) == Start(RunLock(TASK, MINE.id, None, 8))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("waiting", [MINE, ended(EARLIER)], ids=["itself", "one that is over"])
 def test_a_run_that_takes_the_lock_removes_a_waiting_run_that_ended(policy: Overlap, waiting: Job) -> None:
-    assert decided(policy, None, waiting) == Start(Holder(TASK, MINE.id, None, 8))
+    assert decided(policy, None, waiting) == Start(RunLock(TASK, MINE.id, None, 8))
 
 
 def test_a_waiting_run_keeps_its_place_when_another_is_faster() -> None:
-    assert decided(Overlap.QUEUE_ONE, None, EARLIER) == Start(Holder(TASK, MINE.id, EARLIER.id, 8))
+    assert decided(Overlap.QUEUE_ONE, None, EARLIER) == Start(RunLock(TASK, MINE.id, EARLIER.id, 8))
 
 
 def test_skip_skips_while_another_run_has_not_ended() -> None:
@@ -56,7 +56,7 @@ def test_skip_skips_while_another_run_has_not_ended() -> None:
 
 
 def test_queue_one_waits() -> None:
-    assert decided(Overlap.QUEUE_ONE, EARLIER) == Wait(Holder(TASK, EARLIER.id, MINE.id, 8))
+    assert decided(Overlap.QUEUE_ONE, EARLIER) == Wait(RunLock(TASK, EARLIER.id, MINE.id, 8))
 
 
 def test_a_waiting_run_continues_to_wait_without_a_write() -> None:
@@ -65,7 +65,7 @@ def test_a_waiting_run_continues_to_wait_without_a_write() -> None:
 
 
 def test_the_place_of_a_waiting_run_that_ended_is_free() -> None:
-    waits = Wait(Holder(TASK, EARLIER.id, MINE.id, 8))
+    waits = Wait(RunLock(TASK, EARLIER.id, MINE.id, 8))
     assert decided(Overlap.QUEUE_ONE, EARLIER, ended(LATER)) == decided(Overlap.QUEUE_ONE, EARLIER, gone="gone") == waits
 
 
@@ -74,13 +74,13 @@ def test_a_third_run_is_skipped() -> None:
 
 
 def test_cancel_running_cancels_and_waits() -> None:
-    assert decided(Overlap.CANCEL_RUNNING, EARLIER) == Wait(Holder(TASK, EARLIER.id, MINE.id, 8), (EARLIER,))
+    assert decided(Overlap.CANCEL_RUNNING, EARLIER) == Wait(RunLock(TASK, EARLIER.id, MINE.id, 8), (EARLIER,))
 
 
 def test_cancel_running_replaces_the_waiting_run() -> None:
     between = a_job(scheduled_at=NOW - 30_000)
-    assert decided(Overlap.CANCEL_RUNNING, EARLIER, between) == Wait(Holder(TASK, EARLIER.id, MINE.id, 8), (EARLIER, between))
-    assert decided(Overlap.CANCEL_RUNNING, None, between) == Start(Holder(TASK, MINE.id, None, 8), (between,))
+    assert decided(Overlap.CANCEL_RUNNING, EARLIER, between) == Wait(RunLock(TASK, EARLIER.id, MINE.id, 8), (EARLIER, between))
+    assert decided(Overlap.CANCEL_RUNNING, None, between) == Start(RunLock(TASK, MINE.id, None, 8), (between,))
 
 
 @pytest.mark.parametrize(("holding", "waiting"), [(LATER, None), (EARLIER, LATER), (None, LATER)])
@@ -91,6 +91,6 @@ def test_an_earlier_run_replaces_no_later_one(holding: Job | None, waiting: Job 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_redriven_run_that_has_the_lock_writes_it_again(policy: Overlap) -> None:
     """Another run may have read, just before the redrive, that this one had ended, and may be about to take the lock."""
-    holder = Holder(TASK, MINE.id, "waiting", 7)
+    holder = RunLock(TASK, MINE.id, "waiting", 7)
     redriven = replace(MINE, redrives=1)
-    assert decide(redriven, Origin("t1", 1, NOW, policy), holder, redriven, None) == Start(replace(holder, version=8))
+    assert decide(redriven, RunInfo("t1", 1, NOW, policy), holder, redriven, None) == Start(replace(holder, version=8))

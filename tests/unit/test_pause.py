@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from scheduler.admission.lane_state import LOOK_MS, TRUSTED_MS, Watch, pause, resume, states
+from scheduler.admission.lane_state import LOOK_MS, TRUSTED_MS, LaneStateCache, pause, resume, states
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Claim, Cursor, Job, Lane, LaneState, Look, Message, Unit, UnitKey
+from scheduler.model.job import Claim, Cursor, Job, Lane, LaneState, LaterCheck, Message, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
 from scheduler.pipeline.lag import Lag, lag
@@ -113,7 +113,7 @@ def test_the_states_are_read_at_most_once_a_second(clock: FixedClock) -> None:
     reads: list[int] = []
     ports = Stage(clock=clock)
     ports.ledger = Wrapped(ports.ledger, watched=lambda verb: (reads.append(clock.now()), verb())[1])
-    watch = Watch(ports)
+    watch = LaneStateCache(ports)
     for _ in range(25):
         watch.look()
         clock.advance(100)
@@ -122,7 +122,7 @@ def test_the_states_are_read_at_most_once_a_second(clock: FixedClock) -> None:
 
 def test_a_read_reports_whether_the_paused_lanes_have_changed(clock: FixedClock) -> None:
     ports = Stage(clock=clock)
-    watch = Watch(ports)
+    watch = LaneStateCache(ports)
     seen = []
     for change in (None, pause, None, resume, None):
         if change:
@@ -135,7 +135,7 @@ def test_a_read_reports_whether_the_paused_lanes_have_changed(clock: FixedClock)
 def test_states_never_read_are_read_again_at_once(clock: FixedClock) -> None:
     ports = Stage(clock=clock)
     pause([Lane.RETRY], None, ports)
-    watch = Watch(ports.but(ledger=Wrapped(ports.ledger, watched=times(1))))
+    watch = LaneStateCache(ports.but(ledger=Wrapped(ports.ledger, watched=times(1))))
     with pytest.raises(Unavailable):
         watch.is_paused(Lane.RETRY)
     assert watch.is_paused(Lane.RETRY) and not watch.is_paused(Lane.ONE_TIME)
@@ -144,7 +144,7 @@ def test_states_never_read_are_read_again_at_once(clock: FixedClock) -> None:
 def test_while_the_ledger_refuses_the_last_known_states_apply(clock: FixedClock) -> None:
     ports = Stage(clock=clock)
     pause([Lane.RETRY], None, ports)
-    watch = Watch(ports)
+    watch = LaneStateCache(ports)
     watch.look()
     clock.advance(LOOK_MS)
     ports.ledger = Wrapped(ports.ledger, watched=refuse)
@@ -155,7 +155,7 @@ def test_while_the_ledger_refuses_the_last_known_states_apply(clock: FixedClock)
 def test_old_states_do_not_satisfy_a_caller_that_needs_fresh_ones(clock: FixedClock) -> None:
     """A warm executor was idle while a lane was paused, and its first read of the states is refused."""
     ports = Stage(clock=clock)
-    watch = Watch(ports)
+    watch = LaneStateCache(ports)
     watch.look()
     pause([Lane.RETRY], None, ports)
     ports.ledger = Wrapped(ports.ledger, watched=times(2))
@@ -365,7 +365,7 @@ def test_a_tick_without_states_closes_and_moves_nothing() -> None:
 def test_a_later_check_moves_jobs_of_a_paused_lane() -> None:
     stage, jobs = held_up(jobs=1)
     unit = stage.ledger.unit(UNIT)
-    assert stage.ledger.close_unit(unit, END, Look(unit, 0, END + leftover.LOOKS[0]))
+    assert stage.ledger.close_unit(unit, END, LaterCheck(unit, 0, END + leftover.LOOKS[0]))
     stage.tick_at(END + leftover.LOOKS[0])
     after = stage.stored(jobs[0])
     assert slots.is_safe(after.slot or "", END + leftover.LOOKS[0]) and stage.sent() == []

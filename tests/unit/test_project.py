@@ -12,7 +12,7 @@ from scheduler.insight.counting import CANARY_OWNER, EVERYBODY, day_of, hour_of,
 from scheduler.insight.forecast import MINUTE
 from scheduler.insight.project import ProjectResult, project
 from scheduler.model import ids, lifecycle
-from scheduler.model.job import Job, Misfire, Origin, Overlap, Result, Status
+from scheduler.model.job import Job, Misfire, Overlap, Result, RunInfo, Status
 from scheduler.model.spec import Ordering
 from scheduler.storage.aws.stream import JobChange, TaskChange
 from scheduler.storage.memory.counters import MemoryCounters
@@ -107,14 +107,14 @@ def test_a_retry_is_another_start(log: CounterLog) -> None:
 
 
 def test_a_recurring_run_is_load_only_as_a_retry(log: CounterLog) -> None:
-    origin = Origin("t", 1, NOW, Overlap.SKIP, Misfire.RUN_LATEST)
+    origin = RunInfo("t", 1, NOW, Overlap.SKIP, Misfire.RUN_LATEST)
     run = make.job(at=NOW, origin=origin)
     claimed = make.claimed(run)
     log.through(run, claimed)
     assert log.load() == {}
     log.change(claimed, make.retried(claimed, SLOT, NOW + MINUTE))
     assert log.load() == {(minute(NOW + MINUTE), "log"): 1}
-    log.through(make.job(at=NOW, origin=Origin("t", 1, overlap=Overlap.SKIP)))
+    log.through(make.job(at=NOW, origin=RunInfo("t", 1, overlap=Overlap.SKIP)))
     assert log.load()[(minute(NOW), "log")] == 1, "a manual run: no schedule contains it"
 
 

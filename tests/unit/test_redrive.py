@@ -12,7 +12,7 @@ from scheduler.dead_letters.redrive import WORK_MS, RedriveResult, redrive
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
 from scheduler.model.fingerprint import of_job
-from scheduler.model.job import Job, JobKey, Lane, Origin
+from scheduler.model.job import Job, JobKey, Lane, RunInfo
 from scheduler.model.spec import JobSpec
 from scheduler.storage.ports import Written
 from scheduler.tasks import service
@@ -87,7 +87,7 @@ def test_only_jobs_that_match_the_filter_are_redriven() -> None:
 def test_the_runs_of_one_task_are_redriven() -> None:
     stage = RedriveStage()
     task = stage.create({"rate": "5 minutes"})
-    runs, others = stage.dead(3, origin=Origin(task.id, 1, NOW)), stage.dead(3)
+    runs, others = stage.dead(3, origin=RunInfo(task.id, 1, NOW)), stage.dead(3)
     stage.begin(task=task.id)
     stage.work()
     assert (stage.lives(runs), stage.lives(others)) == ([1] * 3, [0] * 3)
@@ -96,7 +96,7 @@ def test_the_runs_of_one_task_are_redriven() -> None:
 def test_runs_no_longer_wanted_by_their_task_are_skipped() -> None:
     stage = RedriveStage()
     gone, paused = stage.create({"rate": "5 minutes"}), stage.create({"rate": "5 minutes"})
-    runs = stage.dead(2, origin=Origin(gone.id, 1, NOW)) + stage.dead(2, origin=Origin(paused.id, 1, NOW))
+    runs = stage.dead(2, origin=RunInfo(gone.id, 1, NOW)) + stage.dead(2, origin=RunInfo(paused.id, 1, NOW))
     plain = stage.dead(1)
     service.delete(gone.key, stage)
     service.deactivate(paused.key, "holidays", stage)
@@ -320,7 +320,7 @@ def test_the_overview_groups_by_error_the_most_frequent_first() -> None:
     stage = RedriveStage()
     task = stage.create({"rate": "5 minutes"})
     few = stage.dead(2, type="http", reason="connection reset")
-    many = stage.dead(2, reason="order 17 is gone") + stage.dead(1, reason="order 18 is gone", origin=Origin(task.id, 1, NOW))
+    many = stage.dead(2, reason="order 17 is gone") + stage.dead(1, reason="order 18 is gone", origin=RunInfo(task.id, 1, NOW))
     stage.dead(1, owner="eve")
     told = overview("ann", Filter(), jobs=stage.jobs)
     assert (told.read, told.complete, [group.count for group in told.groups]) == (5, True, [3, 2])

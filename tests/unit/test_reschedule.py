@@ -6,7 +6,7 @@ import pytest
 from scheduler.jobs.change import reschedule
 from scheduler.model import ids, lifecycle, slots
 from scheduler.model.errors import Conflict, Invalid, NotFound, Unavailable
-from scheduler.model.job import Job, JobKey, Lane, Misfire, Origin, Overlap, Result
+from scheduler.model.job import Job, JobKey, Lane, Misfire, Overlap, Result, RunInfo
 from scheduler.model.spec import JobSpec
 from scheduler.storage.ports import Change, Written
 from tests.conftest import NOW, SPEC, ScriptedPool, a_job
@@ -215,7 +215,7 @@ def test_missing_job_is_not_found() -> None:
 
 # Runs of tasks
 
-PLANNED = Origin("task", 1, nominal_at=NOW + DAY, overlap=Overlap.SKIP, misfire=Misfire.RUN_LATEST)
+PLANNED = RunInfo("task", 1, nominal_at=NOW + DAY, overlap=Overlap.SKIP, misfire=Misfire.RUN_LATEST)
 
 
 @pytest.mark.parametrize("wanted", [{"scheduled_at": NOW + 2 * DAY}, {"start_by": NOW + 2 * DAY}, {"start_by": None}])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model import lifecycle, retry, settlement
-from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Misfire, Origin, Result
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Misfire, Result, RunInfo
 from scheduler.model.lifecycle import Retention
 from scheduler.model.retry import Again, GiveUp
 from scheduler.model.spec import Jitter, RetryPolicy
@@ -168,7 +168,7 @@ def test_no_crash_is_retried_after_the_end_of_the_policy() -> None:
 def test_no_job_is_retried_after_its_expiry(failure: Failure) -> None:
     at = NOW + 90_000
     assert retry.decide(running(start_by=at), replace(failure, retry_after_ms=30_000), at) == GiveUp(retry.EXPIRED)
-    by_rule = running(start_by=at, origin=Origin("t1", 1, NOW, misfire=Misfire.SKIP))
+    by_rule = running(start_by=at, origin=RunInfo("t1", 1, NOW, misfire=Misfire.SKIP))
     assert isinstance(retry.decide(by_rule, failure, at), Again)
 
 

@@ -7,7 +7,7 @@ import pytest
 from scheduler.jobs.retry_job import retry_job
 from scheduler.model import lifecycle
 from scheduler.model.errors import Conflict, NotFound, Unavailable
-from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Origin, Overlap, Result, Status
+from scheduler.model.job import Claim, Failure, FailureKind, Job, JobKey, Lane, Misfire, Overlap, Result, RunInfo, Status
 from scheduler.pipeline.enqueue import message
 from scheduler.storage.ports import Written
 from scheduler.tasks import service as verbs
@@ -165,7 +165,7 @@ def test_a_run_of_a_task_is_retried() -> None:
 def test_a_run_whose_task_is_paused_or_deleted_is_refused_with_the_reason() -> None:
     stage = TaskStage()
     dead = dead_run(stage)
-    assert isinstance(dead.origin, Origin)
+    assert isinstance(dead.origin, RunInfo)
     (task,) = stage.tasks.rows
     verbs.deactivate(task, "holidays", stage)
     with pytest.raises(Conflict, match="its task was made inactive: holidays"):

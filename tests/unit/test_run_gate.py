@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.admission import gate
 from scheduler.admission.gate import READ_WINDOW_MS
-from scheduler.admission.lane_state import LOOK_MS, Watch
+from scheduler.admission.lane_state import LOOK_MS, LaneStateCache
 from scheduler.admission.overlap import REPLACED
 from scheduler.jobs.cancel import cancel
 from scheduler.model import ids, lifecycle, slots
@@ -16,16 +16,16 @@ from scheduler.model.job import (
     Delivery,
     Failure,
     FailureKind,
-    Holder,
     Job,
     JobKey,
     Lane,
     LaneState,
     Misfire,
-    Origin,
     Overlap,
     RequeueCause,
     Result,
+    RunInfo,
+    RunLock,
     Status,
 )
 from scheduler.model.lifecycle import Event
@@ -54,7 +54,7 @@ def a_stage(task: Task | None = TASK, **ports: Any) -> Stage:
 
 def a_run(at: int = NOW, overlap: Overlap = Overlap.SKIP, *, task: str = "t1", origin: dict[str, Any] | None = None, **fields: Any) -> Job:
     """A run of the task, scheduled at `at`."""
-    made = Origin(task, 1, at, overlap, **({"misfire": Misfire.RUN_LATEST} | (origin or {})))
+    made = RunInfo(task, 1, at, overlap, **({"misfire": Misfire.RUN_LATEST} | (origin or {})))
     job_id = ids.run(at, made.task, made.generation)
     return a_job(**({"id": job_id, "scheduled_at": at, "lane": Lane.RECURRING, "origin": made} | fields))
 
@@ -77,7 +77,7 @@ def running(stage: Stage, job: Job) -> Job:
     """Another executor has claimed the run, and the run has the run lock of its task."""
     (item,) = stage.hand(job)
     holder = stage.tasks.holders([TASK.key]).get(TASK.key)
-    after = replace(holder, job=job.id, version=holder.version + 1) if holder else Holder(TASK.key, job.id)
+    after = replace(holder, job=job.id, version=holder.version + 1) if holder else RunLock(TASK.key, job.id)
     assert stage.tasks.hold([(holder, after)]) == [Written.YES]
     return stage.claim(item)
 
@@ -95,8 +95,8 @@ def reason(stage: Stage, job: Job) -> str | None:
     return stage.stored(job).reason
 
 
-def holder(stage: Stage) -> Holder | None:
-    found: Holder | None = stage.tasks.holders([TASK.key]).get(TASK.key)
+def holder(stage: Stage) -> RunLock | None:
+    found: RunLock | None = stage.tasks.holders([TASK.key]).get(TASK.key)
     return found
 
 
@@ -180,10 +180,10 @@ def test_run_no_longer_wanted_by_its_task_is_cancelled(task: Task | None, why: s
         ({"delay_ms": 3, "fence": 2}, replace(TASK, generation=2), True),
         ({"delay_ms": 3, "fence": 2}, replace(TASK, inactive_at=NOW), False),
         ({"delay_ms": 3, "fence": 2}, None, False),
-        ({"origin": Origin("t1", 1)}, replace(TASK, generation=2), True),
-        ({"origin": Origin("t1", 1)}, replace(TASK, inactive_at=NOW), False),
+        ({"origin": RunInfo("t1", 1)}, replace(TASK, generation=2), True),
+        ({"origin": RunInfo("t1", 1)}, replace(TASK, inactive_at=NOW), False),
         ({"fence": 2}, replace(TASK, generation=2), False),
-        ({"origin": Origin("t1", 3, NOW)}, replace(TASK, generation=2), True),
+        ({"origin": RunInfo("t1", 3, NOW)}, replace(TASK, generation=2), True),
     ],
     ids=["retry, edited", "retry, paused", "retry, deleted", "by hand, edited", "by hand, paused", "waited, edited", "planned for an edit"],
 )
@@ -331,7 +331,7 @@ def test_stalled_executor_distrusts_old_lane_states_while_refused(paused: bool) 
         looks.ports = stage.but(ledger=Wrapped(stage.ledger, watched=times(1)))
         return claimed
 
-    looks = Watch(stage)
+    looks = LaneStateCache(stage)
     job = a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)
     starts = run(stage, job, jobs=Wrapped(stage.jobs, claim=claim), pauses=looks).starts
     assert [at for _, at in starts] == ([] if paused else [NOW + 15_000 + ASK_PAUSE_MS])
@@ -347,7 +347,7 @@ def test_job_is_requeued_when_its_lane_state_stays_unknown() -> None:
         looks.ports = stage.but(ledger=Wrapped(stage.ledger, watched=refuse))
         return claimed
 
-    looks = Watch(stage)
+    looks = LaneStateCache(stage)
     job = a_job(due_at=NOW + 3_000, lane=Lane.RECURRING)
     assert run(stage, job, jobs=Wrapped(stage.jobs, claim=claim), pauses=looks).starts == []
     assert (state(stage, job), reason(stage, job)) == (Status.SCHEDULED, gate.REFUSED.reason)
@@ -384,7 +384,7 @@ def test_nothing_is_sent_into_a_paused_lane() -> None:
 def test_new_executor_leaves_messages_when_lane_state_is_unknown() -> None:
     stage = a_stage()
     job = a_run()
-    assert run(stage, job, pauses=Watch(stage.but(ledger=Wrapped(stage.ledger, watched=refuse)))).starts == []
+    assert run(stage, job, pauses=LaneStateCache(stage.but(ledger=Wrapped(stage.ledger, watched=refuse)))).starts == []
     assert stage.stored(job).claim is None and stage.waiting(Lane.RECURRING) == [job.id]
     stage.clock.advance(5_000)
     assert started(run(stage, *stage.receive(Lane.RECURRING))) == [job.key]
@@ -393,7 +393,7 @@ def test_new_executor_leaves_messages_when_lane_state_is_unknown() -> None:
 def test_executor_reads_lane_states_once_a_second_across_batches() -> None:
     stage = a_stage()
     ledger, looks = counted(stage.ledger, "watched")
-    pauses = Watch(stage.but(ledger=ledger))
+    pauses = LaneStateCache(stage.but(ledger=ledger))
     for _ in range(3):
         run(stage, a_run(), pauses=pauses)
     assert len(looks) == 1
@@ -532,7 +532,7 @@ def test_late_run_passes_its_run_lock_to_the_run_before_it(waiting: str | None) 
     for job in (first, third):
         stage.jobs.put(job)
     names = {"first": first.id, "third": third.id}
-    assert stage.tasks.hold([(None, Holder(TASK.key, second.id, names.get(waiting or "")))]) == [Written.YES]
+    assert stage.tasks.hold([(None, RunLock(TASK.key, second.id, names.get(waiting or "")))]) == [Written.YES]
     assert run(stage, second).starts == []
     assert reason(stage, second) == f"misfire: it runs after run {first.id}"
     holder = stage.tasks.holders([TASK.key])[TASK.key]
@@ -545,7 +545,7 @@ def test_run_that_cannot_pass_on_its_run_lock_checks_again() -> None:
     stage = a_stage()
     first, second = late_runs(2, 1, overlap=Overlap.QUEUE_ONE)
     stage.jobs.put(first)
-    assert stage.tasks.hold([(None, Holder(TASK.key, second.id))]) == [Written.YES]
+    assert stage.tasks.hold([(None, RunLock(TASK.key, second.id))]) == [Written.YES]
 
     def hold(verb: Any, changes: Any) -> Any:
         stage.jobs.change([Change(stage.stored(first), replace(stage.stored(first), slot=None, skipped_at=NOW))])
@@ -603,9 +603,9 @@ def test_run_lock_left_by_a_crash_is_taken_over_sch_7(policy: Overlap, gone: boo
     leaked = a_run(NOW - MINUTE)
     if not gone:
         stage.jobs.put(replace(leaked, slot=None, failed_at=NOW - 1_000))
-    assert stage.tasks.hold([(None, Holder(TASK.key, leaked.id, version=4))]) == [Written.YES]
+    assert stage.tasks.hold([(None, RunLock(TASK.key, leaked.id, version=4))]) == [Written.YES]
     job = a_run(NOW, policy)
-    assert started(run(stage, job)) == [job.key] and holder(stage) == Holder(TASK.key, job.id, None, 5)
+    assert started(run(stage, job)) == [job.key] and holder(stage) == RunLock(TASK.key, job.id, None, 5)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -3,7 +3,7 @@
 import pytest
 
 from scheduler.model import lifecycle, retry, settlement, slots
-from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Lane, Misfire, Origin, Outcome, RequeueCause, Result, Status
+from scheduler.model.job import Claim, Failure, FailureKind, Finished, Job, Lane, Misfire, Outcome, RequeueCause, Result, RunInfo, Status
 from scheduler.model.lifecycle import Retention
 from scheduler.model.spec import RetryPolicy
 from tests.conftest import NOW, a_job
@@ -78,7 +78,7 @@ def test_a_job_is_not_retried_after_its_expiry() -> None:
 
 
 def test_a_misfire_rule_does_not_end_retries() -> None:
-    origin = Origin("t1", 1, NOW, misfire=Misfire.SKIP)
+    origin = RunInfo("t1", 1, NOW, misfire=Misfire.SKIP)
     assert lifecycle.state(settle(failing(FailureKind.RETRYABLE), start_by=NOW + 10, origin=origin)) is Status.SCHEDULED
     assert lifecycle.state(take_back(start_by=NOW + 10, origin=origin)) is Status.SCHEDULED
 

@@ -9,7 +9,7 @@ from scheduler.model import ids, instants, lifecycle, slots
 from scheduler.model.errors import Conflict, Unavailable
 from scheduler.model.job import Claim, Job, Lane, Receipt, Result
 from scheduler.model.spec import JobSpec
-from scheduler.pipeline.submit import Accepted, Asked, NewJob, submit_all
+from scheduler.pipeline.submit import Accepted, NewJob, Submission, submit_all
 from scheduler.storage.memory.tasks import MemoryReceipts
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, Written
 from tests.conftest import NOW
@@ -237,12 +237,12 @@ class Keys:
     receipts: Any = field(default_factory=MemoryReceipts)
     _randoms: int = 0
 
-    def asked(self, key: str | None, execute_at: int | None = None, *, message: str = "hello") -> Asked:
+    def asked(self, key: str | None, execute_at: int | None = None, *, message: str = "hello") -> Submission:
         self._randoms += 1
         receipt = key and Receipt("ann", key, f"{execute_at} {message}", self.stage.clock.now(), self._randoms)
-        return Asked(NewJob("ann", JobSpec("log", {"message": message}), execute_at), self._randoms, receipt or None)
+        return Submission(NewJob("ann", JobSpec("log", {"message": message}), execute_at), self._randoms, receipt or None)
 
-    def post(self, *asked: Asked) -> list[Any]:
+    def post(self, *asked: Submission) -> list[Any]:
         return list(submit_all(asked, self.stage.but(receipts=self.receipts)))
 
     def one(self, key: str | None, execute_at: int | None = None, **fields: Any) -> Any:

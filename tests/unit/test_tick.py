@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scheduler.model import slots
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Cursor, Lane, Look, Unit, UnitKey
+from scheduler.model.job import Cursor, Lane, LaterCheck, Unit, UnitKey
 from scheduler.model.rules import Rules
 from scheduler.pipeline import leftover
 from scheduler.pipeline.tick import FIRST_MINUTES, following, units
@@ -31,7 +31,7 @@ def test_the_units_of_a_minute_cover_all_shards_exactly_once_and_evenly(shards: 
 
 
 def test_the_checks_of_a_closed_unit_follow_its_closing() -> None:
-    look: Look | None = Look(Unit(UNIT, 0, 1), 0, NOW + leftover.LOOKS[0])
+    look: LaterCheck | None = LaterCheck(Unit(UNIT, 0, 1), 0, NOW + leftover.LOOKS[0])
     seen = []
     while look is not None:
         seen.append(look.at - NOW)
@@ -200,7 +200,7 @@ def test_an_empty_minute_closes_as_soon_as_it_is_over(now: int, closed: int) -> 
 def test_closing_drops_the_canary_and_plans_the_first_check() -> None:
     stage, closed = handed_out(), list[tuple[UnitKey, int]]()
 
-    def close(verb: Any, unit: Unit, at: int, look: Look) -> bool:
+    def close(verb: Any, unit: Unit, at: int, look: LaterCheck) -> bool:
         closed.append((unit.key, at))
         return bool(verb(unit, at, look))
 
@@ -296,7 +296,7 @@ def test_a_later_check_finds_a_job_that_the_index_hid_b5() -> None:
     stage = Stage(rules=Rules(shards=1))
     stage.ledger.advance(None, Cursor("2026-11-21T00:00", 1))
     stage.ledger.open_unit(Unit(UNIT, 0, 0))
-    stage.ledger.close_unit(Unit(UNIT, 0, 0), NOW, Look(Unit(UNIT, 0, 0), 0, NOW + leftover.LOOKS[0]))
+    stage.ledger.close_unit(Unit(UNIT, 0, 0), NOW, LaterCheck(Unit(UNIT, 0, 0), 0, NOW + leftover.LOOKS[0]))
     hidden = a_job(due_at=NOW)
     stage.jobs.put(hidden)
     stage.clock.at = NOW + leftover.LOOKS[0] - 1
@@ -312,7 +312,7 @@ def test_no_check_follows_the_last_one() -> None:
     stage.ledger.advance(None, Cursor("2026-11-21T00:00", 1))
     unit = Unit(UNIT, 0, 0)
     stage.ledger.open_unit(unit)
-    assert stage.ledger.close_unit(unit, NOW - 1, Look(unit, len(leftover.LOOKS) - 1, NOW))
+    assert stage.ledger.close_unit(unit, NOW - 1, LaterCheck(unit, len(leftover.LOOKS) - 1, NOW))
     assert stage.tick().looks == 1
     assert stage.ledger.looks(NOW + 10**9) == []
 

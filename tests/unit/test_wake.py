@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from scheduler.model import ids
-from scheduler.model.job import Claim, Holder, Job, Lane, Misfire, Origin, Overlap, TaskKey
+from scheduler.model.job import Claim, Job, Lane, Misfire, Overlap, RunInfo, RunLock, TaskKey
 from scheduler.pipeline.follow_up import released, successors, wake
 from scheduler.storage.ports import Written
 from tests.conftest import NOW, a_job
 from tests.unit.stage import Stage, Wrapped, refuse
 
 TASK = TaskKey("ann", "t1")
-BY_HAND = Origin("t1", 1, overlap=Overlap.QUEUE_ONE)
+BY_HAND = RunInfo("t1", 1, overlap=Overlap.QUEUE_ONE)
 ENDED = a_job(slot=None, completed_at=NOW, origin=BY_HAND)
 
 
@@ -21,7 +21,7 @@ def a_stage(waiting: Job, *, holder: str = ENDED.id) -> Stage:
     """A task whose run lock that run has, and for which that job waits."""
     stage = Stage()
     stage.jobs.put(waiting)
-    assert stage.tasks.hold([(None, Holder(TASK, holder, waiting.id))]) == [Written.YES]
+    assert stage.tasks.hold([(None, RunLock(TASK, holder, waiting.id))]) == [Written.YES]
     return stage
 
 
@@ -57,7 +57,7 @@ def test_the_end_of_a_run_without_the_run_lock_wakes_no_job() -> None:
 
 
 @pytest.mark.parametrize("origin", [None, replace(BY_HAND, overlap=Overlap.SKIP), replace(BY_HAND, overlap=Overlap.ALLOW)])
-def test_the_end_of_a_job_without_successors_reads_nothing(origin: Origin | None) -> None:
+def test_the_end_of_a_job_without_successors_reads_nothing(origin: RunInfo | None) -> None:
     stage = a_stage(waiting())
     ended = replace(ENDED, origin=origin)
     assert woken(stage, ended, tasks=Wrapped(stage.tasks, holders=None), jobs=Wrapped(stage.jobs, get_many=None)) == []
@@ -65,7 +65,7 @@ def test_the_end_of_a_job_without_successors_reads_nothing(origin: Origin | None
 
 @pytest.mark.parametrize("ahead", [0, 1])
 def test_the_next_run_of_a_row_is_read_once_it_is_due(ahead: int) -> None:
-    origin = Origin("t1", 4, NOW, Overlap.ALLOW, Misfire.RUN_ALL, next_at=NOW + ahead)
+    origin = RunInfo("t1", 4, NOW, Overlap.ALLOW, Misfire.RUN_ALL, next_at=NOW + ahead)
     following = waiting(id=ids.run(NOW + ahead, "t1", 4), scheduled_at=NOW + ahead, due_at=NOW)
     stage = Stage()
     stage.jobs.put(following)

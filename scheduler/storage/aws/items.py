@@ -12,19 +12,19 @@ from scheduler.model import ids
 from scheduler.model.job import (
     Attempt,
     Claim,
+    DeadLetter,
     DueEntry,
     Failure,
     Job,
     JobKey,
     Kept,
     Lane,
-    Letter,
     Misfire,
-    Origin,
     Outcome,
     Overlap,
     Progress,
     RequeueCause,
+    RunInfo,
 )
 from scheduler.storage.aws import keys, spec_items
 
@@ -180,9 +180,9 @@ def due_entry(item: Mapping[str, Any]) -> DueEntry:
     )
 
 
-def letter(item: Mapping[str, Any]) -> Letter:
+def letter(item: Mapping[str, Any]) -> DeadLetter:
     """The dead letter in an item of the failures index."""
-    return Letter(
+    return DeadLetter(
         JobKey(keys.owner(item["pk"]["S"]), item["sk"]["S"]),
         item["position"]["S"],
         item["type"]["S"],
@@ -215,7 +215,7 @@ def _claim(fields: Mapping[str, Any]) -> Claim:
     return Claim(fields["message_id"]["S"], fields["nonce"]["S"], int(fields["at"]["N"]), fields["alone"]["BOOL"], lease_until)
 
 
-def _origin(origin: Origin) -> list[Any]:
+def _origin(origin: RunInfo) -> list[Any]:
     """All fields but the task, which has an attribute of its own. Trailing nulls are left out: a run's item must fit into a write unit."""
     values = [
         origin.generation,
@@ -232,9 +232,9 @@ def _origin(origin: Origin) -> list[Any]:
     return values
 
 
-def _read_origin(task: str, values: list[Any]) -> Origin:
+def _read_origin(task: str, values: list[Any]) -> RunInfo:
     generation, nominal_at, overlap, misfire, *rest = values + [None] * (4 - len(values))
-    return Origin(task.rpartition("#")[2], generation, nominal_at, Overlap(overlap), misfire and Misfire(misfire), *rest)
+    return RunInfo(task.rpartition("#")[2], generation, nominal_at, Overlap(overlap), misfire and Misfire(misfire), *rest)
 
 
 def _attempt(attempt: Attempt) -> list[Any]:

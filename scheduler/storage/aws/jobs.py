@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model import lifecycle, slots
-from scheduler.model.job import Claim, DueEntry, Job, JobKey, Lane, Letter, Page, TaskKey, UnitKey
+from scheduler.model.job import Claim, DeadLetter, DueEntry, Job, JobKey, Lane, Page, TaskKey, UnitKey
 from scheduler.storage.aws import items, keys
 from scheduler.storage.aws.lists import JobLists, Span
 from scheduler.storage.aws.table import Answer, Statement, Table
@@ -81,7 +81,7 @@ class DynamoJobs:
         while True:
             page = self._table.scan(scan)
             found += [item["slot"]["S"] for item in page["Items"] if not keys.is_canary(item["pk"]["S"])]
-            found = sorted(slot for slot in found if not slots.is_intake(slot))[:1]
+            found = sorted(slot for slot in found if not slots.is_overflow(slot))[:1]
             if "LastEvaluatedKey" not in page:
                 return found[0] if found else None
             scan["ExclusiveStartKey"] = page["LastEvaluatedKey"]
@@ -100,7 +100,7 @@ class DynamoJobs:
 
     def letters(
         self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
-    ) -> tuple[list[Letter], str | None]:
+    ) -> tuple[list[DeadLetter], str | None]:
         return self._lists.letters(owner, Span(since, until, after, limit))
 
 

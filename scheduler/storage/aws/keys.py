@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scheduler.model import ids, slots
-from scheduler.model.job import Holder, JobKey, Lane, Look, Marker, OrderKey, TaskKey, Turn, UnitKey
+from scheduler.model.job import JobKey, Lane, LaterCheck, OrderKey, QueueEntry, QueueHead, RunLock, TaskKey, UnitKey
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Change, ClaimRequest, Guard
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def same_plan(generation: int, planned_until: int) -> list[Term]:
     return [Term(("generation",), "=", {"N": str(generation)}), Term(("planned_until",), "=", {"N": str(planned_until)})]
 
 
-def same_version(stored: Holder | Turn) -> list[Term]:
+def same_version(stored: RunLock | QueueHead) -> list[Term]:
     """The item has not changed since it was read."""
     return [Term(("version",), "=", {"N": str(stored.version)})]
 
@@ -258,7 +258,7 @@ def turn(order: OrderKey) -> Value:
     return {"pk": {"S": line(order)}, "sk": {"S": "holder"}}
 
 
-def marker(marker: Marker) -> Value:
+def marker(marker: QueueEntry) -> Value:
     """An entry of an ordering queue; it sorts by its position."""
     place = f"{ids.first(marker.scheduled_at)}{ids.first(marker.created_at)}{marker.job}#{marker.life:03d}"
     return {"pk": {"S": line(marker.order)}, "sk": {"S": f"m#{place}"}}
@@ -304,14 +304,14 @@ def is_breaker(item: Mapping[str, Any]) -> bool:
 
 
 def open_unit(unit: UnitKey) -> Value:
-    return {"pk": {"S": INTAKE_UNITS if unit.minute == slots.INTAKE else OPEN}, "sk": {"S": _unit(unit)}}
+    return {"pk": {"S": INTAKE_UNITS if unit.minute == slots.OVERFLOW else OPEN}, "sk": {"S": _unit(unit)}}
 
 
 def closed_unit(unit: UnitKey) -> Value:
     return {"pk": {"S": f"closed#{unit.minute[:10]}"}, "sk": {"S": _unit(unit)}}
 
 
-def look(look: Look) -> Value:
+def look(look: LaterCheck) -> Value:
     return {"pk": {"S": LOOKS}, "sk": {"S": f"{look_bound(look.at)}#{_unit(look.unit.key)}"}}
 
 

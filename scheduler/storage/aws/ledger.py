@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scheduler.admission.breaker import Breaker
-from scheduler.model.job import Cursor, Lane, LaneState, Look, Unit, UnitKey
+from scheduler.model.job import Cursor, Lane, LaneState, LaterCheck, Unit, UnitKey
 from scheduler.sharing.fair_queue import Backlog, Demand
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Table
@@ -52,15 +52,15 @@ class DynamoLedger:
         condition = keys.if_epoch(before.epoch) if after.epoch == before.epoch else keys.if_lease(before.epoch, before.lease_until)
         return self._table.put(keys.open_unit(before.key) | _unit(after), condition)
 
-    def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
+    def close_unit(self, unit: Unit, at: int, look: LaterCheck) -> bool:
         closed = keys.closed_unit(unit.key) | {"at": {"N": str(at)}, "expires": {"N": str(at // 1000 + CLOSED_KEPT_S)}}
         delete = {"TableName": self._table.name, "Key": keys.open_unit(unit.key)} | keys.if_epoch(unit.epoch)
         return self._table.transact([{"Delete": delete}, self._putting(closed), self._putting(_look(look))])
 
-    def looks(self, by: int) -> list[Look]:
+    def looks(self, by: int) -> list[LaterCheck]:
         return [_read_look(item) for item in self._all(keys.up_to(keys.LOOKS, keys.look_bound(by + 1)))]
 
-    def replace_look(self, look: Look, following: Look | None) -> None:
+    def replace_look(self, look: LaterCheck, following: LaterCheck | None) -> None:
         """Store nothing if the check is gone: a late repeat of the call must not restore an old check."""
         delete = {"TableName": self._table.name, "Key": keys.look(look)} | keys.IF_STORED
         self._table.transact([{"Delete": delete}] + ([self._putting(_look(following))] if following else []))
@@ -121,12 +121,12 @@ def _read_unit(item: Mapping[str, Any]) -> Unit:
     return Unit(keys.unit_key(item["sk"]["S"]), **{name: int(item[name]["N"]) for name in _UNIT if name in item})
 
 
-def _look(look: Look) -> Item:
+def _look(look: LaterCheck) -> Item:
     return keys.look(look) | _unit(look.unit) | {"number": {"N": str(look.number)}, "at": {"N": str(look.at)}}
 
 
-def _read_look(item: Mapping[str, Any]) -> Look:
-    return Look(_read_unit(item), int(item["number"]["N"]), int(item["at"]["N"]))
+def _read_look(item: Mapping[str, Any]) -> LaterCheck:
+    return LaterCheck(_read_unit(item), int(item["number"]["N"]), int(item["at"]["N"]))
 
 
 def _backlog(backlog: Backlog) -> Item:

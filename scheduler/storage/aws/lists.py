@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from scheduler.model import ids, lifecycle
-from scheduler.model.job import Job, JobKey, Letter, Page, TaskKey
+from scheduler.model.job import DeadLetter, Job, JobKey, Page, TaskKey
 from scheduler.storage.aws import items, keys
 from scheduler.storage.aws.table import Item, Table
 from scheduler.storage.aws.updates import address
@@ -63,7 +63,7 @@ class JobLists:
         dead = [job for job in map(items.decode, stored) if _is_dead(job)]  # the index lags behind a redrive
         return Page(dead, _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None)
 
-    def letters(self, owner: str, span: Span) -> tuple[list[Letter], str | None]:
+    def letters(self, owner: str, span: Span) -> tuple[list[DeadLetter], str | None]:
         query = span.query(keys.FAILED, owner, span.limit + 1)
         indexed = list(itertools.islice(self._table.all(query), span.limit + 1)) if query else []
         cursor = _position(indexed[span.limit - 1]) if len(indexed) > span.limit else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from scheduler.model.attempt_output import Whole
+from scheduler.model.attempt_output import FullOutput
 from scheduler.model.job import JobKey
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.errors import code, translated
@@ -28,12 +28,12 @@ class S3Outputs:
         self._bucket = bucket
         self._archive = archive
 
-    def put(self, key: JobKey, fence: int, whole: Whole) -> None:
+    def put(self, key: JobKey, fence: int, whole: FullOutput) -> None:
         body = json.dumps([whole.output, whole.log], separators=(",", ":")).encode()
         with translated():
             self._client.put_object(Bucket=self._bucket, Key=keys.output(key, fence), Body=body, ContentType="application/json")
 
-    def get(self, key: JobKey, fence: int) -> Whole | None:
+    def get(self, key: JobKey, fence: int) -> FullOutput | None:
         with translated():
             try:
                 found = self._client.get_object(Bucket=self._bucket, Key=keys.output(key, fence))
@@ -41,7 +41,7 @@ class S3Outputs:
                 if code(error) != "NoSuchKey":
                     raise
                 return None
-            return Whole(*json.loads(found["Body"].read()))
+            return FullOutput(*json.loads(found["Body"].read()))
 
     def archive(self, records: Sequence[Mapping[str, Any]]) -> None:
         if self._archive is not None:

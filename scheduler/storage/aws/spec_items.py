@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from scheduler.model.spec import USUAL_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
+from scheduler.model.spec import DEFAULT_RETRIES, CallBack, Jitter, JobSpec, OnFailure, Ordering, RetryPolicy
 
 _NUMBERS = {"max_attempts": 3, "timeout_ms": 300_000}  # with the default that is not stored
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -20,7 +20,7 @@ def encode(spec: JobSpec) -> dict[str, Any]:
         item["target"] = {"S": spec.target}
     if spec.tags:
         item["tags"] = {"S": _json(spec.tags)}
-    if spec.retry != USUAL_RETRIES:
+    if spec.retry != DEFAULT_RETRIES:
         item["retry"] = {"S": _json(_retry(spec.retry))}
     if spec.callback is not None:
         item["callback"] = {"S": _json([spec.callback.lease_ms, spec.callback.max_ms])}

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from scheduler.admission.limits import USUAL_MS, Move, Place, Usage, Use
+from scheduler.admission.limits import USUAL_MS, Move, Place, TargetUsage, UsageChange
 from scheduler.model.errors import Unavailable
 from scheduler.model.job import JobKey
 from scheduler.storage.aws import keys
 from scheduler.storage.aws.table import Table
-from scheduler.storage.ports import Used, Written
+from scheduler.storage.ports import ChangeResult, Written
 from scheduler.targets.named_target import NamedTarget
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ class DynamoTargets:
         found = self._table.get_many([keys.target(name) for name in dict.fromkeys(names)])
         return {target.name: target for target in map(read_target, found)}
 
-    def usages(self, names: Sequence[str]) -> dict[str, Usage]:
+    def usages(self, names: Sequence[str]) -> dict[str, TargetUsage]:
         by_partition = {keys.usage(name)["pk"]["S"]: name for name in names}
         items = self._table.get_many([keys.usage(name) for name in by_partition.values()])
         return {(name := by_partition[item["pk"]["S"]]): _read_usage(name, item) for item in items}
 
-    def use(self, uses: Sequence[Use]) -> list[Used]:
+    def use(self, uses: Sequence[UsageChange]) -> list[ChangeResult]:
         return list(self._table.pool.map(self._use, uses) if len(uses) > 1 else map(self._use, uses))
 
     def all(self) -> list[NamedTarget]:
@@ -56,9 +56,11 @@ class DynamoTargets:
             pass  # a new target of that name inherits the rate's next instants, and the concurrency slots until their leases end
         return True
 
-    def _use(self, use: Use) -> Used:
+    def _use(self, use: UsageChange) -> ChangeResult:
         done, item = self._table.call(_as_update(use, self._table.name))
-        return Used(done, None if done is Written.REFUSED else Usage(use.target) if item is None else _read_usage(use.target, item))
+        return ChangeResult(
+            done, None if done is Written.REFUSED else TargetUsage(use.target) if item is None else _read_usage(use.target, item)
+        )
 
 
 def target_item(target: NamedTarget) -> dict[str, Any]:
@@ -84,7 +86,7 @@ def read_target(item: Mapping[str, Any]) -> NamedTarget:
     return NamedTarget(item["sk"]["S"], defaults=defaults, locked=locked, enabled="enabled" not in item, **found)
 
 
-def _as_update(use: Use, table: str) -> dict[str, Any]:
+def _as_update(use: UsageChange, table: str) -> dict[str, Any]:
     """The arguments of UpdateItem that apply the change if its condition is true: `limits.used` as expressions."""
     writing = _Writing()
     if use.first:
@@ -103,7 +105,7 @@ def _as_update(use: Use, table: str) -> dict[str, Any]:
     return {"TableName": table, "Key": keys.usage(use.target), **writing.arguments()}
 
 
-def _ends(use: Use) -> tuple[tuple[str, Move | None], ...]:
+def _ends(use: UsageChange) -> tuple[tuple[str, Move | None], ...]:
     return ("next_us", use.line), ("start_us", use.starts)
 
 
@@ -129,7 +131,7 @@ class _Writing:
             self.terms.append(f"{name} <= {self._value(_number(move.latest_us))}")
         self.sets.append(f"{name} = {name} + {self._value(_number(move.by_us))}")
 
-    def places(self, use: Use) -> None:
+    def places(self, use: UsageChange) -> None:
         if use.room is not None:
             self.terms.append(f"size(places) <= {self._value(_number(use.room))}")
         taken = {place.job for place in use.takes}
@@ -174,7 +176,7 @@ def _read_place(name: str, lease: str) -> Place:
     return Place(JobKey(owner, id), *map(int, lease.split()))
 
 
-def _read_usage(target: str, item: Mapping[str, Any]) -> Usage:
+def _read_usage(target: str, item: Mapping[str, Any]) -> TargetUsage:
     places = sorted((_read_place(name, lease["S"]) for name, lease in item["places"]["M"].items()), key=attrgetter("since", "job"))
     next_us, start_us, took_ms = (int(item[name]["N"]) for name in ("next_us", "start_us", "took_ms"))
-    return Usage(target, next_us, start_us, tuple(places), took_ms, stored=True)
+    return TargetUsage(target, next_us, start_us, tuple(places), took_ms, stored=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scheduler.model.errors import Unavailable
-from scheduler.model.job import Holder, Job, Receipt, TaskHead, TaskKey
+from scheduler.model.job import Job, Receipt, RunLock, TaskHead, TaskKey
 from scheduler.storage.aws import items, keys, receipts
 from scheduler.storage.aws.table import Statement, Table
 from scheduler.storage.aws.updates import Update, as_insert, as_statement
@@ -31,12 +31,12 @@ class DynamoTasks:
         items = self._table.get_many([keys.stored_task(key) for key in dict.fromkeys(wanted)], ("pk", "sk", *HEAD))
         return {keys.task_key(item): _head(item) for item in items}
 
-    def holders(self, wanted: Sequence[TaskKey]) -> dict[TaskKey, Holder]:
+    def holders(self, wanted: Sequence[TaskKey]) -> dict[TaskKey, RunLock]:
         by_partition = {keys.holder(key)["pk"]["S"]: key for key in wanted}
         items = self._table.get_many([keys.holder(key) for key in by_partition.values()])
         return {(task := by_partition[item["pk"]["S"]]): _holder(task, item) for item in items}
 
-    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[Written]:
+    def hold(self, changes: Sequence[tuple[RunLock | None, RunLock]]) -> list[Written]:
         answers = self._table.run_each([self._holding(before, after) for before, after in changes])
         done = [answer.done for answer in answers]
         stored = self.holders([after.task for (_, after), held in zip(changes, done, strict=True) if held is Written.NO])
@@ -46,7 +46,7 @@ class DynamoTasks:
             for (_, after), held in zip(changes, done, strict=True)
         ]
 
-    def _holding(self, before: Holder | None, after: Holder) -> Statement:
+    def _holding(self, before: RunLock | None, after: RunLock) -> Statement:
         key, item = keys.holder(after.task), _item(after)
         if before is None:
             return Statement(key, as_insert(key | item, self._table.name))
@@ -123,14 +123,14 @@ def _keys(page: Any) -> tuple[list[TaskKey], str | None]:
     return [keys.task_key(item) for item in page["Items"]], json.dumps(page["LastEvaluatedKey"]) if "LastEvaluatedKey" in page else None
 
 
-def _item(holder: Holder) -> dict[str, Any]:
+def _item(holder: RunLock) -> dict[str, Any]:
     """All of the item but its key."""
     item = {"job": {"S": holder.job}, "version": {"N": str(holder.version)}}
     return item | ({"waiting": {"S": holder.waiting}} if holder.waiting is not None else {})
 
 
-def _holder(task: TaskKey, item: Mapping[str, Any]) -> Holder:
-    return Holder(task, item["job"]["S"], item["waiting"]["S"] if "waiting" in item else None, int(item["version"]["N"]))
+def _holder(task: TaskKey, item: Mapping[str, Any]) -> RunLock:
+    return RunLock(task, item["job"]["S"], item["waiting"]["S"] if "waiting" in item else None, int(item["version"]["N"]))
 
 
 def _head(item: Mapping[str, Any]) -> TaskHead:

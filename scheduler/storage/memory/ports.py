@@ -8,7 +8,7 @@ from scheduler.model.rules import Rules
 from scheduler.storage.memory.accounts import MemoryIdentity, MemoryTrail, MemoryUsers
 from scheduler.storage.memory.counters import MemoryCounters
 from scheduler.storage.memory.notices import MemoryNotices
-from scheduler.storage.memory.orders import MemoryOrders
+from scheduler.storage.memory.ordering_queues import MemoryOrderingQueues
 from scheduler.storage.memory.stores import (
     MemoryFunctions,
     MemoryJobs,
@@ -30,7 +30,7 @@ class MemoryPorts:
     rules: Rules = field(default_factory=Rules)
     jobs: Any = field(default_factory=MemoryJobs)
     tasks: Any = None  # by default one over these jobs and receipts
-    orders: Any = field(default_factory=MemoryOrders)
+    orders: Any = field(default_factory=MemoryOrderingQueues)
     ledger: Any = field(default_factory=MemoryLedger)
     lanes: Any = field(default_factory=MemoryLanes)
     functions: Any = field(default_factory=MemoryFunctions)

@@ -12,19 +12,19 @@ from typing import Any
 from scheduler.admission.breaker import Breaker
 from scheduler.dead_letters.model import Redrive, State
 from scheduler.model import ids, lifecycle, slots
-from scheduler.model.attempt_output import Whole
+from scheduler.model.attempt_output import FullOutput
 from scheduler.model.errors import NotFound
 from scheduler.model.job import (
     Claim,
     Cursor,
+    DeadLetter,
     Delivery,
     DueEntry,
     Job,
     JobKey,
     Lane,
     LaneState,
-    Letter,
-    Look,
+    LaterCheck,
     Message,
     Page,
     TaskKey,
@@ -122,7 +122,7 @@ class MemoryJobs:
         self._canaries.pop(unit, None)
 
     def oldest_slot(self) -> str | None:
-        minutes = (slot for slot, shown in self._index.items() if shown.by_key and not slots.is_intake(slot))
+        minutes = (slot for slot, shown in self._index.items() if shown.by_key and not slots.is_overflow(slot))
         return min(minutes, default=None)
 
     def history(self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int, newest_first: bool) -> Page:
@@ -143,7 +143,7 @@ class MemoryJobs:
 
     def letters(
         self, owner: str, *, since: int | None, until: int | None, after: str | None, limit: int
-    ) -> tuple[list[Letter], str | None]:
+    ) -> tuple[list[DeadLetter], str | None]:
         page = self.failures(owner, since=since, until=until, after=after, limit=limit)
         return [_letter(job) for job in page.jobs], page.cursor
 
@@ -222,9 +222,9 @@ def _entry(job: Job) -> DueEntry | None:
     return DueEntry.of(job.key, job.slot, job.due_at, job.lane, job.fence)
 
 
-def _letter(job: Job) -> Letter:
+def _letter(job: Job) -> DeadLetter:
     task = job.origin.task if job.origin is not None else None
-    return Letter(job.key, _position(job), job.spec.type, task, job.fingerprint, job.failed_at or job.killed_at or 0)
+    return DeadLetter(job.key, _position(job), job.spec.type, task, job.fingerprint, job.failed_at or job.killed_at or 0)
 
 
 def _between(rows: Iterable[Job], since: int | None, until: int | None) -> list[Job]:
@@ -264,7 +264,7 @@ class MemoryLedger:
     def __init__(self) -> None:
         self._cursor: Cursor | None = None
         self._open: dict[UnitKey, Unit] = {}
-        self._looks: dict[tuple[int, UnitKey], Look] = {}
+        self._looks: dict[tuple[int, UnitKey], LaterCheck] = {}
         self._latency: dict[tuple[Lane, str], tuple[int, int]] = {}
         self._lane_states: dict[Lane, LaneState] = {}
         self._breakers: dict[str, Breaker] = {}
@@ -287,7 +287,7 @@ class MemoryLedger:
         return True
 
     def open_units(self) -> list[Unit]:
-        return sorted((unit for unit in self._open.values() if unit.key.minute != slots.INTAKE), key=lambda unit: unit.key)
+        return sorted((unit for unit in self._open.values() if unit.key.minute != slots.OVERFLOW), key=lambda unit: unit.key)
 
     def unit(self, key: UnitKey) -> Unit | None:
         return self._open.get(key)
@@ -299,7 +299,7 @@ class MemoryLedger:
         self._open[before.key] = after
         return True
 
-    def close_unit(self, unit: Unit, at: int, look: Look) -> bool:
+    def close_unit(self, unit: Unit, at: int, look: LaterCheck) -> bool:
         stored = self._open.get(unit.key)
         if stored is None or stored.epoch != unit.epoch:
             return False
@@ -307,10 +307,10 @@ class MemoryLedger:
         self._looks[(look.at, look.unit.key)] = look
         return True
 
-    def looks(self, by: int) -> list[Look]:
+    def looks(self, by: int) -> list[LaterCheck]:
         return [self._looks[key] for key in sorted(self._looks) if key[0] <= by]
 
-    def replace_look(self, look: Look, following: Look | None) -> None:
+    def replace_look(self, look: LaterCheck, following: LaterCheck | None) -> None:
         if self._looks.pop((look.at, look.unit.key), None) is not None and following is not None:
             self._looks[(following.at, following.unit.key)] = following
 
@@ -471,13 +471,13 @@ class MemoryOutputs:
     """The outputs and logs of attempts that are too long for their jobs, and the archive."""
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[JobKey, int], Whole] = {}
+        self.rows: dict[tuple[JobKey, int], FullOutput] = {}
         self.archived: list[Mapping[str, Any]] = []
 
-    def put(self, key: JobKey, fence: int, whole: Whole) -> None:
+    def put(self, key: JobKey, fence: int, whole: FullOutput) -> None:
         self.rows[key, fence] = whole
 
-    def get(self, key: JobKey, fence: int) -> Whole | None:
+    def get(self, key: JobKey, fence: int) -> FullOutput | None:
         return self.rows.get((key, fence))
 
     def archive(self, records: Sequence[Mapping[str, Any]]) -> None:

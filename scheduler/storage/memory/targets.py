@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from scheduler.admission import limits
-from scheduler.admission.limits import Usage, Use
-from scheduler.storage.ports import Used, Written
+from scheduler.admission.limits import TargetUsage, UsageChange
+from scheduler.storage.ports import ChangeResult, Written
 from scheduler.targets.named_target import NamedTarget
 
 
@@ -13,7 +13,7 @@ class MemoryTargets:
 
     def __init__(self) -> None:
         self.rows: dict[str, NamedTarget] = {}
-        self._usages: dict[str, Usage] = {}
+        self._usages: dict[str, TargetUsage] = {}
 
     def all(self) -> list[NamedTarget]:
         return [self.rows[name] for name in sorted(self.rows)]
@@ -38,16 +38,16 @@ class MemoryTargets:
         self._usages.pop(target.name, None)
         return True
 
-    def usages(self, names: Sequence[str]) -> dict[str, Usage]:
+    def usages(self, names: Sequence[str]) -> dict[str, TargetUsage]:
         return {name: self._usages[name] for name in names if name in self._usages}
 
-    def use(self, uses: Sequence[Use]) -> list[Used]:
+    def use(self, uses: Sequence[UsageChange]) -> list[ChangeResult]:
         return [self._use(use) for use in uses]
 
-    def _use(self, use: Use) -> Used:
-        stored = self._usages.get(use.target, Usage(use.target))
+    def _use(self, use: UsageChange) -> ChangeResult:
+        stored = self._usages.get(use.target, TargetUsage(use.target))
         after = limits.used(stored, use)
         if after is None:
-            return Used(Written.NO, stored)
+            return ChangeResult(Written.NO, stored)
         self._usages[use.target] = after
-        return Used(Written.YES, after)
+        return ChangeResult(Written.YES, after)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scheduler.model.job import Holder, Job, Receipt, TaskHead, TaskKey
+from scheduler.model.job import Job, Receipt, RunLock, TaskHead, TaskKey
 from scheduler.storage.memory.stores import MemoryJobs
 from scheduler.storage.ports import KEPT_RECEIPTS_MS, Written
 from scheduler.tasks.task import Task, TaskPage, planned_as
@@ -35,7 +35,7 @@ class MemoryTasks:
         self._jobs, self._receipts = jobs, receipts
         self.rows: dict[TaskKey, Task] = {}
         self._index: dict[TaskKey, str] = {}
-        self._holders: dict[TaskKey, Holder] = {}
+        self._holders: dict[TaskKey, RunLock] = {}
 
     def store(self, before: Task | None, after: Task, runs: Sequence[Job], receipt: Receipt | None = None) -> bool:
         stored = self.rows.get(after.key)
@@ -86,13 +86,13 @@ class MemoryTasks:
     def overdue(self, before: str, *, after: str | None = None) -> tuple[list[TaskKey], str | None]:
         return sorted(key for key, shown in self._index.items() if shown < before), None
 
-    def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, Holder]:
+    def holders(self, keys: Sequence[TaskKey]) -> dict[TaskKey, RunLock]:
         return {key: self._holders[key] for key in keys if key in self._holders}
 
-    def hold(self, changes: Sequence[tuple[Holder | None, Holder]]) -> list[Written]:
+    def hold(self, changes: Sequence[tuple[RunLock | None, RunLock]]) -> list[Written]:
         return [Written.of(self._hold(before, after)) for before, after in changes]
 
-    def _hold(self, before: Holder | None, after: Holder) -> bool:
+    def _hold(self, before: RunLock | None, after: RunLock) -> bool:
         stored = self._holders.get(after.task)
         if stored == after:
             return True

@@ -4,12 +4,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from scheduler.model.job import Holder, TaskKey
+from scheduler.model.job import RunLock, TaskKey
 from scheduler.storage.ports import Tasks, Written
 from tests.contract import make
 
 
-def after(holder: Holder, **fields: str | None) -> Holder:
+def after(holder: RunLock, **fields: str | None) -> RunLock:
     return replace(holder, version=holder.version + 1, **fields)  # type: ignore[arg-type]
 
 
@@ -70,16 +70,16 @@ def test_one_of_the_executors_that_race_for_a_holder_wins(tasks: Tasks) -> None:
     racers = 4
     ready = threading.Barrier(racers)
 
-    def race(gate: Tasks, before: Holder | None, wanted: Holder) -> Written:
+    def race(gate: Tasks, before: RunLock | None, wanted: RunLock) -> Written:
         ready.wait(10)
         (held,) = gate.hold([(before, wanted)])
         return held
 
-    stands: Holder | None = None
+    stands: RunLock | None = None
     task = make.task().key
     with ThreadPoolExecutor(racers) as threads:
         for number in range(10):
-            wanted = [Holder(task, f"{number}-{racer}", version=number + 1) for racer in range(racers)]
+            wanted = [RunLock(task, f"{number}-{racer}", version=number + 1) for racer in range(racers)]
             won = list(threads.map(race, [tasks] * racers, [stands] * racers, wanted))
             assert [won.count(each) for each in Written] == [1, racers - 1, 0]
             stands = wanted[won.index(Written.YES)]
