@@ -231,7 +231,7 @@ def test_a_hot_function_loads_no_heavy_module(verb: str) -> None:
     assert [module for module in loaded if within(module, heavy)] == []
 
 
-def test_the_archive_loads_pydantic_with_its_first_job_and_never_the_http_resolver() -> None:
+def test_the_archive_loads_pydantic_with_its_first_job() -> None:
     code = "import lambdas.project, sys; print(*sys.modules, '|'); import lambdas.rest.job_answers; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     at_start, later = (part.split() for part in done.stdout.split("|"))

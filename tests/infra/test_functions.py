@@ -100,7 +100,7 @@ def test_every_handler_is_a_function_of_a_file_under_lambdas(any_stage: Synthesi
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_function_s_environment_makes_every_port_it_uses_and_names_nothing_else(any_stage: Synthesized, name: str) -> None:
+def test_a_functions_environment_makes_every_port_it_uses(any_stage: Synthesized, name: str) -> None:
     """An absent name raises SettingsError here, and not with the first job."""
     function = any_stage.functions()[name]
     settings = Noted.parse(environ(function))

@@ -41,7 +41,7 @@ def test_output_that_fits_is_kept_unchanged() -> None:
     assert attempt_output.split(claimed(a_job()), SHORT) == (SHORT, None)
 
 
-def test_the_item_keeps_the_beginning_of_long_output_and_the_end_of_its_log() -> None:
+def test_the_item_keeps_the_start_of_long_output_and_the_end_of_its_log() -> None:
     output, log = "o" * 5_000 + "end", "begin" + "l" * 5_000
     fits, whole = attempt_output.split(claimed(a_job()), Result(output, log=log))
     assert whole == FullOutput(output, log)

@@ -51,7 +51,7 @@ CRASHED = (Attempt(1, NOW, NOW, NOW, Outcome.CRASHED),)
         ({"fence": 3, "requeue_cause": RequeueCause.PAUSED, "attempts": CRASHED}, False),
     ],
 )
-def test_a_misfire_rule_spares_runs_that_were_tried_or_waited_but_not_paused(fields: dict[str, object], skipped: bool) -> None:
+def test_a_misfire_rule_skips_no_run_that_was_tried_or_requeued(fields: dict[str, object], skipped: bool) -> None:
     assert (too_late(a_run(**fields), NOW + HOUR) is not None) is skipped
 
 

@@ -22,7 +22,7 @@ def test_a_job_gives_what_is_open_and_locked_fields_are_the_targets() -> None:
     assert (ran["url"], ran["body"]) == ("https://a", {"b": 2})
 
 
-def test_locked_secrets_are_the_targets_own_in_a_form_that_no_job_can_write() -> None:
+def test_locked_secrets_belong_to_the_target_and_no_job_can_write_them() -> None:
     ran = work(TARGET, {})
     assert (ran["bearer_secret"], ran["header_secrets"]) == ("reports/key", {"X-Api-Key": "reports/json#a"})
 

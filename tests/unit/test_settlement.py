@@ -163,7 +163,7 @@ def test_an_outdated_message_buries_no_job(job: Job) -> None:
     assert bury(job) is None
 
 
-def test_a_job_that_never_ran_keeps_its_slot_and_fails_at_the_third_burial_a8() -> None:
+def test_a_job_that_never_ran_fails_at_the_third_burial_a8() -> None:
     job = a_job()
     slot = job.slot
     for number in (1, 2):
