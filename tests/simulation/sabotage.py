@@ -181,7 +181,7 @@ def _keep_over_standing(self: MemoryReceipts, receipt: Receipt, now: int) -> Rec
 @contextmanager
 def _claimed_out_of_slot() -> Iterator[None]:
     """Let a claim remove the job from its slot. Normally a claim changes nothing that the index shows, and the table skips the index."""
-    with patch.object(stores, "_entry", _entry_unless_claimed), patch.object(stores, "_looked_at", lambda job: object()):
+    with patch.object(stores, "_entry", _entry_unless_claimed), patch.object(stores, "_indexed", lambda job: object()):
         yield
 
 
