@@ -1,4 +1,4 @@
-"""Jobs as the API shows them. What is archived of a job is the same, so nothing here loads the HTTP resolver."""
+"""Jobs as the API shows them. The archive keeps the same fields, so this module loads no HTTP resolver."""
 
 from collections.abc import Sequence
 from dataclasses import replace

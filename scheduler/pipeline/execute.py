@@ -413,8 +413,8 @@ class Execution:
 
 def execute(lane: Lane, deliveries: Sequence[Delivery], ports: Ports, process: Process, *, pool: Pool, request_id: str) -> list[str]:
     """Run one batch. Returns the ids of the messages to leave in the queue; the others may be deleted."""
-    limits = LimitGate(process.named, ports)
-    gates: list[Gate] = [OrderingGate(ports), RunGate(ports), BreakerGate(process.circuits, ports.clock), limits]
+    breakers, limits = BreakerGate(process.circuits, ports.clock), LimitGate(process.named, ports)
+    gates: list[Gate] = [OrderingGate(ports), RunGate(ports), breakers, limits]  # limits last: a start uses up what they give
     batch = Execution(
         lane,
         deliveries,

@@ -27,7 +27,7 @@ NAMES = [
     "Scale",
 ]
 EVERY = ("jobs", "tasks", "orders", "lanes")  # whatever makes or ends jobs
-# What each function uses: its ports, and what its handler or its composition reads of the settings besides.
+# The ports of each function, and the settings that its handler or its composition reads besides.
 USES: dict[str, tuple[str, ...]] = {
     "api": (
         *EVERY,
